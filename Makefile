@@ -1,0 +1,30 @@
+# make demo    find the bug of a hanging MPI program, all set-up included
+# make test    all checks and tests, all set-up included
+#
+# Needed: Python 3.11 or newer with venv, and a C compiler. GDB and MPI are the machine's own
+# where it has them, else wheels that pip installs beside us; nothing outside of this folder changes.
+# PYTHON=, MPIRUN= and MPICC= choose others; PYTEST_ARGS= goes to pytest.
+
+export PYTHON MPIRUN MPICC PYTEST_ARGS
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check clean
+
+help:
+	@sed -n 's/^# make /make /p' Makefile
+	@echo 'make check   only the style and the types'
+	@echo 'make clean   remove the virtual environments and what was built'
+
+demo:
+	@sh scripts/demo.sh
+
+test:
+	@sh scripts/test.sh
+
+check:
+	@sh scripts/test.sh check
+
+clean:
+	rm -rf .venv .venv-mpich build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What the MPI launcher starts beside the job: the aggregators and their GDB sessions."""

@@ -1,0 +1,191 @@
+"""MI payloads to records; the only place that knows the shapes GDB and pygdbmi give them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from pgdb.records import Breakpoint, Exit, Frame, Stop, StopReason, Variable
+
+# The MPI interface under all its names: C, profiling layer, Fortran (pmpi_recv__, mpi_recv_),
+# Fortran 2008, and Open MPI's functions that stand in for a whole call.
+MPI_CALL = re.compile(r"P?MPI_[A-Z]\w*$|p?mpi_[a-z][a-z0-9_]*$|ompi_mpi_(?:init|finalize|abort)$")
+
+_REASONS: dict[str, StopReason] = {
+    "breakpoint-hit": "breakpoint-hit",
+    "watchpoint-trigger": "watchpoint-trigger",
+    "read-watchpoint-trigger": "watchpoint-trigger",
+    "access-watchpoint-trigger": "watchpoint-trigger",
+    "watchpoint-scope": "watchpoint-scope",
+    "end-stepping-range": "end-stepping-range",
+    "function-finished": "function-finished",
+    "location-reached": "location-reached",
+    "exec": "exec",
+    "signal-received": "signal-received",
+}
+_WATCHPOINTS = ("wpt", "hw-rwpt", "hw-awpt")
+
+
+def variables(items: Sequence[Any]) -> tuple[Variable, ...]:
+    """Decode a list of ``{name=,value=}``."""
+    return tuple(
+        Variable(
+            name=str(item.get("name", "?")),
+            value=str(item.get("value", "")),
+            is_argument=item.get("arg") == "1",
+        )
+        for item in items
+        if isinstance(item, Mapping)
+    )
+
+
+def frame(payload: Mapping[str, Any]) -> Frame:
+    """Decode a ``frame={…}``."""
+    return Frame(
+        level=_number(payload.get("level", "0")),
+        function=str(payload.get("func", "??")),
+        # An argument that has lost its value keeps the one at entry as a second, NAME@entry;
+        # both are shown, as GDB shows them.
+        arguments=variables(_sequence(payload.get("args"))),
+        file=str(payload.get("file", "")),
+        fullname=str(payload.get("fullname", "")),
+        line=_number(payload.get("line", "0")),
+        library=str(payload.get("from", "")),
+    )
+
+
+def stack(frames: Sequence[Any], arguments: Sequence[Any]) -> tuple[Frame, ...]:
+    """Join the results of -stack-list-frames and -stack-list-arguments by level."""
+    by_level = {
+        str(each.get("level")): _sequence(each.get("args"))
+        for each in arguments
+        if isinstance(each, Mapping)
+    }
+    return tuple(
+        frame({**each, "args": by_level.get(str(each.get("level")), ())})
+        for each in frames
+        if isinstance(each, Mapping)
+    )
+
+
+def fold_inner(frames: tuple[Frame, ...]) -> tuple[tuple[Frame, ...], int]:
+    """Drop the frames inside the outermost MPI call; return the rest and how many were dropped.
+
+    A rank that waits inside MPI spins: its inner frames change from moment to moment and say
+    nothing about the program.
+    """
+    for at in range(len(frames) - 1, -1, -1):
+        if MPI_CALL.match(frames[at].function):
+            return frames[at:], at
+    return frames, 0
+
+
+def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
+    """Return the frame to show for a stop, and the function it is inside of (or an empty text).
+
+    The frame is the innermost one whose source can be read, which is the user's own code; what
+    it has called is told beside it.
+    """
+    for at, each in enumerate(frames):
+        if each.fullname and is_readable(each.fullname):
+            return each, frames[at - 1].function if at else ""
+    for at, each in enumerate(frames):
+        if MPI_CALL.match(each.function):
+            return each, ""
+    return (frames[0], "") if frames else (None, "")
+
+
+@lru_cache(maxsize=4096)
+def is_readable(path: str) -> bool:
+    """Return whether a source file can be read on this host."""
+    return os.access(path, os.R_OK)
+
+
+def stop(payload: Mapping[str, Any], *, run: int, numbers: Mapping[int, int]) -> Stop:
+    """Decode a ``*stopped`` whose process lives; *numbers* maps GDB's numbers to job-wide ones."""
+    raw = str(payload.get("reason", ""))
+    number = _number(payload.get("bkptno", "0"))
+    watched = next((payload[key] for key in _WATCHPOINTS if key in payload), None)
+    detail = ""
+    if isinstance(watched, Mapping):
+        number = _number(watched.get("number", "0"))
+        value = payload.get("value")
+        if isinstance(value, Mapping):
+            detail = f"{watched.get('exp', '')}: {_change(value)}"
+    elif raw == "watchpoint-scope":
+        number = _number(payload.get("wpnum", "0"))
+    if raw == "function-finished" and "return-value" in payload:
+        detail = f"value returned: {payload['return-value']}"
+    name = str(payload.get("signal-name", ""))
+    return Stop(
+        reason=_REASONS.get(raw, "other"),
+        run=run,
+        breakpoint=numbers.get(number, 0),
+        signal=name,
+        meaning=str(payload.get("signal-meaning", "")) if name else "" if raw in _REASONS else raw,
+        frame=frame(payload["frame"]) if isinstance(payload.get("frame"), Mapping) else None,
+        detail=detail,
+    )
+
+
+def exit_of(payload: Mapping[str, Any], *, run: int) -> Exit | None:
+    """Decode a ``*stopped`` that tells the end of the process, None if it tells none."""
+    match payload.get("reason"):
+        case "exited-normally":
+            return Exit(code=0, run=run)
+        case "exited":
+            # GDB gives the status in octal.
+            return Exit(code=int(str(payload.get("exit-code", "0")), 8), run=run)
+        case "exited-signalled":
+            return Exit(signal=str(payload.get("signal-name", "?")), run=run)
+        case _:
+            return None
+
+
+def breakpoint_of(payload: Mapping[str, Any], *, number: int) -> Breakpoint:
+    """Decode a ``bkpt={…}``, giving it its job-wide *number*."""
+    locations = [each for each in _sequence(payload.get("locations")) if isinstance(each, Mapping)]
+    pending = "pending" in payload
+    where = locations[0] if locations else payload
+    return Breakpoint(
+        number=number,
+        kind=str(payload.get("type", "breakpoint")),
+        disposition=str(payload.get("disp", "keep")),
+        enabled=payload.get("enabled") != "n",
+        what=str(payload.get("what", "")),
+        function=str(where.get("func", "")),
+        file=str(where.get("file", "")),
+        line=_number(where.get("line", "0")),
+        location_count=0 if pending else max(1, len(locations)),
+        original=str(payload.get("original-location", payload.get("pending", ""))),
+        condition=str(payload.get("cond", "")),
+        times=_number(payload.get("times", "0")),
+        ignore=_number(payload.get("ignore", "0")),
+    )
+
+
+def _change(value: Mapping[str, Any]) -> str:
+    if "new" in value:
+        return f"{value.get('old', '?')} -> {value['new']}"
+    return str(value.get("value", ""))
+
+
+def _sequence(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _number(text: Any) -> int:
+    try:
+        return int(str(text).split(".", 1)[0], 10)
+    except ValueError:
+        return 0
+
+
+def at_level(each: Frame, level: int) -> Frame:
+    """Return the frame with another level."""
+    return msgspec.structs.replace(each, level=level)

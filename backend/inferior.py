@@ -1,0 +1,603 @@
+"""One rank under one GDB: how it is taken hold of, driven, and let go unharmed.
+
+States: ``new`` -> ``stopped`` <-> ``running`` -> ``exited`` | ``detached`` | ``gone``. Commands
+are carried out one after the other, except an interrupt, which must get through to a rank whose
+GDB is busy. The invariant that matters most: whatever happens here, the rank ends up running
+free with no breakpoint left in it, unless it was to be killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+import signal
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pgdb.backend import looking
+from pgdb.backend.breakpoints import Breakpoints
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.looking import NeedsStopError, failure
+from pgdb.errors import GdbError
+from pgdb.jobs import hold, procfs
+from pgdb.overlay.messages import (
+    Acquire,
+    AnyOperation,
+    Backtrace,
+    BreakpointCommands,
+    ChangeBreakpoints,
+    Console,
+    Detach,
+    Evaluate,
+    InsertBreakpoint,
+    Interrupt,
+    Kill,
+    ListBreakpoints,
+    ListVariables,
+    Resume,
+    Script,
+)
+from pgdb.records import (
+    Done,
+    Event,
+    Exit,
+    Failure,
+    Frame,
+    Gone,
+    Output,
+    Progress,
+    Record,
+    Running,
+    Stop,
+    Text,
+)
+
+LOG = logging.getLogger(__name__)
+
+State = Literal["new", "stopped", "running", "exited", "detached", "gone"]
+
+INTERRUPT = signal.SIGURG
+"""The signal that stops a rank. SIGINT, which -exec-interrupt sends, kills a rank to which it
+is delivered after a detach; SIGURG does nothing by default."""
+_IGNORE_INTERRUPT = f"handle {INTERRUPT.name} nostop noprint nopass"
+_STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
+
+# Programs that run another one in their place; the rank's program is what they execute.
+WRAPPERS = frozenset(
+    "env numactl taskset nice ionice stdbuf setsid nohup chrt prlimit setarch linux64 "
+    "sh bash dash zsh ksh time timeout".split()
+)
+_STACK_FOR_STOP = 64
+_ENTRY_POINT = re.compile(r"Entry point: (0x[0-9a-f]+)")
+
+# What every GDB is told before it sees the rank. Confirmations and pagination would wait for
+# ever; worker threads compete for the cores of the job; debuginfod would ask the network.
+_SETTINGS = (
+    "-gdb-set mi-async on",
+    "-gdb-set confirm off",
+    "-gdb-set pagination off",
+    "-gdb-set width 0",
+    "-gdb-set height 0",
+    "-gdb-set style enabled off",
+    "-gdb-set history save off",
+    "-gdb-set exec-file-mismatch off",
+    "-gdb-set auto-load local-gdbinit off",
+    console(_IGNORE_INTERRUPT),
+)
+# Unknown to some GDBs; without them everything works, only slower.
+_SETTINGS_IF_KNOWN = (
+    "-gdb-set debuginfod enabled off",
+    console("maint set worker-threads 0"),
+    console("set index-cache enabled on"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRank:
+    """What a rank held by the hold program has reported."""
+
+    pid: int
+    directory: str
+    program: tuple[str, ...]
+
+
+class Inferior:
+    """The debugger's side of one rank; lives on the aggregator's event loop."""
+
+    def __init__(
+        self,
+        rank: int,
+        *,
+        gdb: str,
+        environment: Mapping[str, str],
+        gdb_commands: Sequence[str],
+        program: str,
+        tell: Callable[[int, Event], None],
+    ) -> None:
+        self.rank = rank
+        self.state: State = "new"
+        self.pid = 0
+        self.run = 0
+        """Number of the request that set the rank running last."""
+        self._last_event: Event | None = None
+        self._argv = [gdb, "-nx", "-q", "-i=mi3"]
+        self._environment = environment
+        self._gdb_commands = gdb_commands
+        self._program = program
+        self._tell_aggregator = tell
+        self._gdb = GdbSession(self)
+        self._lock = asyncio.Lock()
+        self._breakpoints = Breakpoints(self._gdb)
+        self._displays = False
+        self._interrupting = False
+        self._resuming = False
+        self._awaited_stop: asyncio.Future[dict[str, Any]] | None = None
+        self._stop_tasks: set[asyncio.Task[None]] = set()
+        self._ending = False
+
+    # -- what the leaf asks for ------------------------------------------------------------
+
+    async def perform(self, operation: AnyOperation, request_id: int) -> Record:
+        """Carry out one operation.
+
+        :raises NeedsStopError: if it needs a stopped rank and this one runs.
+        """
+        if isinstance(operation, Interrupt):
+            return await self._interrupt()
+        if isinstance(operation, Kill):
+            return self._kill()
+        async with self._lock:
+            if self.state in ("exited", "detached", "gone"):
+                return Failure(message=_ENDED[self.state])
+            try:
+                return await self._perform(operation, request_id)
+            except GdbError as error:
+                return Failure(message=f"no debugger: {error}")
+
+    async def start_gdb(self) -> None:
+        """Start this rank's GDB and tell it how to behave.
+
+        :raises GdbError: if it cannot be started.
+        """
+        await self._gdb.start(self._argv, self._environment)
+        optional = [self._gdb.send(command) for command in _SETTINGS_IF_KNOWN]
+        needed = [self._gdb.send(command) for command in _SETTINGS]
+        own = [self._gdb.send(console(command)) for command in self._gdb_commands]
+        for future in optional:
+            await future
+        for command, result in zip(
+            (*_SETTINGS, *self._gdb_commands), await asyncio.gather(*needed, *own), strict=True
+        ):
+            if result.kind == "error":
+                raise GdbError(f"GDB refuses '{command}': {result.message}")
+        self._tell(Progress(stage="gdb"))
+
+    async def attach(self, pid: int, request_id: int) -> Record:
+        """Attach to the running rank *pid* and say where it is."""
+        if why := procfs.why_not_traceable(pid):
+            return Failure(message=f"cannot attach to process {pid}: {why}")
+        self.pid = pid
+        payload = await self._attach()
+        if isinstance(payload, Failure):
+            return payload
+        return await self._first_stop("attached", payload, request_id)
+
+    async def take_held(self, held: HeldRank, request_id: int) -> Record:
+        """Attach to a held rank, let it execute its program and stop that in ``main``."""
+        self.pid = held.pid
+        # Symbols of the interpreter that runs the hold program are of no interest.
+        await self._must("-gdb-set auto-solib-add off")
+        payload = await self._attach()
+        if isinstance(payload, Failure):
+            # It must not wait for its deadline: without a debugger it runs free at once.
+            with contextlib.suppress(OSError):
+                os.kill(held.pid, hold.RELEASE)
+            return payload
+        await self._must(console("catch exec"))
+        os.kill(held.pid, hold.RELEASE)
+        while True:
+            payload = await self._internal_run("-exec-continue")
+            if (end := decode.exit_of(payload, run=request_id)) is not None:
+                return self._ended(end)
+            image = str(payload.get("new-exec", ""))
+            if payload.get("reason") == "exec" and not self._is_wrapper(image):
+                break
+            if payload.get("reason") not in ("exec", "signal-received"):
+                break
+        await self._must(console("delete"))
+        await self._must("-gdb-set auto-solib-add on")
+        return await self._run_to_main(request_id)
+
+    async def let_go(self, timeout_s: float) -> None:
+        """Detach if need be and end the GDB; the rank runs on."""
+        self._ending = True
+        async with self._lock:
+            if self.state in ("stopped", "running"):
+                with contextlib.suppress(GdbError, TimeoutError):
+                    async with asyncio.timeout(timeout_s):
+                        await self._detach()
+        if not await self._gdb.close(timeout_s):
+            LOG.warning("rank %d: GDB %d does not end", self.rank, self._gdb.pid)
+
+    @property
+    def current_event(self) -> Event | None:
+        """What the rank is doing, as an event, None before it was taken hold of."""
+        if self.state == "running":
+            return Running(run=self.run)
+        return self._last_event
+
+    @property
+    def gdb_pid(self) -> int:
+        """Process id of this rank's GDB."""
+        return self._gdb.pid
+
+    # -- operations ------------------------------------------------------------------------
+
+    async def _perform(self, operation: AnyOperation, request_id: int) -> Record:
+        match operation:
+            case Evaluate(expression=expression, format=letters):
+                self._need_stop()
+                return await looking.evaluate(self._gdb, expression, letters)
+            case Backtrace(limit=limit, fold=fold):
+                self._need_stop()
+                return await looking.backtrace(self._gdb, limit, fold)
+            case ListVariables(which=which):
+                self._need_stop()
+                return await looking.variables(self._gdb, which)
+            case Resume(command=command, argument=argument):
+                self._need_stop()
+                return await self._resume(_RESUME.get(command, ""), command, argument, request_id)
+            case Console(command=command, run=True):
+                self._need_stop()
+                return await self._resume("", command, "", request_id)
+            case Console(command=command):
+                if command.startswith("display "):
+                    self._displays = True
+                return self._text(await self._gdb.send(console(command)), request_id)
+            case Script(lines=lines):
+                return await self._script(lines, request_id)
+            case InsertBreakpoint(command=command, first_number=first):
+                return await self._breakpoints.insert(command, first)
+            case ChangeBreakpoints(command=command, numbers=numbers, argument=argument):
+                return await self._breakpoints.change(command, numbers, argument)
+            case BreakpointCommands(numbers=numbers, commands=commands):
+                return await self._breakpoints.attach_commands(numbers, commands)
+            case ListBreakpoints():
+                return await self._breakpoints.list()
+            case Detach():
+                await self._detach()
+                return Done()
+            case Acquire() | Interrupt() | Kill():
+                raise AssertionError(f"{operation} is not carried out here")
+
+    async def _resume(self, mi: str, word: str, argument: str, request_id: int) -> Record:
+        command = console(f"{word} {argument}".strip()) if argument or not mi else mi
+        before, self.run = self.run, request_id
+        self._resuming = True
+        result = await self._gdb.send(command)
+        if result.kind == "running":
+            return Running(run=request_id)
+        self.run, self._resuming = before, False
+        if result.kind == "error":
+            return failure(result)
+        return Text(text=result.text) if result.text else Done()
+
+    async def _script(self, lines: Sequence[str], request_id: int) -> Record:
+        # Sent line by line, a "commands" or "define" would swallow the MI commands behind it.
+        with tempfile.NamedTemporaryFile("w", prefix="pgdb-", suffix=".gdb") as file:
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            result = await self._gdb.send(console(f"source {file.name}"))
+            if result.kind == "error":
+                message = re.sub(rf"{re.escape(file.name)}:(\d+): ", r"line \1: ", result.message)
+                return Failure(message=message.replace("Error in sourced command file:\n", ""))
+        return self._text(result, request_id)
+
+    async def _interrupt(self) -> Record:
+        if self.state != "running":
+            return Done()
+        if procfs.blocked_in_all_threads(self.pid, INTERRUPT):
+            return Failure(
+                message=f"all its threads block {INTERRUPT.name}, which is what interrupts a rank; "
+                "a breakpoint stops it"
+            )
+        try:
+            await self._stop_it()
+        except GdbError as error:
+            return Failure(message=f"no debugger: {error}")
+        return Done()
+
+    async def _stop_it(self) -> None:
+        # From here on GDB stops at the signal; any other stop takes that back at once, so that
+        # a signal that comes too late is swallowed instead of stopping a later run.
+        self._interrupting = True
+        await self._gdb.send(console(_STOP_AT_INTERRUPT))
+        if self.state == "running":
+            with contextlib.suppress(OSError):
+                os.kill(self.pid, INTERRUPT)
+
+    def _kill(self) -> Record:
+        if self.state in ("exited", "detached", "gone", "new"):
+            return Done()
+        self._ending = True
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        except OSError as error:
+            self._ending = False
+            return Failure(message=f"cannot kill process {self.pid}: {error.strerror}")
+        # A GDB that has the rank stopped would not notice.
+        self._tell(self._ended(Exit(signal="SIGKILL", run=self.run)))
+        self._gdb.close_input()
+        return Done()
+
+    async def _detach(self) -> None:
+        if self.state == "running":
+            stopped = self._await_stop()
+            await self._stop_it()
+            async with asyncio.timeout(_INTERRUPT_TIMEOUT_S):
+                payload = await stopped
+            if (end := decode.exit_of(payload, run=self.run)) is not None:
+                self._ended(end)
+                return
+        await self._gdb.send(console("delete"))
+        await self._drain_interrupt()
+        if self.state != "stopped":
+            return
+        result = await self._gdb.send("-target-detach")
+        if result.kind == "error":
+            raise GdbError(result.message)
+        self.state = "detached"
+        self._breakpoints.forget()
+
+    async def _drain_interrupt(self) -> None:
+        """Take a pending interrupt out of a rank that would notice it.
+
+        It was sent while the rank stopped for another reason. By default the signal does
+        nothing; a handler of the program would be called for no reason of its own.
+        """
+        if INTERRUPT not in (procfs.pending_signals(self.pid) or ()):
+            return
+        if INTERRUPT not in (procfs.caught_signals(self.pid) or ()):
+            return
+        await self._gdb.send(console(_STOP_AT_INTERRUPT))
+        self._interrupting = True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_TIMEOUT_S):
+                payload = await self._internal_run("-exec-continue")
+                if (end := decode.exit_of(payload, run=self.run)) is not None:
+                    self._ended(end)
+
+    # -- taking hold -----------------------------------------------------------------------
+
+    async def _attach(self) -> dict[str, Any] | Failure:
+        stopped = self._await_stop()
+        result = await self._gdb.send(f"-target-attach {self.pid}")
+        if result.kind == "error":
+            self._awaited_stop = None
+            why = procfs.why_not_traceable(self.pid) or result.message.rstrip(".")
+            return Failure(message=f"cannot attach to process {self.pid}: {why}")
+        payload = await stopped
+        self._tell(Progress(stage="attached"))
+        return payload
+
+    def _is_wrapper(self, image: str) -> bool:
+        name = os.path.basename(image)
+        if self._program:
+            return name != self._program
+        return name in WRAPPERS
+
+    async def _run_to_main(self, request_id: int) -> Record:
+        # gfortran's "main" only calls the user's program, MAIN__, which GDB's start stops in.
+        for function in ("MAIN__", "main"):
+            result = await self._gdb.send(f"-break-insert -t {function}")
+            if result.kind == "done":
+                payload = await self._internal_run("-exec-continue")
+                return await self._first_stop("main", payload, request_id)
+        files = await self._gdb.send(console("info files"))
+        entry = _ENTRY_POINT.search(files.text)
+        pc = await self._gdb.send("-data-evaluate-expression (long)$pc")
+        payload = {}
+        if entry is not None and pc.payload.get("value") != str(int(entry[1], 16)):
+            result = await self._gdb.send(f"-break-insert -t *{entry[1]}")
+            if result.kind == "done":
+                payload = await self._internal_run("-exec-continue")
+        return await self._first_stop("entry", payload, request_id)
+
+    async def _first_stop(
+        self, reason: Literal["attached", "main", "entry"], payload: dict[str, Any], request_id: int
+    ) -> Record:
+        if (end := decode.exit_of(payload, run=request_id)) is not None:
+            return self._ended(end)
+        self.state = "stopped"
+        stop = decode.stop(payload, run=request_id, numbers={})
+        if stop.reason == "signal-received" and stop.signal not in ("0", "SIGSTOP"):
+            reason_of_record: Any = "signal-received"
+        else:
+            reason_of_record = reason
+        frames = await self._frames()
+        frame, inside = decode.place(frames)
+        if reason == "entry":
+            frame, inside = (frames[0] if frames else None), ""
+        record = Stop(
+            reason=reason_of_record,
+            run=request_id,
+            signal=stop.signal if reason_of_record == "signal-received" else "",
+            meaning=stop.meaning if reason_of_record == "signal-received" else "",
+            frame=frame or stop.frame,
+            inside=inside,
+        )
+        self._last_event = record
+        return record
+
+    async def _internal_run(self, command: str) -> dict[str, Any]:
+        """Let the rank run to a stop that is ours alone."""
+        stopped = self._await_stop()
+        self._resuming = True
+        result = await self._gdb.send(command)
+        if result.kind == "error":
+            self._awaited_stop, self._resuming = None, False
+            raise GdbError(result.message)
+        return await stopped
+
+    def _await_stop(self) -> asyncio.Future[dict[str, Any]]:
+        self._awaited_stop = asyncio.get_running_loop().create_future()
+        return self._awaited_stop
+
+    # -- what GDB tells --------------------------------------------------------------------
+
+    def on_stopped(self, payload: dict[str, Any]) -> None:
+        """Take a ``*stopped``."""
+        if self.state in ("exited", "detached"):
+            return
+        self.state = "stopped"
+        interrupting, self._interrupting = self._interrupting, False
+        if interrupting and self._gdb.is_alive:
+            self._gdb.send(console(_IGNORE_INTERRUPT))
+        awaited, self._awaited_stop = self._awaited_stop, None
+        if awaited is not None and not awaited.done():
+            awaited.set_result(payload)
+            return
+        if self._ending:
+            return
+        if (end := decode.exit_of(payload, run=self.run)) is not None:
+            self._ended(end)
+            self._tell(end)
+            return
+        # Looking around takes a moment; GDB answers in order, so stops are told in order too.
+        task = asyncio.get_running_loop().create_task(self._tell_stop(payload, self.run))
+        self._stop_tasks.add(task)
+        task.add_done_callback(self._stop_tasks.discard)
+
+    async def _tell_stop(self, payload: dict[str, Any], run: int) -> None:
+        hit = None if payload.get("reason") else self._breakpoints.last_hit
+        stop = decode.stop(payload, run=run, numbers=self._breakpoints.numbers)
+        reason, frame, inside = stop.reason, stop.frame, ""
+        number = stop.breakpoint
+        signal_name, meaning = stop.signal, stop.meaning
+        if hit:
+            # A breakpoint whose commands begin with "silent" stops without a word.
+            reason, number, meaning = "breakpoint-hit", hit, ""
+        if reason == "signal-received" and signal_name in (INTERRUPT.name, "0"):
+            reason, signal_name, meaning = "interrupted", "", ""
+        try:
+            if frame is None or not frame.fullname or not decode.is_readable(frame.fullname):
+                frame, inside = decode.place(await self._frames())
+            if self._displays:
+                shown = await self._gdb.send(console("display"))
+            else:
+                shown = None
+        except GdbError:
+            return
+        record = Stop(
+            reason=reason,
+            run=run,
+            breakpoint=number,
+            signal=signal_name,
+            meaning=meaning,
+            frame=frame,
+            inside=inside,
+            detail=stop.detail,
+        )
+        self._tell(record)
+        if shown is not None and shown.text.strip():
+            self._tell(Output(text=shown.text.rstrip("\n")))
+
+    def on_running(self) -> None:
+        """Take a ``*running``."""
+        unasked = self.state == "stopped" and not self._resuming
+        self.state, self._resuming = "running", False
+        if unasked:
+            # Commands attached to a breakpoint went on.
+            self._tell(Running(run=self.run))
+
+    def on_notice(self, name: str, payload: dict[str, Any]) -> None:
+        """Take a ``=…``."""
+        self._breakpoints.on_notice(name, payload)
+
+    def on_output(self, text: str) -> None:
+        """Take what GDB printed unasked: the output of breakpoint commands, and its own stops."""
+        if self.state == "stopped" and text.strip():
+            self._tell(Output(text=text.rstrip("\n")))
+
+    def on_end(self, why: str) -> None:
+        """Take that GDB has ended."""
+        awaited, self._awaited_stop = self._awaited_stop, None
+        if awaited is not None and not awaited.done():
+            awaited.set_exception(GdbError(why))
+            awaited.exception()
+        if self.state in ("exited", "detached") or self._ending:
+            return
+        self.state = "gone"
+        self._tell(Gone(why=why))
+
+    # -- small things ----------------------------------------------------------------------
+
+    def _need_stop(self) -> None:
+        if self.state != "stopped":
+            raise NeedsStopError
+
+    async def _must(self, command: str) -> Result:
+        result = await self._gdb.send(command)
+        if result.kind == "error":
+            raise GdbError(result.message)
+        return result
+
+    async def _frames(self) -> tuple[Frame, ...]:
+        limits = f"0 {_STACK_FOR_STOP}"
+        listed, arguments = await asyncio.gather(
+            self._gdb.send(f"-stack-list-frames {limits}"),
+            self._gdb.send(f"-stack-list-arguments 1 {limits}"),
+        )
+        if listed.kind != "done":
+            return ()
+        frames = decode.stack(
+            listed.payload.get("stack", ()), arguments.payload.get("stack-args", ())
+        )
+        return decode.fold_inner(frames)[0]
+
+    def _text(self, result: Result, request_id: int) -> Record:
+        if result.kind == "running":
+            self.run = request_id
+            return Running(run=request_id)
+        if result.kind == "error":
+            return failure(result)
+        text = self._breakpoints.job_numbers(result.text + result.log).rstrip("\n")
+        return Text(text=text) if text else Done()
+
+    def _ended(self, end: Exit) -> Exit:
+        self.state = "exited"
+        self._last_event = end
+        self._breakpoints.forget()
+        return end
+
+    def _tell(self, event: Event) -> None:
+        if isinstance(event, Stop | Exit | Running | Gone):
+            self._last_event = event
+        self._tell_aggregator(self.rank, event)
+
+
+_INTERRUPT_TIMEOUT_S = 10.0
+_DRAIN_TIMEOUT_S = 2.0
+_ENDED: dict[str, str] = {
+    "exited": "The program has ended on this rank.",
+    "detached": "PGDB is detached from this rank.",
+    "gone": "The debugger of this rank is gone; the rank runs on free.",
+}
+_RESUME = {
+    "continue": "-exec-continue",
+    "step": "-exec-step",
+    "next": "-exec-next",
+    "stepi": "-exec-step-instruction",
+    "nexti": "-exec-next-instruction",
+    "finish": "-exec-finish",
+    "until": "-exec-until",
+}

@@ -1,0 +1,85 @@
+"""Questions to one GDB that change nothing: values, stacks, variables."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.records import Failure, Record, Stack, Value, Variables
+
+_VALUE = re.compile(r"\$\d+ = ")
+_STILL_RUNS = re.compile(r"(selected|target|thread).* is running", re.I)
+
+
+class NeedsStopError(Exception):
+    """The operation needs a stopped rank, and this one runs."""
+
+
+def failure(result: Result) -> Failure:
+    """Return the record of a command that failed.
+
+    :raises NeedsStopError: if it failed because the rank runs.
+    """
+    if _STILL_RUNS.search(result.message):
+        raise NeedsStopError
+    return Failure(message=result.message.strip())
+
+
+async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:
+    """Print the value of an expression, with GDB's format letters if there are any."""
+    word = f"print/{letters}" if letters else "print"
+    result = await gdb.send(console(f"{word} {expression}"))
+    if result.kind != "done":
+        return failure(result)
+    text = result.text.rstrip("\n")
+    # What the program itself prints does not come this way, so that the value is what
+    # follows the first history number; "print (void)0" has none.
+    match = _VALUE.search(text)
+    return Value(text=text[match.end() :] if match else text)
+
+
+async def backtrace(gdb: GdbSession, limit: int, fold: bool) -> Record:
+    """List frames: the *limit* innermost, the -*limit* outermost, or all for 0."""
+    window = f" 0 {limit - 1}" if limit > 0 and not fold else ""
+    listed, arguments = await asyncio.gather(
+        gdb.send(f"-stack-list-frames{window}"),
+        gdb.send(f"-stack-list-arguments 1{window}"),
+    )
+    for result in (listed, arguments):
+        if result.kind != "done":
+            return failure(result)
+    frames = decode.stack(listed.payload.get("stack", ()), arguments.payload["stack-args"])
+    hidden = 0
+    if fold:
+        frames, hidden = decode.fold_inner(frames)
+    more = False
+    if limit > 0:
+        more = len(frames) > limit or (bool(window) and len(frames) == limit)
+        frames = frames[:limit]
+    elif limit < 0:
+        hidden += max(0, len(frames) + limit)
+        frames = frames[limit:]
+    numbered = tuple(decode.at_level(frame, level) for level, frame in enumerate(frames))
+    return Stack(frames=numbered, hidden=str(hidden) if hidden or fold else "", more=more)
+
+
+async def variables(gdb: GdbSession, which: str) -> Record:
+    """List the ``locals`` or the ``arguments`` of the selected frame."""
+    command = "-stack-list-locals 1" if which == "locals" else "-stack-list-arguments 1"
+    if which == "arguments":
+        level = await gdb.send("-stack-info-frame")
+        if level.kind != "done":
+            return failure(level)
+        number = level.payload["frame"].get("level", "0")
+        result = await gdb.send(f"{command} {number} {number}")
+        frames = result.payload.get("stack-args", ())
+        items = frames[0].get("args", ()) if frames else ()
+    else:
+        result = await gdb.send(command)
+        items = result.payload.get("locals", ())
+    if result.kind != "done":
+        return failure(result)
+    return Variables(items=decode.variables(items), empty=f"No {which}.")

@@ -1,0 +1,91 @@
+"""How the aggregators learn of each other: by MPI, or without it through the front end.
+
+With MPI, rank 0 reads the session's credentials from its standard input and broadcasts them;
+addresses are gathered by all; then MPI is left for good, since a blocked MPI receive would spin
+a core of the user's node. Without MPI, rank and size come from the launcher's environment, the
+credentials from a file that only the user can read, and the addresses through the front end.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pgdb.overlay.rendezvous import RENDEZVOUS_VARIABLE, WIRE_UP_VARIABLE, Rendezvous
+
+LOG = logging.getLogger(__name__)
+
+_RANK_AND_SIZE = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """One aggregator's place: its number, and where the others are if MPI could tell."""
+
+    node: int
+    rendezvous: Rendezvous
+    addresses: tuple[str, ...] = ()
+
+
+def environment_rank() -> tuple[int, int]:
+    """Return rank and size as the launcher's environment gives them; (0, 1) if it does not."""
+    for rank_name, size_name in _RANK_AND_SIZE:
+        if rank_name in os.environ:
+            return int(os.environ[rank_name]), int(os.environ.get(size_name, "1"))
+    return 0, 1
+
+
+def wire_up(own_address: Callable[[str], str]) -> Wiring:
+    """Learn this aggregator's place.
+
+    *own_address* starts to listen where the given front end (``host:port``) can be reached from,
+    and returns the ``host:port`` at which it does.
+    """
+    if os.environ.get(WIRE_UP_VARIABLE, "mpi") == "mpi":
+        wiring = _by_mpi(own_address)
+        if wiring is not None:
+            return wiring
+    with open(os.environ[RENDEZVOUS_VARIABLE], encoding="ascii") as file:
+        rendezvous = Rendezvous.parse(file.read())
+    rank, _ = environment_rank()
+    own_address(rendezvous.front_end)
+    return Wiring(node=rank, rendezvous=rendezvous)
+
+
+def _by_mpi(own_address: Callable[[str], str]) -> Wiring | None:
+    rank, size = environment_rank()
+    try:
+        import mpi4py
+
+        # We initialise it ourselves, and use one thread: a thread level above that makes some
+        # libraries start threads of their own.
+        mpi4py.rc.initialize = False
+        mpi4py.rc.finalize = False
+        from mpi4py import MPI
+
+        MPI.Init()
+    except (ImportError, RuntimeError, OSError) as error:
+        print(f"pgdb: no MPI for the aggregators ({error}); going without", file=sys.stderr)
+        return None
+    world = MPI.COMM_WORLD
+    if world.Get_size() != size:
+        # Another MPI than the launcher's: every process is a job of its own.
+        print(
+            f"pgdb: MPI came up with size {world.Get_size()} of {size}; going without",
+            file=sys.stderr,
+        )
+        MPI.Finalize()
+        return None
+    rank = world.Get_rank()
+    rendezvous = world.bcast(sys.stdin.read() if rank == 0 else None, root=0)
+    parsed = Rendezvous.parse(rendezvous)
+    addresses = world.allgather(own_address(parsed.front_end))
+    MPI.Finalize()
+    return replace(Wiring(node=rank, rendezvous=parsed), addresses=tuple(addresses))

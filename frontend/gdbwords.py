@@ -1,0 +1,130 @@
+"""GDB's commands, classed by what they do to a session: one table.
+
+A word is resolved as GDB does it (aliases, unambiguous abbreviations) before it is classed, so
+that ``st``, ``conti`` or ``py`` cannot slip through. A word that is not in the table is GDB's to
+judge.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+
+
+class Kind(enum.Enum):
+    """What a command does to the state that PGDB keeps."""
+
+    FREE = "free"
+    """Nothing; what it prints is merged."""
+    RUN = "run"
+    """It sets ranks running."""
+    BREAKPOINT = "breakpoint"
+    """It makes breakpoints, which get job-wide numbers."""
+    MULTI_LINE = "multi-line"
+    """It takes further lines up to ``end``; sent alone it would swallow the next MI commands."""
+    OURS = "ours"
+    """PGDB carries it out itself."""
+    REFUSED = "refused"
+    """It would take the rank, the terminal or GDB's answers away from PGDB."""
+
+
+_RUN = (
+    "continue step next stepi nexti finish until advance jump signal reverse-continue "
+    "reverse-finish reverse-next reverse-nexti reverse-step reverse-stepi stepping"
+)
+_BREAKPOINT = "break tbreak hbreak thbreak watch rwatch awatch catch tcatch rbreak dprintf"
+_MULTI_LINE = "commands define define-prefix document if while while-stepping"
+_OURS = (
+    "quit exit kill detach interrupt help delete disable enable condition ignore clear backtrace "
+    "print info frame list"
+)
+_REFUSED = {
+    "the launcher starts the program; leave and use 'pgdb launch'": "run start starti restart",
+    "the session has its ranks; leave and use 'pgdb attach' or 'pgdb launch'": (
+        "attach target file exec-file core-file add-inferior clone-inferior remove-inferiors "
+        "inferior disconnect"
+    ),
+    "it would run on every host of the job": "shell ! make edit pipe |",
+    "it would wait for lines that nobody can type": "python-interactive pi guile-repl gr",
+    "GDB has no terminal here": "tui layout refresh winheight winwidth wh ws new-ui fs tty",
+    "it would take the answers away from PGDB": "interpreter-exec",
+    "a copy of a rank is no rank": "checkpoint",
+}
+_OTHERS = (
+    "! + - < > actions add-auto-load-safe-path add-auto-load-scripts-directory add-symbol-file "
+    "add-symbol-file-from-memory agent-printf alias append apropos bookmark break-range call cd "
+    "collect compare-sections compile complete demangle directory disassemble display dont-repeat "
+    "down down-silently dump echo end eval explore expression faas find flash-erase forward-search "
+    "ftrace function generate-core-file goto-bookmark guile handle init-if-undefined "
+    "jit-reader-load jit-reader-unload load macro maintenance mem memory-tag monitor nosharedlibrary "
+    "output overlay passcount path print-object printf ptype pwd python queue-signal record remote "
+    "remove-symbol-file restore return reverse-search save search section select-frame set "
+    "sharedlibrary show skip source stop strace symbol-file taas task tdump teval tfaas tfind thread "
+    "trace tsave tstatus tstart tstop tvariable undisplay unset up up-silently update whatis with x"
+)
+ALIASES = {
+    "b": "break", "br": "break", "brea": "break", "bt": "backtrace", "where": "backtrace",
+    "c": "continue", "fg": "continue", "cont": "continue", "d": "delete", "dis": "disable",
+    "disa": "disable", "disas": "disassemble", "dir": "directory", "en": "enable", "f": "frame",
+    "h": "help", "i": "info", "inf": "info", "inspect": "print", "j": "jump", "k": "kill",
+    "l": "list", "n": "next", "ni": "nexti", "p": "print", "po": "print-object", "py": "python",
+    "q": "quit", "r": "run", "rc": "reverse-continue", "rn": "reverse-next", "rs": "reverse-step",
+    "rni": "reverse-nexti", "rsi": "reverse-stepi", "s": "step", "sho": "show", "si": "stepi",
+    "t": "thread", "tb": "tbreak", "tbr": "tbreak", "th": "thbreak", "tp": "trace", "u": "until",
+    "und": "undisplay", "wa": "watch", "core": "core-file", "gcore": "generate-core-file",
+    "info-b": "info", "e": "edit", "o": "output", "mt": "maintenance", "gu": "guile",
+    "disp": "display", "tu": "tui", "sh": "sharedlibrary", "ha": "handle",
+}  # fmt: skip
+_SETTINGS_OF_OURS = re.compile(
+    r"set\s+(mi-async|target-async|non-stop|confirm|pagination|height|annotate|interactive-mode)\b"
+)
+
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(_OTHERS.split(), Kind.FREE),
+    **dict.fromkeys(_RUN.split(), Kind.RUN),
+    **dict.fromkeys(_BREAKPOINT.split(), Kind.BREAKPOINT),
+    **dict.fromkeys(_MULTI_LINE.split(), Kind.MULTI_LINE),
+    **dict.fromkeys(_OURS.split(), Kind.OURS),
+    **{word: Kind.REFUSED for words in _REFUSED.values() for word in words.split()},
+}
+"""Every command of GDB 13 and its class."""
+
+_WORD = re.compile(r"\s*([A-Za-z][\w-]*|[^\w\s])")
+
+
+def first_word(line: str) -> str:
+    """Return the command word of a line: ``p`` of ``p/x y``, ``!`` of ``!ls``."""
+    match = _WORD.match(line)
+    return match[1] if match else ""
+
+
+def resolve(line: str) -> str:
+    """Return the full name of the GDB command in *line*, or its word as it is if GDB must judge.
+
+    >>> resolve("bt 3"), resolve("conti"), resolve("p/x y"), resolve("zzz")
+    ('backtrace', 'continue', 'print', 'zzz')
+    """
+    word = first_word(line)
+    if word in KINDS:
+        return word
+    if word in ALIASES:
+        return ALIASES[word]
+    candidates = [name for name in KINDS if name.startswith(word)] if word else []
+    return candidates[0] if len(candidates) == 1 else word
+
+
+def kind_of(word: str, line: str) -> Kind:
+    """Return the class of a resolved command; *line* is the whole, which decides some."""
+    if word in ("python", "guile", "compile") and not line.strip().partition(" ")[2].strip():
+        return Kind.MULTI_LINE
+    if word == "set" and _SETTINGS_OF_OURS.match(line.strip()):
+        return Kind.REFUSED
+    return KINDS.get(word, Kind.FREE)
+
+
+def why_refused(word: str) -> str:
+    """Return the message for a refused command, with the way out."""
+    for why, words in _REFUSED.items():
+        if word in words.split():
+            return f"'{word}' is refused: {why}"
+    return f"'{word}' with this setting is refused: PGDB needs it as it is"

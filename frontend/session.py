@@ -1,0 +1,705 @@
+"""One user's debugging of one job: everything a user can do, as coroutines that return answers.
+
+The REPL, batch mode and the Python API all go through this; there is one way to do each thing.
+A :class:`Ranks` is a view on some ranks of a session, a :class:`Session` the view on all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pgdb.errors import (
+    CommandError,
+    LinkError,
+    RankSetError,
+    SessionEndedError,
+    UsageError,
+)
+from pgdb.frontend import gdbwords
+from pgdb.frontend.answers import Answer
+from pgdb.frontend.job import JobLauncher
+from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.overlay import Overlay, SessionDirectory
+from pgdb.frontend.root import Gathered
+from pgdb.frontend.state import JobState
+from pgdb.merge.answer import EquivalenceClass, Merger, Missing
+from pgdb.overlay.messages import (
+    AnyOperation,
+    Backtrace,
+    BreakpointCommands,
+    ChangeBreakpoints,
+    Console,
+    Detach,
+    Evaluate,
+    InsertBreakpoint,
+    Interrupt,
+    Kill,
+    ListBreakpoints,
+    ListVariables,
+    Lost,
+    Resume,
+    Script,
+)
+from pgdb.proctable import ProcTable
+from pgdb.ranks import RankSet
+from pgdb.records import (
+    FATAL_SIGNALS,
+    BreakpointsMade,
+    Event,
+    Exit,
+    Record,
+    Running,
+    Stop,
+)
+
+LOG = logging.getLogger(__name__)
+
+RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
+DETACH_TIMEOUT_S = 30.0
+INTERRUPT_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Something that the session tells unasked; which fields count depends on the kind."""
+
+    kind: Literal["event", "late", "lost", "joined", "output", "ended"]
+    classes: tuple[EquivalenceClass[Event], ...] = ()
+    """``event``: what ranks have told."""
+    answer: Answer | None = None
+    """``late``: further answers to an earlier command."""
+    ranks: RankSet = RankSet()
+    """``lost``, ``joined``: the ranks it is about."""
+    text: str = ""
+    """``lost``: why; ``output``: what the job has printed."""
+    stream: Literal["stdout", "stderr"] = "stdout"
+    data: bytes = b""
+    """``output``: the same, as bytes."""
+    code: int = 0
+    """``ended``: exit status of the job's launcher, negative for a signal."""
+
+
+Listener = Callable[[Told], None]
+
+
+class Ranks:
+    """Some ranks of a session, and what can be done with them.
+
+    Every method returns an :class:`Answer`; a command that fails on some ranks is an answer
+    with errors in it, not an exception (see :meth:`Answer.check`).
+    """
+
+    def __init__(self, session: Session | None, ranks: RankSet) -> None:
+        self._owner = session
+        self._ranks = ranks
+
+    @property
+    def set(self) -> RankSet:
+        """The ranks of this view."""
+        return self._ranks
+
+    @property
+    def _session(self) -> Session:
+        assert self._owner is not None
+        return self._owner
+
+    async def evaluate(
+        self, expression: str, *, format: str = "", timeout_s: float | None = None
+    ) -> Answer:
+        """Print the value of *expression*, with GDB's *format* letter if there is one."""
+        word = f"print/{format}" if format else "print"
+        return await self._session.ask(
+            f"{word} {expression}",
+            Evaluate(expression=expression, format=format),
+            self.set,
+            timeout_s=timeout_s,
+        )
+
+    async def backtrace(
+        self, limit: int = 0, *, fold: bool = True, timeout_s: float | None = None
+    ) -> Answer:
+        """List the *limit* innermost frames (outermost if negative, all for 0).
+
+        With *fold* what goes on inside an MPI call is left out.
+        """
+        return await self._session.ask(
+            f"backtrace {limit}" if limit else "backtrace",
+            Backtrace(limit=limit, fold=fold),
+            self.set,
+            timeout_s=timeout_s,
+        )
+
+    async def locals(self, *, timeout_s: float | None = None) -> Answer:
+        """List the local variables of the selected frame."""
+        return await self._session.ask(
+            "info locals", ListVariables(which="locals"), self.set, timeout_s=timeout_s
+        )
+
+    async def arguments(self, *, timeout_s: float | None = None) -> Answer:
+        """List the arguments of the selected frame."""
+        return await self._session.ask(
+            "info args", ListVariables(which="arguments"), self.set, timeout_s=timeout_s
+        )
+
+    async def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
+        """Run one GDB command as it is; a run command waits as :meth:`continue_` does.
+
+        :raises UsageError: for a command that PGDB has to carry out itself or refuses.
+        """
+        word = gdbwords.resolve(line)
+        kind = gdbwords.kind_of(word, line)
+        if word in ("detach", "kill", "quit", "interrupt"):
+            raise UsageError(f"'{word}' is a call of its own")
+        if kind is gdbwords.Kind.REFUSED:
+            raise UsageError(gdbwords.why_refused(word))
+        if kind is gdbwords.Kind.MULTI_LINE:
+            raise UsageError(f"'{word}' takes several lines; use script()")
+        if kind is gdbwords.Kind.BREAKPOINT:
+            return await self._session.insert_breakpoint(line, self.set, timeout_s=timeout_s)
+        if kind is gdbwords.Kind.RUN:
+            answer = await self._session.start_console_run(line, self.set, timeout_s=timeout_s)
+            return await self._session.finish_run(answer, timeout_s=timeout_s)
+        return await self._session.ask(line, Console(command=line), self.set, timeout_s=timeout_s)
+
+    async def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
+        """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``."""
+        return await self._session.ask(
+            lines[0] if lines else "", Script(lines=tuple(lines)), self.set, timeout_s=timeout_s
+        )
+
+    # -- breakpoints -------------------------------------------------------------------------
+
+    async def break_at(
+        self, location: str = "", *, condition: str = "", temporary: bool = False
+    ) -> Answer:
+        """Set a breakpoint; all ranks get the same job-wide number for it."""
+        line = " ".join(
+            part
+            for part in (
+                "tbreak" if temporary else "break",
+                location,
+                f"if {condition}" if condition else "",
+            )
+            if part
+        )
+        return await self._session.insert_breakpoint(line, self.set)
+
+    async def watch(self, expression: str) -> Answer:
+        """Stop when the value of *expression* changes."""
+        return await self._session.insert_breakpoint(f"watch {expression}", self.set)
+
+    async def change_breakpoints(
+        self, command: str, numbers: Sequence[str] = (), argument: str = ""
+    ) -> Answer:
+        """Run ``delete``, ``disable``, ``enable``, ``condition`` or ``ignore`` on breakpoints.
+
+        No *numbers* means all.
+        """
+        line = " ".join(part for part in (command, *numbers, argument) if part)
+        return await self._session.ask(
+            line,
+            ChangeBreakpoints(command=command, numbers=tuple(numbers), argument=argument),
+            self.set,
+        )
+
+    async def delete(self, *numbers: int) -> Answer:
+        """Delete breakpoints by their job-wide numbers, or all."""
+        return await self.change_breakpoints("delete", [str(number) for number in numbers])
+
+    async def breakpoint_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Answer:
+        """Have GDB commands carried out whenever one of the breakpoints is hit."""
+        return await self._session.ask(
+            f"commands {' '.join(numbers)}",
+            BreakpointCommands(numbers=tuple(numbers), commands=tuple(commands)),
+            self.set,
+        )
+
+    async def breakpoints(self) -> Answer:
+        """List the breakpoints."""
+        return await self._session.ask("info breakpoints", ListBreakpoints(), self.set)
+
+    # -- running -----------------------------------------------------------------------------
+
+    async def run(
+        self,
+        word: RunWord,
+        argument: str = "",
+        *,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Answer:
+        """Set the ranks running by a GDB command.
+
+        With *wait*, return when all of them have stopped or ended, or after *timeout_s* (None:
+        no limit): then ``missing.running`` says who still runs. With *settle_s*, once a rank
+        has stopped and no further one has for that long, that is waited for no longer.
+        """
+        answer = await self._session.start_run(word, argument, self.set)
+        if not wait:
+            return answer
+        return await self._session.finish_run(answer, timeout_s=timeout_s, settle_s=settle_s)
+
+    async def continue_(self, *, wait: bool = True, timeout_s: float | None = None) -> Answer:
+        """Continue; see :meth:`run`."""
+        return await self.run("continue", wait=wait, timeout_s=timeout_s)
+
+    async def step(self, count: int = 1, *, timeout_s: float | None = None) -> Answer:
+        """Step by source lines into functions; see :meth:`run`."""
+        return await self.run("step", _count(count), timeout_s=timeout_s)
+
+    async def next(self, count: int = 1, *, timeout_s: float | None = None) -> Answer:
+        """Step by source lines over functions; see :meth:`run`."""
+        return await self.run("next", _count(count), timeout_s=timeout_s)
+
+    async def finish(self, *, timeout_s: float | None = None) -> Answer:
+        """Run until the selected frame returns; see :meth:`run`."""
+        return await self.run("finish", timeout_s=timeout_s)
+
+    async def until(self, location: str = "", *, timeout_s: float | None = None) -> Answer:
+        """Run until a line behind the current one, or *location*; see :meth:`run`."""
+        return await self.run("until", location, timeout_s=timeout_s)
+
+    async def advance(self, location: str, *, timeout_s: float | None = None) -> Answer:
+        """Run until *location*; see :meth:`run`."""
+        return await self.run("advance", location, timeout_s=timeout_s)
+
+    async def wait(
+        self, *, timeout_s: float | None = None, settle_s: float | None = None
+    ) -> Answer:
+        """Wait until these ranks have stopped or ended; see :meth:`run`."""
+        return await self._session.wait_stopped(
+            "wait", self.set, timeout_s=timeout_s, settle_s=settle_s
+        )
+
+    async def interrupt(self, *, timeout_s: float = INTERRUPT_TIMEOUT_S) -> Answer:
+        """Stop the ranks that run, and wait until they have stopped."""
+        session = self._session
+        running = self.set & session.state.running
+        asked = await session.ask("interrupt", Interrupt(), running, timeout_s=timeout_s)
+        failed = RankSet.union(each.ranks for each in asked.errors)
+        stopped = await session.wait_stopped(
+            "interrupt", running - failed - asked.missing.ranks, timeout_s=timeout_s
+        )
+        return replace(
+            stopped,
+            ranks=running,
+            classes=(*stopped.classes, *asked.errors),
+            missing=stopped.missing | asked.missing,
+            request_id=asked.request_id,
+        )
+
+    # -- leaving -----------------------------------------------------------------------------
+
+    async def detach(self) -> Answer:
+        """Let the ranks go: they run on free, with no breakpoint left in them."""
+        session = self._session
+        ranks = self.set & session.state.live
+        answer = await session.ask("detach", Detach(), ranks, timeout_s=DETACH_TIMEOUT_S)
+        failed = RankSet.union(each.ranks for each in answer.errors)
+        session.note_detached(ranks - failed - answer.missing.ranks)
+        return answer
+
+    async def kill(self) -> Answer:
+        """End the processes of the ranks."""
+        ranks = self.set & self._session.state.live
+        return await self._session.ask("kill", Kill(), ranks)
+
+
+class Session(Ranks):
+    """A running session; made by :func:`pgdb.frontend.start.attach` and ``launch``."""
+
+    def __init__(
+        self,
+        mode: Literal["attach", "launch"],
+        options: SessionOptions,
+        directory: SessionDirectory,
+    ) -> None:
+        super().__init__(None, RankSet())
+        self.mode = mode
+        self.options = options
+        self.directory = directory
+        self.table = ProcTable(processes=(), source="")
+        """Where the ranks are."""
+        self.description = ""
+        """The job in words: launcher, or the command it was started with."""
+        self.mpi_version = ""
+        self.gdb_version = ""
+        self.start_answer: Answer | None = None
+        """Where the ranks were stopped when the session started."""
+        self.job: JobLauncher | None = None
+        """The job's launcher, when we have started it."""
+        self.state = JobState(RankSet())
+        self.sets: dict[str, RankSet] = {}
+        """Named sets of the user's."""
+        self.overlay = Overlay(
+            options, directory, on_events=self._events, on_late=self._late, on_lost=self._lost
+        )
+        self._listeners: list[Listener] = []
+        self._changed = asyncio.Event()
+        self._next_breakpoint = 1
+        self._commands: dict[int, str] = {}
+        self._is_over = False
+        self._held_back: list[Told] = []
+        self._is_started = False
+        self._job_watch: asyncio.Task[None] | None = None
+        self._closing: list[Coroutine[None, None, None]] = []
+        self._background: set[asyncio.Task[Answer]] = set()
+
+    @property
+    def _session(self) -> Session:
+        return self
+
+    @property
+    def set(self) -> RankSet:
+        """All ranks of the session."""
+        return self.state.ranks
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing can be asked any longer."""
+        return self._is_over
+
+    def ranks(self, which: str | RankSet) -> Ranks:
+        """Return the view on some ranks, given as a set or as users write it.
+
+        :raises RankSetError: if the text is malformed, or names ranks the job does not have.
+        """
+        ranks = self.parse_ranks(which) if isinstance(which, str) else which
+        return Ranks(self, self._check_ranks(ranks))
+
+    def __getitem__(self, which: int | slice) -> Ranks:
+        """Return the view on one rank, or on those of a slice: ``session[0:4]``."""
+        if isinstance(which, int):
+            return Ranks(self, self._check_ranks(RankSet([which])))
+        end = max(self.set, default=-1) + 1
+        return Ranks(self, RankSet(range(*which.indices(end))) & self.set)
+
+    def parse_ranks(self, text: str) -> RankSet:
+        """Read a rank set: ``0-3,8``, ``all``, ``@name``, with the algebra of :class:`RankSet`.
+
+        :raises RankSetError: if it is malformed, empty, or names ranks the job does not have.
+        """
+        ranks = RankSet.parse(text, everything=self.set, named=self.named_set)
+        return self._check_ranks(ranks)
+
+    def named_set(self, name: str) -> RankSet | None:
+        """Return a named set: the user's own, or an automatic one."""
+        return self.sets[name] if name in self.sets else self.state.named(name)
+
+    def _check_ranks(self, ranks: RankSet) -> RankSet:
+        if unknown := ranks - self.set:
+            raise RankSetError(f"no rank {unknown}; the job has {self.set}")
+        return ranks
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Have *listener* called with what the session tells unasked; return how to stop that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    # -- asking ------------------------------------------------------------------------------
+
+    async def ask(
+        self,
+        command: str,
+        operation: AnyOperation,
+        ranks: RankSet,
+        *,
+        timeout_s: float | None = None,
+        request_id: int | None = None,
+    ) -> Answer:
+        """Ask ranks; who has ended or is lost counts as missing at once.
+
+        :raises SessionEndedError: if the session is over.
+        """
+        if self._is_over:
+            raise SessionEndedError("the session has ended; there is no job to ask")
+        started = time.monotonic()
+        number = request_id if request_id is not None else self.overlay.root.next_id()
+        self._remember(number, command)
+        # A rank that was set going by somebody else's command is asked all the same: its GDB
+        # knows best. One that is gone is not.
+        reachable = ranks & self.state.live
+        gathered = await self.overlay.root.ask(
+            number,
+            reachable,
+            operation,
+            timeout_s if timeout_s is not None else self.options.timeout_s,
+        )
+        return Answer(
+            command=command,
+            ranks=ranks,
+            classes=gathered.classes,
+            missing=gathered.missing | Missing(lost=ranks - reachable),
+            request_id=number,
+            elapsed_s=time.monotonic() - started,
+        )
+
+    async def insert_breakpoint(
+        self, line: str, ranks: RankSet, *, timeout_s: float | None = None
+    ) -> Answer:
+        """Run a GDB command that makes breakpoints, giving them the next job-wide numbers."""
+        first = self._next_breakpoint
+        # Reserved at once: two commands under way must not get the same number.
+        self._next_breakpoint += 1
+        answer = await self.ask(
+            line, InsertBreakpoint(command=line, first_number=first), ranks, timeout_s=timeout_s
+        )
+        made = [
+            each.record.breakpoints[-1].number
+            for each in answer.classes
+            if isinstance(each.record, BreakpointsMade)
+        ]
+        if made:
+            self._next_breakpoint = max(self._next_breakpoint, max(made) + 1)
+        elif self._next_breakpoint == first + 1:
+            self._next_breakpoint = first
+        return answer
+
+    async def start_run(self, word: RunWord, argument: str, ranks: RankSet) -> Answer:
+        """Set ranks running; return at once, with who runs and who could not."""
+        line = f"{word} {argument}".strip()
+        return await self._start(line, Resume(command=word, argument=argument), ranks, None)
+
+    async def start_console_run(
+        self, line: str, ranks: RankSet, *, timeout_s: float | None = None
+    ) -> Answer:
+        """Set ranks running by any GDB command; return at once."""
+        return await self._start(line, Console(command=line, run=True), ranks, timeout_s)
+
+    async def _start(
+        self, line: str, operation: AnyOperation, ranks: RankSet, timeout_s: float | None
+    ) -> Answer:
+        number = self.overlay.root.next_id()
+        stopped = ranks & self.state.stopped
+        self.state.start_run(number, stopped)
+        answer = await self.ask(line, operation, stopped, timeout_s=timeout_s, request_id=number)
+        started = RankSet.union(
+            each.ranks for each in answer.classes if isinstance(each.record, Running)
+        )
+        # Some may have stopped again before the acknowledgement came; those are left as they are.
+        self.state.cancel_run(number, stopped - started - answer.missing.late)
+        self._notify()
+        return replace(
+            answer,
+            ranks=ranks,
+            missing=answer.missing
+            | Missing(running=ranks & self.state.running - stopped, lost=ranks - self.state.live),
+        )
+
+    async def finish_run(
+        self,
+        started: Answer,
+        *,
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Answer:
+        """Wait for the ranks that a run command has started; return where they have stopped."""
+        running = RankSet.union(
+            each.ranks for each in started.classes if isinstance(each.record, Running)
+        )
+        if not running:
+            return started
+        stopped = await self.wait_stopped(
+            started.command, running, timeout_s=timeout_s, settle_s=settle_s
+        )
+        others = tuple(each for each in started.classes if not isinstance(each.record, Running))
+        return replace(
+            started,
+            classes=tuple(sorted((*stopped.classes, *others), key=lambda each: each.ranks.first)),
+            missing=(started.missing - running) | stopped.missing,
+            elapsed_s=started.elapsed_s + stopped.elapsed_s,
+        )
+
+    async def wait_stopped(
+        self,
+        command: str,
+        ranks: RankSet,
+        *,
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Answer:
+        """Wait until *ranks* have stopped or ended; see :meth:`Ranks.run` for the rules."""
+        begun = time.monotonic()
+        deadline = begun + timeout_s if timeout_s is not None else None
+        before = ranks & self.state.running
+        quiet_since = None
+        while (running := ranks & self.state.running) and not self._is_over:
+            now = time.monotonic()
+            if running != before:
+                before, quiet_since = running, now
+            limits = [deadline] if deadline is not None else []
+            if settle_s is not None and quiet_since is not None:
+                limits.append(quiet_since + settle_s)
+            left = min(limits) - now if limits else None
+            if left is not None and left <= 0:
+                break
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._changed.wait()
+        merger: Merger[Record] = Merger()
+        still = ranks & self.state.running
+        for each in self.state.latest(ranks - still - self.state.lost):
+            if isinstance(each.record, Stop | Exit):
+                merger.add(each.ranks, each.record, each.slots)
+        return Answer(
+            command=command,
+            ranks=ranks,
+            classes=merger.classes,
+            missing=Missing(running=still, lost=ranks & self.state.lost),
+            elapsed_s=time.monotonic() - begun,
+        )
+
+    # -- leaving -----------------------------------------------------------------------------
+
+    async def close(self, *, kill: bool | None = None) -> None:
+        """End the session: by default kill a job that we launched, and let any other go on.
+
+        Returns when no process of ours is left. A second call does nothing.
+        """
+        if self._is_over:
+            return
+        if kill is None:
+            kill = self.mode == "launch" and not self.state.detached
+        if kill and self.state.live:
+            with contextlib.suppress(LinkError, CommandError):
+                await self.ask("kill", Kill(), self.state.live, timeout_s=5.0)
+        self._is_over = True
+        self._notify()
+        await self.overlay.close()
+        for closing in self._closing:
+            await closing
+        if self._job_watch is not None:
+            self._job_watch.cancel()
+        if self.job is not None:
+            if kill:
+                await self.job.end()
+            if self.job.has_ended:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(2.0):
+                        await self.job.wait_output_read()
+                await self.job.release_keeper()
+            else:
+                # The job goes on without us; its keeper takes its output from now on.
+                self.job.abandon()
+                return
+        self.directory.remove()
+
+    def note_detached(self, ranks: RankSet) -> None:
+        """Take that *ranks* run free."""
+        self.state.detach(ranks)
+        self._notify()
+
+    # -- what comes unasked ------------------------------------------------------------------
+
+    def begin(self, ranks: RankSet) -> None:
+        """Take the ranks of the session; all count as running until they were stopped."""
+        self.state = JobState(ranks)
+        self.state.start_run(0, ranks)
+
+    def started(self, answer: Answer) -> None:
+        """Take where the ranks were stopped at the start, and tell what was held back."""
+        self.start_answer = answer
+        classes: list[EquivalenceClass[Event]] = []
+        for each in answer.classes:
+            if isinstance(each.record, Stop | Exit):
+                classes.append(
+                    EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)
+                )
+            else:
+                self.state.lose(each.ranks)
+        self.state.lose(answer.missing.ranks)
+        self.state.apply(classes)
+        self._is_started = True
+        for told in self._held_back:
+            self._tell(told)
+        self._held_back.clear()
+        self._notify()
+
+    def on_close(self, closing: Coroutine[None, None, None]) -> None:
+        """Have something done when the session closes."""
+        self._closing.append(closing)
+
+    def watch_job(self) -> None:
+        """Begin to watch the job's launcher."""
+        self._job_watch = asyncio.create_task(self._watch_job())
+
+    def take_output(self, stream: Literal["stdout", "stderr"], data: bytes) -> None:
+        """Take what the job has printed."""
+        text = data.decode("utf-8", "replace")
+        self._tell(Told(kind="output", text=text, stream=stream, data=data))
+
+    async def _watch_job(self) -> None:
+        assert self.job is not None
+        code = await self.job.process.wait()
+        await self.job.wait_output_read()
+        self._tell(Told(kind="ended", code=code))
+        self._notify()
+
+    def _events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
+        news = self.state.apply(classes)
+        if not news:
+            return
+        if self._is_started:
+            self._tell(Told(kind="event", classes=news))
+            if self.options.stop_on_error:
+                self._stop_others(news)
+        else:
+            for listener in self._listeners:
+                listener(Told(kind="event", classes=news))
+        self._notify()
+
+    def _stop_others(self, news: Sequence[EquivalenceClass[Event]]) -> None:
+        """Interrupt the rest of a run in which a rank got a fatal signal.
+
+        The others would wait for it for ever.
+        """
+        for each in news:
+            event = each.record
+            if isinstance(event, Stop) and event.signal in FATAL_SIGNALS:
+                others = self.state.runners(event.run)
+                if others:
+                    task = asyncio.create_task(self.ask("interrupt", Interrupt(), others))
+                    self._background.add(task)
+                    task.add_done_callback(self._background.discard)
+
+    def _late(self, gathered: Gathered) -> None:
+        answer = Answer(
+            command=self._commands.get(gathered.request_id, ""),
+            ranks=RankSet.union(each.ranks for each in gathered.classes),
+            classes=gathered.classes,
+            request_id=gathered.request_id,
+        )
+        self._tell(Told(kind="late", answer=answer))
+
+    def _lost(self, lost: Lost) -> None:
+        ranks = self.state.lose(lost.ranks)
+        if ranks:
+            self._tell(Told(kind="lost", ranks=ranks, text=lost.why))
+        self._notify()
+
+    def _tell(self, told: Told) -> None:
+        if not self._is_started and told.kind != "output":
+            self._held_back.append(told)
+            return
+        for listener in list(self._listeners):
+            listener(told)
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _remember(self, number: int, command: str) -> None:
+        self._commands[number] = command
+        while len(self._commands) > 1000:
+            del self._commands[next(iter(self._commands))]
+
+
+def _count(count: int) -> str:
+    return str(count) if count != 1 else ""

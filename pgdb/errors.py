@@ -1,0 +1,53 @@
+"""Every error that PGDB raises on purpose.
+
+All derive from :class:`PgdbError`; a class says what state things are in, the message names
+the faulty part and the way out. Whatever else is raised is a bug and keeps its traceback.
+"""
+
+
+class PgdbError(Exception):
+    """Root of PGDB's own errors; its text is one line, fit to be shown to the user."""
+
+
+class UsageError(PgdbError):
+    """What the user typed cannot be understood. Nothing has been done."""
+
+
+class RankSetError(UsageError):
+    """A rank set is malformed, or names ranks that the job does not have."""
+
+
+class StartError(PgdbError):
+    """The session could not start. The job, if there was one already, runs on."""
+
+
+class DiscoveryError(StartError):
+    """The ranks of a job could not be found; the text says what was tried."""
+
+
+class PermissionToTraceError(StartError):
+    """The kernel does not let this user trace the ranks; the text says the remedy."""
+
+
+class LinkError(PgdbError):
+    """A link of the overlay is gone, or never came up."""
+
+
+class ProtocolError(LinkError):
+    """A peer sent bytes that are no valid message. The link is closed."""
+
+
+class GdbError(PgdbError):
+    """A GDB process cannot be used any longer (it ended, or stopped answering)."""
+
+
+class CommandError(PgdbError):
+    """A command was understood and could not be carried out."""
+
+
+class NoAnswerError(CommandError):
+    """No rank answered in time, or none of the ranks asked for is left."""
+
+
+class SessionEndedError(PgdbError):
+    """The session is over: detached, killed, or the job has ended."""

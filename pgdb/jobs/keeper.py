@@ -1,0 +1,39 @@
+"""Keep a job's output flowing when the front end dies, so that the job does not die of it.
+
+Started beside the job's launcher with a copy of the reading ends of its output pipes, it does
+nothing until its standard input ends. A front end that is done writes one byte first; if the
+end comes without it, the front end has died, and from then on the job's output goes to a file.
+Standard library only: it must be small, since it lives as long as the job.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import sys
+
+
+def main(argv: list[str]) -> None:
+    """Wait for the front end's end; ``argv`` is the file's path and the descriptors to read."""
+    path, *descriptors = argv[1:]
+    if os.read(0, 1):
+        return
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    waiting = selectors.DefaultSelector()
+    for descriptor in descriptors:
+        os.set_blocking(int(descriptor), False)
+        waiting.register(int(descriptor), selectors.EVENT_READ)
+    while waiting.get_map():
+        for key, _ in waiting.select():
+            try:
+                data = os.read(key.fd, 65536)
+            except BlockingIOError:
+                continue
+            if data:
+                os.write(target, data)
+            else:
+                waiting.unregister(key.fd)
+
+
+if __name__ == "__main__":
+    main(sys.argv)

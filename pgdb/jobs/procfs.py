@@ -1,0 +1,375 @@
+"""What /proc tells about the processes of this host.
+
+Processes vanish while they are being read, and those of other users cannot be read at all:
+neither is an exception here. A reader of one process returns None (a question about it: False)
+where there is nothing to read, and lists leave out what is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+"""Where the kernel shows its processes; tests read a tree of their own instead."""
+
+# include/linux/sched.h; the flags are the ninth field of /proc/PID/stat.
+_PF_KTHREAD = 0x00200000
+# include/uapi/linux/capability.h
+_CAP_SYS_PTRACE = 19
+# include/net/tcp_states.h
+_TCP_LISTEN = "0A"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStat:
+    """Who a process is and what state it is in."""
+
+    pid: int
+    ppid: int
+    state: str
+    """One letter as in ps(1): R, S, D, T (stopped), t (traced), Z (zombie), X, I."""
+    start_time_ticks: int
+    """Clock ticks after boot; with the pid it names one process for good."""
+    comm: str
+    """Name of the program, cut to 15 bytes by the kernel."""
+    uid: int
+    """Effective user id."""
+    tracer_pid: int
+    """Pid of the debugger that traces it, or 0."""
+    is_kernel_thread: bool
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether only its exit status is left."""
+        return self.state in "ZXx"
+
+
+@dataclass(frozen=True, slots=True)
+class RankIdentity:
+    """What the environment that a launcher gave to a process says about its rank."""
+
+    rank: int
+    """Rank in MPI_COMM_WORLD."""
+    size: int | None
+    """Number of ranks in MPI_COMM_WORLD, where the environment tells."""
+    local_rank: int | None
+    """Number among the ranks of its host."""
+    local_size: int | None
+    """Number of ranks on its host."""
+    job_key: str | None
+    """Equal for the ranks of one job and different for those of others; None under MPICH's
+    hydra, which leaves nothing of that kind in the environment."""
+
+
+def all_pids(proc: Path = PROC) -> list[int]:
+    """Return the pids of all processes, in order."""
+    return sorted(int(name) for name in os.listdir(proc) if name.isdecimal())
+
+
+def parents(proc: Path = PROC) -> dict[int, int]:
+    """Return the parent's pid of every process, all read in one pass."""
+    found = {}
+    for pid in all_pids(proc):
+        fields = _stat_fields(pid, proc)
+        if fields is not None:
+            found[pid] = int(fields[1][1])
+    return found
+
+
+def children(pid: int, proc: Path = PROC) -> list[int]:
+    """Return the pids of the processes whose parent is *pid*, in order."""
+    return [child for child, parent in parents(proc).items() if parent == pid]
+
+
+def descendants(pid: int, proc: Path = PROC) -> list[int]:
+    """Return the pids of the children of *pid*, their children and so on, parents first."""
+    by_parent: dict[int, list[int]] = {}
+    for child, parent in parents(proc).items():
+        by_parent.setdefault(parent, []).append(child)
+    found = list(by_parent.get(pid, ()))
+    for each in found:  # grows while it is walked
+        found.extend(by_parent.get(each, ()))
+    return found
+
+
+def read_stat(pid: int, proc: Path = PROC) -> ProcessStat | None:
+    """Return who *pid* is and what state it is in."""
+    fields = _stat_fields(pid, proc)
+    status = _status(proc / str(pid) / "status")
+    if fields is None or status is None:
+        return None
+    comm, rest = fields
+    return ProcessStat(
+        pid=pid,
+        ppid=int(rest[1]),
+        state=rest[0],
+        start_time_ticks=int(rest[19]),
+        comm=comm,
+        uid=int(status.get("Uid", "0 0").split()[1]),
+        tracer_pid=int(status.get("TracerPid", "0")),
+        is_kernel_thread=bool(int(rest[6]) & _PF_KTHREAD),
+    )
+
+
+def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
+    """Return the environment that *pid* was executed with; empty for a zombie."""
+    data = _read(proc / str(pid) / "environ")
+    if data is None:
+        return None
+    found: dict[str, str] = {}
+    for entry in data.split(b"\0"):
+        name, equals, value = entry.partition(b"=")
+        if equals:
+            # Of two variables with one name getenv(3) returns the first.
+            found.setdefault(os.fsdecode(name), os.fsdecode(value))
+    return found
+
+
+def command_line(pid: int, proc: Path = PROC) -> list[str] | None:
+    """Return the arguments of *pid*, its name first; empty for zombies and kernel threads."""
+    data = _read(proc / str(pid) / "cmdline")
+    if data is None:
+        return None
+    text = os.fsdecode(data)
+    return text.removesuffix("\0").split("\0") if text else []
+
+
+def executable(pid: int, proc: Path = PROC) -> str | None:
+    """Return the path of the file that *pid* executes, though it may be deleted by now."""
+    try:
+        path = os.readlink(proc / str(pid) / "exe")
+    except OSError:
+        return None
+    return path.removesuffix(" (deleted)")
+
+
+def pending_signals(pid: int, proc: Path = PROC) -> set[int] | None:
+    """Return the signals that wait for the process or for any of its threads."""
+    statuses = _thread_statuses(pid, proc)
+    if not statuses:
+        return None
+    return {
+        signal
+        for status in statuses
+        for field in ("SigPnd", "ShdPnd")
+        for signal in _signals(status.get(field, "0"))
+    }
+
+
+def blocked_in_all_threads(pid: int, signal: int, proc: Path = PROC) -> bool:
+    """Return whether every thread blocks *signal*, so that none can take it.
+
+    A thread inside sigtimedwait(2) for the signal does not count as blocking it: the kernel
+    takes it out of the mask for as long as the call lasts.
+    """
+    statuses = _thread_statuses(pid, proc)
+    return bool(statuses) and all(
+        signal in _signals(status.get("SigBlk", "0")) for status in statuses
+    )
+
+
+def caught_signals(pid: int, proc: Path = PROC) -> set[int] | None:
+    """Return the signals that *pid* has handlers for."""
+    status = _status(proc / str(pid) / "status")
+    return None if status is None else _signals(status.get("SigCgt", "0"))
+
+
+def listening_ports(pid: int, proc: Path = PROC) -> frozenset[int] | None:
+    """Return the TCP ports on which *pid* accepts connections."""
+    directory = proc / str(pid)
+    try:
+        descriptors = os.listdir(directory / "fd")
+    except OSError:
+        return None
+    inodes = set()
+    for descriptor in descriptors:
+        try:
+            target = os.readlink(directory / "fd" / descriptor)
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            inodes.add(target[len("socket:[") : -1])
+    ports = set()
+    for name in ("tcp", "tcp6"):
+        for line in (_read(directory / "net" / name) or b"").decode().splitlines()[1:]:
+            columns = line.split()
+            if len(columns) > 9 and columns[3] == _TCP_LISTEN and columns[9] in inodes:
+                ports.add(int(columns[1].rpartition(":")[2], 16))
+    return frozenset(ports)
+
+
+def yama_scope(proc: Path = PROC) -> int:
+    """Return kernel.yama.ptrace_scope; 0, which restricts nothing, on kernels without Yama."""
+    data = _read(proc / "sys" / "kernel" / "yama" / "ptrace_scope")
+    return int(data) if data else 0
+
+
+def why_not_traceable(pid: int, proc: Path = PROC) -> str | None:
+    """Return why this process may not trace *pid*, with the way out, or None if it may.
+
+    It is a forecast from /proc: a process that has allowed its tracer with PR_SET_PTRACER is
+    not known as such, so under Yama the kernel's own answer is the better one.
+    """
+    stat = read_stat(pid, proc)
+    if stat is None or stat.has_ended:
+        return f"process {pid} has ended"
+    if stat.is_kernel_thread:
+        return f"{pid} ({stat.comm}) is a thread of the kernel, which no debugger can trace"
+    if stat.tracer_pid:
+        tracer = read_stat(stat.tracer_pid, proc)
+        name = f" ({tracer.comm})" if tracer is not None else ""
+        return (
+            f"{pid} ({stat.comm}) is already traced by {stat.tracer_pid}{name}; "
+            "end that one or detach it first"
+        )
+    scope = yama_scope(proc)
+    if scope >= 3:
+        return (
+            f"kernel.yama.ptrace_scope is {scope}: nothing on this host can be traced "
+            "until it is booted with another value"
+        )
+    me = _status(proc / "self" / "status") or {}
+    if int(me.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1:
+        return None
+    theirs = _status(proc / str(pid) / "status") or {}
+    my_uid = me.get("Uid", "0 0 0 0").split()[1]
+    if set(theirs.get("Uid", my_uid).split()[:3]) != {my_uid}:
+        return (
+            f"{pid} ({stat.comm}) belongs to user {_user_name(stat.uid)}; "
+            "run pgdb as that user or with CAP_SYS_PTRACE"
+        )
+    if scope == 2:
+        return (
+            "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may trace; "
+            "set sysctl kernel.yama.ptrace_scope=0 or give CAP_SYS_PTRACE"
+        )
+    if scope == 1 and not _descends(pid, os.getpid(), proc):
+        return (
+            f"kernel.yama.ptrace_scope is 1 and {pid} ({stat.comm}) was not started by pgdb; "
+            "set sysctl kernel.yama.ptrace_scope=0, give CAP_SYS_PTRACE, "
+            "or start the job with pgdb launch"
+        )
+    return None
+
+
+def rank_environment(env: Mapping[str, str]) -> RankIdentity | None:
+    """Return the rank that the variables of a launcher name, or None if there are none.
+
+    The innermost launcher wins: Open MPI and MPICH ranks in a Slurm allocation have Slurm's
+    variables as well, inherited from the daemon or from the batch script.
+
+    >>> rank_environment({"PMI_RANK": "3", "PMI_SIZE": "4"})
+    RankIdentity(rank=3, size=4, local_rank=None, local_size=None, job_key=None)
+    """
+    if (rank := _number(env, "OMPI_COMM_WORLD_RANK")) is not None:
+        # Open MPI 4 has the launcher's address, Open MPI 5 only the namespace; the namespace
+        # also tells the jobs that MPI_Comm_spawn started from the one that started them.
+        key = _joined(env, ("OMPI_MCA_orte_hnp_uri", "PMIX_NAMESPACE"))
+        return RankIdentity(
+            rank=rank,
+            size=_number(env, "OMPI_COMM_WORLD_SIZE"),
+            local_rank=_number(env, "OMPI_COMM_WORLD_LOCAL_RANK"),
+            local_size=_number(env, "OMPI_COMM_WORLD_LOCAL_SIZE"),
+            job_key=key,
+        )
+    if (rank := _number(env, "PMIX_RANK")) is not None and "PMIX_NAMESPACE" in env:
+        return RankIdentity(
+            rank=rank,
+            size=_number(env, "SLURM_NTASKS"),
+            local_rank=_number(env, "SLURM_LOCALID"),
+            local_size=None,
+            job_key=env["PMIX_NAMESPACE"],
+        )
+    if (rank := _number(env, "PMI_RANK")) is not None:
+        return RankIdentity(
+            rank=rank,
+            size=_number(env, "PMI_SIZE"),
+            local_rank=_number(env, "MPI_LOCALRANKID"),
+            local_size=_number(env, "MPI_LOCALNRANKS"),
+            job_key=env.get("I_MPI_HYDRA_UUID") or env.get("PMI_JOBID"),
+        )
+    if (rank := _number(env, "SLURM_PROCID")) is not None and "SLURM_STEP_ID" in env:
+        return RankIdentity(
+            rank=rank,
+            size=_number(env, "SLURM_NTASKS"),
+            local_rank=_number(env, "SLURM_LOCALID"),
+            local_size=None,
+            job_key=f"{env.get('SLURM_JOB_ID', '')}.{env['SLURM_STEP_ID']}",
+        )
+    if (rank := _number(env, "FLUX_TASK_RANK")) is not None:
+        return RankIdentity(
+            rank=rank,
+            size=_number(env, "FLUX_JOB_SIZE"),
+            local_rank=_number(env, "FLUX_TASK_LOCAL_ID"),
+            local_size=None,
+            job_key=env.get("FLUX_JOB_ID"),
+        )
+    return None
+
+
+def _read(path: Path) -> bytes | None:
+    # ESRCH comes from files that were open when their process ended, EACCES and EPERM from
+    # other users' processes; OSError covers them all.
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _stat_fields(pid: int, proc: Path) -> tuple[str, list[str]] | None:
+    data = _read(proc / str(pid) / "stat")
+    if not data:
+        return None
+    # The name may hold spaces and brackets, so the last bracket ends it.
+    head, _, tail = os.fsdecode(data).rpartition(")")
+    return head.partition("(")[2], tail.split()
+
+
+def _status(path: Path) -> dict[str, str] | None:
+    data = _read(path)
+    if not data:
+        return None
+    pairs = (line.partition(":") for line in os.fsdecode(data).splitlines())
+    return {name: value.strip() for name, _, value in pairs}
+
+
+def _thread_statuses(pid: int, proc: Path) -> list[dict[str, str]]:
+    try:
+        threads = os.listdir(proc / str(pid) / "task")
+    except OSError:
+        return []
+    found = (_status(proc / str(pid) / "task" / thread / "status") for thread in threads)
+    return [status for status in found if status is not None]
+
+
+def _signals(mask: str) -> set[int]:
+    bits = int(mask, 16)
+    return {number for number in range(1, bits.bit_length() + 1) if bits >> (number - 1) & 1}
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _descends(pid: int, ancestor: int, proc: Path) -> bool:
+    by_child = parents(proc)
+    while pid in by_child and pid != ancestor:
+        pid = by_child[pid]
+    return pid == ancestor
+
+
+def _number(env: Mapping[str, str], name: str) -> int | None:
+    value = env.get(name, "")
+    return int(value) if value.isascii() and value.isdecimal() else None
+
+
+def _joined(env: Mapping[str, str], names: Iterable[str]) -> str | None:
+    values = [env[name] for name in names if env.get(name)]
+    return " ".join(values) or None

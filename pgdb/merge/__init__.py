@@ -1,0 +1,1 @@
+"""Merging of the answers of many ranks into one that loses nothing."""

@@ -1,0 +1,1 @@
+"""The tree of nodes between the front end and the ranks: messages, links, admission, routing."""

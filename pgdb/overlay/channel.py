@@ -1,0 +1,202 @@
+"""One link of the overlay: messages over TLS, honest about loss.
+
+A peer that closes or dies is seen at once; one whose host is gone, or that hangs, when nothing
+has come from it for the loss time although heartbeats are due. Nothing is dropped silently:
+what cannot be sent ends the link. asyncio's TLS streams were taken rather than ZeroMQ: the
+connection *is* the link, so that loss, order and back pressure need no monitors, handlers or
+heartbeats beside the ones below (docs/decisions.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+
+from pgdb.errors import LinkError, ProtocolError
+from pgdb.overlay.credentials import tls_context
+from pgdb.overlay.messages import MAX_MESSAGE_BYTES, AnyMessage, Heartbeat, decode, encode
+
+LOG = logging.getLogger(__name__)
+
+HEARTBEAT_S = 5.0
+"""A link on which nothing was sent for this long sends a heartbeat."""
+LOSS_S = 20.0
+"""A link on which nothing came for this long is lost."""
+CONNECT_TIMEOUT_S = 10.0
+HANDSHAKE_TIMEOUT_S = 10.0
+MAX_UNSENT_BYTES = 2 * MAX_MESSAGE_BYTES
+"""A peer that lets this much pile up does not read, and is given up."""
+MAX_FIRST_MESSAGE_BYTES = 1 << 20
+_LENGTH_BYTES = 4
+_BACKLOG = 1024
+
+
+class Channel:
+    """A connection that carries messages, owned by the task that runs :meth:`receive`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._loop = asyncio.get_running_loop()
+        self._sent_at = self._heard_at = self._loop.time()
+        self._limit_bytes = MAX_FIRST_MESSAGE_BYTES
+        self._why = ""
+        self._timer = self._loop.call_later(HEARTBEAT_S, self._tick)
+
+    @property
+    def peer(self) -> str:
+        """``host:port`` of the other end."""
+        name = self._writer.get_extra_info("peername")
+        return f"{name[0]}:{name[1]}" if name else "a closed link"
+
+    @property
+    def local_host(self) -> str:
+        """Address of this end, as the other end sees it."""
+        return str(self._writer.get_extra_info("sockname")[0])
+
+    def send(self, message: AnyMessage) -> None:
+        """Queue a message; a link that is gone says so to :meth:`receive`, not here."""
+        data = encode(message)
+        if self._writer.is_closing():
+            return
+        self._sent_at = self._loop.time()
+        self._writer.write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
+        if self._writer.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+            self._give_up("it does not read what it is sent")
+
+    async def receive(self) -> AnyMessage:
+        """Wait for the next message; heartbeats are not shown.
+
+        :raises LinkError: when the link is gone.
+        :raises ProtocolError: if the peer sent no valid message; the link is closed.
+        """
+        while True:
+            try:
+                length = int.from_bytes(await self._reader.readexactly(_LENGTH_BYTES), "big")
+                if length > self._limit_bytes:
+                    raise ProtocolError(f"{self.peer} announces a message of {length} bytes")
+                data = await self._reader.readexactly(length)
+                message = decode(data)
+            except ProtocolError:
+                self.close()
+                raise
+            except (OSError, asyncio.IncompleteReadError, ssl.SSLError) as error:
+                self.close()
+                raise LinkError(self._why or _reason(error)) from None
+            self._heard_at = self._loop.time()
+            self._limit_bytes = MAX_MESSAGE_BYTES
+            if not isinstance(message, Heartbeat):
+                return message
+
+    def close(self) -> None:
+        """Close the link once what was queued has been sent."""
+        self._timer.cancel()
+        self._writer.close()
+
+    async def wait_closed(self, timeout_s: float) -> None:
+        """Wait until all that was queued has been sent and the link is closed."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._writer.wait_closed()
+        except (TimeoutError, OSError):
+            self._writer.transport.abort()
+
+    def _tick(self) -> None:
+        now = self._loop.time()
+        if now - self._heard_at > LOSS_S:
+            self._give_up(f"nothing heard from it for {LOSS_S:g} s")
+            return
+        if now - self._sent_at >= HEARTBEAT_S * 0.9:
+            self.send(Heartbeat())
+        self._timer = self._loop.call_later(HEARTBEAT_S, self._tick)
+
+    def _give_up(self, why: str) -> None:
+        LOG.warning("link to %s given up: %s", self.peer, why)
+        self._why = why
+        self._timer.cancel()
+        self._writer.transport.abort()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, asyncio.IncompleteReadError):
+        return "it closed the link"
+    return str(error) or type(error).__name__
+
+
+class Listener:
+    """Accepts links that can prove they belong to the session."""
+
+    def __init__(self, server: asyncio.Server) -> None:
+        self._server = server
+
+    @property
+    def port(self) -> int:
+        """The TCP port."""
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """Stop listening; links that are up stay up."""
+        self._server.close()
+
+
+async def listen(
+    host: str,
+    credentials: bytes,
+    on_channel: Callable[[Channel], Awaitable[None]],
+) -> Listener:
+    """Listen on any free port of *host*; each admitted link is handed to *on_channel*."""
+    listening = socket.create_server((host, 0), backlog=_BACKLOG)
+    return await listen_on(listening, credentials, on_channel)
+
+
+async def listen_on(
+    listening: socket.socket,
+    credentials: bytes,
+    on_channel: Callable[[Channel], Awaitable[None]],
+) -> Listener:
+    """Accept links at a socket that listens already; each one is handed to *on_channel*."""
+
+    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        _tune(writer)
+        channel = Channel(reader, writer)
+        try:
+            await on_channel(channel)
+        finally:
+            channel.close()
+
+    server = await asyncio.start_server(
+        accepted,
+        sock=listening,
+        ssl=tls_context(credentials, server=True),
+        ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S,
+        backlog=_BACKLOG,
+    )
+    return Listener(server)
+
+
+async def connect(address: str, credentials: bytes) -> Channel:
+    """Connect to ``host:port``.
+
+    :raises LinkError: if nothing answers there in time, or it is not of this session.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(
+                host, int(port), ssl=tls_context(credentials, server=False)
+            )
+    except TimeoutError:
+        raise LinkError(f"{address} does not answer within {CONNECT_TIMEOUT_S:g} s") from None
+    except (OSError, ssl.SSLError, ValueError) as error:
+        raise LinkError(f"cannot connect to {address}: {error}") from None
+    _tune(writer)
+    return Channel(reader, writer)
+
+
+def _tune(writer: asyncio.StreamWriter) -> None:
+    raw = writer.get_extra_info("socket")
+    if raw is not None:
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,0 +1,243 @@
+"""What every node of the tree does, the front end included: children, requests, events.
+
+A node hands requests on, gathers replies, merges events over a short window and passes on who
+came and who was lost. What is above it and what its own ranks are is left to the class that
+derives from it: an aggregator, or the front end's root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from abc import ABC, abstractmethod
+
+from pgdb.errors import LinkError, ProtocolError
+from pgdb.merge.answer import EquivalenceClass, Merger
+from pgdb.overlay.channel import Channel
+from pgdb.overlay.messages import (
+    PROTOCOL_VERSION,
+    Announce,
+    AnyMessage,
+    Events,
+    Hello,
+    Joined,
+    Lost,
+    Reply,
+    Request,
+    Setup,
+    Share,
+)
+from pgdb.overlay.router import Router
+from pgdb.overlay.topology import Topology
+from pgdb.ranks import RankSet
+from pgdb.records import Event
+from pgdb.version import __version__
+
+LOG = logging.getLogger(__name__)
+
+
+def release() -> str:
+    """Return the versions that must agree on all hosts, in words."""
+    return f"PGDB {__version__} on Python {sys.version_info.major}.{sys.version_info.minor}"
+
+
+class EventBuffer:
+    """Merges events that come close together; keeps the order of each rank's events."""
+
+    def __init__(self) -> None:
+        self._batches: list[Merger[Event]] = []
+
+    def add(self, ranks: RankSet, record: Event, slots: tuple[str, ...]) -> None:
+        """Add what *ranks* have told; it comes after all that they told before."""
+        # A rank's event goes into the batch behind the last one it has an event in.
+        for number in range(len(self._batches) - 1, -1, -1):
+            if not self._batches[number].ranks.isdisjoint(ranks):
+                at = number + 1
+                break
+        else:
+            at = 0
+        if at == len(self._batches):
+            self._batches.append(Merger())
+        self._batches[at].add(ranks, record, slots)
+
+    def take(self) -> list[tuple[EquivalenceClass[Event], ...]]:
+        """Return the batches so far, oldest first, and forget them."""
+        batches, self._batches = self._batches, []
+        return [batch.classes for batch in batches]
+
+    def __bool__(self) -> bool:
+        return bool(self._batches)
+
+
+class TreeNode(ABC):
+    """One node of the overlay, on asyncio."""
+
+    def __init__(self, number: int, topology: Topology) -> None:
+        self.number = number
+        self.topology = topology
+        height = topology.height(max(number, 0)) + (1 if number < 0 else 0)
+        self.router = Router(height=height)
+        self.shares: dict[int, Share] = {}
+        self._channels: dict[int, Channel] = {}
+        self._nodes_below: dict[int, set[int]] = {}
+        self._events = EventBuffer()
+        self._event_window_s = 0.02
+        self._event_timer: asyncio.TimerHandle | None = None
+        self._deadline_timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+
+    # -- what the derived class adds ---------------------------------------------------------
+
+    @abstractmethod
+    def up(self, message: AnyMessage) -> None:
+        """Take a message on its way to the front end."""
+
+    @abstractmethod
+    def ask_own(self, request: Request, ranks: RankSet) -> None:
+        """Have this node's own *ranks* answer *request*."""
+
+    def accept_hello(self, hello: Hello, channel: Channel) -> bool:
+        """Decide whether a node may become a child; one that may not has been answered."""
+        return True
+
+    # -- children ----------------------------------------------------------------------------
+
+    async def serve_child(self, channel: Channel) -> None:
+        """Run one link that a child has opened, until it ends."""
+        node: int | None = None
+        why = "it closed the link"
+        try:
+            hello = await channel.receive()
+            if not isinstance(hello, Hello):
+                raise ProtocolError(f"{channel.peer} began with {type(hello).__name__}")
+            if hello.version != PROTOCOL_VERSION or hello.release != release():
+                self.up(
+                    Lost(
+                        nodes=(hello.node,),
+                        ranks=RankSet(),
+                        why=f"host {hello.host} runs {hello.release}, here is {release()}; "
+                        "install the same PGDB and Python on all hosts",
+                    )
+                )
+                return
+            if not self.accept_hello(hello, channel):
+                await channel.receive()  # it closes the link when it has what it wants
+                return
+            node = hello.node
+            self._add_child(hello, channel)
+            while True:
+                self._handle(node, await channel.receive())
+        except (LinkError, ProtocolError) as error:
+            why = str(error)
+        finally:
+            channel.close()
+            if node is not None and self._channels.get(node) is channel:
+                self._lose_child(node, why)
+
+    def down(self, message: AnyMessage) -> None:
+        """Send a message to all children."""
+        for channel in self._channels.values():
+            channel.send(message)
+
+    def apply_setup(self, setup: Setup) -> None:
+        """Learn who debugs which ranks, and tell the children."""
+        self.shares = {share.node: share for share in setup.shares}
+        self._event_window_s = setup.event_window_s
+        own = self.shares.get(self.number)
+        self.router.own = own.ranks if own is not None else RankSet()
+        for child in self._channels:
+            self._route(child)
+        self.down(setup)
+
+    def _add_child(self, hello: Hello, channel: Channel) -> None:
+        node = hello.node
+        nodes = set(hello.subtree) or {node}
+        for below in self._nodes_below.values():
+            below -= nodes
+        self._channels[node] = channel
+        self._nodes_below[node] = nodes
+        self._route(node)
+        self.up(Joined(nodes=(hello,)))
+
+    def _route(self, child: int) -> None:
+        ranks = (
+            self.shares[node].ranks for node in self._nodes_below[child] if node in self.shares
+        )
+        self.router.set_child(child, RankSet.union(ranks))
+
+    def _lose_child(self, node: int, why: str) -> None:
+        del self._channels[node]
+        nodes = self._nodes_below.pop(node)
+        ranks, replies = self.router.lose(node)
+        for reply in replies:
+            self.up(reply)
+        self.up(Lost(nodes=tuple(sorted(nodes)), ranks=ranks, why=why))
+
+    def _handle(self, child: int, message: AnyMessage) -> None:
+        match message:
+            case Reply():
+                for reply in self.router.add_reply(message):
+                    self.up(reply)
+                self._set_deadline()
+            case Events(classes=classes):
+                for each in classes:
+                    self.add_event(each.ranks, each.record, each.slots)
+            case Joined(nodes=nodes):
+                joined = {below for each in nodes for below in (each.subtree or (each.node,))}
+                for below in self._nodes_below.values():
+                    below -= joined
+                self._nodes_below[child] |= joined
+                self._route(child)
+                self.up(message)
+            case Lost(nodes=nodes, ranks=ranks):
+                self._nodes_below[child] -= set(nodes)
+                self._route(child)
+                for reply in self.router.lose_ranks(ranks - self.router.ranks):
+                    self.up(reply)
+                self.up(message)
+            case Announce():
+                self.up(message)
+            case _:
+                raise ProtocolError(f"a child sent {type(message).__name__}")
+
+    # -- requests and events -----------------------------------------------------------------
+
+    def start_request(self, request: Request) -> None:
+        """Hand a request on to the children and to this node's own ranks."""
+        onward, own = self.router.start(request, self._loop.time())
+        for child, part in onward.items():
+            self._channels[child].send(part)
+        if own:
+            self.ask_own(request, own)
+        for reply in self.router.lose_ranks(RankSet()):
+            self.up(reply)
+        self._set_deadline()
+
+    def add_event(self, ranks: RankSet, record: Event, slots: tuple[str, ...]) -> None:
+        """Take an event of this node's own ranks or of a child's."""
+        self._events.add(ranks, record, slots)
+        if self._event_timer is None:
+            self._event_timer = self._loop.call_later(self._event_window_s, self.flush_events)
+
+    def flush_events(self) -> None:
+        """Send the events that have been collected up."""
+        if self._event_timer is not None:
+            self._event_timer.cancel()
+            self._event_timer = None
+        for classes in self._events.take():
+            self.up(Events(classes=classes))
+
+    def _set_deadline(self) -> None:
+        if self._deadline_timer is not None:
+            self._deadline_timer.cancel()
+            self._deadline_timer = None
+        due = self.router.next_deadline_s()
+        if due is not None:
+            self._deadline_timer = self._loop.call_at(due, self._expire)
+
+    def _expire(self) -> None:
+        self._deadline_timer = None
+        for reply in self.router.expire(self._loop.time()):
+            self.up(reply)
+        self._set_deadline()

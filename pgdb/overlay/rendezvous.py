@@ -1,0 +1,46 @@
+"""What the front end tells the aggregators before there is a link to them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+RENDEZVOUS_VARIABLE = "PGDB_RENDEZVOUS"
+"""Environment variable with the path of the rendezvous file."""
+WIRE_UP_VARIABLE = "PGDB_WIRE_UP"
+"""``mpi`` (the default) or ``direct``."""
+USER_PYTHONPATH_VARIABLE = "PGDB_USER_PYTHONPATH"
+"""The PYTHONPATH before ours, which the Python inside GDB gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendezvous:
+    """What the front end tells all aggregators before the wire-up."""
+
+    credentials: str
+    front_end: str
+    fan_out: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> Rendezvous:
+        """Read a rendezvous as :meth:`dump` wrote it."""
+        told: dict[str, Any] = json.loads(text)
+        return cls(
+            credentials=told["credentials"],
+            front_end=told["front_end"],
+            fan_out=told["fan_out"],
+            count=told["count"],
+        )
+
+    def dump(self) -> str:
+        """Return the rendezvous as one line."""
+        return json.dumps(
+            {
+                "credentials": self.credentials,
+                "front_end": self.front_end,
+                "fan_out": self.fan_out,
+                "count": self.count,
+            }
+        )

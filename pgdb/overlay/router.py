@@ -1,0 +1,179 @@
+"""What one node of the tree knows of requests under way: fan out, gather, deadlines, losses.
+
+No I/O and no clock of its own: the caller passes the time in and carries out what is returned.
+Invariant: every rank of a request ends in exactly one class or in ``missing``, and the reply
+goes up when the last one has, or at the deadline. A rank whose answer comes later goes up then,
+in a reply marked late.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import msgspec
+
+from pgdb.merge.answer import EquivalenceClass, Merger, Missing
+from pgdb.merge.graph import from_graph, to_graph
+from pgdb.overlay.messages import Reply, Request
+from pgdb.ranks import RankSet
+from pgdb.records import Record
+
+LEVEL_MARGIN_S = 0.5
+"""A node waits this much longer than the level below it, whose partial reply is on its way."""
+_MAX_REMEMBERED = 256
+
+
+class Gathering:
+    """The answers of one request at one node."""
+
+    def __init__(self, request: Request, deadline_s: float) -> None:
+        self.request = request
+        self.deadline_s = deadline_s
+        self.waiting = request.ranks
+        self.missing = Missing()
+        self.merger: Merger[Record] = Merger()
+
+    def add(self, classes: tuple[EquivalenceClass[Record], ...], missing: Missing) -> None:
+        """Take answers, and ranks that will not answer."""
+        known = self.request.ranks
+        for each in classes:
+            self.merger.add(each.ranks & known, each.record, each.slots)
+        # An answer beats an earlier word that there would be none.
+        self.missing = (self.missing | missing) - self.merger.ranks
+        self.waiting = self.waiting - self.merger.ranks - self.missing.ranks
+
+    def lose(self, ranks: RankSet) -> None:
+        """Note that *ranks* cannot answer any longer."""
+        lost = ranks & self.waiting
+        self.missing = self.missing | Missing(lost=lost)
+        self.waiting = self.waiting - lost
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nobody is waited for."""
+        return not self.waiting
+
+    def reply(self) -> Reply:
+        """Return what is known now; who is still silent counts as late."""
+        return Reply(
+            request_id=self.request.request_id,
+            graph=to_graph(self.merger.classes),
+            missing=self.missing | Missing(late=self.waiting),
+        )
+
+
+class Router:
+    """One node: its own ranks, its children's, and the requests that are under way."""
+
+    def __init__(self, *, height: int) -> None:
+        self.own = RankSet()
+        self._height = height
+        self._children: dict[int, RankSet] = {}
+        self._open: dict[int, Gathering] = {}
+        # Requests answered in part: the ranks whose late answers are still to go up.
+        self._late: OrderedDict[int, RankSet] = OrderedDict()
+
+    @property
+    def ranks(self) -> RankSet:
+        """All ranks that can be reached from here."""
+        return RankSet.union((self.own, *self._children.values()))
+
+    @property
+    def open_requests(self) -> tuple[Request, ...]:
+        """Requests that have not been answered yet."""
+        return tuple(each.request for each in self._open.values())
+
+    def set_child(self, child: int, ranks: RankSet) -> None:
+        """Say which ranks are reached through *child*; they are reached through no other."""
+        for other in self._children:
+            self._children[other] = self._children[other] - ranks
+        self._children[child] = ranks
+
+    def child_ranks(self, child: int) -> RankSet:
+        """Return the ranks that are reached through *child*."""
+        return self._children.get(child, RankSet())
+
+    def start(self, request: Request, now_s: float) -> tuple[dict[int, Request], RankSet]:
+        """Begin to gather; return the request for each child, and the ranks to ask here."""
+        margin_s = LEVEL_MARGIN_S * self._height
+        gathering = Gathering(request, now_s + request.timeout_s + margin_s)
+        self._open[request.request_id] = gathering
+        onward = {}
+        for child, ranks in self._children.items():
+            if part := ranks & request.ranks:
+                onward[child] = msgspec.structs.replace(request, ranks=part)
+        gathering.lose(request.ranks - self.ranks)
+        return onward, request.ranks & self.own
+
+    def add_answer(
+        self, request_id: int, ranks: RankSet, record: Record, slots: tuple[str, ...]
+    ) -> list[Reply]:
+        """Take the answer of ranks of this node; return what is to go up now."""
+        return self._add(request_id, (EquivalenceClass(ranks, record, slots),), Missing())
+
+    def add_missing(self, request_id: int, missing: Missing) -> list[Reply]:
+        """Take that ranks of this node will not answer; return what is to go up now."""
+        return self._add(request_id, (), missing)
+
+    def add_reply(self, reply: Reply) -> list[Reply]:
+        """Take a child's reply; return what is to go up now.
+
+        :raises ProtocolError: if its graph is none.
+        """
+        return self._add(reply.request_id, from_graph(reply.graph), reply.missing)
+
+    def lose(self, child: int) -> tuple[RankSet, list[Reply]]:
+        """Forget *child*; return the ranks lost with it, and the replies that completes."""
+        ranks = self._children.pop(child, RankSet())
+        return ranks, self.lose_ranks(ranks)
+
+    def lose_ranks(self, ranks: RankSet) -> list[Reply]:
+        """Wait for *ranks* no longer; return the replies that completes."""
+        for gathering in self._open.values():
+            gathering.lose(ranks)
+        return self._finished()
+
+    def expire(self, now_s: float) -> list[Reply]:
+        """Return the replies that must go up now although somebody is silent."""
+        replies = []
+        for request_id, gathering in list(self._open.items()):
+            if gathering.deadline_s <= now_s:
+                replies.append(gathering.reply())
+                self._remember(request_id, gathering.waiting | gathering.missing.late)
+                del self._open[request_id]
+        return replies
+
+    def next_deadline_s(self) -> float | None:
+        """Return when :meth:`expire` is due next, None while nothing is gathered."""
+        return min((each.deadline_s for each in self._open.values()), default=None)
+
+    def _add(
+        self, request_id: int, classes: tuple[EquivalenceClass[Record], ...], missing: Missing
+    ) -> list[Reply]:
+        gathering = self._open.get(request_id)
+        if gathering is not None:
+            gathering.add(classes, missing)
+            return self._finished()
+        awaited = self._late.get(request_id, RankSet())
+        late: Merger[Record] = Merger()
+        for each in classes:
+            late.add(each.ranks & awaited, each.record, each.slots)
+        if not late:
+            return []
+        self._late[request_id] = awaited - late.ranks
+        return [Reply(request_id=request_id, graph=to_graph(late.classes), late=True)]
+
+    def _finished(self) -> list[Reply]:
+        replies = []
+        for request_id, gathering in list(self._open.items()):
+            if gathering.is_complete:
+                replies.append(gathering.reply())
+                if gathering.missing.late:
+                    self._remember(request_id, gathering.missing.late)
+                del self._open[request_id]
+        return replies
+
+    def _remember(self, request_id: int, late: RankSet) -> None:
+        self._late[request_id] = late
+        while len(self._late) > _MAX_REMEMBERED:
+            self._late.popitem(last=False)

@@ -1,0 +1,69 @@
+"""The shape of the tree: who is whose parent. Pure arithmetic.
+
+Aggregators are numbered 0 to *count* - 1 as in their launcher's MPI_COMM_WORLD; number 0 hangs
+on the front end, the others form a complete k-ary tree below it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdb.overlay.messages import FRONT_END
+from pgdb.ranks import RankSet
+
+DEFAULT_FAN_OUT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A complete k-ary tree of *count* aggregators."""
+
+    count: int
+    fan_out: int = DEFAULT_FAN_OUT
+
+    def parent(self, node: int) -> int:
+        """Return the parent of *node*, the front end for node 0."""
+        return FRONT_END if node <= 0 else (node - 1) // self.fan_out
+
+    def ancestors(self, node: int) -> tuple[int, ...]:
+        """Return parent, grandparent … and last the front end."""
+        found = []
+        while node != FRONT_END:
+            node = self.parent(node)
+            found.append(node)
+        return tuple(found)
+
+    def children(self, node: int) -> tuple[int, ...]:
+        """Return the children of *node*; the front end has node 0 alone."""
+        if node == FRONT_END:
+            return (0,) if self.count else ()
+        first = node * self.fan_out + 1
+        return tuple(range(first, min(first + self.fan_out, self.count)))
+
+    def subtree(self, node: int) -> tuple[int, ...]:
+        """Return *node* and all below it."""
+        found = [node]
+        for each in found:
+            found.extend(self.children(each))
+        return tuple(found)
+
+    def height(self, node: int) -> int:
+        """Return the number of levels below *node*."""
+        height = 0
+        while children := self.children(node):
+            node = children[0]
+            height += 1
+        return height
+
+
+def share_out(ranks: RankSet, count: int) -> tuple[RankSet, ...]:
+    """Divide *ranks* into *count* contiguous, even blocks.
+
+    >>> share_out(RankSet.parse("0-4"), 2)
+    (RankSet('0-2'), RankSet('3-4'))
+    """
+    members = list(ranks)
+    shares: list[list[int]] = [[] for _ in range(count)]
+    for index, rank in enumerate(members):
+        shares[index * count // len(members)].append(rank)
+    return tuple(RankSet(share) for share in shares)

@@ -1,0 +1,254 @@
+"""Sets of MPI ranks: parse, fold, algebra.
+
+A rank is a number in MPI_COMM_WORLD. A :class:`RankSet` never changes; its text form is
+folded (``0-3,8``, ``0-30/2``) and parses back to the same set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from pyroaring import BitMap, FrozenBitMap
+
+from pgdb.errors import RankSetError
+
+MAX_RANK = 2**31 - 1
+"""Largest rank that can be named: MPI ranks are C ints."""
+
+_TERM = re.compile(r"(\d+)(?:(?:-|\.\.)(\d+)(?:/(\d+))?)?\Z")
+_OPERATORS = ",!&^"
+# A run is folded with a step only from this length on: "0,2" reads better than "0-2/2".
+_SHORTEST_STEPPED_RUN = 4
+
+
+class RankSet:
+    """An immutable set of ranks.
+
+    >>> RankSet.parse("0-3,8") | RankSet([4])
+    RankSet('0-4,8')
+    """
+
+    __slots__ = ("_bits",)
+    _bits: FrozenBitMap
+
+    def __init__(self, ranks: Iterable[int] = ()) -> None:
+        self._bits = ranks if isinstance(ranks, FrozenBitMap) else FrozenBitMap(ranks)
+
+    @classmethod
+    def range(cls, start: int, stop: int, step: int = 1) -> RankSet:
+        """Return the ranks of ``range(start, stop, step)`` without making a list of them."""
+        return cls(FrozenBitMap(range(start, stop, step)))
+
+    @classmethod
+    def parse(
+        cls,
+        text: str,
+        *,
+        everything: RankSet | None = None,
+        named: Callable[[str], RankSet | None] | None = None,
+    ) -> RankSet:
+        """Read a rank set as users write it.
+
+        Terms are ``3``, ``0-3``, ``0..3``, ``0-31/2`` (step), ``all`` (needs *everything*)
+        and ``@name`` (looked up with *named*); operators, read from left to right, are ``,``
+        (union), ``!`` (difference), ``&`` (intersection) and ``^`` (symmetric difference).
+        Surrounding brackets are allowed.
+
+        :raises RankSetError: if the text is malformed, with the faulty term in the message.
+        """
+        body = text.strip()
+        if body.startswith("[") and body.endswith("]"):
+            body = body[1:-1].strip()
+        if not body:
+            raise RankSetError(f"rank set {text!r} is empty; write for example 0-3,8 or all")
+        result: RankSet | None = None
+        operator = ","
+        for piece in re.split(f"([{_OPERATORS}])", body):
+            piece = piece.strip()
+            if piece and piece in _OPERATORS:
+                if result is None and piece == "!" and everything is not None:
+                    result = everything
+                    operator = piece
+                    continue
+                if operator or result is None:
+                    raise RankSetError(f"rank set {text!r}: nothing stands before {piece!r}")
+                operator = piece
+                continue
+            if not piece:
+                continue
+            term = cls._term(piece, text, everything, named)
+            if result is None:
+                result = term
+            elif operator == ",":
+                result = result | term
+            elif operator == "!":
+                result = result - term
+            elif operator == "&":
+                result = result & term
+            else:
+                result = result ^ term
+            operator = ""
+        if operator or result is None:
+            raise RankSetError(f"rank set {text!r}: nothing follows {operator!r}")
+        return result
+
+    @classmethod
+    def _term(
+        cls,
+        piece: str,
+        text: str,
+        everything: RankSet | None,
+        named: Callable[[str], RankSet | None] | None,
+    ) -> RankSet:
+        if piece == "all":
+            if everything is None:
+                raise RankSetError(f"rank set {text!r}: 'all' means nothing before there is a job")
+            return everything
+        if piece.startswith("@"):
+            found = named(piece[1:]) if named is not None else None
+            if found is None:
+                raise RankSetError(f"rank set {text!r}: there is no set named {piece!r}")
+            return found
+        match = _TERM.match(piece)
+        if match is None:
+            raise RankSetError(
+                f"rank set {text!r}: {piece!r} is no rank or range; write for example 0-3,8"
+            )
+        first = int(match[1])
+        last = int(match[2]) if match[2] is not None else first
+        step = int(match[3]) if match[3] is not None else 1
+        if last < first:
+            raise RankSetError(
+                f"rank set {text!r}: {piece!r} runs backwards; write '{last}-{first}'"
+            )
+        if step == 0:
+            raise RankSetError(f"rank set {text!r}: {piece!r} has a step of 0")
+        if last > MAX_RANK:
+            raise RankSetError(f"rank set {text!r}: {last} is larger than any MPI rank")
+        return cls.range(first, last + 1, step)
+
+    @classmethod
+    def union(cls, sets: Iterable[RankSet]) -> RankSet:
+        """Return the union of any number of sets."""
+        bits = BitMap()
+        for each in sets:
+            bits |= each._bits
+        return cls(FrozenBitMap(bits))
+
+    def to_bytes(self) -> bytes:
+        """Return the set as a serialised roaring bitmap."""
+        return self._bits.serialize()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> RankSet:
+        """Read what :meth:`to_bytes` wrote.
+
+        :raises RankSetError: if *data* is no roaring bitmap.
+        """
+        try:
+            return cls(FrozenBitMap.deserialize(data))
+        except ValueError as error:
+            raise RankSetError(f"no serialised rank set: {error}") from None
+
+    def __or__(self, other: RankSet) -> RankSet:
+        return RankSet(self._bits | other._bits)
+
+    def __and__(self, other: RankSet) -> RankSet:
+        return RankSet(self._bits & other._bits)
+
+    def __sub__(self, other: RankSet) -> RankSet:
+        return RankSet(self._bits - other._bits)
+
+    def __xor__(self, other: RankSet) -> RankSet:
+        return RankSet(self._bits ^ other._bits)
+
+    def __le__(self, other: RankSet) -> bool:
+        return self._bits <= other._bits
+
+    def isdisjoint(self, other: RankSet) -> bool:
+        """Return whether the two sets have no rank in common."""
+        return self._bits.isdisjoint(other._bits)
+
+    def __contains__(self, rank: int) -> bool:
+        return rank in self._bits
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._bits)
+
+    def __len__(self) -> int:
+        return len(self._bits)
+
+    def __bool__(self) -> bool:
+        return bool(self._bits)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RankSet) and self._bits == other._bits
+
+    def __hash__(self) -> int:
+        return hash(self._bits)
+
+    @property
+    def first(self) -> int:
+        """The least rank.
+
+        :raises ValueError: if the set is empty.
+        """
+        if not self._bits:
+            raise ValueError("an empty rank set has no first rank")
+        return self._bits.min()
+
+    def strided_ranges(self) -> Iterator[tuple[int, int, int]]:
+        """Yield ``(first, last, step)`` runs that together are the set, in order."""
+        pending: list[int] = []
+        for low, high in self._runs():
+            if high - low >= 1:
+                yield from _fold_singles(pending)
+                pending = []
+                yield (low, high, 1)
+            else:
+                pending.append(low)
+        yield from _fold_singles(pending)
+
+    def _runs(self) -> Iterator[tuple[int, int]]:
+        low = high = -2
+        for rank in self._bits:
+            if rank == high + 1:
+                high = rank
+                continue
+            if high >= 0:
+                yield (low, high)
+            low = high = rank
+        if high >= 0:
+            yield (low, high)
+
+    def __str__(self) -> str:
+        parts = []
+        for first, last, step in self.strided_ranges():
+            if first == last:
+                parts.append(str(first))
+            elif step == 1:
+                parts.append(f"{first}-{last}")
+            else:
+                parts.append(f"{first}-{last}/{step}")
+        return ",".join(parts)
+
+    def __repr__(self) -> str:
+        return f"RankSet({str(self)!r})"
+
+
+def _fold_singles(ranks: list[int]) -> Iterator[tuple[int, int, int]]:
+    """Fold isolated ranks into strided runs where a step holds long enough."""
+    at = 0
+    while at < len(ranks):
+        end = at + 1
+        if end < len(ranks):
+            step = ranks[end] - ranks[at]
+            while end + 1 < len(ranks) and ranks[end + 1] - ranks[end] == step:
+                end += 1
+            if end - at + 1 >= _SHORTEST_STEPPED_RUN:
+                yield (ranks[at], ranks[end], step)
+                at = end + 1
+                continue
+        yield (ranks[at], ranks[at], 1)
+        at += 1

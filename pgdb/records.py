@@ -1,0 +1,256 @@
+"""What one rank said: typed records, decoded from GDB (or, later, from other sources).
+
+A record that can be an answer is a member of :data:`Record`. Texts inside a record may hold
+:data:`SLOT` marks in place of what differs without mattering (raw addresses, the arguments in a
+stop line); what stood there travels beside the record, see :mod:`pgdb.merge.answer`.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+SLOT = "\ufffc"
+"""Stands in a text for something that is kept beside it (OBJECT REPLACEMENT CHARACTER)."""
+
+FATAL_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
+"""Signals after which a rank does not go on by itself, so that others would wait for it."""
+
+
+class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of all records: immutable, compared by value, strictly decoded."""
+
+
+class Variable(Struct, frozen=True):
+    """A name with its value, as GDB prints it."""
+
+    name: str
+    value: str
+    is_argument: bool = False
+
+
+class Frame(Struct, frozen=True):
+    """One frame of a call stack."""
+
+    level: int
+    """0 is the innermost; inside a :class:`Stack` counted from the first frame shown."""
+    function: str
+    """``??`` where GDB knows no name."""
+    arguments: tuple[Variable, ...] = ()
+    file: str = ""
+    """Source file as the compiler recorded it; empty without line information."""
+    fullname: str = ""
+    line: int = 0
+    """1-based; 0 without line information."""
+    library: str = ""
+    """Object file, where there is no line information."""
+
+
+class Stack(Struct, frozen=True, tag="stack"):
+    """Frames of the selected thread, innermost first.
+
+    Levels count from the first frame shown; where frames inside an MPI call are folded away the
+    number of those is in a slot of its own, since it changes from moment to moment.
+    """
+
+    frames: tuple[Frame, ...]
+    hidden: str = ""
+    """Number of frames folded away inside the first one (a slot mark), empty when none are."""
+    more: bool = False
+    """Whether there are further outer frames than were asked for."""
+
+
+class Value(Struct, frozen=True, tag="value"):
+    """The value of one expression, as GDB prints it with the asked-for format."""
+
+    text: str
+
+    @property
+    def number(self) -> int | float | None:
+        """The value as a number, or None if its text is no plain number."""
+        return parse_number(self.text)
+
+
+class Variables(Struct, frozen=True, tag="variables"):
+    """Variables of the selected frame."""
+
+    items: tuple[Variable, ...]
+    empty: str = ""
+    """What GDB says when there are none, e.g. ``No locals.``"""
+
+
+class Text(Struct, frozen=True, tag="text"):
+    """What a GDB command printed."""
+
+    text: str
+
+
+class Failure(Struct, frozen=True, tag="error"):
+    """The command failed on this rank; it counts as a failed command, not as no answer."""
+
+    message: str
+
+
+class Done(Struct, frozen=True, tag="done"):
+    """The command worked and has nothing to say."""
+
+
+class BreakpointsMade(Struct, frozen=True, tag="breakpoints"):
+    """Breakpoints that a command made, in the order of their job-wide numbers."""
+
+    breakpoints: tuple[Breakpoint, ...]
+    text: str = ""
+
+
+class Breakpoint(Struct, frozen=True):
+    """One breakpoint, watchpoint or catchpoint as one rank has it."""
+
+    number: int
+    """Job-wide number."""
+    kind: str
+    """GDB's type: ``breakpoint``, ``hw watchpoint``, ``catchpoint`` …"""
+    disposition: str = "keep"
+    enabled: bool = True
+    what: str = ""
+    """Watched expression, or what is caught."""
+    function: str = ""
+    file: str = ""
+    line: int = 0
+    """Line in *file*; 0 where there is none."""
+    location_count: int = 1
+    """Number of places in the program, 0 while the location is pending."""
+    original: str = ""
+    """The location as the user wrote it."""
+    condition: str = ""
+    times: int = 0
+    """How often this rank has hit it."""
+    ignore: int = 0
+    """How many further hits are passed over."""
+
+
+class BreakpointList(Struct, frozen=True, tag="breakpoint-list"):
+    """All job-wide breakpoints that a rank has."""
+
+    breakpoints: tuple[Breakpoint, ...]
+
+
+StopReason = Literal[
+    "breakpoint-hit",
+    "watchpoint-trigger",
+    "watchpoint-scope",
+    "signal-received",
+    "interrupted",
+    "end-stepping-range",
+    "function-finished",
+    "location-reached",
+    "exec",
+    "attached",
+    "main",
+    "entry",
+    "other",
+]
+
+
+class Stop(Struct, frozen=True, tag="stop"):
+    """A rank has stopped and can be looked at."""
+
+    reason: StopReason
+    run: int = 0
+    """Number of the request that had set the rank running; 0 for the stop at the start."""
+    breakpoint: int = 0
+    """Job-wide number of the breakpoint that was hit, or 0."""
+    signal: str = ""
+    """Name of the signal received, e.g. ``SIGSEGV``."""
+    meaning: str = ""
+    """What GDB says of the signal or of the reason."""
+    frame: Frame | None = None
+    """The innermost frame that has a source file to show, else the innermost."""
+    inside: str = ""
+    """What *frame* has called and has not come back from: an MPI or library function."""
+    detail: str = ""
+    """Old and new value of a watchpoint, value returned by ``finish``."""
+
+
+class Exit(Struct, frozen=True, tag="exit"):
+    """A rank's process has ended."""
+
+    code: int | None = None
+    """Exit status, when it ended by itself."""
+    signal: str = ""
+    """Signal that ended it, when one did."""
+    run: int = 0
+
+
+class Running(Struct, frozen=True, tag="running"):
+    """A rank runs; as an answer: it has been set running."""
+
+    run: int = 0
+
+
+class Output(Struct, frozen=True, tag="output"):
+    """Text that GDB printed unasked: displays, commands attached to a breakpoint."""
+
+    text: str
+
+
+class Progress(Struct, frozen=True, tag="progress"):
+    """A rank has got on with the start of the session."""
+
+    stage: Literal["held", "gdb", "attached"]
+
+
+class Gone(Struct, frozen=True, tag="gone"):
+    """The debugger of a rank is gone; the rank itself runs on free."""
+
+    why: str
+
+
+Record = (
+    Stack
+    | Value
+    | Variables
+    | Text
+    | Failure
+    | Done
+    | BreakpointsMade
+    | BreakpointList
+    | Stop
+    | Exit
+    | Running
+)
+"""What one rank can answer."""
+
+Event = Stop | Exit | Running | Output | Progress | Gone
+"""What one rank can tell unasked."""
+
+
+def parse_number(text: str) -> int | float | None:
+    """Return the number that a GDB value text is, or None.
+
+    >>> parse_number("42"), parse_number("-1.5e3"), parse_number("0x10"), parse_number("{1, 2}")
+    (42, -1500.0, 16, None)
+    """
+    try:
+        return int(text, 0)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def signal_number(name: str) -> int | None:
+    """Return the number of a signal name such as ``SIGSEGV``, None for an unknown one."""
+    try:
+        return int(signal.Signals[name])
+    except KeyError:
+        return None
+
+
+def innermost(frames: Sequence[Frame]) -> Frame | None:
+    """Return the first of *frames*, or None if there are none."""
+    return frames[0] if frames else None

@@ -1,0 +1,28 @@
+#!/bin/sh
+# make test: style, types, tests. `test.sh check` leaves out the tests.
+set -u
+. "$(dirname "$0")/setup.sh"
+
+setup_venv dev
+PATH=$PATH:$venv/bin
+export PATH
+
+say "ruff check ."
+"$venv/bin/ruff" check --quiet . || exit 1
+say "ruff format --check ."
+"$venv/bin/ruff" format --quiet --check . || fail "not formatted: run .venv/bin/ruff format ."
+say "mypy"
+"$venv/bin/mypy" || exit 1
+[ "${1:-}" = check ] && exit 0
+
+setup_gdb
+setup_mpich
+setup_mpi
+allow_root
+# The tests run their jobs under this MPICH and under the machine's Open MPI, if it has one.
+PGDB_TEST_MPICH=$mpich_venv/bin
+export PGDB_TEST_MPICH
+
+say "pytest, with $(gdb --version | head -n 1), $MPIRUN and $PGDB_TEST_MPICH/mpirun"
+# shellcheck disable=SC2086  # several arguments
+exec "$venv/bin/python" -m pytest ${PYTEST_ARGS:-}

@@ -1,0 +1,370 @@
+"""The import rules of the sources: who may know whom, and which package is used where.
+
+A module that is not in the tables fails the test: give it a place here when you add it.
+"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+LAYERS: dict[str, int] = {
+    # Shared by both processes.
+    "pgdb.version": 0,
+    "pgdb.errors": 0,
+    "pgdb.ranks": 0,
+    "pgdb.records": 0,
+    "pgdb.proctable": 0,
+    "pgdb.config": 0,
+    "pgdb.logs": 0,
+    "pgdb.merge": 1,
+    "pgdb.merge.answer": 1,
+    "pgdb.merge.graph": 1,
+    "pgdb.merge.masking": 1,
+    "pgdb.jobs": 1,
+    "pgdb.jobs.hold": 1,
+    "pgdb.jobs.keeper": 1,
+    "pgdb.jobs.ladder": 1,
+    "pgdb.jobs.launchers": 1,
+    "pgdb.jobs.mpir": 1,
+    "pgdb.jobs.options": 1,
+    "pgdb.jobs.procfs": 1,
+    "pgdb.overlay": 2,
+    "pgdb.overlay.channel": 2,
+    "pgdb.overlay.credentials": 2,
+    "pgdb.overlay.messages": 2,
+    "pgdb.overlay.node": 2,
+    "pgdb.overlay.router": 2,
+    "pgdb.overlay.topology": 2,
+    # The aggregators.
+    "pgdb.backend": 2,
+    "pgdb.backend.gdb": 2,
+    "pgdb.backend.gdb.*": 2,
+    "pgdb.backend.breakpoints": 3,
+    "pgdb.backend.inferior": 3,
+    "pgdb.backend.leaf": 3,
+    "pgdb.backend.looking": 3,
+    "pgdb.backend.wireup": 3,
+    "pgdb.backend.aggregator": 4,
+    "pgdb.backend.daemon": 5,
+    "pgdb.backend.__main__": 6,
+    # What the user runs.
+    "pgdb.frontend": 3,
+    "pgdb.frontend.job": 3,
+    "pgdb.frontend.launch": 3,
+    "pgdb.frontend.options": 3,
+    "pgdb.frontend.root": 3,
+    "pgdb.frontend.session": 3,
+    "pgdb.frontend.state": 3,
+    "pgdb.frontend.commands": 4,
+    "pgdb.frontend.commands.*": 4,
+    "pgdb.frontend.completion": 4,
+    "pgdb.frontend.jsonlines": 4,
+    "pgdb.frontend.render": 4,
+    "pgdb.frontend.sync": 4,
+    "pgdb.frontend.batch": 5,
+    "pgdb.frontend.repl": 5,
+    "pgdb.frontend.terminal": 5,
+    "pgdb.frontend.main": 6,
+    "pgdb.__main__": 6,
+    "pgdb": 6,
+}
+"""A module imports its own layer and those below. ``package.*``: the modules in that package."""
+
+SIDES = ("pgdb.frontend", "pgdb.backend")
+"""Neither imports the other, and nothing shared imports either."""
+
+STARTERS = ("pgdb", "pgdb.__main__")
+"""Shared by place only: they load the front end (``pgdb`` itself only on first use)."""
+
+LOW: dict[str, int] = {"pgdb.frontend.render": 1}
+"""Modules that import less than their own layer would let them: records in, text out."""
+
+PURE = (
+    "pgdb.frontend.render",
+    "pgdb.frontend.state",
+    "pgdb.merge",
+    "pgdb.overlay.router",
+    "pgdb.overlay.topology",
+    "pgdb.ranks",
+    "pgdb.records",
+)
+"""They decide and do no input or output, so that a test needs no socket and no process."""
+
+INPUT_OUTPUT = {"asyncio", "select", "selectors", "socket", "ssl", "subprocess", "threading"}
+
+THIRD_PARTY: dict[str, tuple[str, ...]] = {
+    "cryptography": ("pgdb.overlay",),
+    "elftools": ("pgdb.jobs", "pgdb.backend"),
+    "gdb": ("pgdb.backend.gdb",),
+    "mpi4py": ("pgdb.backend.wireup", "pgdb.backend.__main__"),
+    "msgspec": ("pgdb.records", "pgdb.merge", "pgdb.overlay", *SIDES),
+    "networkx": ("pgdb.merge",),
+    "prompt_toolkit": ("pgdb.frontend.repl", "pgdb.frontend.completion", "pgdb.frontend.terminal"),
+    "pygdbmi": ("pgdb.backend.gdb",),
+    "pygments": ("pgdb.frontend.repl", "pgdb.frontend.completion", "pgdb.frontend.terminal"),
+    "pyroaring": ("pgdb.ranks",),
+    "ssl": ("pgdb.overlay",),
+}
+"""Which modules, or packages with all that is in them, may import it."""
+
+STANDARD_LIBRARY_ONLY = ("pgdb.jobs.hold", "pgdb.jobs.keeper")
+"""Run as files by whatever Python a host has, beside or in place of the user's program."""
+
+DISTRIBUTIONS = {"pyelftools": "elftools"}
+"""Import names that are not the distribution's own."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import: of *name* (a module, or a name in one), at *line*."""
+
+    name: str
+    line: int
+    is_lazy: bool
+    """Inside a function, or only for the type checker."""
+
+
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def imports_of(tree: ast.AST, *, is_lazy: bool = False) -> Iterator[Import]:
+    """Yield every import below *tree*; ``from a import b`` as ``a.b``."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, is_lazy)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                dots = "." * node.level
+                yield Import(f"{dots}{node.module or ''}.{alias.name}", node.lineno, is_lazy)
+        else:
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from imports_of(node, is_lazy=is_lazy or is_function or is_for_types(node))
+
+
+def is_within(module: str, places: tuple[str, ...]) -> bool:
+    return any(module == place or module.startswith(place + ".") for place in places)
+
+
+def layer_of(module: str) -> int | None:
+    """Return the layer of *module*, or None when the table does not have it."""
+    return LAYERS.get(module, LAYERS.get(module.rpartition(".")[0] + ".*"))
+
+
+def target_of(name: str, modules: Mapping[str, object]) -> str:
+    """Return the module that importing *name* loads; what is not ours as it is."""
+    parent = name.rpartition(".")[0]
+    return parent if name not in modules and parent in modules else name
+
+
+def faults_of_own(module: str, target: str, *, is_lazy: bool) -> Iterator[str]:
+    """Yield what is wrong with *module* importing our own *target*."""
+    own, other = layer_of(module), layer_of(target)
+    if module in STANDARD_LIBRARY_ONLY:
+        yield "may import the standard library only"
+    if own is None or other is None:
+        return  # said of that module itself
+    if other > own:
+        yield f"layer {own} may not import layer {other}"
+    elif module in LOW and other > LOW[module]:
+        yield f"may import layers 0-{LOW[module]} only, this is layer {other}"
+    for side in SIDES:
+        if not is_within(target, (side,)) or is_within(module, (side,)):
+            continue
+        if module not in STARTERS:
+            yield f"only {side} itself may import {side}"
+        elif side == "pgdb.backend":
+            yield "the front end's starters may not import the back end"
+        elif module == "pgdb" and not is_lazy:
+            yield "the package loads the front end on first use only, the aggregators import it"
+
+
+def faults_of_others(module: str, top: str) -> Iterator[str]:
+    """Yield what is wrong with *module* importing the foreign package *top*."""
+    places = THIRD_PARTY.get(top)
+    if places is not None:
+        if not is_within(module, places):
+            yield f"only {', '.join(places)} may import {top}"
+    elif top not in sys.stdlib_module_names:
+        yield f"{top} is not in THIRD_PARTY of tests/test_layers.py"
+    if top in INPUT_OUTPUT and is_within(module, PURE):
+        yield f"does no input or output, so it has no use for {top}"
+    if module in STANDARD_LIBRARY_ONLY and top not in sys.stdlib_module_names:
+        yield "may import the standard library only"
+
+
+def faults(modules: Mapping[str, str]) -> list[str]:
+    """Return what breaks the rules in *modules*, a map from name to source."""
+    found = [
+        f"{module}: not in LAYERS of tests/test_layers.py; give it a layer there"
+        for module in modules
+        if layer_of(module) is None
+    ]
+    for module, source in modules.items():
+        for each in imports_of(ast.parse(source)):
+            if each.name.startswith("."):
+                reasons = iter(("relative import; write it in full",))
+            elif is_within(each.name, ("pgdb",)):
+                target = target_of(each.name, modules)
+                reasons = faults_of_own(module, target, is_lazy=each.is_lazy)
+            elif each.name.split(".")[0] in ("frontend", "backend"):
+                reasons = iter((f"write pgdb.{each.name}",))
+            else:
+                reasons = faults_of_others(module, each.name.split(".")[0])
+            found += [f"{module}:{each.line}: imports {each.name}: {reason}" for reason in reasons]
+    return found
+
+
+def cycle_in(modules: Mapping[str, str]) -> list[str]:
+    """Return the modules of one cycle of imports at load time, or nothing."""
+    edges = {
+        module: [
+            target
+            for each in imports_of(ast.parse(source))
+            if not each.is_lazy
+            and (target := target_of(each.name, modules)) in modules
+            and target != module
+        ]
+        for module, source in modules.items()
+    }
+    done: set[str] = set()
+
+    def visit(module: str, path: list[str]) -> list[str]:
+        if module in path:
+            return [*path[path.index(module) :], module]
+        if module in done:
+            return []
+        for target in edges[module]:
+            if cycle := visit(target, [*path, module]):
+                return cycle
+        done.add(module)
+        return []
+
+    return next((cycle for module in edges if (cycle := visit(module, []))), [])
+
+
+def sources() -> dict[str, str]:
+    """Return the source of every module of PGDB by its name."""
+    found = {}
+    for folder, package in (("pgdb", "pgdb"), ("frontend", SIDES[0]), ("backend", SIDES[1])):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            if folder == "pgdb" and parts[0] in ("frontend", "backend"):
+                continue  # the links: Python 3.13's rglob goes through them
+            name = ".".join((package, *parts)).removesuffix(".__init__")
+            found[name] = path.read_text(encoding="utf-8")
+    return found
+
+
+def test_every_import_keeps_the_rules() -> None:
+    modules = sources()
+    assert len(modules) > 20, "the sources were not found"
+    found = faults(modules)
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_no_cycle_of_imports() -> None:
+    assert cycle_in(sources()) == []
+
+
+def test_table_of_third_parties_is_what_is_installed() -> None:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    required = [
+        line.split(">=")[0] for line in parser["options"]["install_requires"].split("\n") if line
+    ]
+    # ssl is Python's, gdb exists inside GDB only.
+    expected = set(THIRD_PARTY) - {"ssl", "gdb"}
+    assert {DISTRIBUTIONS.get(name, name) for name in required} == expected
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "reason"),
+    [
+        ("pgdb.frontend.state", "from pgdb.backend import leaf", "only pgdb.backend itself"),
+        ("pgdb.backend.leaf", "import pgdb.frontend.render", "only pgdb.frontend itself"),
+        ("pgdb.jobs.mpir", "from pgdb.frontend import state", "only pgdb.frontend itself"),
+        ("pgdb.merge.answer", "from pgdb.overlay.messages import Stop", "layer 1 may not import"),
+        ("pgdb.ranks", "def f():\n    from pgdb.merge import answer", "layer 0 may not import"),
+        ("pgdb.ranks", "from pgdb import launch", "layer 0 may not import layer 6"),
+        ("pgdb.frontend.render", "from pgdb.frontend.state import Job", "layers 0-1 only"),
+        ("pgdb.overlay.router", "import asyncio", "no input or output"),
+        ("pgdb.frontend.state", "import prompt_toolkit.history", "may import prompt_toolkit"),
+        ("pgdb.backend.leaf", "from pygdbmi import gdbmiparser", "may import pygdbmi"),
+        ("pgdb.backend.leaf", "def f():\n    import networkx", "may import networkx"),
+        ("pgdb.frontend.launch", "import ssl", "may import ssl"),
+        ("pgdb.backend.daemon", "from mpi4py import MPI", "may import mpi4py"),
+        ("pgdb.jobs.hold", "from pgdb.errors import PgdbError", "standard library only"),
+        ("pgdb.jobs.keeper", "import msgspec", "standard library only"),
+        ("pgdb.jobs.mpir", "import numpy", "not in THIRD_PARTY"),
+        ("pgdb.jobs.mpir", "from . import procfs", "relative import"),
+        ("pgdb.jobs.mpir", "from backend import leaf", "write pgdb.backend.leaf"),
+        ("pgdb", "from pgdb.frontend.session import Session", "on first use only"),
+        ("pgdb.utils", "", "not in LAYERS"),
+    ],
+)
+def test_checker_finds(module: str, source: str, reason: str) -> None:
+    modules = dict.fromkeys((name for name in LAYERS if not name.endswith("*")), "")
+    found = faults(modules | {module: source})
+    assert [line for line in found if line.startswith(module) and reason in line]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("pgdb", "def __getattr__(name):\n    from pgdb.frontend.session import Session"),
+        ("pgdb.__main__", "from pgdb.frontend.main import run"),
+        ("pgdb.backend.leaf", "from pgdb.overlay.messages import Request"),
+        ("pgdb.frontend.commands.data", "import argparse\nfrom pgdb.frontend import session"),
+        ("pgdb.overlay.channel", "import ssl, asyncio\nfrom cryptography import x509"),
+    ],
+)
+def test_checker_allows(module: str, source: str) -> None:
+    modules = dict.fromkeys((name for name in LAYERS if not name.endswith("*")), "")
+    assert faults(modules | {module: source}) == []
+
+
+def test_checker_finds_a_cycle() -> None:
+    looped = {"a": "import b", "b": "from c import x", "c": "import a"}
+    assert cycle_in(looped) == ["a", "b", "c", "a"]
+    assert cycle_in(looped | {"c": "def f():\n    import a"}) == []
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Return the names of the modules that *statement* loads in a fresh Python."""
+    program = f"import sys\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_daemon_loads_no_front_end_and_no_heavy_package() -> None:
+    loaded = loaded_by("import pgdb.backend.daemon")
+    assert "pgdb.backend.leaf" in loaded
+    # networkx alone takes 0.46 s to import; every host of a job would pay for it.
+    unwanted = ("pgdb.frontend", "networkx", "prompt_toolkit", "pygments", "mpi4py")
+    assert not [name for name in loaded if is_within(name, unwanted)]
+
+
+def test_front_end_loads_no_back_end() -> None:
+    loaded = loaded_by("import pgdb.frontend.main")
+    assert "pgdb.frontend.main" in loaded
+    assert not [name for name in loaded if is_within(name, ("pgdb.backend", "mpi4py", "networkx"))]

@@ -1,0 +1,170 @@
+"""What is installed is what is in the checkout, and it is our ``pgdb`` that runs.
+
+Two other distributions bring a package ``pgdb``: PyGreSQL, and PyPI's own ``pgdb``.
+"""
+
+from __future__ import annotations
+
+import configparser
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = {"pgdb": "pgdb", "pgdb.frontend": "frontend", "pgdb.backend": "backend"}
+"""The folders with sources, by the package that each is."""
+
+
+def option(section: str, name: str) -> list[str]:
+    """Return the lines of one option of setup.cfg."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    return [line for line in parser[section][name].split("\n") if line]
+
+
+def modules_on_disk() -> set[str]:
+    """Return the paths that the modules have in a wheel."""
+    found = set()
+    for package, folder in FOLDERS.items():
+        for directory, folders, files in os.walk(ROOT / folder):  # does not follow links
+            if "__pycache__" in folders:
+                folders.remove("__pycache__")
+            inside = Path(*package.split("."), Path(directory).relative_to(ROOT / folder))
+            found |= {(inside / file).as_posix() for file in files if file.endswith(".py")}
+    return found
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+def test_packages_are_those_on_disk() -> None:
+    on_disk = {Path(path).parent.as_posix().replace("/", ".") for path in modules_on_disk()}
+    assert sorted(option("options", "packages")) == sorted(on_disk)
+
+
+def test_every_package_has_an_init() -> None:
+    files = modules_on_disk()
+    folders = {Path(path).parent for path in files}
+    assert not [folder for folder in folders if f"{folder.as_posix()}/__init__.py" not in files]
+
+
+def test_folders_are_those_of_setup_cfg() -> None:
+    lines = option("options", "package_dir")
+    assert dict(line.replace(" ", "").split("=") for line in lines) == FOLDERS
+
+
+@pytest.mark.parametrize("name", ["frontend", "backend"])
+def test_links_lead_to_the_folders(name: str) -> None:
+    link = ROOT / "pgdb" / name
+    assert link.is_symlink(), f"{link} is no link; was the checkout copied with cp -rL?"
+    assert os.readlink(link) == f"../{name}"
+    assert link.resolve() == ROOT / name
+
+
+def copy_of_checkout(target: Path, *, with_links: bool) -> Path:
+    """Copy what a release would contain to *target*; without links as Git does it on Windows."""
+    target.mkdir()
+    for name in ("setup.cfg", "pyproject.toml", "LICENSE", "README.md"):
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, target)
+    for folder in FOLDERS.values():
+        shutil.copytree(
+            ROOT / folder,
+            target / folder,
+            symlinks=True,
+            ignore=shutil.ignore_patterns("__pycache__", ".mypy_cache"),
+        )
+    if not with_links:
+        for name in ("frontend", "backend"):
+            link = target / "pgdb" / name
+            text = os.readlink(link)
+            link.unlink()
+            link.write_text(text, encoding="ascii")
+    return target
+
+
+def can_build_here() -> bool:
+    """Tell whether this environment's setuptools makes wheels, so that nothing is fetched."""
+    try:
+        version = importlib.metadata.version("setuptools")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    new_enough = tuple(int(part) for part in version.split(".")[:2]) >= (70, 1)
+    return new_enough or importlib.util.find_spec("wheel") is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_links", [True, False], ids=["links", "links lost"])
+def test_wheel_has_every_module_in_its_place(tmp_path: Path, with_links: bool) -> None:
+    checkout = copy_of_checkout(tmp_path / "checkout", with_links=with_links)
+    isolation = ["--no-build-isolation"] if can_build_here() else []
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", *isolation, "-w", "dist", "."]
+    built = run(*pip, cwd=checkout)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = (checkout / "dist").glob("pgdb_mpi-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
+        scripts = metadata.replace("METADATA", "entry_points.txt")
+        assert "pgdb = pgdb.frontend.main:run" in archive.read(scripts).decode()
+        version = (ROOT / "pgdb" / "version.py").read_text(encoding="utf-8")
+        stated = archive.read(metadata).decode().split("\nVersion: ")[1].split("\n")[0]
+        assert f'"{stated}"' in version
+    assert {name for name in names if name.endswith(".py")} == modules_on_disk()
+    assert "pgdb/py.typed" in names
+    assert {name.split("/")[0] for name in names} == {"pgdb", metadata.split("/")[0]}
+
+
+def test_the_pgdb_under_test_is_this_checkout() -> None:
+    for name, folder in (("pgdb.ranks", "pgdb"), ("pgdb.frontend", "frontend")):
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        assert Path(spec.origin).resolve().is_relative_to(ROOT / folder), (
+            f"{name} is {spec.origin}: another distribution has a package of that name "
+            "(PyGreSQL, PyPI's pgdb); uninstall it from this environment"
+        )
+
+
+FOREIGN = {
+    "package": ("pgdb/__init__.py", "No module named pgdb.backend"),
+    "module": ("pgdb.py", "pgdb.backend"),
+}
+"""Forms of another ``pgdb``, and what the front end can recognise in the launcher's log."""
+
+
+@pytest.mark.parametrize("form", FOREIGN)
+def test_another_pgdb_ends_the_aggregator_at_once(tmp_path: Path, form: str) -> None:
+    file, text = FOREIGN[form]
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text('"""Not ours."""\n', encoding="ascii")
+    ended = run(
+        sys.executable, "-P", "-m", "pgdb.backend", cwd=ROOT, PYTHONPATH=os.fspath(tmp_path)
+    )
+    assert ended.returncode != 0
+    assert text in ended.stderr
+
+
+def test_safe_path_ignores_a_pgdb_in_the_users_folder(tmp_path: Path) -> None:
+    """Why aggregators are started with ``-P``: ``-m`` puts the user's folder before all else."""
+    (tmp_path / "pgdb.py").write_text("raise SystemExit('not ours')\n", encoding="ascii")
+    program = "import pgdb.ranks; print(pgdb.ranks.__file__)"
+    ended = run(sys.executable, "-P", "-c", program, cwd=tmp_path, PYTHONPATH=os.fspath(ROOT))
+    assert ended.returncode == 0, ended.stderr
+    assert Path(ended.stdout.strip()) == ROOT / "pgdb" / "ranks.py"
