@@ -9,6 +9,7 @@ threads and descriptors is in it.
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import subprocess
 import sys
@@ -18,8 +19,9 @@ from pgdb.backend.wireup import wire_up
 
 def main() -> int:
     """Start, wire up and wait for one aggregator; return the exit status."""
+    logging.basicConfig(format="%(asctime)s anchor[%(process)d] %(message)s")
     daemon = subprocess.Popen(
-        [sys.executable, "-m", "pgdb.backend.daemon"],
+        [sys.executable, "-P", "-m", "pgdb.backend.daemon"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,

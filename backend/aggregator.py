@@ -23,6 +23,7 @@ from pgdb.overlay.messages import (
     Announce,
     AnyMessage,
     Hello,
+    Joined,
     Request,
     Setup,
     Shutdown,
@@ -159,6 +160,10 @@ class Aggregator(TreeNode):
     async def _serve_parent(self, channel: Channel) -> None:
         channel.send(self._hello())
         self._parent = channel
+        below = {node for nodes in self._nodes_below.values() for node in nodes}
+        hellos = tuple(self._hellos[node] for node in sorted(below) if node in self._hellos)
+        if hellos:
+            channel.send(Joined(nodes=hellos))
         if self._setup is not None:
             # Nothing of the old traffic is sent again: what the ranks do now is the truth.
             self._announce()

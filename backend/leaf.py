@@ -18,7 +18,7 @@ from pgdb.jobs import hold, procfs
 from pgdb.jobs.launchers import scrubbed_environment
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
 from pgdb.merge.masking import mask_record
-from pgdb.overlay.messages import Acquire, AnyOperation, Evaluate, Request, Setup, Share
+from pgdb.overlay.messages import Acquire, AnyOperation, Backtrace, Evaluate, Request, Setup, Share
 from pgdb.overlay.rendezvous import USER_PYTHONPATH_VARIABLE
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Failure, Gone, Output, Progress, Record, Running, Stop
@@ -120,7 +120,11 @@ class Leaf:
             # One request of one rank: the others go on, and the trace is in the log.
             LOG.exception("rank %d: %r failed", rank, operation)
             record = Failure(message="internal error of PGDB; see the aggregator's log")
-        masked = mask_record(record, numbers_are_data=_asks_for_numbers(operation))
+        masked = mask_record(
+            record,
+            numbers_are_data=_asks_for_numbers(operation),
+            join_arguments=isinstance(operation, Backtrace) and not operation.split,
+        )
         self._on_answer(request.request_id, rank, record_of(masked.record), masked.slots)
 
     async def _acquire(self, inferior: Inferior, request_id: int) -> Record:

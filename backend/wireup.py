@@ -72,15 +72,12 @@ def _by_mpi(own_address: Callable[[str], str]) -> Wiring | None:
 
         MPI.Init()
     except (ImportError, RuntimeError, OSError) as error:
-        print(f"pgdb: no MPI for the aggregators ({error}); going without", file=sys.stderr)
+        LOG.warning("no MPI for the aggregators (%s); going without", error)
         return None
     world = MPI.COMM_WORLD
     if world.Get_size() != size:
         # Another MPI than the launcher's: every process is a job of its own.
-        print(
-            f"pgdb: MPI came up with size {world.Get_size()} of {size}; going without",
-            file=sys.stderr,
-        )
+        LOG.warning("MPI came up with size %d of %d; going without", world.Get_size(), size)
         MPI.Finalize()
         return None
     rank = world.Get_rank()

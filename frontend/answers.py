@@ -33,6 +33,8 @@ class Answer:
     """Who said nothing, and why."""
     request_id: int = 0
     elapsed_s: float = 0.0
+    told: bool = False
+    """Whether its stops have been told as events, so that they need not be shown again."""
 
     def __iter__(self) -> Iterator[EquivalenceClass[Record]]:
         return iter(self.classes)

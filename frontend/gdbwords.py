@@ -51,16 +51,17 @@ _REFUSED = {
     "a copy of a rank is no rank": "checkpoint",
 }
 _OTHERS = (
-    "! + - < > actions add-auto-load-safe-path add-auto-load-scripts-directory add-symbol-file "
-    "add-symbol-file-from-memory agent-printf alias append apropos bookmark break-range call cd "
-    "collect compare-sections compile complete demangle directory disassemble display dont-repeat "
-    "down down-silently dump echo end eval explore expression faas find flash-erase forward-search "
-    "ftrace function generate-core-file goto-bookmark guile handle init-if-undefined "
-    "jit-reader-load jit-reader-unload load macro maintenance mem memory-tag monitor nosharedlibrary "
-    "output overlay passcount path print-object printf ptype pwd python queue-signal record remote "
-    "remove-symbol-file restore return reverse-search save search section select-frame set "
-    "sharedlibrary show skip source stop strace symbol-file taas task tdump teval tfaas tfind thread "
-    "trace tsave tstatus tstart tstop tvariable undisplay unset up up-silently update whatis with x"
+    "! + - < > actions add-auto-load-safe-path add-auto-load-scripts-directory add-symbol- "
+    "file add-symbol-file-from-memory agent-printf alias append apropos bookmark break-range "
+    "call cd collect compare-sections compile complete demangle directory disassemble display "
+    "dont-repeat down down-silently dump echo end eval explore expression faas find flash- "
+    "erase forward-search ftrace function generate-core-file goto-bookmark guile handle init- "
+    "if-undefined jit-reader-load jit-reader-unload load macro maintenance mem memory-tag "
+    "monitor nosharedlibrary output overlay passcount path print-object printf ptype pwd "
+    "python queue-signal record remote remove-symbol-file restore return reverse-search save "
+    "search section select-frame set sharedlibrary show skip source stop strace symbol-file "
+    "taas task tdump teval tfaas tfind thread trace tsave tstatus tstart tstop tvariable "
+    "undisplay unset up up-silently update whatis with x"
 )
 ALIASES = {
     "b": "break", "br": "break", "brea": "break", "bt": "backtrace", "where": "backtrace",
@@ -128,3 +129,12 @@ def why_refused(word: str) -> str:
         if word in words.split():
             return f"'{word}' is refused: {why}"
     return f"'{word}' with this setting is refused: PGDB needs it as it is"
+
+
+_OPENS = frozenset("commands define document if while while-stepping".split())
+
+
+def opens_block(line: str) -> bool:
+    """Return whether a line inside a block begins a block of its own."""
+    word = resolve(line)
+    return word in _OPENS or (kind_of(word, line) is Kind.MULTI_LINE)

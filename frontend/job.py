@@ -55,6 +55,16 @@ class Launcher:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
+    async def end_killed(self) -> None:
+        """End the launcher of ranks that have been killed: it first gets the time to notice.
+
+        Open MPI 4's mpirun crashes when SIGTERM comes while it is aborting by itself.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TERMINATE_TIMEOUT_S):
+                await self.process.wait()
+        await self.end()
+
 
 class OverlayLauncher(Launcher):
     """The launcher of the aggregators: credentials in, log out."""

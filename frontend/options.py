@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgdb.errors import UsageError
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
@@ -39,6 +39,16 @@ class SessionOptions:
     """Interrupt the rest of a run when one of its ranks gets a fatal signal."""
     verbose: bool = False
     """Tell how ranks were found, and every step of the start."""
+
+    def changed(
+        self, *, timeout_s: float | None = None, stop_on_error: bool | None = None
+    ) -> SessionOptions:
+        """Return these options with those changed that can be while a session lasts."""
+        return replace(
+            self,
+            timeout_s=self.timeout_s if timeout_s is None else timeout_s,
+            stop_on_error=self.stop_on_error if stop_on_error is None else stop_on_error,
+        )
 
     def __post_init__(self) -> None:
         if self.aggregators < 1:

@@ -142,7 +142,7 @@ class Overlay:
     async def _start_once(self, launcher: Launcher, wire_up: str, rendezvous: str) -> None:
         environment = self._environment(launcher, wire_up)
         line = overlay_line(
-            launcher, self._options.aggregators, [sys.executable, "-m", "pgdb.backend"]
+            launcher, self._options.aggregators, [sys.executable, "-P", "-m", "pgdb.backend"]
         )
         self._launcher = await OverlayLauncher.start(
             line, environment=environment, rendezvous=rendezvous, log=self._directory.log

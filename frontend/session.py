@@ -122,15 +122,21 @@ class Ranks:
         )
 
     async def backtrace(
-        self, limit: int = 0, *, fold: bool = True, timeout_s: float | None = None
+        self,
+        limit: int = 0,
+        *,
+        fold: bool = True,
+        split: bool = False,
+        timeout_s: float | None = None,
     ) -> Answer:
         """List the *limit* innermost frames (outermost if negative, all for 0).
 
-        With *fold* what goes on inside an MPI call is left out.
+        With *fold* what goes on inside an MPI call is left out. Ranks at the same place are of
+        one class, whose arguments show as ``…`` where they differ; with *split* they are not.
         """
         return await self._session.ask(
             f"backtrace {limit}" if limit else "backtrace",
-            Backtrace(limit=limit, fold=fold),
+            Backtrace(limit=limit, fold=fold, split=split),
             self.set,
             timeout_s=timeout_s,
         )
@@ -165,6 +171,10 @@ class Ranks:
         if kind is gdbwords.Kind.RUN:
             answer = await self._session.start_console_run(line, self.set, timeout_s=timeout_s)
             return await self._session.finish_run(answer, timeout_s=timeout_s)
+        return await self._session.ask(line, Console(command=line), self.set, timeout_s=timeout_s)
+
+    async def execute_plain(self, line: str, *, timeout_s: float | None = None) -> Answer:
+        """Run a GDB command that is known to leave the session's state alone."""
         return await self._session.ask(line, Console(command=line), self.set, timeout_s=timeout_s)
 
     async def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
@@ -346,6 +356,7 @@ class Session(Ranks):
         self._next_breakpoint = 1
         self._commands: dict[int, str] = {}
         self._is_over = False
+        self._is_quiet = False
         self._held_back: list[Told] = []
         self._is_started = False
         self._job_watch: asyncio.Task[None] | None = None
@@ -360,6 +371,29 @@ class Session(Ranks):
     def set(self) -> RankSet:
         """All ranks of the session."""
         return self.state.ranks
+
+    @property
+    def kills_at_close(self) -> bool:
+        """Whether :meth:`close` kills the job unless told otherwise."""
+        return self.mode == "launch" and not self.state.detached and not self.job_has_ended
+
+    @property
+    def job_has_ended(self) -> bool:
+        """Whether the launcher that we have started has ended."""
+        return self.job is not None and self.job.has_ended
+
+    @property
+    def last_breakpoint(self) -> int:
+        """Number of the breakpoint that was made last, 0 before the first."""
+        return self._next_breakpoint - 1
+
+    @property
+    def hosts(self) -> dict[str, RankSet]:
+        """The ranks of each host."""
+        return {
+            host: RankSet(each.rank for each in self.table.processes if each.host == host)
+            for host in self.table.hosts
+        }
 
     @property
     def has_ended(self) -> bool:
@@ -566,7 +600,9 @@ class Session(Ranks):
         if self._is_over:
             return
         if kill is None:
-            kill = self.mode == "launch" and not self.state.detached
+            kill = self.kills_at_close
+        # What a launcher says of ranks that we have killed is no news.
+        self._is_quiet = kill
         if kill and self.state.live:
             with contextlib.suppress(LinkError, CommandError):
                 await self.ask("kill", Kill(), self.state.live, timeout_s=5.0)
@@ -579,7 +615,7 @@ class Session(Ranks):
             self._job_watch.cancel()
         if self.job is not None:
             if kill:
-                await self.job.end()
+                await self.job.end_killed()
             if self.job.has_ended:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(2.0):
@@ -625,6 +661,12 @@ class Session(Ranks):
     def on_close(self, closing: Coroutine[None, None, None]) -> None:
         """Have something done when the session closes."""
         self._closing.append(closing)
+
+    def start_told(self) -> tuple[Told, ...]:
+        """Return where the ranks were stopped at the start, as what would have been told."""
+        if classes := self.state.latest(self.set):
+            return (Told(kind="event", classes=classes),)
+        return ()
 
     def watch_job(self) -> None:
         """Begin to watch the job's launcher."""
@@ -685,6 +727,8 @@ class Session(Ranks):
         self._notify()
 
     def _tell(self, told: Told) -> None:
+        if self._is_quiet:
+            return
         if not self._is_started and told.kind != "output":
             self._held_back.append(told)
             return

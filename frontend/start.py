@@ -19,7 +19,7 @@ from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.overlay import SessionDirectory
 from pgdb.frontend.session import Listener, Session
 from pgdb.jobs import hold
-from pgdb.jobs.ladder import find_job
+from pgdb.jobs.ladder import FoundJob, find_job
 from pgdb.jobs.launchers import (
     Launcher,
     check_program,
@@ -62,9 +62,11 @@ async def attach(
     if options.verbose:
         for step in found.steps:
             on_step(f"{step.name}: {step.outcome}")
-    table = _wanted(found.table, options.ranks)
+    table = _wanted(found, options.ranks)
     launcher = launcher_of_process(found.launcher_pid) or _any_launcher()
-    on_step(f"found {len(table.processes)} ranks ({table.source})")
+    on_step(f"found {_count(len(table.processes), 'rank')} ({table.source})")
+    if found.ended:
+        on_step(f"note: ranks [{found.ended}] have ended already")
     return await _start(
         "attach",
         options,
@@ -239,9 +241,9 @@ def _check_start(answer: Answer, mode: str) -> None:
     raise StartError(f"no rank could be taken hold of; no answer from [{answer.missing.ranks}]")
 
 
-def _wanted(table: ProcTable, ranks: RankSet | None) -> ProcTable:
-    here = {os.uname().nodename, os.uname().nodename.split(".", 1)[0], "localhost"}
-    elsewhere = RankSet(process.rank for process in table.processes if process.host not in here)
+def _wanted(found: FoundJob, ranks: RankSet | None) -> ProcTable:
+    table = found.table
+    elsewhere = table.ranks - found.local_ranks
     if ranks is None:
         ranks = table.ranks - elsewhere
     if unknown := ranks - table.ranks:

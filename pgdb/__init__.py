@@ -8,6 +8,8 @@ The scripting interface::
         print(session.backtrace())
         print(session[0:4].evaluate("step").values)
 
+:mod:`pgdb.aio` has the same as coroutines, for programs that have an event loop.
+
 Everything here is loaded when it is first used, so that the aggregators, which import this
 package on every host of a job, do not carry the front end along.
 """
@@ -19,17 +21,97 @@ from typing import TYPE_CHECKING
 from pgdb.version import __version__
 
 if TYPE_CHECKING:
+    from pgdb import aio as aio
+    from pgdb import errors as errors
+    from pgdb import records as records
+    from pgdb.errors import CommandError as CommandError
+    from pgdb.errors import DiscoveryError as DiscoveryError
+    from pgdb.errors import GdbError as GdbError
+    from pgdb.errors import LinkError as LinkError
+    from pgdb.errors import NoAnswerError as NoAnswerError
+    from pgdb.errors import PermissionToTraceError as PermissionToTraceError
     from pgdb.errors import PgdbError as PgdbError
+    from pgdb.errors import ProtocolError as ProtocolError
+    from pgdb.errors import RankSetError as RankSetError
+    from pgdb.errors import SessionEndedError as SessionEndedError
+    from pgdb.errors import StartError as StartError
+    from pgdb.errors import UsageError as UsageError
+    from pgdb.frontend.answers import Answer as Answer
+    from pgdb.frontend.options import SessionOptions as SessionOptions
+    from pgdb.frontend.session import Told as Told
+    from pgdb.frontend.sync import Ranks as Ranks
+    from pgdb.frontend.sync import Session as Session
+    from pgdb.frontend.sync import attach as attach
+    from pgdb.frontend.sync import launch as launch
+    from pgdb.merge.answer import EquivalenceClass as EquivalenceClass
+    from pgdb.merge.answer import Missing as Missing
     from pgdb.ranks import RankSet as RankSet
 
-__all__ = ["PgdbError", "RankSet", "__version__"]
+_HOMES = {
+    "Answer": "pgdb.frontend.answers",
+    "CommandError": "pgdb.errors",
+    "DiscoveryError": "pgdb.errors",
+    "EquivalenceClass": "pgdb.merge.answer",
+    "GdbError": "pgdb.errors",
+    "LinkError": "pgdb.errors",
+    "Missing": "pgdb.merge.answer",
+    "NoAnswerError": "pgdb.errors",
+    "PermissionToTraceError": "pgdb.errors",
+    "PgdbError": "pgdb.errors",
+    "ProtocolError": "pgdb.errors",
+    "RankSet": "pgdb.ranks",
+    "RankSetError": "pgdb.errors",
+    "Ranks": "pgdb.frontend.sync",
+    "Session": "pgdb.frontend.sync",
+    "SessionEndedError": "pgdb.errors",
+    "SessionOptions": "pgdb.frontend.options",
+    "StartError": "pgdb.errors",
+    "Told": "pgdb.frontend.session",
+    "UsageError": "pgdb.errors",
+    "attach": "pgdb.frontend.sync",
+    "launch": "pgdb.frontend.sync",
+}
+_MODULES = ("aio", "errors", "records")
 
-_HOMES = {"PgdbError": "pgdb.errors", "RankSet": "pgdb.ranks"}
+__all__ = [
+    "Answer",
+    "CommandError",
+    "DiscoveryError",
+    "EquivalenceClass",
+    "GdbError",
+    "LinkError",
+    "Missing",
+    "NoAnswerError",
+    "PermissionToTraceError",
+    "PgdbError",
+    "ProtocolError",
+    "RankSet",
+    "RankSetError",
+    "Ranks",
+    "Session",
+    "SessionEndedError",
+    "SessionOptions",
+    "StartError",
+    "Told",
+    "UsageError",
+    "__version__",
+    "aio",
+    "attach",
+    "errors",
+    "launch",
+    "records",
+]
 
 
 def __getattr__(name: str) -> object:
     import importlib
 
+    if name in _MODULES:
+        return importlib.import_module(f"pgdb.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'pgdb' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

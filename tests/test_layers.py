@@ -43,6 +43,7 @@ LAYERS: dict[str, int] = {
     "pgdb.overlay.credentials": 2,
     "pgdb.overlay.messages": 2,
     "pgdb.overlay.node": 2,
+    "pgdb.overlay.rendezvous": 2,
     "pgdb.overlay.router": 2,
     "pgdb.overlay.topology": 2,
     # The aggregators.
@@ -58,12 +59,16 @@ LAYERS: dict[str, int] = {
     "pgdb.backend.daemon": 5,
     "pgdb.backend.__main__": 6,
     # What the user runs.
+    "pgdb.frontend.answers": 1,
     "pgdb.frontend": 3,
+    "pgdb.frontend.gdbwords": 3,
     "pgdb.frontend.job": 3,
     "pgdb.frontend.launch": 3,
     "pgdb.frontend.options": 3,
+    "pgdb.frontend.overlay": 3,
     "pgdb.frontend.root": 3,
     "pgdb.frontend.session": 3,
+    "pgdb.frontend.start": 3,
     "pgdb.frontend.state": 3,
     "pgdb.frontend.commands": 4,
     "pgdb.frontend.commands.*": 4,
@@ -75,6 +80,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.repl": 5,
     "pgdb.frontend.terminal": 5,
     "pgdb.frontend.main": 6,
+    "pgdb.aio": 6,
     "pgdb.__main__": 6,
     "pgdb": 6,
 }
@@ -83,7 +89,7 @@ LAYERS: dict[str, int] = {
 SIDES = ("pgdb.frontend", "pgdb.backend")
 """Neither imports the other, and nothing shared imports either."""
 
-STARTERS = ("pgdb", "pgdb.__main__")
+STARTERS = ("pgdb", "pgdb.__main__", "pgdb.aio")
 """Shared by place only: they load the front end (``pgdb`` itself only on first use)."""
 
 LOW: dict[str, int] = {"pgdb.frontend.render": 1}
@@ -131,26 +137,31 @@ class Import:
     name: str
     line: int
     is_lazy: bool
-    """Inside a function, or only for the type checker."""
+    """Not at load time: inside a function, or only for the type checker."""
+    is_for_types: bool
+    """Only for the type checker: nothing is ever loaded."""
 
 
-def is_for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-
-
-def imports_of(tree: ast.AST, *, is_lazy: bool = False) -> Iterator[Import]:
+def imports_of(
+    tree: ast.AST, *, is_lazy: bool = False, is_for_types: bool = False
+) -> Iterator[Import]:
     """Yield every import below *tree*; ``from a import b`` as ``a.b``."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield Import(alias.name, node.lineno, is_lazy)
+                yield Import(alias.name, node.lineno, is_lazy, is_for_types)
         elif isinstance(node, ast.ImportFrom):
+            source = "." * node.level + (node.module or "")
             for alias in node.names:
-                dots = "." * node.level
-                yield Import(f"{dots}{node.module or ''}.{alias.name}", node.lineno, is_lazy)
+                yield Import(f"{source}.{alias.name}", node.lineno, is_lazy, is_for_types)
         else:
             is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            yield from imports_of(node, is_lazy=is_lazy or is_function or is_for_types(node))
+            is_typing = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            yield from imports_of(
+                node,
+                is_lazy=is_lazy or is_function or is_typing,
+                is_for_types=is_for_types or is_typing,
+            )
 
 
 def is_within(module: str, places: tuple[str, ...]) -> bool:
@@ -215,11 +226,15 @@ def faults(modules: Mapping[str, str]) -> list[str]:
         for each in imports_of(ast.parse(source)):
             if each.name.startswith("."):
                 reasons = iter(("relative import; write it in full",))
+            elif each.name == "pgdb" and module not in STANDARD_LIBRARY_ONLY:
+                continue  # every import of ours loads it; it is asked where it lies
             elif is_within(each.name, ("pgdb",)):
                 target = target_of(each.name, modules)
                 reasons = faults_of_own(module, target, is_lazy=each.is_lazy)
             elif each.name.split(".")[0] in ("frontend", "backend"):
                 reasons = iter((f"write pgdb.{each.name}",))
+            elif each.is_for_types:
+                continue
             else:
                 reasons = faults_of_others(module, each.name.split(".")[0])
             found += [f"{module}:{each.line}: imports {each.name}: {reason}" for reason in reasons]
@@ -307,6 +322,7 @@ def test_table_of_third_parties_is_what_is_installed() -> None:
         ("pgdb.backend.daemon", "from mpi4py import MPI", "may import mpi4py"),
         ("pgdb.jobs.hold", "from pgdb.errors import PgdbError", "standard library only"),
         ("pgdb.jobs.keeper", "import msgspec", "standard library only"),
+        ("pgdb.jobs.keeper", "import pgdb", "standard library only"),
         ("pgdb.jobs.mpir", "import numpy", "not in THIRD_PARTY"),
         ("pgdb.jobs.mpir", "from . import procfs", "relative import"),
         ("pgdb.jobs.mpir", "from backend import leaf", "write pgdb.backend.leaf"),
@@ -325,6 +341,8 @@ def test_checker_finds(module: str, source: str, reason: str) -> None:
     [
         ("pgdb", "def __getattr__(name):\n    from pgdb.frontend.session import Session"),
         ("pgdb.__main__", "from pgdb.frontend.main import run"),
+        ("pgdb.frontend.answers", "if TYPE_CHECKING:\n    import networkx"),
+        ("pgdb.frontend.overlay", "import pgdb"),
         ("pgdb.backend.leaf", "from pgdb.overlay.messages import Request"),
         ("pgdb.frontend.commands.data", "import argparse\nfrom pgdb.frontend import session"),
         ("pgdb.overlay.channel", "import ssl, asyncio\nfrom cryptography import x509"),

@@ -142,23 +142,37 @@ def test_the_pgdb_under_test_is_this_checkout() -> None:
         )
 
 
-FOREIGN = {
-    "package": ("pgdb/__init__.py", "No module named pgdb.backend"),
-    "module": ("pgdb.py", "pgdb.backend"),
-}
-"""Forms of another ``pgdb``, and what the front end can recognise in the launcher's log."""
+NOT_OURS = '"""Not ours."""\n__version__ = "6.2.3"\n'
 
 
-@pytest.mark.parametrize("form", FOREIGN)
-def test_another_pgdb_ends_the_aggregator_at_once(tmp_path: Path, form: str) -> None:
-    file, text = FOREIGN[form]
+@pytest.mark.parametrize("started", ["pgdb.backend", "pgdb.frontend.main"])
+@pytest.mark.parametrize("file", ["pgdb/__init__.py", "pgdb.py"])
+def test_another_pgdb_ends_the_start_and_is_told(tmp_path: Path, file: str, started: str) -> None:
     (tmp_path / file).parent.mkdir(exist_ok=True)
-    (tmp_path / file).write_text('"""Not ours."""\n', encoding="ascii")
-    ended = run(
-        sys.executable, "-P", "-m", "pgdb.backend", cwd=ROOT, PYTHONPATH=os.fspath(tmp_path)
-    )
+    (tmp_path / file).write_text(NOT_OURS, encoding="ascii")
+    # -S: without an editable install, which would put its own parts into the other package.
+    ended = run(sys.executable, "-P", "-S", "-m", started, cwd=ROOT, PYTHONPATH=os.fspath(tmp_path))
     assert ended.returncode != 0
-    assert text in ended.stderr
+    # Python's own words; the front end looks for them in what the launcher says.
+    assert started.removesuffix(".main") in ended.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("has_version", [True, False], ids=["overwritten", "mixed"])
+@pytest.mark.parametrize("started", ["pgdb.backend", "pgdb.frontend.main"])
+def test_parts_of_ours_in_another_pgdb_are_told(
+    tmp_path: Path, started: str, has_version: bool
+) -> None:
+    """PyGreSQL installed over us leaves all but ``__init__``; beside an editable one, our parts."""
+    package = tmp_path / "pgdb"
+    package.mkdir()
+    (package / "__init__.py").write_text(NOT_OURS, encoding="ascii")
+    for name in ("frontend", "backend"):
+        (package / name).symlink_to(ROOT / name)
+    if has_version:
+        (package / "version.py").symlink_to(ROOT / "pgdb" / "version.py")
+    ended = run(sys.executable, "-P", "-m", started, cwd=ROOT, PYTHONPATH=os.fspath(tmp_path))
+    assert ended.returncode != 0
+    assert f"{package}/__init__.py is not PGDB" in ended.stderr.splitlines()[-1]
 
 
 def test_safe_path_ignores_a_pgdb_in_the_users_folder(tmp_path: Path) -> None:

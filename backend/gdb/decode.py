@@ -94,7 +94,7 @@ def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
     for at, each in enumerate(frames):
         if each.fullname and is_readable(each.fullname):
             return each, frames[at - 1].function if at else ""
-    for at, each in enumerate(frames):
+    for each in frames:
         if MPI_CALL.match(each.function):
             return each, ""
     return (frames[0], "") if frames else (None, "")

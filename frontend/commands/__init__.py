@@ -1,1 +1,5 @@
-"""The commands that are typed, one module for each group of the help."""
+"""What is typed at the prompt; importing the package fills the table."""
+
+from pgdb.frontend.commands import breakpoints, looking, ranks, running, session_commands
+
+__all__ = ["breakpoints", "looking", "ranks", "running", "session_commands"]

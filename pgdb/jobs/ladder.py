@@ -202,6 +202,8 @@ class _Scan:
     processes: tuple[RankProcess, ...] = ()
     size: int | None = None
     ended: RankSet = field(default_factory=RankSet)
+    other_jobs: int = 0
+    """Number of further jobs whose ranks were found: spawned ones, below a launcher."""
 
 
 def _resolve_launcher(stat: ProcessStat, processes: _Processes) -> int:
@@ -209,9 +211,7 @@ def _resolve_launcher(stat: ProcessStat, processes: _Processes) -> int:
     pid = stat.pid
     if processes.is_launcher(pid):
         # srun's twin, which forwards its signals, has an empty table: its parent has the ranks.
-        parent = stat.ppid
-        twin = processes.is_launcher(parent) and _same_program(pid, parent)
-        return parent if twin else pid
+        return stat.ppid if _is_twin(pid, stat.ppid, processes) else pid
     own = processes.identity(pid)
 
     def is_no_rank(each: int) -> bool:
@@ -245,6 +245,11 @@ def _resolve_launcher(stat: ProcessStat, processes: _Processes) -> int:
             f"{pid} ({stat.comm}) is no MPI launcher and no process below it has a rank's "
             f"environment; {hint}"
         )
+    if scan.other_jobs:
+        raise DiscoveryError(
+            f"{pid} ({stat.comm}) has ranks of {scan.other_jobs + 1} jobs below it and none of "
+            "their launchers; give the pid of mpirun, mpiexec or srun"
+        )
     return pid
 
 
@@ -265,9 +270,14 @@ def _is_inside(stat: ProcessStat, identity: RankIdentity, processes: _Processes)
     return f"{what} of the job of {processes.describe(launcher)}; use pgdb attach {launcher}"
 
 
-def _same_program(pid: int, other: int) -> bool:
+def _is_twin(pid: int, parent: int, processes: _Processes) -> bool:
+    """Return whether *pid* is a fork of launcher *parent*, and no launcher run as a rank."""
     path = procfs.executable(pid)
-    return path is not None and path == procfs.executable(other)
+    return (
+        path is not None
+        and path == procfs.executable(parent)
+        and processes.identity(pid) == processes.identity(parent)
+    )
 
 
 def _listed(names: list[str]) -> str:
@@ -276,7 +286,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _by_symbol(launcher: int, processes: _Processes) -> _MpirResult:
-    twins = [each for each in processes.children(launcher) if _same_program(launcher, each)]
+    twins = [each for each in processes.children(launcher) if _is_twin(each, launcher, processes)]
     outcome = ""
     has_no_symbol = False
     for pid in (launcher, *twins):
@@ -473,12 +483,13 @@ def _as_scan(
     if one.size is not None and here < one.size:
         outcome += f", {one.size - here} of {one.size} not on this host or ended"
     if others:
-        outcome += f"; {others} spawned jobs left out"
+        outcome += f"; left out: {others} more started with MPI_Comm_spawn"
     return _Scan(
         step=LadderStep(name="environment", outcome=outcome),
         processes=tuple(table[rank] for rank in sorted(table)),
         size=one.size,
         ended=ended,
+        other_jobs=others,
     )
 
 

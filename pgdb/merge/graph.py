@@ -10,8 +10,8 @@ ranks have in common is sent once, however many of them there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -49,6 +49,7 @@ class Whole(Struct, frozen=True, tag="whole"):
 
 
 Item = Line | Call | Binding | Whole
+ItemKind = TypeVar("ItemKind", Line, Call, Binding)
 
 
 class Node(msgspec.Struct, frozen=True, array_like=True):
@@ -91,18 +92,24 @@ def to_graph(classes: Iterable[EquivalenceClass[Record]]) -> AnswerGraph:
 def from_graph(graph: AnswerGraph) -> tuple[EquivalenceClass[Record], ...]:
     """Return the classes that *graph* was made of.
 
-    :raises ProtocolError: if a node's parent does not stand before it, or an end has no node.
+    :raises ProtocolError: if a node's parent does not stand before it, an end has no node, or its
+        path is of other items than its record.
     """
-    paths: list[tuple[Item, ...]] = []
-    for number, node in enumerate(graph.nodes):
+    nodes = graph.nodes
+    for number, node in enumerate(nodes):
         if not -1 <= node.parent < number:
             raise ProtocolError(f"answer graph: node {number} has parent {node.parent}")
-        paths.append((paths[node.parent] if node.parent >= 0 else ()) + (node.item,))
     classes = []
     for end in graph.ends:
-        if not -1 <= end.node < len(paths):
-            raise ProtocolError(f"answer graph: an end at node {end.node} of {len(paths)}")
-        items = paths[end.node] if end.node >= 0 else ()
+        if not -1 <= end.node < len(nodes):
+            raise ProtocolError(f"answer graph: an end at node {end.node} of {len(nodes)}")
+        # Paths are walked from their ends: one kept for every node would take n² for n lines.
+        items: list[Item] = []
+        at = end.node
+        while at >= 0:
+            items.append(nodes[at].item)
+            at = nodes[at].parent
+        items.reverse()
         classes.append(
             EquivalenceClass(ranks=end.ranks, record=_join(end.shape, items), slots=end.slots)
         )
@@ -152,10 +159,10 @@ def _split(record: Record) -> tuple[Record, list[Item]]:
             return Done(), [Whole(record=record)]
 
 
-def _join(shape: Record, items: tuple[Item, ...]) -> Record:
+def _join(shape: Record, items: Sequence[Item]) -> Record:
     match shape:
         case Stack(hidden=hidden, more=more):
-            frames = [item.frame for item in items if isinstance(item, Call)]
+            frames = [item.frame for item in _all(Call, items)]
             frames.reverse()
             return Stack(
                 frames=tuple(
@@ -166,14 +173,21 @@ def _join(shape: Record, items: tuple[Item, ...]) -> Record:
                 more=more,
             )
         case Variables(empty=empty):
-            bound = tuple(item.variable for item in items if isinstance(item, Binding))
+            bound = tuple(item.variable for item in _all(Binding, items))
             return Variables(items=bound, empty=empty)
         case Text():
-            return Text(text="\n".join(item.text for item in items if isinstance(item, Line)))
+            return Text(text="\n".join(item.text for item in _all(Line, items)))
         case _:
             if len(items) != 1 or not isinstance(items[0], Whole):
                 raise ProtocolError("answer graph: an end whose path is no single record")
             return items[0].record
+
+
+def _all(kind: type[ItemKind], items: Sequence[Item]) -> list[ItemKind]:
+    found = [item for item in items if isinstance(item, kind)]
+    if len(found) != len(items):
+        raise ProtocolError(f"answer graph: a path that is not all {kind.__name__}")
+    return found
 
 
 def _label(item: Item) -> str:

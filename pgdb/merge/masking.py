@@ -28,12 +28,13 @@ from pgdb.records import (
     Variables,
 )
 
+# A mark in the program's own data is masked too, so that it gets itself back.
 # User-space addresses of the machines we know have 5 to 16 hex digits. Short numbers are data:
 # 0x0 (null) and 0x10 (an offset from null) must go on telling ranks apart.
-_POINTER = re.compile(r"\b0x[0-9a-f]{5,16}\b")
+_POINTER = re.compile(rf"{SLOT}|\b0x[0-9a-f]{{5,16}}\b")
 # In free text (x, info registers) only what lies where Linux maps programs is taken for an
 # address: 47-bit user space, position-independent executables, libraries, stacks.
-_FREE_TEXT = re.compile(r"\b0x0*(?:5[5-6][0-9a-f]{10}|7[ef][0-9a-f]{10})\b")
+_FREE_TEXT = re.compile(rf"{SLOT}|\b0x0*(?:5[5-6][0-9a-f]{{10}}|7[ef][0-9a-f]{{10}})\b")
 DIFFERENT = "…"
 """Shown where the members of a class have different addresses."""
 
@@ -61,14 +62,17 @@ def _mask(pattern: re.Pattern[str], text: str, slots: list[str]) -> str:
         slots.append(match[0])
         return SLOT
 
-    # A mark in the program's own data must not be taken for one of ours.
-    return pattern.sub(take, text.replace(SLOT, "\ufffd"))
+    return pattern.sub(take, text)
 
 
-def mask_record(record: Record | Event, *, numbers_are_data: bool = False) -> Masked:
+def mask_record(
+    record: Record | Event, *, numbers_are_data: bool = False, join_arguments: bool = False
+) -> Masked:
     """Return *record* with its addresses masked, and what was masked.
 
-    With *numbers_are_data* (``print/x``) hexadecimal numbers are values and stay.
+    With *numbers_are_data* (``print/x``) hexadecimal numbers are values and stay. With
+    *join_arguments* the arguments in a stack are masked whole, so that ranks at the same place
+    are of one class whatever they were called with; where they agree the value is kept.
     """
     slots: list[str] = []
     if numbers_are_data:
@@ -80,14 +84,13 @@ def mask_record(record: Record | Event, *, numbers_are_data: bool = False) -> Ma
         case Variables(items=items, empty=empty):
             masked = Variables(items=_mask_variables(items, slots), empty=empty)
         case Stack(frames=frames, hidden=hidden, more=more):
+            mask = _mask_whole if join_arguments else _mask_variables
             if hidden:
                 slots.append(hidden)
                 hidden = SLOT
             masked = Stack(
                 frames=tuple(
-                    msgspec.structs.replace(
-                        frame, arguments=_mask_variables(frame.arguments, slots)
-                    )
+                    msgspec.structs.replace(frame, arguments=mask(frame.arguments, slots))
                     for frame in frames
                 ),
                 hidden=hidden,
@@ -95,10 +98,7 @@ def mask_record(record: Record | Event, *, numbers_are_data: bool = False) -> Ma
             )
         case Stop(frame=frame) if frame is not None:
             # Who stopped where is the news of a stop; its arguments may differ on every rank.
-            slots.extend(each.value for each in frame.arguments)
-            arguments = tuple(
-                Variable(name=each.name, value=SLOT, is_argument=True) for each in frame.arguments
-            )
+            arguments = _mask_whole(frame.arguments, slots)
             slots.append(str(frame.level))
             frame = msgspec.structs.replace(frame, arguments=arguments, level=0)
             slots.append(record.detail)
@@ -124,6 +124,13 @@ def _mask_variables(items: Sequence[Variable], slots: list[str]) -> tuple[Variab
     return tuple(
         Variable(name=item.name, value=mask_values(item.value, slots), is_argument=item.is_argument)
         for item in items
+    )
+
+
+def _mask_whole(items: Sequence[Variable], slots: list[str]) -> tuple[Variable, ...]:
+    slots.extend(item.value for item in items)
+    return tuple(
+        Variable(name=item.name, value=SLOT, is_argument=item.is_argument) for item in items
     )
 
 

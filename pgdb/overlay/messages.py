@@ -57,6 +57,8 @@ class Backtrace(Operation, frozen=True, kw_only=True):
     """Number of innermost frames, or of outermost when negative; 0 for all."""
     fold: bool = True
     """Fold away what goes on inside an MPI call."""
+    split: bool = False
+    """Whether ranks with other values of arguments are of another class."""
 
 
 class ListVariables(Operation, frozen=True, kw_only=True):

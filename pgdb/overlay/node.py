@@ -81,6 +81,7 @@ class TreeNode(ABC):
         self.shares: dict[int, Share] = {}
         self._channels: dict[int, Channel] = {}
         self._nodes_below: dict[int, set[int]] = {}
+        self._hellos: dict[int, Hello] = {}  # of all nodes below
         self._events = EventBuffer()
         self._event_window_s = 0.02
         self._event_timer: asyncio.TimerHandle | None = None
@@ -157,6 +158,7 @@ class TreeNode(ABC):
             below -= nodes
         self._channels[node] = channel
         self._nodes_below[node] = nodes
+        self._hellos[node] = hello
         self._route(node)
         self.up(Joined(nodes=(hello,)))
 
@@ -188,6 +190,7 @@ class TreeNode(ABC):
                 for below in self._nodes_below.values():
                     below -= joined
                 self._nodes_below[child] |= joined
+                self._hellos.update({each.node: each for each in nodes})
                 self._route(child)
                 self.up(message)
             case Lost(nodes=nodes, ranks=ranks):

@@ -1,0 +1,112 @@
+"""Batch mode: commands from files and the command line, text or JSON lines out, no terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from pgdb.errors import PgdbError, UsageError
+from pgdb.frontend import jsonlines, render
+from pgdb.frontend.answers import Answer
+from pgdb.frontend.display import TextDisplay
+from pgdb.frontend.session import Session, Told
+from pgdb.frontend.shell import Quit, Shell
+from pgdb.merge.answer import EquivalenceClass
+from pgdb.records import Record
+
+
+class Script:
+    """Lines from ``-x`` files and ``-ex`` commands, in the order in which they were given."""
+
+    def __init__(self, parts: Sequence[tuple[str, str]]) -> None:
+        lines: list[str] = []
+        for kind, value in parts:
+            if kind == "ex":
+                lines += value.split("\n")
+                continue
+            try:
+                lines += Path(value).read_text("utf-8").splitlines()
+            except (OSError, UnicodeDecodeError) as error:
+                reason = getattr(error, "strerror", None) or "it is no text file"
+                raise UsageError(f"-x {value}: {reason}") from None
+        self._lines: Iterator[str] = iter(lines)
+
+    async def read(self, prompt: str) -> str | None:
+        """Return the next line, None after the last."""
+        del prompt
+        return next(self._lines, None)
+
+
+class BatchText(TextDisplay):
+    """Text for a log: the job's output unchanged on our own streams, commands echoed."""
+
+    def output(self, told: Told) -> None:
+        """Pass on what the job has printed, byte for byte."""
+        stream = sys.stdout if told.stream == "stdout" else sys.stderr
+        stream.flush()
+        stream.buffer.write(told.data)
+        stream.buffer.flush()
+
+
+class JsonDisplay:
+    """One JSON object per line on standard output, and nothing else."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def hello(self, session: Session) -> None:
+        """Write the first line."""
+        self.write(jsonlines.hello(session, time.time()))
+
+    def answer(self, answer: Answer, text: str, *, is_source: bool) -> None:
+        """Write the answer to a command, and the breakpoints it made."""
+        del text, is_source
+        now_s = time.time()
+
+        def text_of(each: EquivalenceClass[Record]) -> str:
+            return render.record(each, answer.command)
+
+        self.write(jsonlines.answer(answer, text_of, now_s))
+        for line in jsonlines.breakpoints(answer, now_s):
+            self.write(line)
+
+    def text(self, text: str) -> None:
+        """Write a message that is no answer of ranks."""
+        self.write(jsonlines.OutputLine(time=time.time(), stream="pgdb", text=text + "\n"))
+
+    def error(self, error: PgdbError, command: str) -> None:
+        """Write an error."""
+        self.write(jsonlines.error(str(error), time.time(), command))
+
+    def flush(self) -> None:
+        """Do nothing: every event is written as it comes."""
+
+    def told(self, told: Told) -> None:
+        """Write what the session tells unasked."""
+        for line in jsonlines.told(told, render.record, time.time()):
+            self.write(line)
+
+    def write(self, line: jsonlines.Line) -> None:
+        """Write one line."""
+        self._out.write(jsonlines.encode(line) + "\n")
+        self._out.flush()
+
+    def end(self, status: int) -> None:
+        """Write the last line."""
+        self.write(jsonlines.end(status, time.time()))
+
+    def close(self) -> None:
+        """Do nothing: there is nothing kept back."""
+
+
+async def run_script(shell: Shell, script: Script) -> bool | None:
+    """Carry out all lines; return whether the job is to be killed, None for the usual rule."""
+    while (line := await script.read("")) is not None:
+        try:
+            await shell.run_line(line)
+        except Quit as leaving:
+            return leaving.kill
+    return None

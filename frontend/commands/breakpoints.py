@@ -1,0 +1,188 @@
+"""Commands that make, change and list breakpoints."""
+
+from __future__ import annotations
+
+import re
+
+from pgdb.errors import UsageError
+from pgdb.frontend.commands.table import (
+    COMMANDS,
+    Call,
+    Completes,
+    Group,
+    Outcome,
+    need_argument,
+)
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?\Z")
+_RANGE = re.compile(r"(\d+)-(\d+)\Z")
+_NOT_BREAKPOINTS = (
+    "display mem bookmark tvariable checkpoint skip probes pretty-printer frame-filter unwinder "
+    "type-printer xmethod".split()
+)
+
+
+async def insert(call: Call) -> Outcome:
+    """Carry out a GDB command that makes breakpoints."""
+    return await call.shell.session.insert_breakpoint(call.line, call.ranks)
+
+
+def _declare(word: str, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:
+    async def handler(call: Call) -> Outcome:
+        return await insert(call)
+
+    handler.__doc__ = text
+    expression = "EXPR" in usage.split()[1]
+    COMMANDS.command(
+        word,
+        group=Group.BREAKPOINTS,
+        usage=usage,
+        summary=summary,
+        aliases=aliases,
+        completes=Completes.EXPRESSION if expression else Completes.LOCATION,
+    )(handler)
+
+
+_NUMBERS = "The breakpoint has one number for the whole job, whatever its number in each GDB."
+_declare(
+    "break", "break [LOCATION] [if EXPR]", "stop the ranks at a place", ("b", "br", "brea"),
+    f"LOCATION is FUNCTION, LINE, FILE:LINE or *ADDRESS, as in GDB; without it, the next\n"
+    f"instruction of the selected frame. {_NUMBERS}",
+)  # fmt: skip
+_declare(
+    "tbreak", "tbreak [LOCATION] [if EXPR]", "the same, once", ("tb",),
+    f"Like break, but deleted on each rank when it has been hit there. {_NUMBERS}",
+)  # fmt: skip
+_declare(
+    "watch", "watch EXPR [if EXPR]", "stop when a value changes", ("wa",),
+    f"Stop a rank when the value of EXPR changes on it. {_NUMBERS}",
+)  # fmt: skip
+
+
+@COMMANDS.command(
+    "delete",
+    group=Group.BREAKPOINTS,
+    usage="delete [NUMBER…]",
+    summary="delete breakpoints",
+    aliases=("d", "del"),
+    completes=Completes.BREAKPOINTS,
+)
+async def _delete(call: Call) -> Outcome:
+    """Delete breakpoints by number (3, 2-4), or all, on the selected ranks."""
+    return await _change(call, "delete")
+
+
+@COMMANDS.command(
+    "disable",
+    group=Group.BREAKPOINTS,
+    usage="disable [NUMBER…]",
+    summary="disable breakpoints",
+    aliases=("dis", "disa"),
+    completes=Completes.BREAKPOINTS,
+)
+async def _disable(call: Call) -> Outcome:
+    """Disable breakpoints by number, or all, on the selected ranks."""
+    return await _change(call, "disable")
+
+
+@COMMANDS.command(
+    "enable",
+    group=Group.BREAKPOINTS,
+    usage="enable [once|delete|count N] [NUMBER…]",
+    summary="enable breakpoints",
+    aliases=("en",),
+    completes=Completes.BREAKPOINTS,
+)
+async def _enable(call: Call) -> Outcome:
+    """Enable breakpoints by number, or all; once, until hit (delete), or for N hits."""
+    first, _, rest = call.argument.partition(" ")
+    if first in ("once", "delete"):
+        return await _apply(call, f"enable {first}", _numbers(rest))
+    if first == "count":
+        count, _, rest = rest.strip().partition(" ")
+        if not count.isdigit():
+            raise UsageError(f"enable count: {count!r} is no number of hits")
+        return await _apply(call, f"enable count {count}", _numbers(rest))
+    return await _change(call, "enable")
+
+
+@COMMANDS.command(
+    "condition",
+    group=Group.BREAKPOINTS,
+    usage="condition NUMBER [EXPR]",
+    summary="stop only where EXPR is true",
+    completes=Completes.BREAKPOINTS,
+)
+async def _condition(call: Call) -> Outcome:
+    """Give a breakpoint a condition, or take it away when there is no EXPR."""
+    number, _, expression = need_argument(call, "a breakpoint number").partition(" ")
+    return await _apply(call, "condition", _numbers(number), expression.strip())
+
+
+@COMMANDS.command(
+    "ignore",
+    group=Group.BREAKPOINTS,
+    usage="ignore NUMBER COUNT",
+    summary="pass over a breakpoint COUNT times",
+    completes=Completes.BREAKPOINTS,
+)
+async def _ignore(call: Call) -> Outcome:
+    """Let each selected rank pass over the next COUNT hits of a breakpoint."""
+    number, _, count = need_argument(call, "a breakpoint number and a count").partition(" ")
+    if not count.strip():
+        raise UsageError("'ignore' needs a count after the breakpoint number")
+    return await _apply(call, "ignore", _numbers(number), count.strip())
+
+
+@COMMANDS.command(
+    "commands",
+    group=Group.BREAKPOINTS,
+    usage="commands [NUMBER…]",
+    summary="GDB commands to carry out at a breakpoint",
+    completes=Completes.BREAKPOINTS,
+)
+async def _commands(call: Call) -> Outcome:
+    """Attach GDB commands, given on the lines that follow up to 'end', to breakpoints.
+
+    Without a number they go to the breakpoint that was made last.
+    """
+    numbers = _numbers(call.argument) or [str(call.shell.session.last_breakpoint)]
+    if numbers == ["0"]:
+        raise UsageError("there is no breakpoint to attach commands to")
+    body = await call.shell.read_block("commands")
+    ranks = call.shell.session.ranks(call.ranks)
+    return await ranks.breakpoint_commands(numbers, body)
+
+
+async def info_breakpoints(call: Call) -> Outcome:
+    """List the breakpoints of the selected ranks, with their job-wide numbers."""
+    return await call.shell.session.ranks(call.ranks).breakpoints()
+
+
+async def _change(call: Call, command: str) -> Outcome:
+    first, _, rest = call.argument.partition(" ")
+    if first and any(name.startswith(first) for name in _NOT_BREAKPOINTS) and first.isalpha():
+        return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+    if first and "breakpoints".startswith(first):
+        return await _apply(call, command, _numbers(rest))
+    return await _apply(call, command, _numbers(call.argument))
+
+
+async def _apply(call: Call, command: str, numbers: list[str], argument: str = "") -> Outcome:
+    return await call.shell.session.ranks(call.ranks).change_breakpoints(command, numbers, argument)
+
+
+def _numbers(text: str) -> list[str]:
+    """Read breakpoint numbers: ``1 3.1 5-7``.
+
+    :raises UsageError: for anything else.
+    """
+    found = []
+    for word in text.replace(",", " ").split():
+        if match := _RANGE.match(word):
+            found += [str(number) for number in range(int(match[1]), int(match[2]) + 1)]
+        elif _NUMBER.match(word):
+            found.append(word)
+        else:
+            raise UsageError(f"{word!r} is no breakpoint number; write for example 3 or 2-4")
+    return found

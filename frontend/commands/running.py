@@ -1,0 +1,171 @@
+"""Commands that set ranks running, stop them, and end them."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from pgdb.errors import UsageError
+from pgdb.frontend.answers import Answer
+from pgdb.frontend.commands.table import (
+    COMMANDS,
+    Call,
+    Completes,
+    Group,
+    Outcome,
+    need_argument,
+    no_argument,
+)
+from pgdb.frontend.session import RunWord
+
+_WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
+
+
+async def _run(call: Call) -> Outcome:
+    answer = await call.shell.session.start_run(_WORDS[call.word], call.argument, call.ranks)
+    return await call.shell.foreground(answer, call.background)
+
+
+def _declare(word: RunWord, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:
+    async def handler(call: Call) -> Outcome:
+        return await _run(call)
+
+    handler.__doc__ = text
+    completes = Completes.LOCATION if "LOCATION" in usage else Completes.NOTHING
+    COMMANDS.command(
+        word,
+        group=Group.RUNNING,
+        usage=usage,
+        summary=summary,
+        aliases=aliases,
+        completes=completes,
+    )(handler)
+
+
+_RULES = """The prompt comes back when all ranks have stopped or ended, or, once one has stopped,
+when no further one has for the settle time; 'wait' waits on. With & at the end it comes back
+at once. Ctrl-C interrupts the ranks."""
+_declare(
+    "continue", "continue [N] [&]", "let the ranks run on", ("c", "fg"),
+    f"Continue the selected ranks. With N, pass over the breakpoint N - 1 times.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "step", "step [N] [&]", "go to the next source line, into functions", ("s",),
+    f"Step N source lines, into functions that have line information.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "next", "next [N] [&]", "go to the next source line, over functions", ("n",),
+    f"Step N source lines, over function calls.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "stepi", "stepi [N] [&]", "execute one instruction, into calls", ("si",),
+    f"Execute N instructions.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "nexti", "nexti [N] [&]", "execute one instruction, over calls", ("ni",),
+    f"Execute N instructions, over calls.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "finish", "finish [&]", "run until the selected frame returns", ("fin",),
+    f"Run until the selected frame returns, and show what it returned.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "until", "until [LOCATION] [&]", "run to a line behind this one", ("u",),
+    f"Run until a source line behind the current one, or LOCATION.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "advance", "advance LOCATION [&]", "run to a location", (),
+    f"Run until LOCATION.\n\n{_RULES}",
+)  # fmt: skip
+
+
+@COMMANDS.command(
+    "interrupt", group=Group.RUNNING, aliases=("halt",), summary="stop the ranks that run"
+)
+async def _interrupt(call: Call) -> Outcome:
+    """Stop the selected ranks that run, and wait until they have stopped.
+
+    Ctrl-C does this while a run command is in the foreground.
+    """
+    no_argument(call)
+    answer = await call.shell.session.ranks(call.ranks).interrupt()
+    return call.shell.without_stops(answer)
+
+
+@COMMANDS.command(
+    "wait", group=Group.RUNNING, usage="wait [SECONDS]", summary="wait until the ranks have stopped"
+)
+async def _wait(call: Call) -> Outcome:
+    """Wait until the selected ranks have stopped or ended, for at most SECONDS."""
+    timeout_s = None
+    if call.argument:
+        try:
+            timeout_s = float(call.argument)
+        except ValueError:
+            raise UsageError(f"wait: {call.argument!r} is no number of seconds") from None
+    session = call.shell.session
+    answer = await session.wait_stopped(
+        "wait", call.ranks & (session.state.running | session.state.stopped), timeout_s=timeout_s
+    )
+    return call.shell.without_stops(answer)
+
+
+@COMMANDS.command("detach", group=Group.SESSION, summary="let the ranks go; they run on free")
+async def _detach(call: Call) -> Outcome:
+    """Take everything of PGDB's out of the selected ranks and let them run on.
+
+    When the last rank is let go the session ends.
+    """
+    no_argument(call)
+    session = call.shell.session
+    answer = await session.ranks(call.ranks).detach()
+    if answer.errors or answer.missing.late:
+        return answer
+    call.shell.say(f"[{answer.ranks}] detached; they run on")
+    if not session.state.live:
+        call.shell.quit(kill=False)
+    return None
+
+
+@COMMANDS.command("kill", group=Group.SESSION, aliases=("k",), summary="end the ranks' processes")
+async def _kill(call: Call) -> Outcome:
+    """End the processes of the selected ranks. Most launchers then end the whole job."""
+    no_argument(call)
+    if not await call.shell.confirm(f"Kill ranks [{call.ranks}]?"):
+        return "not killed"
+    answer = await call.shell.session.ranks(call.ranks).kill()
+    return answer if answer.errors or answer.missing else f"[{answer.ranks}] killed"
+
+
+@COMMANDS.command("quit", group=Group.SESSION, aliases=("q", "exit"), summary="leave PGDB")
+async def _quit(call: Call) -> Outcome:
+    """Leave: a job that was attached to is detached and runs on, one that was launched is killed.
+
+    At a terminal it asks before it kills. To leave a launched job running, detach first.
+    """
+    no_argument(call)
+    shell = call.shell
+    kill = shell.session.kills_at_close
+    if kill and not await shell.confirm("Quit and kill the job?"):
+        return "still here; 'detach' lets the job run on"
+    shell.quit(kill=kill)
+    return None
+
+
+@COMMANDS.command(
+    "jump",
+    group=Group.RUNNING,
+    usage="jump LOCATION [&]",
+    summary="run on from another place",
+    aliases=("j",),
+    completes=Completes.LOCATION,
+)
+async def _jump(call: Call) -> Outcome:
+    """Resume the selected ranks at LOCATION instead of where they stopped."""
+    need_argument(call, "a location")
+    return await console_run(call)
+
+
+async def console_run(call: Call) -> Answer | None:
+    """Carry out any GDB command that sets ranks running."""
+    answer = await call.shell.session.start_console_run(call.line, call.ranks)
+    return await call.shell.foreground(answer, call.background)

@@ -1,0 +1,92 @@
+"""Commands about the session itself: help, settings."""
+
+from __future__ import annotations
+
+from pgdb.errors import UsageError
+from pgdb.frontend import gdbwords
+from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
+
+
+@COMMANDS.command(
+    "help",
+    group=Group.SESSION,
+    usage="help [COMMAND]",
+    summary="this list, or a command's help",
+    aliases=("h",),
+    completes=Completes.COMMAND,
+)
+async def _help(call: Call) -> Outcome:
+    """Show the list of PGDB's commands, or the help of one; GDB's own help for GDB's commands."""
+    if not call.argument:
+        return (
+            f"{COMMANDS.overview()}\n\n"
+            "Every other command goes to the GDBs of the selected ranks, and what they say is\n"
+            "merged. An empty line repeats the last command."
+        )
+    command = COMMANDS.find(gdbwords.first_word(call.argument)) or COMMANDS.find(
+        gdbwords.resolve(call.argument)
+    )
+    if command is not None:
+        return command.help
+    # One GDB's help is as good as all.
+    one = call.shell.session[call.ranks.first] if call.ranks else None
+    if one is None:
+        raise UsageError(f"help: there is no command {call.argument!r}")
+    return await one.execute_plain(call.line)
+
+
+@COMMANDS.command(
+    "set",
+    group=Group.SESSION,
+    usage="set NAME VALUE",
+    summary="settle, timeout, stop-on-error; else GDB's",
+)
+async def _set(call: Call) -> Outcome:
+    """Change a setting: settle SECONDS (how long a run command waits for further ranks once one
+    has stopped), timeout SECONDS (for answers), stop-on-error on|off (interrupt the rest of a
+    run when a rank gets a fatal signal). Anything else, 'set var' above all, goes to GDB.
+    """
+    name, _, value = call.argument.partition(" ")
+    value = value.strip()
+    shell = call.shell
+    if name == "settle":
+        shell.settle_s = _seconds(name, value)
+    elif name == "timeout":
+        shell.session.options = shell.session.options.changed(timeout_s=_seconds(name, value))
+    elif name == "stop-on-error":
+        if value not in ("on", "off"):
+            raise UsageError(f"set stop-on-error: {value!r} is neither on nor off")
+        shell.session.options = shell.session.options.changed(stop_on_error=value == "on")
+    else:
+        if gdbwords.kind_of("set", call.line) is gdbwords.Kind.REFUSED:
+            raise UsageError(f"'{call.line}' is refused: PGDB needs that setting as it is")
+        return await shell.session.ranks(call.ranks).execute_plain(call.line)
+    return None
+
+
+@COMMANDS.command(
+    "show", group=Group.SESSION, usage="show NAME", summary="settle, timeout …; else GDB's"
+)
+async def _show(call: Call) -> Outcome:
+    """Show a setting of PGDB's (see set), or GDB's."""
+    options = call.shell.session.options
+    match call.argument:
+        case "settle":
+            settle_s = call.shell.settle_s
+            return "settle: off" if settle_s is None else f"settle: {settle_s:g} s"
+        case "timeout":
+            return f"timeout: {options.timeout_s:g} s"
+        case "stop-on-error":
+            return f"stop-on-error: {'on' if options.stop_on_error else 'off'}"
+        case _:
+            return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+
+
+def _seconds(name: str, value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        raise UsageError(f"set {name}: {value!r} is no number of seconds") from None
+    if seconds <= 0:
+        raise UsageError(f"set {name}: it must be more than 0 s")
+    return seconds

@@ -1,0 +1,169 @@
+"""The table of commands: what is typed, its help, its completion. Nothing is written twice.
+
+A command is a decorated coroutine; its docstring is its help. Arguments are taken raw, as GDB
+takes them, since expressions and locations have a grammar of their own.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdb.errors import UsageError
+from pgdb.frontend.answers import Answer
+from pgdb.ranks import RankSet
+
+if TYPE_CHECKING:
+    from pgdb.frontend.shell import Shell
+
+
+class Group(enum.Enum):
+    """Headings of the command list."""
+
+    RANKS = "Ranks and sets"
+    RUNNING = "Running the program"
+    BREAKPOINTS = "Breakpoints"
+    STACK = "Stack and source"
+    DATA = "Data"
+    SESSION = "Session"
+
+
+class Completes(enum.Enum):
+    """What a command's argument is, for completion."""
+
+    NOTHING = "nothing"
+    RANKS = "a rank set"
+    RANKS_THEN_COMMAND = "a rank set, then a command"
+    LOCATION = "a location in the program"
+    EXPRESSION = "an expression"
+    BREAKPOINTS = "breakpoint numbers"
+    COMMAND = "a command"
+    INFO = "a topic of info"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One command as it was typed, its abbreviations resolved."""
+
+    shell: Shell
+    ranks: RankSet
+    """The ranks it is for: the focus, or those of ``proc``."""
+    word: str
+    letters: str
+    """What follows a slash: ``x`` of ``print/x``."""
+    argument: str
+    line: str
+    """The whole with its word in full, as GDB would take it."""
+    background: bool = False
+    """Whether it ended in ``&``."""
+
+
+Outcome = Answer | str | None
+Handler = Callable[[Call], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of PGDB's."""
+
+    word: str
+    aliases: tuple[str, ...]
+    group: Group
+    usage: str
+    summary: str
+    completes: Completes
+    handler: Handler
+
+    @property
+    def help(self) -> str:
+        """The whole help text."""
+        text = inspect.getdoc(self.handler) or ""
+        also = f"\nAliases: {', '.join(self.aliases)}" if self.aliases else ""
+        return f"{self.usage}\n    {self.summary}{also}\n\n{text}".rstrip()
+
+
+class CommandTable:
+    """All commands, by word and alias."""
+
+    def __init__(self) -> None:
+        self._commands: dict[str, Command] = {}
+        self._aliases: dict[str, str] = {}
+
+    def command(
+        self,
+        word: str,
+        *,
+        group: Group,
+        summary: str,
+        usage: str = "",
+        aliases: tuple[str, ...] = (),
+        completes: Completes = Completes.NOTHING,
+    ) -> Callable[[Handler], Handler]:
+        """Declare a command.
+
+        :raises ValueError: if its word or an alias is taken.
+        """
+
+        def declare(handler: Handler) -> Handler:
+            for name in (word, *aliases):
+                if name in self._commands or name in self._aliases:
+                    raise ValueError(f"two commands claim {name!r}")
+            self._commands[word] = Command(
+                word, aliases, group, usage or word, summary, completes, handler
+            )
+            self._aliases.update(dict.fromkeys(aliases, word))
+            return handler
+
+        return declare
+
+    def find(self, word: str) -> Command | None:
+        """Return the command of a word or alias, or None."""
+        return self._commands.get(self._aliases.get(word, word))
+
+    def starting_with(self, prefix: str) -> list[str]:
+        """Return the words (not aliases) that begin with *prefix*."""
+        return sorted(word for word in self._commands if word.startswith(prefix))
+
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        """All commands, in the order of their groups."""
+        groups = list(Group)
+        return tuple(
+            sorted(self._commands.values(), key=lambda each: (groups.index(each.group), each.word))
+        )
+
+    def overview(self) -> str:
+        """Return the list of all commands, by group."""
+        lines: list[str] = []
+        group = None
+        for each in self.commands:
+            if each.group is not group:
+                group = each.group
+                lines += ["", f"{group.value}:"] if lines else [f"{group.value}:"]
+            lines.append(f"  {each.usage:<30} {each.summary}")
+        return "\n".join(lines)
+
+
+COMMANDS = CommandTable()
+
+
+def need_argument(call: Call, what: str) -> str:
+    """Return the argument of a command that cannot do without.
+
+    :raises UsageError: if there is none.
+    """
+    if not call.argument:
+        raise UsageError(f"'{call.word}' needs {what}")
+    return call.argument
+
+
+def no_argument(call: Call) -> None:
+    """Check that a command got no argument.
+
+    :raises UsageError: if it got one.
+    """
+    if call.argument:
+        raise UsageError(f"'{call.word}' takes no argument, not {call.argument!r}")

@@ -1,0 +1,408 @@
+"""The command line: argv to a session and one of its user interfaces. The only ``sys.exit``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pgdb.errors import PgdbError, RankSetError, UsageError
+from pgdb.frontend import render
+from pgdb.frontend.batch import BatchText, JsonDisplay, Script, run_script
+from pgdb.frontend.display import StartProgress
+from pgdb.frontend.options import WIRE_UPS, SessionOptions
+from pgdb.frontend.session import Session, Told
+from pgdb.frontend.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
+from pgdb.frontend.start import attach, launch
+from pgdb.overlay.topology import DEFAULT_FAN_OUT
+from pgdb.ranks import RankSet
+from pgdb.version import __version__
+
+_DEFAULTS = SessionOptions()
+DEFAULT_SETTLE_S = 1.0
+_EPILOG = """examples:
+  pgdb launch mpirun -n 4 ./app             debug a new job; all ranks stop in main
+  pgdb attach 4711                          debug the running job of mpirun 4711
+  pgdb attach --batch -ex bt 4711           print the merged stacks and leave
+  pgdb launch --batch --json -x cmds mpirun -n 4 ./app
+exit status: 0 all commands worked, 1 a command failed on some rank, 2 usage, 3 the session could
+not start, 4 some ranks gave no answer, 5 a rank died of a signal"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises instead of leaving."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see '{self.prog} --help'")
+
+
+class _Part(argparse.Action):
+    """Keeps -x and -ex in the order in which they were given."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        parts = [*(getattr(namespace, "parts", None) or []), (self.dest, str(values))]
+        namespace.parts = parts
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The command line, checked."""
+
+    mode: str
+    pid: int
+    line: tuple[str, ...]
+    options: SessionOptions
+    script: Script
+    batch: bool
+    json: bool
+    settle_s: float | None
+    run_timeout_s: float | None
+    stdin: str
+    exit_code: str
+
+
+def run() -> None:
+    """Be the program ``pgdb``."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run PGDB with a command line; return the exit status."""
+    try:
+        arguments = parse(argv)
+    except UsageError as error:
+        _complain(str(error))
+        return EXIT_USAGE
+    logging.basicConfig(
+        level=logging.INFO if arguments.options.verbose else logging.ERROR,
+        format="pgdb: %(message)s",
+    )
+    try:
+        return asyncio.run(_Program(arguments).run())
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return EXIT_START
+    except BrokenPipeError:
+        # Whoever read our output has left; the session has been closed on the way here.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Read a command line.
+
+    :raises UsageError: if it cannot be read.
+    """
+    words = list(argv)
+    if words and words[0] in ("-p", "--pid", "-pid"):
+        words[0] = "attach"
+    elif words and words[0].startswith("--pid="):
+        words[0:1] = ["attach", words[0].removeprefix("--pid=")]
+    parsed = _parser().parse_args(words)
+    line: list[str] = list(getattr(parsed, "line", []))
+    if line[:1] == ["--"]:
+        line = line[1:]
+    if parsed.mode == "launch" and not line:
+        raise UsageError("launch: give the launcher's line, for example mpirun -n 4 ./app")
+    if parsed.exit_code == "job" and parsed.mode != "launch":
+        raise UsageError("--exit-code=job needs 'launch': an attached job's status is not ours")
+    try:
+        ranks = RankSet.parse(parsed.ranks) if getattr(parsed, "ranks", None) else None
+    except RankSetError as error:
+        raise UsageError(f"--ranks: {error}") from None
+    options = SessionOptions(
+        ranks=ranks,
+        aggregators=parsed.aggregators,
+        fan_out=parsed.fan_out,
+        gdb=parsed.gdb,
+        gdb_commands=tuple(parsed.gdb_command),
+        program=getattr(parsed, "program", ""),
+        start_timeout_s=parsed.start_timeout,
+        timeout_s=parsed.timeout,
+        grace_s=parsed.grace,
+        wire_up=parsed.wire_up,
+        stop_on_error=not parsed.no_stop_on_error,
+        verbose=parsed.verbose,
+    )
+    batch = parsed.batch or parsed.json
+    settle_s = parsed.settle if parsed.settle is not None else None if batch else DEFAULT_SETTLE_S
+    return Arguments(
+        mode=parsed.mode,
+        pid=getattr(parsed, "pid", 0),
+        line=tuple(line),
+        options=options,
+        script=Script(parsed.parts),
+        batch=batch,
+        json=parsed.json,
+        settle_s=settle_s,
+        run_timeout_s=parsed.timeout if batch else None,
+        stdin=getattr(parsed, "stdin", ""),
+        exit_code=parsed.exit_code,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="pgdb",
+        description="A parallel debugger for MPI programs: one GDB per rank, one merged answer.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"pgdb {__version__}")
+    modes = parser.add_subparsers(dest="mode", required=True, metavar="attach|launch")
+    common = _common()
+    attaching = modes.add_parser(
+        "attach", parents=[common], allow_abbrev=False, help="debug a running job"
+    )
+    attaching.add_argument("--ranks", metavar="SET", help="attach to these ranks only: 0-3,8")
+    attaching.add_argument("pid", type=_pid, metavar="PID", help="pid of mpirun, mpiexec or srun")
+    launching = modes.add_parser(
+        "launch", parents=[common], allow_abbrev=False, help="start a job under the debugger"
+    )
+    launching.add_argument(
+        "--stdin", metavar="FILE", default="", help="the job's input: a file, or - for ours"
+    )
+    launching.add_argument(
+        "--program", metavar="NAME", default="", help="stop in this program, not in what runs it"
+    )
+    launching.add_argument(
+        "line", nargs=argparse.REMAINDER, metavar="LAUNCHER …", help="as without pgdb"
+    )
+    return parser
+
+
+def _common() -> _Parser:
+    common = _Parser(add_help=False, allow_abbrev=False)
+    add = common.add_argument
+    common.set_defaults(parts=[])
+    add("-x", action=_Part, metavar="FILE", help="carry out the commands in FILE (repeatable)")
+    add("-ex", action=_Part, metavar="COMMAND", help="carry out COMMAND (repeatable)")
+    add("--batch", "-batch", action="store_true", help="leave after the commands; no prompt")
+    add("--json", action="store_true", help="one JSON object per line on stdout (with --batch)")
+    add("--timeout", type=_seconds, default=_DEFAULTS.timeout_s, metavar="SECONDS",
+        help="longest wait for answers, and in batch for ranks to stop (%(default)g)")  # fmt: skip
+    add("--start-timeout", type=_seconds, default=_DEFAULTS.start_timeout_s, metavar="SECONDS",
+        help="longest time for the session to start (%(default)g)")  # fmt: skip
+    add("--settle", type=_seconds, metavar="SECONDS",
+        help="once a rank has stopped, wait this long for others (1 at the prompt)")  # fmt: skip
+    add("--aggregators", type=int, default=_DEFAULTS.aggregators, metavar="N",
+        help="aggregators on each host (%(default)d)")  # fmt: skip
+    add("--fan-out", type=int, default=DEFAULT_FAN_OUT, metavar="K",
+        help="children of one aggregator (%(default)d)")  # fmt: skip
+    add("--gdb", default=_DEFAULTS.gdb, metavar="GDB", help="the GDB to run (%(default)s)")
+    add("--gdb-command", action="append", default=[], metavar="COMMAND",
+        help="GDB command for every rank before it is taken hold of (repeatable)")  # fmt: skip
+    add("--wire-up", choices=WIRE_UPS, default="auto",
+        help="how aggregators learn of each other (%(default)s)")  # fmt: skip
+    add("--grace", type=_seconds, default=_DEFAULTS.grace_s, metavar="SECONDS",
+        help="how long aggregators keep ranks without a front end (%(default)g)")  # fmt: skip
+    add("--no-stop-on-error", action="store_true",
+        help="do not interrupt a run when one of its ranks gets a fatal signal")  # fmt: skip
+    add("--exit-code", choices=("pgdb", "job"), default="pgdb",
+        help="exit with our status, or with the launched job's (%(default)s)")  # fmt: skip
+    add("--verbose", "-v", action="store_true", help="tell every step of the start")
+    return common
+
+
+def _pid(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no process id")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return value
+
+
+class _Program:
+    """One run of the program."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._arguments = arguments
+        self._display: BatchText | JsonDisplay = (
+            JsonDisplay(sys.stdout) if arguments.json else BatchText()
+        )
+        self._progress = StartProgress(sys.stderr)
+        self._session: Session | None = None
+        self._shell: Shell | None = None
+        self._show_told = self._display.told
+        self._early: list[Told] = []
+        self._job_code: int | None = None
+
+    async def run(self) -> int:
+        """Start the session, serve the user, end the session; return the exit status."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _as_interrupt)
+        try:
+            session = await self._start()
+        except PgdbError as error:
+            self._progress.end()
+            if self._arguments.json:
+                self._display.error(error, "")
+                status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
+                assert isinstance(self._display, JsonDisplay)
+                self._display.end(status)
+            _complain(str(error))
+            return EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
+        self._session = session
+        kill: bool | None = None
+        try:
+            kill = await self._serve(session)
+        finally:
+            closing = asyncio.create_task(session.close(kill=kill))
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(closing)
+            await closing
+        status = self._shell.status if self._shell is not None else EXIT_OK
+        if self._arguments.exit_code == "job" and self._job_code is not None:
+            status = self._job_code if self._job_code >= 0 else 128 - self._job_code
+        if isinstance(self._display, JsonDisplay):
+            self._display.end(status)
+        return status
+
+    async def _start(self) -> Session:
+        arguments = self._arguments
+        step = self._step
+        if arguments.mode == "attach":
+            session = await attach(
+                arguments.pid, arguments.options, on_step=step, listener=self._told
+            )
+        else:
+            stdin = self._stdin()
+            try:
+                session = await launch(
+                    arguments.line,
+                    arguments.options,
+                    stdin=stdin,
+                    on_step=step,
+                    listener=self._told,
+                )
+            finally:
+                if stdin is not None and stdin > 2:
+                    os.close(stdin)
+        self._progress.end()
+        return session
+
+    def _stdin(self) -> int | None:
+        """Return the descriptor for the job's input, None for a pipe that the prompt feeds."""
+        wanted = self._arguments.stdin
+        if wanted == "-":
+            return sys.stdin.fileno()
+        if wanted:
+            try:
+                return os.open(wanted, os.O_RDONLY)
+            except OSError as error:
+                raise UsageError(f"--stdin {wanted}: {error.strerror}") from None
+        if self._arguments.batch:
+            return os.open(os.devnull, os.O_RDONLY)
+        return None
+
+    async def _serve(self, session: Session) -> bool | None:
+        arguments = self._arguments
+        if arguments.batch:
+            shell = self._shell = Shell(
+                session,
+                self._display,
+                read_line=arguments.script.read,
+                settle_s=arguments.settle_s,
+                run_timeout_s=arguments.run_timeout_s,
+            )
+            self._introduce(session)
+            self._display.flush()
+            kill = await run_script(shell, arguments.script)
+            self._display.close()
+            return kill
+        # prompt_toolkit takes a while to import, and batch mode has no use for it.
+        from pgdb.frontend.repl import Repl
+
+        repl = Repl(session, settle_s=arguments.settle_s or DEFAULT_SETTLE_S)
+        self._shell = repl.shell
+        self._show_told = repl.told
+        self._introduce(session)
+        repl.display.flush()
+        try:
+            while (line := await arguments.script.read("")) is not None:
+                try:
+                    await repl.carry_out(line)
+                except Quit as leaving:
+                    return leaving.kill
+            kill = await repl.run()
+        finally:
+            repl.display.close()
+        kills = session.kills_at_close if kill is None else kill
+        repl.display.text("killing the job" if kills else "leaving the job running")
+        return kill
+
+    def _introduce(self, session: Session) -> None:
+        if isinstance(self._display, JsonDisplay) and self._arguments.json:
+            self._display.hello(session)
+        else:
+            line = render.job_line(
+                session.set,
+                session.hosts,
+                aggregators=session.options.aggregators,
+                fan_out=session.options.fan_out,
+                gdb=session.gdb_version,
+                mpi=session.mpi_version,
+            )
+            assert self._shell is not None
+            self._shell.display.text(line)
+        for told in (*self._early, *session.start_told()):
+            self._show(told)
+        self._early.clear()
+        answer = session.start_answer
+        if answer is not None and (answer.errors or answer.missing):
+            assert self._shell is not None
+            self._shell.show_start(answer)
+
+    def _step(self, text: str) -> None:
+        if self._arguments.options.verbose or text.startswith("note:"):
+            self._progress.step(text)
+
+    def _told(self, told: Told) -> None:
+        if told.kind == "ended":
+            self._job_code = told.code
+        if self._shell is None:
+            if told.kind == "output" and not self._arguments.json:
+                self._progress.end()
+                self._display.told(told)
+            elif told.kind == "output":
+                self._early.append(told)
+            else:
+                self._progress.told(told)
+            return
+        self._show(told)
+
+    def _show(self, told: Told) -> None:
+        if self._shell is not None:
+            self._shell.judge_events(told.classes)
+        if self._session is not None and self._session.has_ended and told.kind != "output":
+            return
+        self._show_told(told)
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"pgdb: {text}\n")
+
+
+def _as_interrupt() -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,183 @@
+"""The prompt: read lines, carry them out, show what ranks tell meanwhile.
+
+While a run command is in the foreground the terminal is the job's: typed lines are its input,
+and Ctrl-C interrupts the ranks. A second Ctrl-C gives the prompt back although ranks are silent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.patch_stdout import patch_stdout
+
+from pgdb.errors import PgdbError
+from pgdb.frontend.completion import CommandCompleter
+from pgdb.frontend.display import TextDisplay
+from pgdb.frontend.session import Session, Told
+from pgdb.frontend.shell import Quit, Shell
+from pgdb.ranks import RankSet
+
+_REPEATED_WITHOUT_ARGUMENT = ("list", "l", "x")
+
+
+class Repl:
+    """One user at one terminal."""
+
+    def __init__(self, session: Session, *, settle_s: float) -> None:
+        self.display = TextDisplay(color=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+        self._session = session
+        self._prompt: PromptSession[str] = PromptSession(
+            history=_history(), completer=CommandCompleter(session), complete_while_typing=False
+        )
+        self.shell = Shell(
+            session,
+            self.display,
+            read_line=self._read_more,
+            ask=self._confirm,
+            settle_s=settle_s,
+        )
+        self._last_line = ""
+        self._interrupts = 0
+        self._background: set[asyncio.Task[object]] = set()
+
+    async def run(self) -> bool | None:
+        """Read and carry out lines until the user leaves; return whether the job is to be killed.
+
+        None stands for the session's own rule.
+        """
+        with patch_stdout(raw=True):
+            while True:
+                try:
+                    line = await self._prompt.prompt_async(self._prompt_text())
+                except KeyboardInterrupt:
+                    await self._interrupt_at_prompt()
+                    continue
+                except EOFError:
+                    line = "quit"
+                try:
+                    await self.carry_out(line)
+                except Quit as leaving:
+                    return leaving.kill
+
+    async def carry_out(self, line: str) -> None:
+        """Carry out one line; Ctrl-C meanwhile is the job's.
+
+        :raises Quit: if it says to leave.
+        """
+        line = line.strip()
+        if not line:
+            line = self._last_line
+            word, _, _ = line.partition(" ")
+            if word.partition("/")[0] in _REPEATED_WITHOUT_ARGUMENT:
+                line = word.partition("/")[0]
+        else:
+            self._last_line = line
+        task = asyncio.create_task(self.shell.run_line(line))
+        self._interrupts = 0
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._on_interrupt, task)
+        try:
+            with self._job_input():
+                await task
+        except asyncio.CancelledError:
+            self.display.text("(given up waiting; the ranks go on)")
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    def told(self, told: Told) -> None:
+        """Take what the session tells."""
+        self.display.told(told)
+
+    def _on_interrupt(self, task: asyncio.Task[None]) -> None:
+        self._interrupts += 1
+        ranks = self.shell.in_foreground & self._session.state.running
+        if self._interrupts == 1 and ranks:
+            self._start(self._interrupt(ranks))
+        else:
+            task.cancel()
+
+    async def _interrupt_at_prompt(self) -> None:
+        ranks = self.shell.focus & self._session.state.running
+        if ranks:
+            await self._interrupt(ranks)
+            self.display.flush()
+
+    async def _interrupt(self, ranks: RankSet) -> None:
+        try:
+            answer = await self._session.ranks(ranks).interrupt()
+        except PgdbError as error:
+            self.display.text(str(error))
+            return
+        for each in answer.errors:
+            self.display.text(f"[{each.ranks}] cannot be interrupted: {each.filled.message}")  # type: ignore[union-attr]
+
+    def _start(self, coroutine: object) -> None:
+        assert asyncio.iscoroutine(coroutine)
+        task: asyncio.Task[object] = asyncio.create_task(coroutine)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    @contextlib.contextmanager
+    def _job_input(self):  # type: ignore[no-untyped-def]
+        """Give what is typed to the job, while a command of ours is being carried out."""
+        job = self._session.job
+        stdin = sys.stdin.fileno()
+        if job is None or job.process.stdin is None or not os.isatty(stdin):
+            yield
+            return
+        loop = asyncio.get_running_loop()
+
+        def typed() -> None:
+            if not self.shell.in_foreground:
+                # Typed ahead: the line stays for the prompt.
+                loop.remove_reader(stdin)
+                return
+            data = os.read(stdin, 4096)
+            if data:
+                job.write(data)
+            else:
+                job.close_input()
+                loop.remove_reader(stdin)
+
+        loop.add_reader(stdin, typed)
+        try:
+            yield
+        finally:
+            loop.remove_reader(stdin)
+
+    def _prompt_text(self) -> str:
+        focus = self.shell.focus
+        running = focus & self._session.state.running
+        state = " running" if running and running == focus else ""
+        return f"(pgdb {focus}{state}) "
+
+    async def _read_more(self, prompt: str) -> str | None:
+        try:
+            return await self._prompt.prompt_async(prompt)
+        except (EOFError, KeyboardInterrupt):
+            return None
+
+    async def _confirm(self, question: str) -> bool:
+        try:
+            reply = await self._prompt.prompt_async(f"{question} (y or n) ")
+        except (EOFError, KeyboardInterrupt):
+            return True
+        return reply.strip().lower() in ("y", "yes")
+
+
+def _history() -> History:
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    path = Path(state) / "pgdb" / "history"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(path)

@@ -1,0 +1,299 @@
+"""Carry out typed lines: resolve, dispatch to a command or to GDB, keep focus and history.
+
+The REPL and batch mode are both a shell with another way of reading and showing. What is to be
+seen goes through a :class:`Display`; the shell prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Protocol
+
+from pgdb.errors import CommandError, PgdbError, UsageError
+from pgdb.frontend import gdbwords, render
+from pgdb.frontend.answers import Answer
+from pgdb.frontend.commands import breakpoints, running
+from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome
+from pgdb.frontend.session import Session
+from pgdb.merge.answer import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import FATAL_SIGNALS, Event, Exit, Running, Stop
+
+HISTORY = 100
+"""How many earlier answers ``expand`` can show."""
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_START, EXIT_NO_ANSWER, EXIT_SIGNAL = range(6)
+
+ReadLine = Callable[[str], Awaitable[str | None]]
+
+
+class Display(Protocol):
+    """Where a shell shows things."""
+
+    def answer(self, answer: Answer, text: str, *, is_source: bool) -> None:
+        """Show the answer to a command; *text* is what a person reads of it."""
+
+    def text(self, text: str) -> None:
+        """Show a message."""
+
+    def error(self, error: PgdbError, command: str) -> None:
+        """Show an error: the command has not been carried out."""
+
+    def flush(self) -> None:
+        """Show what ranks have told up to now."""
+
+
+class Quit(Exception):
+    """The user wants to leave."""
+
+    def __init__(self, *, kill: bool) -> None:
+        super().__init__("quit")
+        self.kill = kill
+
+
+class Shell:
+    """Lines in, answers out."""
+
+    def __init__(
+        self,
+        session: Session,
+        display: Display,
+        *,
+        read_line: ReadLine,
+        ask: Callable[[str], Awaitable[bool]] | None = None,
+        settle_s: float | None = None,
+        run_timeout_s: float | None = None,
+    ) -> None:
+        self.session = session
+        self.display = display
+        self.focus = session.set
+        """The ranks that commands are for."""
+        self.settle_s = settle_s
+        """Give the prompt back when a rank has stopped and no other has for this long."""
+        self.run_timeout_s = run_timeout_s
+        """Longest time that a run command waits; None for no limit."""
+        self.status = EXIT_OK
+        """The worst that has happened so far, as an exit status."""
+        self.in_foreground = RankSet()
+        """The ranks that a run command in the foreground waits for."""
+        self._read_line = read_line
+        self._ask = ask
+        self._answers: OrderedDict[int, Answer] = OrderedDict()
+        self._last_number = 0
+        self._is_source = False
+
+    # -- lines -------------------------------------------------------------------------------
+
+    async def run_line(self, line: str) -> None:
+        """Carry out one line and show what comes of it.
+
+        :raises Quit: if it says to leave.
+        """
+        line = line.strip()
+        if not line or line.startswith("#"):
+            return
+        self._is_source = False
+        try:
+            outcome = await self.dispatch(line, self.focus)
+        except PgdbError as error:
+            self.worsen(EXIT_FAILED)
+            self.display.flush()
+            self.display.error(error, line)
+            return
+        self.display.flush()
+        self._show(outcome)
+
+    async def dispatch(self, line: str, ranks: RankSet) -> Outcome:
+        """Carry out one line for *ranks*, and return what came of it."""
+        call = self._call(line, ranks)
+        command = self._find(call.word)
+        if command is not None:
+            return await command.handler(call)
+        kind = gdbwords.kind_of(call.word, call.line)
+        if kind is gdbwords.Kind.REFUSED:
+            raise UsageError(gdbwords.why_refused(call.word))
+        if kind is gdbwords.Kind.BREAKPOINT:
+            return await breakpoints.insert(call)
+        if kind is gdbwords.Kind.RUN:
+            return await running.console_run(call)
+        view = self.session.ranks(ranks)
+        if kind is gdbwords.Kind.MULTI_LINE:
+            block = await self.read_block(call.word)
+            return await view.script([call.line, *block, "end"])
+        return await view.execute_plain(call.line)
+
+    async def read_block(self, word: str) -> list[str]:
+        """Read the lines of a multi-line command, up to the ``end`` that belongs to it."""
+        lines: list[str] = []
+        depth = 1
+        while True:
+            line = await self._read_line(">")
+            if line is None:
+                raise UsageError(f"'{word}' is not finished; its last line must be 'end'")
+            if line.strip() == "end":
+                depth -= 1
+                if not depth:
+                    return lines
+            elif gdbwords.opens_block(line):
+                depth += 1
+            lines.append(line.rstrip("\n"))
+
+    def _call(self, line: str, ranks: RankSet) -> Call:
+        line = line.strip()
+        typed = gdbwords.first_word(line)
+        if not typed:
+            raise UsageError(f"{line!r} is no command")
+        word = self._resolve(typed)
+        rest = line[len(typed) :]
+        letters = ""
+        if rest.startswith("/"):
+            letters, _, rest = rest[1:].partition(" ")
+        argument = rest.strip()
+        background = argument == "&" or argument.endswith(" &")
+        if background:
+            argument = argument.removesuffix("&").strip()
+        slash = f"/{letters}" if letters else ""
+        whole = f"{word}{slash} {argument}".rstrip()
+        return Call(
+            shell=self,
+            ranks=ranks,
+            word=word,
+            letters=letters,
+            argument=argument,
+            line=whole,
+            background=background,
+        )
+
+    def _resolve(self, typed: str) -> str:
+        """Return the full word of what was typed: ours first, then as GDB does it."""
+        own = COMMANDS.find(typed)
+        if own is not None:
+            return own.word
+        if typed in gdbwords.KINDS or typed in gdbwords.ALIASES:
+            return gdbwords.resolve(typed)
+        words = {*COMMANDS.starting_with(typed)}
+        words |= {word for word in gdbwords.KINDS if word.startswith(typed)}
+        if len(words) == 1:
+            return words.pop()
+        if words and typed.isalpha():
+            raise UsageError(f"'{typed}' is ambiguous: {', '.join(sorted(words))}")
+        return typed
+
+    def _find(self, word: str) -> Command | None:
+        return COMMANDS.find(word)
+
+    # -- what commands need ------------------------------------------------------------------
+
+    async def foreground(self, started: Answer, background: bool) -> Answer:
+        """Wait for a run that has been started, by the rules of this shell."""
+        if background:
+            return self.without_stops(started)
+        running_now = RankSet.union(
+            each.ranks for each in started.classes if isinstance(each.record, Running)
+        )
+        self.in_foreground = running_now
+        try:
+            answer = await self.session.finish_run(
+                started, timeout_s=self.run_timeout_s, settle_s=self.settle_s
+            )
+        finally:
+            self.in_foreground = RankSet()
+        return self.without_stops(answer)
+
+    def without_stops(self, answer: Answer) -> Answer:
+        """Return the answer to a run command as it is shown: stops are told as they come."""
+        return replace(answer, told=True)
+
+    def set_focus(self, ranks: RankSet) -> None:
+        """Select the ranks that commands are for."""
+        self.focus = ranks
+
+    def say(self, text: str) -> None:
+        """Show a message."""
+        self.display.flush()
+        self.display.text(text)
+
+    async def confirm(self, question: str) -> bool:
+        """Ask the user; where nobody can answer, the answer is yes."""
+        return await self._ask(question) if self._ask is not None else True
+
+    def quit(self, *, kill: bool) -> None:
+        """Leave the session.
+
+        :raises Quit: always.
+        """
+        raise Quit(kill=kill)
+
+    def next_is_source(self) -> None:
+        """Note that the answer to the command that is being carried out is source text."""
+        self._is_source = True
+
+    def recall(self, number: int) -> Answer:
+        """Return an earlier answer, the last one for 0.
+
+        :raises CommandError: if there is none of that number any longer.
+        """
+        if not self._answers:
+            raise CommandError("expand: there is no earlier answer")
+        if not number:
+            return next(reversed(self._answers.values()))
+        if number not in self._answers:
+            raise CommandError(
+                f"expand: there is no answer {number}; the kept ones are "
+                f"{next(iter(self._answers))} to {self._last_number}"
+            )
+        return self._answers[number]
+
+    def expand(self, answer: Answer, ranks: RankSet | None) -> str:
+        """Return the whole text of an answer, for some of its ranks only if *ranks* is given."""
+        if ranks is not None:
+            classes = tuple(
+                EquivalenceClass(ranks=each.ranks & ranks, record=each.record, slots=each.slots)
+                for each in answer.classes
+                if not each.ranks.isdisjoint(ranks)
+            )
+            answer = replace(answer, classes=classes, ranks=answer.ranks & ranks)
+        return render.answer(replace(answer, told=False), whole=True)
+
+    def show_start(self, answer: Answer) -> None:
+        """Show which ranks could not be taken hold of at the start."""
+        self._show(self.without_stops(answer))
+
+    # -- showing -----------------------------------------------------------------------------
+
+    def _show(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Answer):
+            self._judge(outcome)
+            self._last_number += 1
+            self._answers[self._last_number] = outcome
+            while len(self._answers) > HISTORY:
+                self._answers.popitem(last=False)
+            text = render.answer(outcome, number=self._last_number)
+            self.display.answer(outcome, text, is_source=self._is_source)
+        elif outcome:
+            self.display.text(outcome)
+
+    def _judge(self, answer: Answer) -> None:
+        if answer.errors:
+            self.worsen(EXIT_FAILED)
+        if answer.missing:
+            self.worsen(EXIT_NO_ANSWER)
+
+    def judge_events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
+        """Take into the exit status what ranks have told."""
+        for each in classes:
+            match each.record:
+                case Stop(signal=name) if name in FATAL_SIGNALS:
+                    self.worsen(EXIT_SIGNAL)
+                case Exit(signal=name) if name:
+                    self.worsen(EXIT_SIGNAL)
+
+    def worsen(self, status: int) -> None:
+        """Let the exit status become *status*, unless it is worse already."""
+        if _SEVERITY.index(status) > _SEVERITY.index(self.status):
+            self.status = status
+
+
+_SEVERITY = (EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_NO_ANSWER, EXIT_SIGNAL, EXIT_START)

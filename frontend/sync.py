@@ -1,0 +1,628 @@
+"""The session for programs without an event loop: the same calls, each returning when it is done.
+
+A session has a thread of its own, in which its event loop runs from :func:`attach` or
+:func:`launch` to :meth:`Session.close`. Every call is carried out there and waited for here, so
+any thread may call; what a call raises there is raised here as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from types import TracebackType
+from typing import Generic, Literal, Protocol, Self, TypedDict, TypeVar, Unpack
+
+from pgdb.errors import SessionEndedError, UsageError
+from pgdb.frontend import session as aio
+from pgdb.frontend import start
+from pgdb.frontend.answers import Answer
+from pgdb.frontend.job import StreamName
+from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.session import INTERRUPT_TIMEOUT_S, RunWord, Told
+from pgdb.proctable import ProcTable
+from pgdb.ranks import RankSet
+
+T = TypeVar("T")
+Work = Callable[[], Coroutine[None, None, T]]
+
+OnOutput = Callable[[StreamName, bytes], None]
+OnEvent = Callable[[Told], None]
+OnStep = Callable[[str], None]
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments that become :class:`SessionOptions`, which says what they mean."""
+
+    aggregators: int
+    fan_out: int
+    gdb: str
+    gdb_commands: tuple[str, ...]
+    program: str
+    start_timeout_s: float
+    timeout_s: float
+    grace_s: float
+    wire_up: str
+    stop_on_error: bool
+    verbose: bool
+
+
+class HasDescriptor(Protocol):
+    """An open file."""
+
+    def fileno(self) -> int:
+        """Return its descriptor."""
+        ...
+
+
+def attach(
+    pid: int,
+    *,
+    ranks: str | RankSet | None = None,
+    on_event: OnEvent | None = None,
+    on_step: OnStep | None = None,
+    **options: Unpack[Options],
+) -> Session:
+    """Attach to the running job of the launcher *pid*; all its ranks, or *ranks*, are stopped.
+
+    *on_event* is told what the session tells unasked, *on_step* how the start gets on; both are
+    called in the session's thread (see :meth:`Session.subscribe`).
+
+    :raises StartError: if its ranks are not found, or none of them can be attached to; the job
+        goes on.
+    """
+    if isinstance(ranks, str):
+        ranks = None if ranks.strip() == "all" else RankSet.parse(ranks)
+    chosen = SessionOptions(ranks=ranks, **options)
+
+    def begin(listener: aio.Listener) -> Coroutine[None, None, aio.Session]:
+        return start.attach(pid, chosen, on_step=on_step or _ignore, listener=listener)
+
+    return _open(begin, on_output=_pass_on, on_event=on_event)
+
+
+def launch(
+    argv: Sequence[str],
+    *,
+    stdin: int | HasDescriptor | None = None,
+    on_output: OnOutput | None = None,
+    on_event: OnEvent | None = None,
+    on_step: OnStep | None = None,
+    **options: Unpack[Options],
+) -> Session:
+    """Launch a job under the debugger and stop all its ranks in ``main``.
+
+    *argv* is the launcher's whole line, such as ``["mpirun", "-n", "4", "./ring"]``. The job's
+    input is the file or descriptor *stdin*, or what :meth:`Session.write_input` sends. Its output
+    goes to ``sys.stdout`` and ``sys.stderr``, or to *on_output*, called with ``"stdout"`` or
+    ``"stderr"`` and the bytes; *on_event* and *on_step* are as for :func:`attach`.
+
+    :raises UsageError: if the line cannot be read.
+    :raises StartError: if the job or the session cannot be started; the job is ended.
+    """
+    chosen = SessionOptions(**options)
+    descriptor = stdin if stdin is None or isinstance(stdin, int) else stdin.fileno()
+
+    def begin(listener: aio.Listener) -> Coroutine[None, None, aio.Session]:
+        return start.launch(
+            argv, chosen, stdin=descriptor, on_step=on_step or _ignore, listener=listener
+        )
+
+    return _open(begin, on_output=on_output or _pass_on, on_event=on_event)
+
+
+class Ranks:
+    """Some ranks of a session, and what can be done with them.
+
+    Every call returns an :class:`Answer`; a command that fails on some ranks is an answer with
+    errors in it, not an exception (see :meth:`Answer.check`). A ``KeyboardInterrupt`` ends the
+    waiting for an answer; the session goes on, and ranks that were set running still run.
+    """
+
+    def __init__(self, loop: _LoopThread, view: aio.Ranks) -> None:
+        self._loop = loop
+        self._view = view
+
+    @property
+    def set(self) -> RankSet:
+        """The ranks of this view."""
+        return self._view.set
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} of ranks [{self.set}]>"
+
+    def evaluate(
+        self, expression: str, *, format: str = "", timeout_s: float | None = None
+    ) -> Answer:
+        """Print the value of *expression*, with GDB's *format* letter if there is one."""
+        return self._loop.call(
+            lambda: self._view.evaluate(expression, format=format, timeout_s=timeout_s)
+        )
+
+    def backtrace(
+        self, limit: int = 0, *, fold: bool = True, timeout_s: float | None = None
+    ) -> Answer:
+        """List the *limit* innermost frames (outermost if negative, all for 0).
+
+        With *fold* what goes on inside an MPI call is left out.
+        """
+        return self._loop.call(lambda: self._view.backtrace(limit, fold=fold, timeout_s=timeout_s))
+
+    def locals(self, *, timeout_s: float | None = None) -> Answer:
+        """List the local variables of the selected frame."""
+        return self._loop.call(lambda: self._view.locals(timeout_s=timeout_s))
+
+    def arguments(self, *, timeout_s: float | None = None) -> Answer:
+        """List the arguments of the selected frame."""
+        return self._loop.call(lambda: self._view.arguments(timeout_s=timeout_s))
+
+    def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
+        """Run one GDB command as it is; a run command waits as :meth:`continue_` does.
+
+        :raises UsageError: for a command that PGDB has to carry out itself or refuses.
+        """
+        return self._loop.call(lambda: self._view.execute(line, timeout_s=timeout_s))
+
+    def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
+        """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``."""
+        return self._loop.call(lambda: self._view.script(lines, timeout_s=timeout_s))
+
+    # -- breakpoints -------------------------------------------------------------------------
+
+    def break_at(
+        self, location: str = "", *, condition: str = "", temporary: bool = False
+    ) -> Answer:
+        """Set a breakpoint; all ranks get the same job-wide number for it."""
+        return self._loop.call(
+            lambda: self._view.break_at(location, condition=condition, temporary=temporary)
+        )
+
+    def watch(self, expression: str) -> Answer:
+        """Stop when the value of *expression* changes."""
+        return self._loop.call(lambda: self._view.watch(expression))
+
+    def change_breakpoints(
+        self, command: str, numbers: Sequence[str] = (), argument: str = ""
+    ) -> Answer:
+        """Run ``delete``, ``disable``, ``enable``, ``condition`` or ``ignore`` on breakpoints.
+
+        No *numbers* means all.
+        """
+        return self._loop.call(lambda: self._view.change_breakpoints(command, numbers, argument))
+
+    def delete(self, *numbers: int) -> Answer:
+        """Delete breakpoints by their job-wide numbers, or all."""
+        return self._loop.call(lambda: self._view.delete(*numbers))
+
+    def breakpoint_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Answer:
+        """Have GDB commands carried out whenever one of the breakpoints is hit."""
+        return self._loop.call(lambda: self._view.breakpoint_commands(numbers, commands))
+
+    def breakpoints(self) -> Answer:
+        """List the breakpoints."""
+        return self._loop.call(lambda: self._view.breakpoints())
+
+    # -- running -----------------------------------------------------------------------------
+
+    def run(
+        self,
+        word: RunWord,
+        argument: str = "",
+        *,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Answer:
+        """Set the ranks running by a GDB command.
+
+        With *wait*, return when all of them have stopped or ended, or after *timeout_s* (None:
+        no limit): then ``missing.running`` says who still runs. With *settle_s*, once a rank
+        has stopped and no further one has for that long, that is waited for no longer.
+        """
+        return self._loop.call(
+            lambda: self._view.run(
+                word, argument, wait=wait, timeout_s=timeout_s, settle_s=settle_s
+            )
+        )
+
+    def continue_(self, *, wait: bool = True, timeout_s: float | None = None) -> Answer:
+        """Continue; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.continue_(wait=wait, timeout_s=timeout_s))
+
+    def step(self, count: int = 1, *, timeout_s: float | None = None) -> Answer:
+        """Step by source lines into functions; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.step(count, timeout_s=timeout_s))
+
+    def next(self, count: int = 1, *, timeout_s: float | None = None) -> Answer:
+        """Step by source lines over functions; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.next(count, timeout_s=timeout_s))
+
+    def finish(self, *, timeout_s: float | None = None) -> Answer:
+        """Run until the selected frame returns; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.finish(timeout_s=timeout_s))
+
+    def until(self, location: str = "", *, timeout_s: float | None = None) -> Answer:
+        """Run until a line behind the current one, or *location*; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.until(location, timeout_s=timeout_s))
+
+    def advance(self, location: str, *, timeout_s: float | None = None) -> Answer:
+        """Run until *location*; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.advance(location, timeout_s=timeout_s))
+
+    def wait(self, *, timeout_s: float | None = None, settle_s: float | None = None) -> Answer:
+        """Wait until these ranks have stopped or ended; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.wait(timeout_s=timeout_s, settle_s=settle_s))
+
+    def interrupt(self, *, timeout_s: float = INTERRUPT_TIMEOUT_S) -> Answer:
+        """Stop the ranks that run, and wait until they have stopped."""
+        return self._loop.call(lambda: self._view.interrupt(timeout_s=timeout_s))
+
+    # -- leaving -----------------------------------------------------------------------------
+
+    def detach(self) -> Answer:
+        """Let the ranks go: they run on free, with no breakpoint left in them."""
+        return self._loop.call(lambda: self._view.detach())
+
+    def kill(self) -> Answer:
+        """End the processes of the ranks."""
+        return self._loop.call(lambda: self._view.kill())
+
+
+class Session(Ranks):
+    """A running session; made by :func:`attach` and :func:`launch`.
+
+    As a context manager it is closed at the end of the body, however that ends; one that is
+    still open when Python ends is closed then.
+    """
+
+    def __init__(self, loop: _LoopThread, session: aio.Session) -> None:
+        super().__init__(loop, session)
+        self._session = session
+        atexit.register(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self, *, kill: bool | None = None) -> None:
+        """End the session: by default kill a job that we launched, and let any other go on.
+
+        Returns when no process of ours is left. A second call does nothing, and neither does one
+        in a forked child: the session is its parent's. A ``KeyboardInterrupt`` is raised when the
+        session has ended, a second one at once.
+        """
+        if self._loop.is_over or not self._loop.is_ours:
+            return
+        atexit.unregister(self.close)
+        self._loop.end(lambda: self._session.close(kill=kill))
+
+    # -- what there is -----------------------------------------------------------------------
+
+    @property
+    def mode(self) -> Literal["attach", "launch"]:
+        """How the session was started."""
+        return self._session.mode
+
+    @property
+    def options(self) -> SessionOptions:
+        """What was chosen for it."""
+        return self._session.options
+
+    @property
+    def table(self) -> ProcTable:
+        """Where the ranks are."""
+        return self._session.table
+
+    @property
+    def description(self) -> str:
+        """The job in words: launcher, or the command it was started with."""
+        return self._session.description
+
+    @property
+    def mpi_version(self) -> str:
+        """Name and version of the job's MPI."""
+        return self._session.mpi_version
+
+    @property
+    def gdb_version(self) -> str:
+        """Version of the GDB on the ranks."""
+        return self._session.gdb_version
+
+    @property
+    def start_answer(self) -> Answer:
+        """Where the ranks were stopped when the session started."""
+        assert self._session.start_answer is not None, "a session that came up has one"
+        return self._session.start_answer
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing can be asked any longer."""
+        return self._loop.is_over or self._session.has_ended
+
+    # -- ranks -------------------------------------------------------------------------------
+
+    @property
+    def sets(self) -> dict[str, RankSet]:
+        """Named sets of the user's, for ``@name``; put in and delete as in any dictionary."""
+        return self._session.sets
+
+    def ranks(self, which: str | RankSet) -> Ranks:
+        """Return the view on some ranks, given as a set or as users write it.
+
+        :raises RankSetError: if the text is malformed, or names ranks the job does not have.
+        """
+        return Ranks(self._loop, self._loop.do(lambda: self._session.ranks(which)))
+
+    def __getitem__(self, which: int | slice) -> Ranks:
+        """Return the view on one rank, or on those of a slice: ``session[0:4]``."""
+        return Ranks(self._loop, self._loop.do(lambda: self._session[which]))
+
+    def parse_ranks(self, text: str) -> RankSet:
+        """Read a rank set: ``0-3,8``, ``all``, ``@name``, with the algebra of :class:`RankSet`.
+
+        :raises RankSetError: if it is malformed, empty, or names ranks the job does not have.
+        """
+        return self._loop.do(lambda: self._session.parse_ranks(text))
+
+    def named_set(self, name: str) -> RankSet | None:
+        """Return a named set: the user's own, or an automatic one.
+
+        Automatic are ``running``, ``stopped``, ``exited``, ``lost``, ``error``, ``bp1`` …
+        """
+        return self._loop.do(lambda: self._session.named_set(name))
+
+    # -- what comes unasked, and the job's input ------------------------------------------------
+
+    def subscribe(self, listener: OnEvent) -> Callable[[], None]:
+        """Have *listener* called with what the session tells unasked; return how to stop that.
+
+        It is called in the session's thread, which carries nothing else out meanwhile: it must
+        be quick and cannot call the session. What it raises is logged by asyncio.
+        """
+        stop = self._loop.do(lambda: self._session.subscribe(_later(listener)))
+        return lambda: self._loop.do(stop)
+
+    def write_input(self, data: bytes) -> bool:
+        """Send input to a launched job; return whether it still takes any.
+
+        :raises UsageError: if its input is not ours to write.
+        """
+        job = self._session.job
+        if job is None or job.process.stdin is None:
+            why = "was attached to" if job is None else "was launched with stdin="
+            raise UsageError(f"the job {why}; its input cannot be written here")
+        return self._loop.do(lambda: job.write(data))
+
+    def close_input(self) -> None:
+        """End the input of a launched job."""
+        job = self._session.job
+        if job is not None:
+            self._loop.do(job.close_input)
+
+
+# -- the thread --------------------------------------------------------------------------------
+
+
+class _Call(Generic[T]):
+    """Something that another thread's event loop carries out."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Work[T]) -> None:
+        self._loop = loop
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        self._over = threading.Event()
+        loop.call_soon_threadsafe(self._start)
+
+    def _start(self) -> None:
+        self._task = self._loop.create_task(self._carry_out())
+        self._task.add_done_callback(lambda task: self._over.set())
+
+    async def _carry_out(self) -> T:
+        return await self._work()
+
+    def cancel(self) -> None:
+        """Have it cancelled; it is over some time later."""
+        self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        # Runs after _start: call_soon_threadsafe keeps the order.
+        assert self._task is not None
+        self._task.cancel()
+
+    def wait(self) -> None:
+        """Wait until it is over."""
+        self._over.wait()
+
+    def result(self) -> T:
+        """Return what it has returned or raise what it has raised; it must be over."""
+        assert self._task is not None
+        if self._task.cancelled():
+            raise SessionEndedError("the session was closed before this call was done")
+        return self._task.result()
+
+
+class _LoopThread:
+    """A thread with an event loop, from its making until :meth:`end`."""
+
+    def __init__(self) -> None:
+        self._owner_pid = os.getpid()
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        # A daemon: Python waits for any other before it calls what atexit has, our close().
+        self._thread = threading.Thread(target=self._run, name="pgdb session", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process has the thread; a forked child has not."""
+        return os.getpid() == self._owner_pid
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can be called any longer."""
+        return self._is_over
+
+    def call(self, work: Work[T]) -> T:
+        """Have a coroutine carried out and wait for it.
+
+        A ``KeyboardInterrupt`` is raised when the coroutine has come to its end, cancelled; a
+        second one at once.
+
+        :raises SessionEndedError: if the thread has ended, or does before the coroutine.
+        :raises UsageError: if called in the thread itself.
+        """
+        with self._lock:
+            call = self._begin(work)
+        try:
+            call.wait()
+        except KeyboardInterrupt:
+            call.cancel()
+            call.wait()
+            raise
+        return call.result()
+
+    def do(self, work: Callable[[], T]) -> T:
+        """Have a function called in the thread, where nothing changes meanwhile; see :meth:`call`.
+
+        :raises SessionEndedError: if the thread has ended.
+        """
+
+        async def carry_out() -> T:
+            return work()
+
+        return self.call(carry_out)
+
+    def end(self, work: Work[None]) -> None:
+        """Have one last coroutine carried out and end the thread; a second call does nothing.
+
+        A ``KeyboardInterrupt`` is raised when that is done, a second one at once.
+
+        :raises UsageError: if called in the thread itself.
+        """
+
+        async def carry_out() -> None:
+            try:
+                await work()
+            finally:
+                self._stop.set()
+
+        with self._lock:
+            if self._is_over:
+                return
+            call = self._begin(carry_out)
+            self._is_over = True
+        try:
+            call.wait()
+        except KeyboardInterrupt:
+            # Not cancelled: half closed, GDBs and a job would stay behind.
+            call.wait()
+            self._thread.join()
+            raise
+        self._thread.join()
+        call.result()
+
+    def _begin(self, work: Work[T]) -> _Call[T]:
+        if not self.is_ours:
+            raise SessionEndedError(
+                f"the session is that of process {self._owner_pid}; a forked child has none"
+            )
+        if threading.get_ident() == self._thread.ident:
+            raise UsageError(
+                "a callback runs in the session's thread and cannot call the session; "
+                "have another thread do it"
+            )
+        if self._is_over:
+            raise SessionEndedError("the session has ended; there is no job to ask")
+        return _Call(self._loop, work)
+
+    def _run(self) -> None:
+        # Not asyncio.run: it ends with a thread that shuts the executor down, and from Python
+        # 3.12 on no thread can be started once Python ends, when atexit calls close().
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            asyncio.set_event_loop(None)
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        await self._stop.wait()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+
+# -- starting ----------------------------------------------------------------------------------
+
+
+def _open(
+    begin: Callable[[aio.Listener], Coroutine[None, None, aio.Session]],
+    *,
+    on_output: OnOutput,
+    on_event: OnEvent | None,
+) -> Session:
+    started: list[aio.Session] = []
+
+    def hear(told: Told) -> None:
+        if told.kind == "output":
+            on_output(told.stream, told.data)
+        elif on_event is not None:
+            on_event(told)
+
+    async def open_session() -> None:
+        started.append(await begin(_later(hear)))
+
+    async def close_session() -> None:
+        # It came up although an interrupt has cancelled it, or it did not come up at all.
+        for session in started:
+            await session.close()
+
+    loop = _LoopThread()
+    try:
+        loop.call(open_session)
+        return Session(loop, started[0])
+    except BaseException:
+        loop.end(close_session)
+        raise
+
+
+def _later(listener: OnEvent) -> aio.Listener:
+    """Return a listener that is called by the event loop, which logs what it raises.
+
+    The session calls its listeners amid its own work, which must not fail of theirs.
+    """
+
+    def tell(told: Told) -> None:
+        asyncio.get_running_loop().call_soon(listener, told)
+
+    return tell
+
+
+def _pass_on(stream: StreamName, data: bytes) -> None:
+    """Write what the job has printed to our own output, byte for byte if that takes bytes."""
+    target = sys.stdout if stream == "stdout" else sys.stderr
+    try:
+        binary = target.buffer
+    except AttributeError:  # a notebook's, or a StringIO
+        target.write(data.decode("utf-8", "replace"))
+    else:
+        target.flush()
+        binary.write(data)
+    target.flush()
+
+
+def _ignore(step: str) -> None:
+    del step

@@ -1,0 +1,684 @@
+"""Every line of ``--json``: its form, its documentation and its schema."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgdb.frontend import jsonlines
+from pgdb.frontend.answers import Answer
+from pgdb.frontend.jsonlines import Line, encode
+from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.overlay import SessionDirectory
+from pgdb.frontend.session import Session, Told
+from pgdb.merge.answer import EquivalenceClass, Merger, Missing
+from pgdb.merge.masking import mask_record
+from pgdb.proctable import ProcTable, RankProcess
+from pgdb.ranks import RankSet
+from pgdb.records import (
+    Breakpoint,
+    BreakpointList,
+    BreakpointsMade,
+    Done,
+    Event,
+    Exit,
+    Failure,
+    Frame,
+    Gone,
+    Output,
+    Progress,
+    Record,
+    Running,
+    Stack,
+    Stop,
+    Text,
+    Value,
+    Variable,
+    Variables,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "json.md"
+SCHEMA = ROOT / "docs" / "json-schema.json"
+NOW_S = 1690000000.123456
+DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line, strict=True)
+
+FRAME = Frame(
+    level=1,
+    function="hang",
+    arguments=(Variable(name="rank", value="3", is_argument=True),),
+    file="ring.c",
+    fullname="/home/user/ring.c",
+    line=11,
+)
+MADE = Breakpoint(
+    number=4, kind="breakpoint", function="main", file="ring.c", line=12, original="ring.c:12"
+)
+RECORDS: tuple[Record, ...] = (
+    Stack(
+        frames=(FRAME, Frame(level=2, function="??", library="libmpi.so")), hidden="3", more=True
+    ),
+    Value(text="{1, 2}"),
+    Variables(items=(Variable(name="x", value="1"),)),
+    Variables(items=(), empty="No locals."),
+    Text(text="line 1\nline 2"),
+    Failure(message="No symbol table is loaded."),
+    Done(),
+    BreakpointsMade(breakpoints=(MADE,), text="made"),
+    BreakpointList(breakpoints=(MADE,)),
+    Stop(reason="signal-received", run=5, signal="SIGSEGV", meaning="Fault", frame=FRAME),
+    Exit(code=0, run=5),
+    Exit(signal="SIGKILL"),
+    Running(run=5),
+)
+
+
+def said(ranks: str, record: Record, slots: tuple[str, ...] = ()) -> EquivalenceClass[Record]:
+    return EquivalenceClass(ranks=RankSet.parse(ranks), record=record, slots=slots)
+
+
+def happened(ranks: str, event: Event) -> EquivalenceClass[Event]:
+    return EquivalenceClass(ranks=RankSet.parse(ranks), record=event)
+
+
+def answered(*classes: EquivalenceClass[Record], missing: Missing | None = None) -> Answer:
+    return Answer(
+        command="bt",
+        ranks=RankSet.union(each.ranks for each in classes),
+        classes=classes,
+        missing=missing or Missing(),
+        request_id=7,
+        elapsed_s=0.02,
+    )
+
+
+def text_of(each: EquivalenceClass[Record]) -> str:
+    return f"<{type(each.record).__name__}>"
+
+
+def events(*classes: EquivalenceClass[Event]) -> list[Line]:
+    return jsonlines.told(Told(kind="event", classes=classes), text_of, NOW_S)
+
+
+def shown(line: Line) -> dict[str, Any]:
+    """Return *line* as a reader sees it, having checked that it is one and comes back the same."""
+    text = encode(line)
+    assert len(text.splitlines()) == 1
+    assert DECODER.decode(text) == line
+    found: dict[str, Any] = json.loads(text, parse_constant=pytest.fail)
+    return found
+
+
+def one_shown(lines: list[Line]) -> dict[str, Any]:
+    assert len(lines) == 1
+    return shown(lines[0])
+
+
+# -- every type ----------------------------------------------------------------------------------
+
+
+def test_hello_names_versions_ranks_and_hosts() -> None:
+    async def get() -> jsonlines.HelloLine:
+        directory = SessionDirectory()
+        try:
+            session = Session("launch", SessionOptions(), directory)
+            session.description = "mpirun -n 4 ./ring"
+            session.gdb_version, session.mpi_version = "13.1", "Open MPI 4.1.4"
+            session.table = ProcTable(
+                processes=tuple(
+                    RankProcess(rank=rank, host=host, pid=100 + rank, executable="/ring")
+                    for rank, host in enumerate(("n1", "n2", "n1", "n2"))
+                ),
+                source="test",
+            )
+            return jsonlines.hello(session, NOW_S)
+        finally:
+            directory.remove()
+
+    line = shown(asyncio.run(get()))
+    assert line.pop("pgdb") and line.pop("python").startswith("3.")
+    assert line == {
+        "type": "hello",
+        "time": NOW_S,
+        "schema": 1,
+        "gdb": "13.1",
+        "mpi": "Open MPI 4.1.4",
+        "mode": "launch",
+        "job": "mpirun -n 4 ./ring",
+        "ranks": "0-3",
+        "hosts": [{"host": "n1", "ranks": "0,2"}, {"host": "n2", "ranks": "1,3"}],
+    }
+
+
+def test_answer_is_as_the_page_says() -> None:
+    answer = answered(
+        said("0,2-31", Value(text="46.5")),
+        said("1", Failure(message="No symbol.")),
+        missing=Missing(late=RankSet.parse("32-62/2"), lost=RankSet([90]), running=RankSet()),
+    )
+    assert shown(jsonlines.answer(answer, text_of, NOW_S)) == {
+        "type": "answer",
+        "time": NOW_S,
+        "command": "bt",
+        "request": 7,
+        "ranks": "0-31",
+        "classes": [
+            {
+                "ranks": "0,2-31",
+                "text": "<Value>",
+                "record": {"kind": "value", "text": "46.5"},
+                "value": 46.5,
+            },
+            {
+                "ranks": "1",
+                "text": "<Failure>",
+                "record": {"kind": "error", "message": "No symbol."},
+                "error": True,
+            },
+        ],
+        "missing": {"late": "32-62/2", "lost": "90", "running": ""},
+        "elapsed_s": 0.02,
+    }
+
+
+def test_empty_answer_has_all_that_is_required() -> None:
+    empty = Answer(command="interrupt", ranks=RankSet(), classes=())
+    line = shown(jsonlines.answer(empty, text_of, NOW_S))
+    assert line == {
+        "type": "answer",
+        "time": NOW_S,
+        "command": "interrupt",
+        "ranks": "",
+        "classes": [],
+        "missing": {"late": "", "lost": "", "running": ""},
+        "elapsed_s": 0.0,
+    }
+
+
+def test_late_answer_names_its_request_and_tells_its_breakpoints() -> None:
+    answer = answered(said("3", BreakpointsMade(breakpoints=(MADE,))))
+    late, made = jsonlines.told(Told(kind="late", answer=answer), text_of, NOW_S)
+    assert shown(late) == {
+        "type": "late",
+        "time": NOW_S,
+        "command": "bt",
+        "request": 7,
+        "ranks": "3",
+        "classes": [
+            {
+                "ranks": "3",
+                "text": "<BreakpointsMade>",
+                "record": {
+                    "kind": "breakpoints",
+                    "breakpoints": [
+                        {
+                            "number": 4,
+                            "kind": "breakpoint",
+                            "function": "main",
+                            "file": "ring.c",
+                            "line": 12,
+                            "original": "ring.c:12",
+                        }
+                    ],
+                },
+            }
+        ],
+    }
+    assert shown(made)["type"] == "breakpoint" and shown(made)["ranks"] == "3"
+
+
+def test_breakpoints_are_told_once_with_all_their_ranks() -> None:
+    other_program = msgspec.structs.replace(MADE, file="other.c", line=3)
+    second = Breakpoint(
+        number=5, kind="hw watchpoint", what="x", condition="x > 3", disposition="del"
+    )
+    answer = answered(
+        said("0-1", BreakpointsMade(breakpoints=(MADE, second))),
+        said("2", BreakpointsMade(breakpoints=(msgspec.structs.replace(MADE, times=1),))),
+        said("3", BreakpointsMade(breakpoints=(other_program,))),
+        said("4", Failure(message="No source file.")),
+    )
+    lines = [shown(line) for line in jsonlines.breakpoints(answer, NOW_S)]
+    common = {"type": "breakpoint", "time": NOW_S, "request": 7}
+    place = {"number": 4, "kind": "breakpoint", "location": "ring.c:12", "function": "main"}
+    assert lines == [
+        {**common, **place, "ranks": "0-2", "file": "ring.c", "line": 12},
+        {**common, **place, "ranks": "3", "file": "other.c", "line": 3},
+        {
+            **common,
+            "number": 5,
+            "ranks": "0-1",
+            "kind": "hw watchpoint",
+            "location": "x",
+            "condition": "x > 3",
+            "temporary": True,
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("made", "location"),
+    [
+        (Breakpoint(number=1, kind="breakpoint", file="a.c", line=3), "a.c:3"),
+        (Breakpoint(number=1, kind="breakpoint", function="main"), "main"),
+        (Breakpoint(number=1, kind="catchpoint"), ""),
+    ],
+)
+def test_breakpoint_without_a_given_place_says_where_it_lies(
+    made: Breakpoint, location: str
+) -> None:
+    answer = answered(said("0", BreakpointsMade(breakpoints=(made,))))
+    assert jsonlines.breakpoints(answer, NOW_S)[0].location == location
+
+
+def test_answer_without_breakpoints_has_no_breakpoint_line() -> None:
+    listed = answered(said("0", BreakpointList(breakpoints=(MADE,))), said("1", Done()))
+    assert jsonlines.breakpoints(listed, NOW_S) == []
+
+
+def test_stops_of_one_run_share_a_line() -> None:
+    segv = Stop(reason="signal-received", run=5, signal="SIGSEGV", meaning="Fault", frame=FRAME)
+    hit = Stop(reason="breakpoint-hit", run=5, breakpoint=4, inside="MPI_Recv", detail="1 -> 2")
+    first, other = events(
+        happened("1", segv), happened("0,2-3", hit), happened("4", Stop(reason="main"))
+    )
+    assert shown(first) == {
+        "type": "stop",
+        "time": NOW_S,
+        "request": 5,
+        "classes": [
+            {
+                "ranks": "1",
+                "reason": "signal-received",
+                "text": "<Stop>",
+                "signal": "SIGSEGV",
+                "meaning": "Fault",
+                "frame": {
+                    "level": 1,
+                    "function": "hang",
+                    "arguments": [{"name": "rank", "value": "3", "is_argument": True}],
+                    "file": "ring.c",
+                    "fullname": "/home/user/ring.c",
+                    "line": 11,
+                },
+            },
+            {
+                "ranks": "0,2-3",
+                "reason": "breakpoint-hit",
+                "text": "<Stop>",
+                "breakpoint": 4,
+                "inside": "MPI_Recv",
+                "detail": "1 -> 2",
+            },
+        ],
+    }
+    assert shown(other) == {
+        "type": "stop",
+        "time": NOW_S,
+        "classes": [{"ranks": "4", "reason": "main", "text": "<Stop>"}],
+    }
+
+
+def test_one_telling_of_many_events_keeps_their_order() -> None:
+    lines = events(
+        happened("0-1", Running(run=6)),
+        happened("2", Running(run=6)),
+        happened("3", Exit(code=0, run=6)),
+        happened("4", Exit(signal="SIGKILL", run=6)),
+        happened("5", Output(text="1: x = 3\n")),
+        happened("6", Output(text="1: x = 4\n")),
+        happened("7", Progress(stage="gdb")),
+        happened("8", Progress(stage="attached")),
+        happened("9", Gone(why="its GDB ended")),
+        happened("10", Running(run=7)),
+    )
+    assert [shown(line) for line in lines] == [
+        {"type": "running", "time": NOW_S, "request": 6, "ranks": "0-2"},
+        {
+            "type": "exit",
+            "time": NOW_S,
+            "request": 6,
+            "classes": [
+                {"ranks": "3", "text": "<Exit>", "code": 0},
+                {"ranks": "4", "text": "<Exit>", "signal": "SIGKILL"},
+            ],
+        },
+        {"type": "output", "time": NOW_S, "stream": "gdb", "text": "1: x = 3\n", "ranks": "5"},
+        {"type": "output", "time": NOW_S, "stream": "gdb", "text": "1: x = 4\n", "ranks": "6"},
+        {"type": "progress", "time": NOW_S, "stage": "gdb", "ranks": "7"},
+        {"type": "progress", "time": NOW_S, "stage": "attached", "ranks": "8"},
+        {"type": "lost", "time": NOW_S, "ranks": "9", "why": "its GDB ended"},
+        {"type": "running", "time": NOW_S, "request": 7, "ranks": "10"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (
+            Told(kind="lost", ranks=RankSet.parse("16-31"), text="no sign of life"),
+            {"type": "lost", "ranks": "16-31", "why": "no sign of life"},
+        ),
+        (
+            Told(kind="joined", ranks=RankSet([3])),
+            {"type": "progress", "stage": "joined", "ranks": "3"},
+        ),
+        (Told(kind="ended", code=139), {"type": "exit", "launcher": {"code": 139}}),
+        (Told(kind="ended", code=0), {"type": "exit", "launcher": {"code": 0}}),
+        (Told(kind="ended", code=-9), {"type": "exit", "launcher": {"signal": "SIGKILL"}}),
+        (Told(kind="ended", code=-50), {"type": "exit", "launcher": {"signal": "signal 50"}}),
+    ],
+)
+def test_told(told: Told, expected: dict[str, Any]) -> None:
+    assert one_shown(jsonlines.told(told, text_of, NOW_S)) == {"time": NOW_S, **expected}
+
+
+def test_error_and_end() -> None:
+    assert shown(jsonlines.error("no rank 9", NOW_S, "proc 9 bt")) == {
+        "type": "error",
+        "time": NOW_S,
+        "message": "no rank 9",
+        "command": "proc 9 bt",
+    }
+    assert "command" not in shown(jsonlines.error("no GDB", NOW_S))
+    assert shown(jsonlines.end(0, NOW_S)) == {"type": "end", "time": NOW_S, "status": 0}
+
+
+# -- the job's output ----------------------------------------------------------------------------
+
+
+def output(data: bytes) -> dict[str, Any]:
+    text = data.decode("utf-8", "replace")
+    told = Told(kind="output", text=text, stream="stderr", data=data)
+    return one_shown(jsonlines.told(told, text_of, NOW_S))
+
+
+def test_messages_of_pgdb_are_told_apart_from_the_output_of_the_job() -> None:
+    line = jsonlines.OutputLine(time=NOW_S, stream="pgdb", text="3 ranks left\n")
+    assert shown(line) == {
+        "type": "output",
+        "time": NOW_S,
+        "stream": "pgdb",
+        "text": "3 ranks left\n",
+    }
+
+
+def test_output_that_is_utf8_is_text_alone() -> None:
+    assert output("größe\n\0\x1b[1m".encode()) == {
+        "type": "output",
+        "time": NOW_S,
+        "stream": "stderr",
+        "text": "größe\n\0\x1b[1m",
+    }
+
+
+def test_output_that_is_no_utf8_has_its_bytes() -> None:
+    line = output(b"caf\xe9\n")
+    assert line["text"] == "caf\ufffd\n"
+    assert line["data"] == "Y2Fm6Qo="
+
+
+@given(st.lists(st.binary(max_size=20), max_size=5))
+def test_bytes_of_the_output_come_back_from_any_pieces(pieces: list[bytes]) -> None:
+    back = b""
+    for piece in pieces:
+        told = Told(kind="output", text=piece.decode("utf-8", "replace"), data=piece)
+        line = DECODER.decode(encode(jsonlines.told(told, text_of, NOW_S)[0]))
+        assert isinstance(line, jsonlines.OutputLine)
+        back += line.data or line.text.encode()
+    assert back == b"".join(pieces)
+
+
+# -- the text of a line --------------------------------------------------------------------------
+
+
+@given(st.text(st.characters(exclude_categories=())), st.text())
+def test_any_text_makes_one_line_that_can_be_read(message: str, command: str) -> None:
+    text = encode(jsonlines.error(message, NOW_S, command))
+    text.encode("utf-8")
+    assert len(text.splitlines()) == 1
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f]", text), "a control would reach the terminal"
+    line = DECODER.decode(text)
+    assert isinstance(line, jsonlines.ErrorLine)
+    assert line.message == re.sub(r"[\ud800-\udfff]", "\ufffd", message)
+    assert line.command == command
+
+
+def test_bytes_of_a_line_that_was_no_utf8_do_not_hurt() -> None:
+    # As sys.argv and os.listdir give them (PEP 383).
+    name = b"caf\xe9.c".decode("utf-8", "surrogateescape")
+    output = Told(kind="output", text="\ufffd", data=b"\xe9")
+    assert json.loads(encode(jsonlines.error(name, NOW_S)))["message"] == "caf\ufffd.c"
+    line = jsonlines.told(output, text_of, NOW_S)[0]
+    assert json.loads(encode(line))["data"] == "6Q=="
+
+
+# -- classes and records -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
+def test_record_comes_back_the_same(record: Record) -> None:
+    line = shown(jsonlines.answer(answered(said("0-2", record)), text_of, NOW_S))
+    written = line["classes"][0]["record"]
+    again = msgspec.convert({"type": written.pop("kind"), **written}, Record)
+    assert again == record
+
+
+def test_every_kind_of_record_is_tried() -> None:
+    kinds = {type(record) for record in RECORDS}
+    assert kinds == set(get_args(Record))
+    assert kinds == {kind.__base__ for kind in get_args(jsonlines.RecordObject)}
+
+
+def test_records_keep_their_tags() -> None:
+    for kind in get_args(jsonlines.RecordObject):
+        assert kind.__struct_config__.tag == kind.__base__.__struct_config__.tag
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0", 0),
+        ("-42", -42),
+        ("0x10", 16),
+        ("1.5e-3", 0.0015),
+        (str(2**127), 2**127),
+        ("inf", None),
+        ("-nan(0x8000000000000)", None),
+        ("nan", None),
+        ("1" * 5000, None),
+        ("0x" + "f" * 5000, None),
+        ("97 'a'", None),
+        ("{1, 2}", None),
+        ("", None),
+    ],
+)
+def test_value_is_a_number_where_its_text_is_one(text: str, value: int | float | None) -> None:
+    answer = answered(said("0", Value(text=text)))
+    found = shown(jsonlines.answer(answer, text_of, NOW_S))["classes"][0]
+    assert found["record"] == {"kind": "value", "text": text}
+    assert found.get("value") == value
+    assert ("value" in found) == (value is not None)
+
+
+def merged(*records: Record) -> Answer:
+    """Return the answer of ranks 0, 1 … that say *records*, masked and merged as in the overlay."""
+    merger: Merger[Record] = Merger()
+    for rank, record in enumerate(records):
+        masked = mask_record(record)
+        assert isinstance(masked.record, Record)
+        merger.add(RankSet([rank]), masked.record, masked.slots)
+    return answered(*merger.classes)
+
+
+def test_addresses_that_differ_are_an_ellipsis_and_do_not_split() -> None:
+    answer = merged(*(Value(text=f'(char *) 0x55555555{rank}2a0 "abc"') for rank in range(4)))
+    (only,) = shown(jsonlines.answer(answer, text_of, NOW_S))["classes"]
+    assert only["ranks"] == "0-3"
+    assert only["record"] == {"kind": "value", "text": '(char *) … "abc"'}
+
+
+def test_address_that_all_have_is_shown() -> None:
+    answer = merged(*[Value(text="(int *) 0x7ffe12345678")] * 2, Value(text="(int *) 0x0"))
+    first, null = shown(jsonlines.answer(answer, text_of, NOW_S))["classes"]
+    assert (first["ranks"], first["record"]["text"]) == ("0-1", "(int *) 0x7ffe12345678")
+    assert (null["ranks"], null["record"]["text"]) == ("2", "(int *) 0x0")
+
+
+def test_stop_with_other_arguments_on_each_rank_is_one_class() -> None:
+    stops = [
+        Stop(
+            reason="breakpoint-hit",
+            frame=Frame(
+                level=level, function="f", arguments=(Variable(name="i", value=str(level)),)
+            ),
+            detail="1 -> 2",
+        )
+        for level in (1, 2)
+    ]
+    answer = merged(*stops)
+    (only,) = shown(jsonlines.answer(answer, text_of, NOW_S))["classes"]
+    frame = {"level": -1, "function": "f", "arguments": [{"name": "i", "value": "…"}]}
+    assert only["record"]["frame"] == frame
+    told: list[EquivalenceClass[Event]] = [
+        EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)
+        for each in answer.classes
+        if isinstance(each.record, Stop)
+    ]
+    (stop,) = one_shown(events(*told))["classes"]
+    assert stop["frame"] == frame
+    assert (stop["ranks"], stop["detail"]) == ("0-1", "1 -> 2")
+
+
+# -- decoding is strict --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        '{"type": "end", "status": 0}',
+        '{"type": "end", "time": 1.0}',
+        '{"type": "end", "time": 1.0, "status": "0"}',
+        '{"type": "end", "time": 1.0, "status": 0, "more": 1}',
+        '{"type": "bye", "time": 1.0}',
+        '{"type": "running", "time": 1.0, "ranks": "3-"}',
+        '{"type": "running", "time": 1.0, "ranks": "all"}',
+        '{"type": "stop", "time": 1.0, "classes": [{"ranks": "1", "reason": "tired", "text": ""}]}',
+    ],
+)
+def test_decoder_of_these_tests_refuses(text: str) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        DECODER.decode(text)
+
+
+# -- the page and the schema ---------------------------------------------------------------------
+
+
+def sections() -> dict[str, str]:
+    """Return the sections of the page about one type each, by the type."""
+    parts = re.split(r"^## (.*)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    titles = zip(parts[1::2], parts[2::2], strict=True)
+    return {title.strip("`"): body for title, body in titles if title.startswith("`")}
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    for title, body in sections().items():
+        for example in re.findall(r"^```json\n(.*?)^```$", body, re.MULTILINE | re.DOTALL):
+            yield title, example
+
+
+def tag(kind: type[msgspec.Struct]) -> str:
+    return str(kind.__struct_config__.tag)
+
+
+@pytest.mark.parametrize(("title", "example"), list(examples()))
+def test_example_in_the_page_is_what_is_written(title: str, example: str) -> None:
+    line = DECODER.decode(example)
+    assert tag(type(line)) == title
+    # Nothing in it that would have been left out.
+    assert json.loads(encode(line)) == json.loads(example)
+
+
+def test_page_has_an_example_of_every_type_and_no_other() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page.count("```json\n") == len(list(examples()))
+    assert {title for title, _ in examples()} == {tag(kind) for kind in get_args(Line)}
+
+
+def test_page_explains_every_field() -> None:
+    for kind in get_args(Line):
+        for name in set(kind.__struct_fields__) - {"time"}:
+            assert f"`{name}`" in sections()[tag(kind)], f"{tag(kind)}: {name}"
+    parts = {
+        "answer": (jsonlines.AnswerClass, jsonlines.MissingRanks),
+        "stop": (jsonlines.StopClass,),
+        "exit": (jsonlines.ExitClass, jsonlines.LauncherEnd),
+        "hello": (jsonlines.HostRanks,),
+    }
+    for title, kinds in parts.items():
+        for kind in kinds:
+            for name in kind.__struct_fields__:
+                assert f"`{name}`" in sections()[title], f"{title}: {name}"
+    _, _, records = PAGE.read_text(encoding="utf-8").partition("\n## Records\n")
+    for kind in (*get_args(jsonlines.RecordObject), Frame, Variable, Breakpoint):
+        for name in kind.__struct_fields__:
+            assert f"`{name}`" in records, f"{kind.__name__}: {name}"
+    for kind in get_args(jsonlines.RecordObject):
+        assert f"| `{tag(kind)}` |" in records
+
+
+def test_page_names_every_reason_and_stage() -> None:
+    reasons = get_args(msgspec.structs.fields(Stop)[0].type)
+    stages = get_args(
+        next(
+            each.type
+            for each in msgspec.structs.fields(jsonlines.ProgressLine)
+            if each.name == "stage"
+        )
+    )
+    assert len(reasons) > 5 and len(stages) > 3
+    for word in reasons:
+        assert f"`{word}`" in sections()["stop"]
+    for word in stages:
+        assert f"`{word}`" in sections()["progress"]
+    assert set(get_args(msgspec.structs.fields(Progress)[0].type)) < set(stages)
+    for word in ("stdout", "stderr", "gdb", "pgdb"):
+        assert f"`{word}`" in sections()["output"]
+
+
+def test_schema_file_is_up_to_date() -> None:
+    way_out = "run: python -m pgdb.frontend.jsonlines > docs/json-schema.json"
+    # Through JSON: msgspec has tuples for what a file has lists for.
+    expected = json.loads(json.dumps(jsonlines.schema()))
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == expected, way_out
+
+
+def test_schema_module_writes_the_file() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pgdb.frontend.jsonlines"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout) == json.loads(SCHEMA.read_text(encoding="utf-8"))
+
+
+def test_schema_lets_later_releases_add_fields() -> None:
+    assert "additionalProperties" not in SCHEMA.read_text(encoding="utf-8")
+    names = set(jsonlines.schema()["$defs"])  # type: ignore[call-overload]
+    assert {kind.__name__ for kind in get_args(Line)} <= names
+    assert not any("." in name for name in names), "two structs of one name"

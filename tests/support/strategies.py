@@ -1,0 +1,124 @@
+"""Hypothesis strategies for rank sets, records and the answers of many ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from hypothesis import strategies as st
+
+from pgdb.merge.answer import EquivalenceClass, Merger
+from pgdb.ranks import RankSet
+from pgdb.records import (
+    SLOT,
+    Breakpoint,
+    BreakpointList,
+    BreakpointsMade,
+    Done,
+    Event,
+    Exit,
+    Failure,
+    Frame,
+    Gone,
+    Output,
+    Progress,
+    Record,
+    Running,
+    Stack,
+    Stop,
+    Text,
+    Value,
+    Variable,
+    Variables,
+)
+
+T = TypeVar("T", bound=Record | Event)
+
+# Texts as ranks send them: addresses that are masked, ones that are not, marks, empty lines.
+_PIECES = st.sampled_from(
+    ["", "a", "\n", "\n\n", " ", SLOT, "…", "0x", "0x0", "0x10", "0x5555555592a0", "0x7ffff7dd5000"]
+)
+texts = st.lists(_PIECES | st.text(max_size=3), max_size=6).map("".join)
+filled_texts = texts.map(lambda text: text or "0")
+small = st.integers(0, 3)
+rank_sets = st.frozensets(st.integers(0, 60), min_size=1).map(RankSet)
+
+
+def _struct(kind: Callable[..., T], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[T]:
+    return st.builds(kind, **fields)
+
+
+variables = st.builds(Variable, name=texts, value=filled_texts, is_argument=st.booleans())
+variable_tuples = st.lists(variables, max_size=3).map(tuple)
+frames = st.builds(
+    Frame,
+    level=st.just(0),
+    function=st.sampled_from(["main", "advance", "exchange", "??", SLOT]),
+    arguments=variable_tuples,
+    file=st.sampled_from(["", "ring.c"]),
+    line=small,
+    library=st.sampled_from(["", "libmpi.so.40"]),
+)
+
+
+def numbered(shown: list[Frame]) -> tuple[Frame, ...]:
+    return tuple(msgspec.structs.replace(each, level=n) for n, each in enumerate(shown))
+
+
+stacks = st.builds(
+    Stack,
+    frames=st.lists(frames, max_size=5).map(numbered),
+    hidden=st.sampled_from(["", "0", "7", SLOT]),
+    more=st.booleans(),
+)
+stops = st.builds(
+    Stop,
+    reason=st.sampled_from(["breakpoint-hit", "signal-received", "main", "other"]),
+    run=small,
+    breakpoint=small,
+    signal=st.sampled_from(["", "SIGSEGV"]),
+    meaning=texts,
+    frame=st.none()
+    | st.builds(lambda each, level: msgspec.structs.replace(each, level=level), frames, small),
+    inside=st.sampled_from(["", "MPI_Recv"]),
+    detail=texts,
+)
+breakpoints = st.builds(
+    Breakpoint, number=small, kind=st.just("breakpoint"), what=texts, condition=texts, times=small
+)
+breakpoint_tuples = st.lists(breakpoints, max_size=2).map(tuple)
+
+RECORDS: dict[type, st.SearchStrategy[Any]] = {
+    Stack: stacks,
+    Value: _struct(Value, text=texts),
+    Variables: _struct(Variables, items=variable_tuples, empty=texts),
+    Text: _struct(Text, text=texts),
+    Failure: _struct(Failure, message=texts),
+    Done: st.just(Done()),
+    BreakpointsMade: _struct(BreakpointsMade, breakpoints=breakpoint_tuples, text=texts),
+    BreakpointList: _struct(BreakpointList, breakpoints=breakpoint_tuples),
+    Stop: stops,
+    Exit: _struct(Exit, code=st.none() | small, signal=st.sampled_from(["", "SIGKILL"]), run=small),
+    Running: _struct(Running, run=small),
+}
+"""How to make each kind of record; a test checks that none is left out."""
+
+EVENTS: dict[type, st.SearchStrategy[Any]] = {
+    Stop: RECORDS[Stop],
+    Exit: RECORDS[Exit],
+    Running: RECORDS[Running],
+    Output: _struct(Output, text=texts),
+    Progress: _struct(Progress, stage=st.sampled_from(["held", "gdb", "attached"])),
+    Gone: _struct(Gone, why=texts),
+}
+
+records = st.one_of(list(RECORDS.values()))
+events = st.one_of(list(EVENTS.values()))
+
+
+def merged(*answers: tuple[EquivalenceClass[T], ...]) -> tuple[EquivalenceClass[T], ...]:
+    merger: Merger[T] = Merger()
+    for each in answers:
+        merger.add_classes(each)
+    return merger.classes
