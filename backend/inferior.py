@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from pgdb.backend import looking
 from pgdb.backend.breakpoints import Breakpoints
+from pgdb.backend.following import Following
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
@@ -69,11 +70,6 @@ is delivered after a detach; SIGURG does nothing by default."""
 _IGNORE_INTERRUPT = f"handle {INTERRUPT.name} nostop noprint nopass"
 _STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
 
-# Programs that run another one in their place; the rank's program is what they execute.
-WRAPPERS = frozenset(
-    "env numactl taskset nice ionice stdbuf setsid nohup chrt prlimit setarch linux64 "
-    "sh bash dash zsh ksh time timeout".split()
-)
 _STACK_FOR_STOP = 64
 _ENTRY_POINT = re.compile(r"Entry point: (0x[0-9a-f]+)")
 
@@ -202,15 +198,10 @@ class Inferior:
             return payload
         await self._must(console("catch exec"))
         os.kill(held.pid, hold.RELEASE)
-        while True:
-            payload = await self._internal_run("-exec-continue")
-            if (end := decode.exit_of(payload, run=request_id)) is not None:
-                return self._ended(end)
-            image = str(payload.get("new-exec", ""))
-            if payload.get("reason") == "exec" and not self._is_wrapper(image):
-                break
-            if payload.get("reason") not in ("exec", "signal-received"):
-                break
+        following = Following(self._gdb, self._internal_run, self._program)
+        payload, self.pid = await following.to_program(held.pid)
+        if (end := decode.exit_of(payload, run=request_id)) is not None:
+            return self._ended(end)
         await self._must(console("delete"))
         await self._must("-gdb-set auto-solib-add on")
         return await self._run_to_main(request_id)
@@ -389,12 +380,6 @@ class Inferior:
         self._tell(Progress(stage="attached"))
         return payload
 
-    def _is_wrapper(self, image: str) -> bool:
-        name = os.path.basename(image)
-        if self._program:
-            return name != self._program
-        return name in WRAPPERS
-
     async def _run_to_main(self, request_id: int) -> Record:
         # gfortran's "main" only calls the user's program, MAIN__, which GDB's start stops in.
         for function in ("MAIN__", "main"):
@@ -425,6 +410,7 @@ class Inferior:
             reason_of_record = reason
         frames = await self._frames()
         frame, inside = decode.place(frames)
+        await self._select(frame)
         if reason == "entry":
             frame, inside = (frames[0] if frames else None), ""
         record = Stop(
@@ -491,6 +477,7 @@ class Inferior:
         try:
             if frame is None or not frame.fullname or not decode.is_readable(frame.fullname):
                 frame, inside = decode.place(await self._frames())
+                await self._select(frame)
             if self._displays:
                 shown = await self._gdb.send(console("display"))
             else:
@@ -550,6 +537,11 @@ class Inferior:
         if result.kind == "error":
             raise GdbError(result.message)
         return result
+
+    async def _select(self, frame: Frame | None) -> None:
+        """Select the frame that the stop is told with, so that it is what commands look at."""
+        if frame is not None and frame.level:
+            await self._gdb.send(console(f"frame {frame.level}"))
 
     async def _frames(self) -> tuple[Frame, ...]:
         limits = f"0 {_STACK_FOR_STOP}"

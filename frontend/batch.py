@@ -86,7 +86,12 @@ class JsonDisplay:
 
     def told(self, told: Told) -> None:
         """Write what the session tells unasked."""
-        for line in jsonlines.told(told, render.record, time.time()):
+        command = told.answer.command if told.answer is not None else ""
+
+        def text_of(each: EquivalenceClass[Record]) -> str:
+            return render.record(each, command)
+
+        for line in jsonlines.told(told, text_of, time.time()):
             self.write(line)
 
     def write(self, line: jsonlines.Line) -> None:

@@ -31,7 +31,7 @@ class TextDisplay:
         self._events = EventBuffer()
         self._timer: asyncio.TimerHandle | None = None
         self._open_lines: dict[str, str] = {}
-        self._progress: dict[str, int] = {}
+        self._last_word = ""
 
     # -- Display -----------------------------------------------------------------------------
 
@@ -58,6 +58,11 @@ class TextDisplay:
         for classes in self._events.take():
             if text := render.events(classes, source_line):
                 self.text(text)
+        if self._last_word:
+            # The ends of its ranks can be told a moment later than the launcher's own.
+            self._end_lines()
+            self.text(self._last_word)
+            self._last_word = ""
 
     # -- what the session tells --------------------------------------------------------------
 
@@ -68,9 +73,7 @@ class TextDisplay:
                 for each in told.classes:
                     if not isinstance(each.record, Progress):
                         self._events.add(each.ranks, each.record, each.slots)
-                if self._events and self._timer is None:
-                    loop = asyncio.get_running_loop()
-                    self._timer = loop.call_later(WINDOW_S, self.flush)
+                self._flush_soon()
             case "late":
                 assert told.answer is not None
                 self.flush()
@@ -85,10 +88,13 @@ class TextDisplay:
             case "output":
                 self.output(told)
             case "ended":
-                self.flush()
-                self._end_lines()
                 how = f"status {told.code}" if told.code >= 0 else f"signal {-told.code}"
-                self.text(f"the job's launcher has ended ({how})")
+                self._last_word = f"the job's launcher has ended ({how})"
+                self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(WINDOW_S, self.flush)
 
     def output(self, told: Told) -> None:
         """Show what the job has printed, by whole lines so that no prompt cuts them."""

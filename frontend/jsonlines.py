@@ -486,7 +486,8 @@ def _opened(node: object) -> object:
     """
     if isinstance(node, dict):
         return {
-            key: _opened(value)
+            # msgspec 0.18.6 and 0.22 order an anyOf differently; its order has no meaning.
+            key: sorted(map(_opened, value), key=json.dumps) if key == "anyOf" else _opened(value)
             for key, value in node.items()
             if not (key == "additionalProperties" and value is False)
         }

@@ -257,6 +257,8 @@ class _Program:
         except PgdbError as error:
             self._progress.end()
             if self._arguments.json:
+                for told in self._early:
+                    self._display.told(told)
                 self._display.error(error, "")
                 status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
                 assert isinstance(self._display, JsonDisplay)

@@ -519,6 +519,9 @@ class Session(Ranks):
         )
         # Some may have stopped again before the acknowledgement came; those are left as they are.
         self.state.cancel_run(number, stopped - started - answer.missing.late)
+        if still := self.state.runners(number):
+            going = EquivalenceClass[Event](ranks=still, record=Running(run=number))
+            self._tell(Told(kind="event", classes=(going,)))
         self._notify()
         return replace(
             answer,

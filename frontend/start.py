@@ -102,8 +102,6 @@ async def launch(
         on_step(f"note: {doubt}")
     for program in line.programs:
         check_program(program, os.environ.get("PATH", os.defpath))
-    if not line.on_this_host_only:
-        on_step("note: ranks on other hosts cannot be debugged by this version")
     return await _start(
         "launch",
         options,

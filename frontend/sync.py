@@ -143,13 +143,21 @@ class Ranks:
         )
 
     def backtrace(
-        self, limit: int = 0, *, fold: bool = True, timeout_s: float | None = None
+        self,
+        limit: int = 0,
+        *,
+        fold: bool = True,
+        split: bool = False,
+        timeout_s: float | None = None,
     ) -> Answer:
         """List the *limit* innermost frames (outermost if negative, all for 0).
 
-        With *fold* what goes on inside an MPI call is left out.
+        With *fold* what goes on inside an MPI call is left out. Ranks at the same place are of
+        one class, whose arguments show as ``…`` where they differ; with *split* they are not.
         """
-        return self._loop.call(lambda: self._view.backtrace(limit, fold=fold, timeout_s=timeout_s))
+        return self._loop.call(
+            lambda: self._view.backtrace(limit, fold=fold, split=split, timeout_s=timeout_s)
+        )
 
     def locals(self, *, timeout_s: float | None = None) -> Answer:
         """List the local variables of the selected frame."""
@@ -345,6 +353,26 @@ class Session(Ranks):
         return self._session.start_answer
 
     @property
+    def hosts(self) -> dict[str, RankSet]:
+        """The ranks of each host."""
+        return self._session.hosts
+
+    @property
+    def last_breakpoint(self) -> int:
+        """Number of the breakpoint that was made last, 0 before the first."""
+        return self._session.last_breakpoint
+
+    @property
+    def kills_at_close(self) -> bool:
+        """Whether :meth:`close` kills the job unless told otherwise."""
+        return self._session.kills_at_close
+
+    @property
+    def job_has_ended(self) -> bool:
+        """Whether the launcher that we have started has ended."""
+        return self._session.job_has_ended
+
+    @property
     def has_ended(self) -> bool:
         """Whether nothing can be asked any longer."""
         return self._loop.is_over or self._session.has_ended
@@ -414,30 +442,26 @@ class Session(Ranks):
 
 
 class _Call(Generic[T]):
-    """Something that another thread's event loop carries out."""
+    """Something that another thread's event loop carries out.
+
+    A ``KeyboardInterrupt`` can come between any two steps of the thread that waits, so that
+    :meth:`start` may be called again and :meth:`cancel` before it.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Work[T]) -> None:
         self._loop = loop
         self._work = work
         self._task: asyncio.Task[T] | None = None
         self._over = threading.Event()
-        loop.call_soon_threadsafe(self._start)
 
-    def _start(self) -> None:
-        self._task = self._loop.create_task(self._carry_out())
-        self._task.add_done_callback(lambda task: self._over.set())
-
-    async def _carry_out(self) -> T:
-        return await self._work()
+    def start(self) -> None:
+        """Have it begun."""
+        if not self._over.is_set():
+            self._loop.call_soon_threadsafe(self._start)
 
     def cancel(self) -> None:
         """Have it cancelled; it is over some time later."""
         self._loop.call_soon_threadsafe(self._cancel)
-
-    def _cancel(self) -> None:
-        # Runs after _start: call_soon_threadsafe keeps the order.
-        assert self._task is not None
-        self._task.cancel()
 
     def wait(self) -> None:
         """Wait until it is over."""
@@ -445,10 +469,24 @@ class _Call(Generic[T]):
 
     def result(self) -> T:
         """Return what it has returned or raise what it has raised; it must be over."""
-        assert self._task is not None
-        if self._task.cancelled():
+        if self._task is None or self._task.cancelled():
             raise SessionEndedError("the session was closed before this call was done")
         return self._task.result()
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._task = self._loop.create_task(self._carry_out())
+            self._task.add_done_callback(lambda task: self._over.set())
+
+    def _cancel(self) -> None:
+        # The loop keeps the order: if there is no task by now, no start is under way.
+        if self._task is None:
+            self._over.set()
+        else:
+            self._task.cancel()
+
+    async def _carry_out(self) -> T:
+        return await self._work()
 
 
 class _LoopThread:
@@ -457,7 +495,7 @@ class _LoopThread:
     def __init__(self) -> None:
         self._owner_pid = os.getpid()
         self._lock = threading.Lock()
-        self._is_over = False
+        self._last: _Call[None] | None = None
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         # A daemon: Python waits for any other before it calls what atexit has, our close().
@@ -472,7 +510,7 @@ class _LoopThread:
     @property
     def is_over(self) -> bool:
         """Whether nothing can be called any longer."""
-        return self._is_over
+        return self._last is not None
 
     def call(self, work: Work[T]) -> T:
         """Have a coroutine carried out and wait for it.
@@ -483,13 +521,18 @@ class _LoopThread:
         :raises SessionEndedError: if the thread has ended, or does before the coroutine.
         :raises UsageError: if called in the thread itself.
         """
-        with self._lock:
-            call = self._begin(work)
+        call = _Call(self._loop, work)
         try:
+            with self._lock:
+                self._check_caller()
+                if self.is_over:
+                    raise SessionEndedError("the session has ended; there is no job to ask")
+                call.start()
             call.wait()
         except KeyboardInterrupt:
-            call.cancel()
-            call.wait()
+            if not self.is_over:
+                call.cancel()
+                call.wait()
             raise
         return call.result()
 
@@ -518,22 +561,34 @@ class _LoopThread:
             finally:
                 self._stop.set()
 
-        with self._lock:
-            if self._is_over:
-                return
-            call = self._begin(carry_out)
-            self._is_over = True
+        call = _Call(self._loop, carry_out)
         try:
-            call.wait()
+            if not self._start_last(call):
+                return
+            self._wait_end(call)
         except KeyboardInterrupt:
             # Not cancelled: half closed, GDBs and a job would stay behind.
-            call.wait()
-            self._thread.join()
+            if self._start_last(call):
+                self._wait_end(call)
             raise
-        self._thread.join()
         call.result()
 
-    def _begin(self, work: Work[T]) -> _Call[T]:
+    def _start_last(self, call: _Call[None]) -> bool:
+        """Have the last call begun; return False if another one is the last."""
+        with self._lock:
+            if self._last is None:
+                self._check_caller()
+                self._last = call
+            if self._last is not call:
+                return False
+            call.start()
+            return True
+
+    def _wait_end(self, call: _Call[None]) -> None:
+        call.wait()
+        self._thread.join()
+
+    def _check_caller(self) -> None:
         if not self.is_ours:
             raise SessionEndedError(
                 f"the session is that of process {self._owner_pid}; a forked child has none"
@@ -543,9 +598,6 @@ class _LoopThread:
                 "a callback runs in the session's thread and cannot call the session; "
                 "have another thread do it"
             )
-        if self._is_over:
-            raise SessionEndedError("the session has ended; there is no job to ask")
-        return _Call(self._loop, work)
 
     def _run(self) -> None:
         # Not asyncio.run: it ends with a thread that shuts the executor down, and from Python

@@ -38,8 +38,10 @@ class Gathering:
         known = self.request.ranks
         for each in classes:
             self.merger.add(each.ranks & known, each.record, each.slots)
-        # An answer beats an earlier word that there would be none.
-        self.missing = (self.missing | missing) - self.merger.ranks
+        # The last word on why a rank is missing holds, so that it is missing for one reason, and
+        # an answer beats an earlier word that there would be none.
+        missing = missing - (missing.ranks - known)
+        self.missing = ((self.missing - missing.ranks) | missing) - self.merger.ranks
         self.waiting = self.waiting - self.merger.ranks - self.missing.ranks
 
     def lose(self, ranks: RankSet) -> None:

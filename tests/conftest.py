@@ -1,0 +1,120 @@
+"""What the tests share: the MPIs, programs and jobs, and the check that nothing is left behind.
+
+A test that is marked ``mpi`` or ``gdb`` fails if it leaves a process of PGDB's behind.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, suppress
+from typing import Protocol
+
+import pytest
+
+from tests.support.programs import (
+    END_DEADLINE_S,
+    Builder,
+    Job,
+    Mpi,
+    Program,
+    find_mpi,
+    processes_with,
+    run_job,
+    wait_until,
+)
+
+_RUN = f"{os.getpid()}-{os.urandom(6).hex()}"
+_RUN_VARIABLE = "PGDB_TEST_RUN"
+OURS = ("pgdb.backend", "hold.py", "keeper.py", "gdb -nx -q -i=mi3")
+"""Parts of the command lines of what PGDB starts."""
+
+# For every process that a test starts, directly or not: so that other people's are not counted
+# among those that it has left behind.
+os.environ[_RUN_VARIABLE] = _RUN
+# Open MPI refuses to run anything as root without these, and tests run as root in containers.
+os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
+os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+
+
+class Build(Protocol):
+    """The fixture ``build``."""
+
+    def __call__(self, name: str, *flags: str) -> Program:
+        """Return the program of the source file *name* in tests/programs or examples."""
+        ...
+
+
+class StartJob(Protocol):
+    """The fixture ``start_job``."""
+
+    def __call__(
+        self, ranks: int, program: Program, *args: str, in_mpi: bool = True
+    ) -> AbstractContextManager[Job]:
+        """Run a job without a debugger as long as the context lasts."""
+        ...
+
+
+def our_processes() -> dict[int, str]:
+    """Return pid and command line of PGDB's processes that this run of the tests has started."""
+    found = processes_with(f"{_RUN_VARIABLE}={_RUN}")
+    return {
+        pid: line
+        for pid, line in found.items()
+        if pid != os.getpid() and any(part in line for part in OURS)
+    }
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a live test that leaves a process of PGDB's behind, and end that process."""
+    if not any(request.node.get_closest_marker(mark) for mark in ("mpi", "gdb")):
+        yield
+        return
+    before = set(our_processes())
+    yield
+    try:
+        wait_until(lambda: not set(our_processes()) - before, "all of our processes end")
+    except AssertionError:
+        left = {pid: line for pid, line in our_processes().items() if pid not in before}
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if left:
+            pytest.fail(f"left behind after {END_DEADLINE_S:g} s: {left}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
+    """What builds the programs, once for all tests."""
+    return Builder(tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(scope="session", params=["openmpi", "mpich"])
+def mpi(request: pytest.FixtureRequest) -> Mpi:
+    """Each MPI of this machine; MPICH is that of the directory PGDB_TEST_MPICH if it is set."""
+    return find_mpi(request.param)
+
+
+@pytest.fixture
+def build(builder: Builder, mpi: Mpi) -> Build:
+    """Build programs for the MPI."""
+
+    def build_one(name: str, *flags: str) -> Program:
+        return builder.build(mpi, name, *flags)
+
+    return build_one
+
+
+@pytest.fixture
+def start_job(builder: Builder, mpi: Mpi) -> StartJob:
+    """Run jobs of the MPI that no debugger has started."""
+
+    def start(
+        ranks: int, program: Program, *args: str, in_mpi: bool = True
+    ) -> AbstractContextManager[Job]:
+        line = mpi.line(ranks, program, *args)
+        return run_job(builder, line, program, ranks, in_mpi=in_mpi)
+
+    return start

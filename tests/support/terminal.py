@@ -1,0 +1,340 @@
+"""PGDB driven from outside, as its users do: in batch, and at a pseudo terminal.
+
+Every process started here carries a mark in its environment, which all that it starts inherits,
+so that what PGDB leaves behind is found whatever its name or its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import selectors
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pgdb.jobs import procfs
+
+PGDB = (sys.executable, "-m", "pgdb")
+MARK = "PGDB_TEST_MARK"
+DEADLINE_S = 60.0
+_POLL_S = 0.02
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()=>].?)")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a run of PGDB has ended."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+    mark: str
+
+    @property
+    def out(self) -> str:
+        return self.stdout.decode("utf-8", "replace")
+
+    @property
+    def err(self) -> str:
+        return self.stderr.decode("utf-8", "replace")
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        """What a run with ``--json`` has written."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def of_type(self, kind: str) -> list[dict[str, Any]]:
+        return [each for each in self.objects if each["type"] == kind]
+
+    def answers(self, command: str) -> list[dict[str, Any]]:
+        return [each for each in self.of_type("answer") if each["command"] == command]
+
+    def answer(self, command: str) -> dict[str, Any]:
+        """The only answer to a command, as PGDB names it."""
+        found = self.answers(command)
+        assert len(found) == 1, (command, [each["command"] for each in self.of_type("answer")])
+        return found[0]
+
+
+def environment(mark: str, changes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a marked process."""
+    return {
+        **os.environ,
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        **(changes or {}),
+        MARK: mark,
+    }
+
+
+def marked(mark: str) -> list[int]:
+    """Return the processes that carry a mark; zombies carry none."""
+    found = []
+    for pid in procfs.all_pids():
+        variables = procfs.environment(pid)
+        if variables and variables.get(MARK) == mark:
+            found.append(pid)
+    return found
+
+
+def wait_until(
+    condition: Callable[[], object], what: str, *, deadline_s: float = DEADLINE_S
+) -> None:
+    """Wait until a condition holds, for a limited time."""
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, f"after {deadline_s:g} s there is still not: {what}"
+        time.sleep(_POLL_S)
+
+
+def names(pids: Sequence[int]) -> list[str]:
+    """Return what processes are, for a message."""
+    return [f"{pid}: {' '.join(procfs.command_line(pid) or ())[:120]}" for pid in pids]
+
+
+def assert_nothing_left(mark: str, *, deadline_s: float = 10.0) -> None:
+    """Check that all that carries the mark ends by itself, and end it otherwise."""
+    end = time.monotonic() + deadline_s
+    while (left := marked(mark)) and time.monotonic() < end:
+        time.sleep(_POLL_S)
+    told = names(left)
+    end_marked(mark)
+    assert not told, f"left behind: {told}"
+
+
+def end_marked(mark: str) -> None:
+    """End all processes that carry a mark."""
+    for pid in marked(mark):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def run_pgdb(
+    *arguments: object,
+    stdin: bytes = b"",
+    changes: Mapping[str, str] | None = None,
+    deadline_s: float = DEADLINE_S,
+    leaves: bool = False,
+    command: Sequence[str] = PGDB,
+    cwd: Path | None = None,
+) -> Finished:
+    """Run PGDB to its end; unless it may leave a job behind, nothing of it is left then."""
+    mark = uuid.uuid4().hex
+    process = subprocess.Popen(
+        [*command, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(mark, changes),
+        start_new_session=True,
+        cwd=cwd,
+    )
+    try:
+        out, err = process.communicate(stdin, timeout=deadline_s)
+    except subprocess.TimeoutExpired:
+        end_marked(mark)
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(
+            f"pgdb has not ended within {deadline_s:g} s; out: {out!r}, err: {err!r}"
+        ) from None
+    finished = Finished(process.returncode, out, err, mark)
+    assert "Traceback" not in finished.err + finished.out, finished.err + finished.out
+    if not leaves:
+        assert_nothing_left(mark)
+    return finished
+
+
+def run_json(*arguments: object, **how: Any) -> Finished:
+    """Run PGDB with ``--batch --json``: the first word of the arguments is the mode."""
+    mode, *rest = arguments
+    finished = run_pgdb(mode, "--batch", "--json", *rest, **how)
+    assert finished.objects, finished.err
+    assert finished.objects[-1]["type"] == "end"
+    assert finished.objects[-1]["status"] == finished.status
+    return finished
+
+
+def ex(*commands: str) -> tuple[str, ...]:
+    """Return the options that have commands carried out."""
+    return tuple(word for each in commands for word in ("-ex", each))
+
+
+class Terminal:
+    """A program at a pseudo terminal, and all that it has shown."""
+
+    def __init__(
+        self, *argv: object, changes: Mapping[str, str] | None = None, columns: int = 200
+    ) -> None:
+        self.mark = uuid.uuid4().hex
+        self._shown = b""
+        self._seen = 0
+        self.status: int | None = None
+        # Without cursor position requests, which a terminal would have to answer.
+        settings = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "NO_COLOR": "1"}
+        variables = environment(self.mark, settings | dict(changes or {}))
+        words = [str(word) for word in argv]
+        self.pid, self._master = pty.fork()
+        if self.pid == 0:
+            # Nothing but exec: this is a fork of the test process.
+            os.execvpe(words[0], words, variables)
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._master, selectors.EVENT_READ)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._selector.close()
+        os.close(self._master)
+        end_marked(self.mark)
+        self._reap(0)
+
+    @property
+    def text(self) -> str:
+        """All that has been shown, without escape sequences."""
+        return _ESCAPES.sub("", self._shown.decode("utf-8", "replace")).replace("\r", "")
+
+    def send(self, text: str) -> None:
+        """Type something."""
+        os.write(self._master, text.encode())
+
+    def line(self, text: str) -> None:
+        """Type a line."""
+        self.send(text + "\r")
+
+    def control_c(self) -> None:
+        """Type Ctrl-C."""
+        self.send("\x03")
+
+    def expect(self, pattern: str, *, deadline_s: float = DEADLINE_S) -> re.Match[str]:
+        """Wait until something is shown behind what has been expected last."""
+        regex = re.compile(pattern)
+        end = time.monotonic() + deadline_s
+        while True:
+            text = self.text
+            if match := regex.search(text, min(self._seen, len(text))):
+                self._seen = match.end()
+                return match
+            left = end - time.monotonic()
+            assert left > 0, f"no {pattern!r} within {deadline_s:g} s in:\n{text[self._seen :]}"
+            if not self._read(left):
+                raise AssertionError(f"it ended before {pattern!r} in:\n{text[self._seen :]}")
+
+    def _read(self, timeout_s: float) -> bool:
+        """Read what is there; return whether there can be more."""
+        if not self._selector.select(timeout_s):
+            return True
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:
+            # Linux reports the end of the last process at the terminal in this way.
+            return False
+        self._shown += data
+        return bool(data)
+
+    def wait(self, *, deadline_s: float = DEADLINE_S) -> int:
+        """Wait until the program has ended; return its exit status."""
+        end = time.monotonic() + deadline_s
+        while (left := end - time.monotonic()) > 0 and self._read(left):
+            pass
+        self._reap(max(0.0, end - time.monotonic()))
+        assert self.status is not None, f"it has not ended within {deadline_s:g} s:\n{self.text}"
+        assert "Traceback" not in self.text, self.text
+        return self.status
+
+    def _reap(self, timeout_s: float) -> None:
+        end = time.monotonic() + timeout_s
+        while self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() >= end:
+                break
+            else:
+                time.sleep(_POLL_S)
+
+
+# -- what a job looks like from outside --------------------------------------------------------
+
+
+def state_of(pid: int) -> str:
+    """Return the state of a process: one letter as in ps(1), empty when there is none."""
+    stat = procfs.read_stat(pid)
+    return stat.state if stat is not None else ""
+
+
+def tracer_of(pid: int) -> int:
+    """Return who traces a process, 0 for nobody."""
+    return _status_number(pid, "TracerPid")
+
+
+def switches_of(pid: int) -> int:
+    """Return how often a process has gone to sleep of its own accord."""
+    return _status_number(pid, "voluntary_ctxt_switches")
+
+
+def _status_number(pid: int, name: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key == name:
+            return int(value)
+    raise AssertionError(f"/proc/{pid}/status has no {name}")
+
+
+def foreign_code(pid: int) -> list[str]:
+    """Return where executable mappings of a process differ from their files: breakpoints."""
+    found = []
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            fields = line.split(maxsplit=5)
+            if len(fields) < 6 or "x" not in fields[1] or not fields[5].startswith("/"):
+                continue
+            begin, end = (int(part, 16) for part in fields[0].split("-"))
+            with open(fields[5], "rb") as file:
+                file.seek(int(fields[2], 16))
+                wanted = file.read(end - begin)
+            memory.seek(begin)
+            mapped = memory.read(len(wanted))
+            if mapped != wanted:
+                at = [i for i, (a, b) in enumerate(zip(mapped, wanted, strict=True)) if a != b]
+                found.append(f"{fields[5]}+{int(fields[2], 16) + at[0]:#x}: {len(at)} bytes")
+    return found
+
+
+def assert_untouched(ranks: Mapping[int, int], *, progress: int = 20) -> None:
+    """Check that ranks (rank -> pid) run free, get on, and have nothing of ours in their code."""
+    for rank, pid in ranks.items():
+        assert tracer_of(pid) == 0, f"rank {rank} is traced by {names([tracer_of(pid)])}"
+        assert state_of(pid) in ("R", "S", "D"), f"rank {rank} is in state {state_of(pid)!r}"
+        assert foreign_code(pid) == [], f"rank {rank}"
+    before = {pid: switches_of(pid) for pid in ranks.values()}
+    wait_until(
+        lambda: all(switches_of(pid) >= before[pid] + progress for pid in ranks.values()),
+        f"progress of ranks {list(ranks)}",
+    )
+
+
+@contextlib.contextmanager
+def suspended(pid: int) -> Iterator[None]:
+    """Keep a process stopped for a while."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
