@@ -209,7 +209,7 @@ async def _acquire(session: Session, mode: Literal["attach", "launch"]) -> None:
         Setup(
             shares=tuple(shares),
             mark=session.directory.mark if mode == "launch" else "",
-            gdb=shutil.which(options.gdb) or options.gdb,
+            gdb=find_gdb(options.gdb) or options.gdb,
             gdb_commands=options.gdb_commands,
             program=options.program,
             grace_s=options.grace_s,
@@ -380,12 +380,18 @@ class _Reports:
 _GDB_VERSION = re.compile(r"(\d+)\.(\d+)\S*$")
 
 
+def find_gdb(word: str) -> str | None:
+    """Return the path of the GDB *word*: from PATH, else from beside our own interpreter."""
+    beside = os.path.dirname(sys.executable)
+    return shutil.which(word) or shutil.which(word, path=beside)
+
+
 def check_gdb(word: str) -> str:
     """Return the version of the GDB *word*, e.g. ``13.1``.
 
     :raises StartError: if there is none, or it is too old.
     """
-    path = shutil.which(word)
+    path = find_gdb(word)
     if path is None:
         raise StartError(
             f"there is no GDB {word!r} in PATH; install gdb, name one with --gdb, "

@@ -20,17 +20,16 @@ import sys
 import termios
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from pgdb.jobs import procfs
+from tests.support.programs import POLL_S, processes_with, status, wait_until
 
 PGDB = (sys.executable, "-m", "pgdb")
 MARK = "PGDB_TEST_MARK"
 DEADLINE_S = 60.0
-_POLL_S = 0.02
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()=>].?)")
 
 
@@ -80,39 +79,18 @@ def environment(mark: str, changes: Mapping[str, str] | None = None) -> dict[str
     }
 
 
-def marked(mark: str) -> list[int]:
-    """Return the processes that carry a mark; zombies carry none."""
-    found = []
-    for pid in procfs.all_pids():
-        variables = procfs.environment(pid)
-        if variables and variables.get(MARK) == mark:
-            found.append(pid)
-    return found
-
-
-def wait_until(
-    condition: Callable[[], object], what: str, *, deadline_s: float = DEADLINE_S
-) -> None:
-    """Wait until a condition holds, for a limited time."""
-    end = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end, f"after {deadline_s:g} s there is still not: {what}"
-        time.sleep(_POLL_S)
-
-
-def names(pids: Sequence[int]) -> list[str]:
-    """Return what processes are, for a message."""
-    return [f"{pid}: {' '.join(procfs.command_line(pid) or ())[:120]}" for pid in pids]
+def marked(mark: str) -> dict[int, str]:
+    """Return pid and command line of the processes that carry a mark; zombies carry none."""
+    return processes_with(f"{MARK}={mark}")
 
 
 def assert_nothing_left(mark: str, *, deadline_s: float = 10.0) -> None:
     """Check that all that carries the mark ends by itself, and end it otherwise."""
     end = time.monotonic() + deadline_s
     while (left := marked(mark)) and time.monotonic() < end:
-        time.sleep(_POLL_S)
-    told = names(left)
+        time.sleep(POLL_S)
     end_marked(mark)
-    assert not told, f"left behind: {told}"
+    assert not left, f"left behind: {left}"
 
 
 def end_marked(mark: str) -> None:
@@ -266,34 +244,15 @@ class Terminal:
             elif time.monotonic() >= end:
                 break
             else:
-                time.sleep(_POLL_S)
+                time.sleep(POLL_S)
 
 
 # -- what a job looks like from outside --------------------------------------------------------
 
 
-def state_of(pid: int) -> str:
-    """Return the state of a process: one letter as in ps(1), empty when there is none."""
-    stat = procfs.read_stat(pid)
-    return stat.state if stat is not None else ""
-
-
-def tracer_of(pid: int) -> int:
-    """Return who traces a process, 0 for nobody."""
-    return _status_number(pid, "TracerPid")
-
-
 def switches_of(pid: int) -> int:
     """Return how often a process has gone to sleep of its own accord."""
-    return _status_number(pid, "voluntary_ctxt_switches")
-
-
-def _status_number(pid: int, name: str) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        key, _, value = line.partition(":")
-        if key == name:
-            return int(value)
-    raise AssertionError(f"/proc/{pid}/status has no {name}")
+    return int(status(pid, "voluntary_ctxt_switches"))
 
 
 def foreign_code(pid: int) -> list[str]:
@@ -319,22 +278,12 @@ def foreign_code(pid: int) -> list[str]:
 def assert_untouched(ranks: Mapping[int, int], *, progress: int = 20) -> None:
     """Check that ranks (rank -> pid) run free, get on, and have nothing of ours in their code."""
     for rank, pid in ranks.items():
-        assert tracer_of(pid) == 0, f"rank {rank} is traced by {names([tracer_of(pid)])}"
-        assert state_of(pid) in ("R", "S", "D"), f"rank {rank} is in state {state_of(pid)!r}"
+        assert status(pid, "TracerPid") == "0", f"rank {rank} is traced"
+        assert status(pid, "State")[0] in "RSD", f"rank {rank} is {status(pid, 'State')}"
         assert foreign_code(pid) == [], f"rank {rank}"
     before = {pid: switches_of(pid) for pid in ranks.values()}
     wait_until(
         lambda: all(switches_of(pid) >= before[pid] + progress for pid in ranks.values()),
-        f"progress of ranks {list(ranks)}",
+        f"ranks {list(ranks)} get on",
+        DEADLINE_S,
     )
-
-
-@contextlib.contextmanager
-def suspended(pid: int) -> Iterator[None]:
-    """Keep a process stopped for a while."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)

@@ -513,7 +513,7 @@ def test_messages_on_the_old_link_of_a_child_do_no_harm() -> None:
         max_size=20,
     )
 )
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_the_event_buffer_keeps_the_order_and_the_number_of_each_ranks_events(
     events: list[tuple[frozenset[int], str]],
 ) -> None:

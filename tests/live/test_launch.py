@@ -1,0 +1,189 @@
+"""Launching real jobs: held before main, stopped there, run to their end, their words unchanged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Build
+from tests.support.programs import Builder, Mpi, find_mpi
+from tests.support.terminal import Finished, ex, run_json, run_pgdb
+
+pytestmark = pytest.mark.mpi
+
+
+def first_stop(finished: Finished, ranks: str) -> dict[str, object]:
+    """Return the frame in which all ranks were stopped first."""
+    stop = finished.of_type("stop")[0]
+    assert [each["ranks"] for each in stop["classes"]] == [ranks], stop
+    assert stop["classes"][0]["reason"] == "main"
+    frame: dict[str, object] = stop["classes"][0]["frame"]
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("ring.c", "main"), ("hello.cpp", "main"), ("hello.f90", "hello"), ("nompi.c", "main")],
+)
+def test_all_ranks_stop_in_the_users_main(
+    mpi: Mpi, build: Build, name: str, function: str
+) -> None:
+    program = build(name)
+    finished = run_json("launch", *ex("bt"), *mpi.line(3, program))
+    assert finished.status == 0
+    hello = finished.objects[0]
+    assert (hello["type"], hello["ranks"], hello["mode"]) == ("hello", "0-2", "launch")
+    frame = first_stop(finished, "0-2")
+    assert frame["function"] == function
+    assert frame["line"] == program.line("main")
+    stacks = finished.answer("backtrace")["classes"]
+    assert [each["ranks"] for each in stacks] == ["0-2"]
+
+
+def test_one_rank(mpi: Mpi, build: Build) -> None:
+    finished = run_json("launch", *ex("p 6 * 7"), *mpi.line(1, build("ring.c")))
+    assert finished.status == 0
+    assert first_stop(finished, "0")["function"] == "main"
+    assert finished.answer("print 6 * 7")["classes"][0]["value"] == 42
+
+
+def test_64_ranks(builder: Builder) -> None:
+    mpi = find_mpi("openmpi")
+    finished = run_json(
+        "launch",
+        "--aggregators",
+        4,
+        *ex("bt"),
+        *mpi.line(64, builder.build(mpi, "nompi.c")),
+        deadline_s=150,
+    )
+    assert finished.status == 0
+    assert first_stop(finished, "0-63")["function"] == "main"
+    assert [each["ranks"] for each in finished.answer("backtrace")["classes"]] == ["0-63"]
+
+
+def test_two_programs_in_one_job(mpi: Mpi, build: Build) -> None:
+    one, other = build("mpmd_a.c"), build("mpmd_b.c")
+    line = [*mpi.line(2, one), ":", "-n", "1", str(other.path)]
+    finished = run_json(
+        "launch", *ex("info source", "break ask", "break answer_one", "c", "delete", "c"), *line
+    )
+    assert finished.status in (0, 1)
+    classes = {
+        each["ranks"]: each["frame"]["file"].rpartition("/")[2]
+        for stop in finished.of_type("stop")
+        for each in stop["classes"]
+        if each["reason"] == "main"
+    }
+    assert classes == {"0-1": "mpmd_a.c", "2": "mpmd_b.c"}
+    # `ask` is a function of one program, `answer_one` of the other: each waits for a library on
+    # the rest, or fails there, and stops where it is.
+    hits = {
+        each["breakpoint"]: each["ranks"]
+        for stop in finished.of_type("stop")
+        for each in stop["classes"]
+        if each["reason"] == "breakpoint-hit"
+    }
+    assert hits.get(1) == "0", finished.out
+    assert hits.get(2, "2") == "2", finished.out
+
+
+@pytest.mark.parametrize("before", [["--"], ["env", "PGDB_TEST_WORD=1"], ["wrapper.sh"]])
+def test_what_stands_before_the_program(mpi: Mpi, build: Build, before: list[str]) -> None:
+    program = build("nompi.c")
+    words = [str(build(each).path) if each.endswith(".sh") else each for each in before]
+    line = mpi.line(2, program, "-", "1")
+    at = line.index(str(program.path))
+    finished = run_json("launch", *ex("info source", "c"), *line[:at], *words, *line[at:])
+    assert finished.status == 0
+    frame = first_stop(finished, "0-1")
+    assert (frame["function"], frame["line"]) == ("main", program.line("main"))
+    ends = [each for line in finished.of_type("exit") for each in line.get("classes", ())]
+    assert {each["code"] for each in ends} == {0}
+
+
+def test_output_comes_unchanged_and_apart(mpi: Mpi, build: Build) -> None:
+    finished = run_pgdb("launch", "--batch", *ex("c"), *mpi.line(2, build("output.c")))
+    assert finished.status == 0
+    for rank in range(2):
+        for word in ("1\n", "2\n", "end"):
+            assert finished.stdout.count(f"rank {rank} out {word}".encode()) == 1
+            assert finished.stderr.count(f"rank {rank} err {word}".encode()) == 1
+    assert b" err " not in finished.stdout
+    # Nothing but the job writes to standard error, and its last line gets no end from us.
+    assert len(finished.stderr) == 2 * len(b"rank 0 err 1\nrank 0 err 2\nrank 0 err end")
+
+
+def test_output_in_json_has_every_byte(mpi: Mpi, build: Build) -> None:
+    finished = run_json("launch", *ex("c"), *mpi.line(2, build("output.c")))
+    pieces = finished.of_type("output")
+    for stream, word in (("stdout", "out"), ("stderr", "err")):
+        text = "".join(each["text"] for each in pieces if each["stream"] == stream)
+        wanted = [f"rank {rank} {word} {end}" for rank in range(2) for end in ("1\n", "2\n", "end")]
+        assert sorted(map(text.count, wanted)) == [1] * 6, text
+        assert len(text) == sum(map(len, wanted)), text
+
+
+def test_input_from_a_file(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("one\ntwo words\nthree, with no end")
+    finished = run_pgdb(
+        "launch", "--batch", "--stdin", lines, *ex("c"), *mpi.line(2, build("echo.c"))
+    )
+    assert finished.status == 0
+    for line in lines.read_text().splitlines():
+        assert f"rank 0 got: {line}\n" in finished.out
+    assert "rank 0 got 3 lines\n" in finished.out
+
+
+def test_input_from_ours(mpi: Mpi, build: Build) -> None:
+    finished = run_pgdb(
+        "launch", "--batch", "--stdin", "-", *ex("c"), *mpi.line(2, build("echo.c")), stdin=b"a\nb\n"
+    )
+    assert finished.status == 0
+    assert "rank 0 got: a\n" in finished.out
+    assert "rank 0 got 2 lines\n" in finished.out
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_exit_code_of_the_job(mpi: Mpi, build: Build, code: int) -> None:
+    finished = run_pgdb(
+        "launch",
+        "--batch",
+        "--exit-code=job",
+        *ex("c"),
+        *mpi.line(2, build("exitcode.c"), "1", str(code)),
+    )
+    assert finished.status == code, finished.out + finished.err
+    assert f"[1] exited with code {code}" in finished.out or code == 0
+
+
+def test_a_crash_interrupts_the_rest(mpi: Mpi, build: Build) -> None:
+    program = build("crash.c")
+    finished = run_json("launch", *ex("c", "proc @error bt"), *mpi.line(3, program, "1"))
+    assert finished.status == 5
+    told = {each["ranks"]: each for each in finished.answer("continue")["classes"]}
+    assert told["1"]["record"]["signal"] == "SIGSEGV"
+    assert told["1"]["record"]["frame"]["line"] == program.line("crash")
+    assert told["0,2"]["record"]["reason"] == "interrupted"
+    assert finished.answer("backtrace")["ranks"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("status", "mode", "options"),
+    [
+        (0, "launch", ex("p 1")),
+        (1, "launch", ex("p nosuch")),
+        (2, "launch", ("--aggregators", "0")),
+        (3, "launch", ("--gdb", "nosuch")),
+        (4, "launch", ("--timeout", "1", *ex("c"))),
+    ],
+)
+def test_exit_statuses(
+    mpi: Mpi, build: Build, status: int, mode: str, options: tuple[str, ...]
+) -> None:
+    finished = run_pgdb(mode, "--batch", *options, *mpi.line(2, build("nompi.c")))
+    assert finished.status == status, finished.out + finished.err
+    if status == 4:
+        assert "[0-1] running" in finished.out

@@ -1,0 +1,442 @@
+"""The hold program as a launcher would run it, without MPI: held, let go, and leaving no trace."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from pgdb.jobs import hold
+
+DEADLINE_S = 20.0
+LONG = "60"
+"""Seconds to hold that no test waits for."""
+
+
+class Session:
+    """What a session has: a mark, an aggregator that hears datagrams, a front end that listens."""
+
+    def __init__(self) -> None:
+        self.mark = f"test-{secrets.token_hex(8)}"
+        self.front_end = socket.create_server(("127.0.0.1", 0))
+        self.front_end.settimeout(DEADLINE_S)
+        self.collector = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.collector.bind(hold.collector_address(self.mark, 0))
+        self.collector.settimeout(DEADLINE_S)
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def address(self) -> str:
+        return "127.0.0.1:%d" % self.front_end.getsockname()[1]
+
+    def line(self, *program: str | bytes, seconds: str = LONG, address: str = "") -> list[
+        str | bytes
+    ]:
+        own = [self.mark, address or self.address, seconds, "1", "--"]
+        return [sys.executable, "-I", "-S", hold.__file__, *own, *program]
+
+    def start(
+        self,
+        *program: str | bytes,
+        rank: int = 0,
+        seconds: str = LONG,
+        address: str = "",
+        environment: Mapping[str, str] | Mapping[bytes, bytes] | None = None,
+        cwd: Path | None = None,
+        preexec: Callable[[], None] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start a held rank of a job of 2."""
+        if environment is None:
+            environment = {**os.environ, "PMI_RANK": str(rank), "PMI_SIZE": "2"}
+            environment |= {"MPI_LOCALRANKID": str(rank), "MPI_LOCALNRANKS": "2"}
+        process = subprocess.Popen(
+            self.line(*program, seconds=seconds, address=address),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd=cwd,
+            preexec_fn=preexec,
+        )
+        self._started.append(process)
+        return process
+
+    def wait_held(self) -> list[str]:
+        """Wait until a rank says that it is held."""
+        return self.collector.recv(65536).decode().split("\0")
+
+    def accept(self) -> socket.socket:
+        link, _ = self.front_end.accept()
+        link.settimeout(DEADLINE_S)
+        return link
+
+    def close(self) -> None:
+        for process in self._started:
+            process.kill()
+            process.communicate()
+        self.front_end.close()
+        self.collector.close()
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    session = Session()
+    yield session
+    session.close()
+
+
+def finish(process: subprocess.Popen[bytes]) -> bytes:
+    output, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, errors.decode()
+    return output
+
+
+def release(process: subprocess.Popen[bytes]) -> bytes:
+    process.send_signal(signal.SIGUSR1)
+    return finish(process)
+
+
+def test_a_held_rank_runs_its_program_when_it_is_released(session: Session) -> None:
+    process = session.start("echo", "hello")
+    session.wait_held()
+    assert Path(f"/proc/{process.pid}/comm").read_text().strip() == hold.HELD_NAME
+    assert process.poll() is None
+    assert release(process) == b"hello\n"
+
+
+def test_it_is_the_same_process(session: Session) -> None:
+    process = session.start("sh", "-c", "echo $$")
+    session.wait_held()
+    assert int(release(process)) == process.pid
+
+
+def test_it_runs_its_program_after_the_deadline(session: Session) -> None:
+    began = time.monotonic()
+    process = session.start("echo", "hello", seconds="0.3")
+    session.wait_held()
+    assert finish(process) == b"hello\n"
+    assert 0.3 <= time.monotonic() - began < 10
+
+
+def test_it_runs_its_program_when_the_front_end_goes_away(session: Session) -> None:
+    process = session.start("echo", "hello")
+    link = session.accept()
+    session.wait_held()
+    assert process.poll() is None
+    link.close()
+    assert finish(process) == b"hello\n"
+
+
+def test_what_the_front_end_says_is_no_release(session: Session) -> None:
+    process = session.start("echo", "hello")
+    link = session.accept()
+    session.wait_held()
+    link.sendall(b"x" * 200)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=0.3)
+    assert release(process) == b"hello\n"
+    link.close()
+
+
+def test_a_front_end_that_cannot_be_reached_leaves_the_rank_to_the_aggregator(
+    session: Session,
+) -> None:
+    session.front_end.close()
+    process = session.start("echo", "hello", address="127.0.0.1:1")
+    session.wait_held()
+    assert release(process) == b"hello\n"
+
+
+def test_a_rank_without_an_aggregator_yet_is_held_all_the_same(session: Session) -> None:
+    session.collector.close()
+    process = session.start("echo", "hello")
+    with session.accept() as link:
+        assert link.recv(1)  # it has reported
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.3)
+        assert release(process) == b"hello\n"
+
+
+def test_the_reports_say_who_is_held_where_with_what(session: Session, tmp_path: Path) -> None:
+    process = session.start("prog ram", "one", "", "t w o", rank=0, cwd=tmp_path)
+    with session.accept() as link:
+        reported = link.makefile("rb").readline()
+    expected = [session.mark, "0", "2", "0", "2", str(process.pid), os.uname().nodename]
+    expected += [str(tmp_path.resolve()), "prog ram", "one", "", "t w o"]
+    assert session.wait_held() == expected
+    assert reported.decode() == "\0".join(expected) + "\n"
+
+
+def test_only_the_first_rank_of_a_host_reports_to_the_front_end(session: Session) -> None:
+    process = session.start("true", rank=1)
+    assert session.wait_held()[1:5] == ["1", "2", "1", "2"]
+    session.front_end.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        session.front_end.accept()
+    release(process)
+
+
+@pytest.mark.parametrize(
+    ("environment", "identity"),
+    [
+        ({}, ["0", "1", "0", "1"]),
+        ({"PMI_RANK": "5", "PMI_SIZE": "9"}, ["5", "9", "-1", "9"]),
+        (
+            {"PMI_RANK": "5", "PMI_SIZE": "9", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "3"},
+            ["5", "9", "1", "3"],
+        ),
+        (
+            {
+                "OMPI_COMM_WORLD_RANK": "7",
+                "OMPI_COMM_WORLD_SIZE": "8",
+                "OMPI_COMM_WORLD_LOCAL_RANK": "3",
+                "OMPI_COMM_WORLD_LOCAL_SIZE": "4",
+                "PMIX_RANK": "7",
+                "SLURM_PROCID": "0",
+                "SLURM_NTASKS": "1",
+            },
+            ["7", "8", "3", "4"],
+        ),
+        (
+            {
+                "SLURM_PROCID": "2",
+                "SLURM_NTASKS": "8",
+                "SLURM_LOCALID": "0",
+                "SLURM_STEP_TASKS_PER_NODE": "2(x4)",
+            },
+            ["2", "8", "0", "2"],
+        ),
+    ],
+    ids=["none", "pmi", "hydra", "open mpi in slurm", "slurm"],
+)
+def test_who_a_rank_is(
+    session: Session, environment: dict[str, str], identity: list[str]
+) -> None:
+    process = session.start("true", environment=environment)
+    assert session.wait_held()[1:5] == identity
+    release(process)
+
+
+def test_the_shares_of_a_host_are_contiguous_and_even() -> None:
+    assert [hold.share_of(rank, 8, 3) for rank in range(8)] == [0, 0, 0, 1, 1, 1, 2, 2]
+    assert [hold.share_of(rank, 2, 4) for rank in range(2)] == [0, 2]
+    assert hold.share_of(0, -1, 4) == 0
+
+
+def test_each_share_has_an_address_of_its_own() -> None:
+    assert hold.collector_address("m", 1) == "\0pgdb-m-1"
+
+
+SIGNALS = ("sh", "-c", "grep -E '^(SigBlk|SigIgn|SigPnd|ShdPnd)' /proc/$$/status")
+# The shell itself would change what it reports about itself, so the reader is another process.
+STATUS = ("grep", "-E", "^(SigBlk|SigIgn|SigPnd|ShdPnd)", "/proc/self/status")
+
+
+def plain(*program: str, preexec: Callable[[], None] | None = None) -> bytes:
+    """Return what a program prints that is started without being held."""
+    return subprocess.run(program, check=True, capture_output=True, preexec_fn=preexec).stdout
+
+
+def test_mask_and_ignored_signals_are_as_before(session: Session) -> None:
+    process = session.start(*STATUS)
+    session.wait_held()
+    assert release(process) == plain(*STATUS)
+
+
+def block_some() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM})
+
+
+def test_signals_that_were_blocked_are_blocked_again(session: Session) -> None:
+    process = session.start(*STATUS, preexec=block_some)
+    session.wait_held()
+    status = release(process)
+    assert status == plain(*STATUS, preexec=block_some)
+    assert b"SigBlk:\t0000000000002a00" in status
+
+
+def ignore_pipe() -> None:
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+
+@pytest.mark.xfail(reason="SIGPIPE is set to its default whatever it was: hold.py, main()")
+def test_sigpipe_that_was_ignored_is_ignored_again(session: Session) -> None:
+    process = session.start(*STATUS, preexec=ignore_pipe)
+    session.wait_held()
+    assert release(process) == plain(*STATUS, preexec=ignore_pipe)
+
+
+def test_a_release_that_comes_twice_does_not_hit_the_program(session: Session) -> None:
+    for _ in range(10):
+        process = session.start("echo", "alive")
+        session.wait_held()
+        os.kill(process.pid, signal.SIGSTOP)  # both are pending when it goes on
+        process.send_signal(signal.SIGUSR1)
+        process.send_signal(signal.SIGUSR1)
+        os.kill(process.pid, signal.SIGCONT)
+        assert finish(process) == b"alive\n"
+
+
+def test_the_environment_is_unchanged(session: Session) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "EMPTY": "", "LINES2": "a\nb", "A": "=", "PMI_RANK": "0"}
+    process = session.start("env", "-0", environment=environment)
+    session.wait_held()
+    got = release(process).rstrip(b"\0").split(b"\0")
+    assert got == [f"{name}={value}".encode() for name, value in environment.items()]
+
+
+def test_an_empty_environment_stays_empty(session: Session) -> None:
+    process = session.start("env", "-0", environment={})
+    session.wait_held()
+    assert release(process) == b""
+
+
+def test_bytes_that_are_no_text_pass_through_the_environment(session: Session) -> None:
+    process = session.start("env", "-0", environment={b"NAME": b"\xff\xfe"})
+    session.wait_held()
+    assert release(process) == b"NAME=\xff\xfe\0"
+
+
+@pytest.mark.xfail(reason="reports are encoded as strict UTF-8: hold.py, _tell_aggregator()")
+@pytest.mark.parametrize("environment", [{}, {"LC_ALL": "C.UTF-8"}], ids=["C", "UTF-8"])
+def test_bytes_that_are_no_text_pass_through_the_arguments(
+    session: Session, environment: dict[str, str]
+) -> None:
+    process = session.start("echo", b"caf\xe9", environment=environment, seconds="1")
+    assert finish(process) == b"caf\xe9\n"
+
+
+@pytest.mark.xfail(reason="reports are encoded as strict UTF-8: hold.py, _tell_aggregator()")
+def test_a_directory_whose_name_is_no_text(session: Session, tmp_path: Path) -> None:
+    odd = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(odd)
+    process = session.start("true", cwd=Path(os.fsdecode(odd)), seconds="1")
+    finish(process)
+
+
+def test_arguments_name_and_directory_are_kept(session: Session, tmp_path: Path) -> None:
+    program = ("cat", "/proc/self/cmdline", "-", "", "a b\nc")
+    process = session.start(*program, cwd=tmp_path)
+    session.wait_held()
+    process.send_signal(signal.SIGUSR1)
+    output, _ = process.communicate(timeout=DEADLINE_S)
+    assert output == b"".join(part.encode() + b"\0" for part in program)
+    process = session.start("pwd", "-P", cwd=tmp_path)
+    session.wait_held()
+    assert release(process).decode().strip() == str(tmp_path.resolve())
+
+
+def test_no_descriptor_of_ours_is_left_to_the_program(session: Session) -> None:
+    process = session.start("ls", "/proc/self/fd")
+    with session.accept():
+        session.wait_held()
+        names = release(process).split()
+    assert names == [b"0", b"1", b"2", b"3"]  # the last one is how ls reads the directory
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "status", "why"),
+    [
+        ("missing", None, 127, "No such file or directory"),
+        ("plain", 0o644, 126, "Permission denied"),
+    ],
+)
+def test_a_program_that_cannot_run_ends_as_a_shell_would_end(
+    session: Session, tmp_path: Path, name: str, mode: int | None, status: int, why: str
+) -> None:
+    program = tmp_path / name
+    if mode is not None:
+        program.write_text("#!/bin/sh\n")
+        program.chmod(mode)
+    process = session.start(str(program))
+    session.wait_held()
+    process.send_signal(signal.SIGUSR1)
+    _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == status
+    assert errors.decode() == f"pgdb: cannot run {program}: {why}\n"
+
+
+def test_a_name_that_is_nowhere_in_the_path(session: Session) -> None:
+    process = session.start("no-such-program-anywhere")
+    session.wait_held()
+    process.send_signal(signal.SIGUSR1)
+    _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 127 and b"cannot run no-such-program-anywhere" in errors
+
+
+def test_the_path_of_the_rank_is_searched(session: Session, tmp_path: Path) -> None:
+    program = tmp_path / "only-here"
+    program.write_text("#!/bin/sh\necho found\n")
+    program.chmod(0o755)
+    process = session.start("only-here", environment={"PATH": f"/nowhere:{tmp_path}:/bin"})
+    session.wait_held()
+    assert release(process) == b"found\n"
+
+
+def test_no_program_is_an_error() -> None:
+    line = [sys.executable, "-I", "-S", hold.__file__, "mark", "h:1", "1", "1", "--"]
+    done = subprocess.run(line, capture_output=True, check=False, timeout=DEADLINE_S)
+    assert done.returncode == 1 and b"no program given" in done.stderr
+
+
+def test_the_first_rank_wakes_the_others_when_the_front_end_goes_away(session: Session) -> None:
+    others = [session.start("echo", str(rank), rank=rank) for rank in (1, 2, 3)]
+    first = session.start("echo", "0", rank=0)
+    stranger = Session()
+    held_by_another = stranger.start("true", rank=1)
+    link = session.accept()
+    for _ in range(4):
+        session.wait_held()
+    stranger.wait_held()
+    link.close()
+    assert [finish(each) for each in (first, *others)] == [b"0\n", b"1\n", b"2\n", b"3\n"]
+    assert held_by_another.poll() is None
+    release(held_by_another)
+    stranger.close()
+
+
+@pytest.mark.xfail(reason="the datagram is sent with a blocking call: hold.py, _tell_aggregator()")
+def test_an_aggregator_that_does_not_listen_any_more_holds_nobody_for_ever(
+    session: Session,
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as full:
+        with pytest.raises(BlockingIOError):
+            while True:
+                full.sendto(b"x", hold.collector_address(session.mark, 0))
+    process = session.start("echo", "hello", seconds="0.2")
+    output, _ = process.communicate(timeout=3.0)
+    assert output == b"hello\n"
+
+
+def test_a_program_of_very_many_arguments(session: Session) -> None:
+    # Larger than a datagram can be: the aggregator finds such a rank in /proc.
+    many = [f"argument-{number:050d}" for number in range(8000)]
+    process = session.start("echo", *many)
+    with session.accept() as link:
+        line = link.makefile("rb").readline()
+        assert line.endswith(many[-1].encode() + b"\n")
+        assert release(process) == " ".join(many).encode() + b"\n"
+
+
+def test_held_ranks_cost_no_time(session: Session) -> None:
+    process = session.start("true")
+    session.wait_held()
+
+    def ticks() -> int:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    before = ticks()
+    done = threading.Event()
+    done.wait(0.3)
+    assert ticks() - before <= 1
+    release(process)
