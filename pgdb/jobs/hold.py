@@ -46,7 +46,7 @@ def collector_address(mark: str, share: int) -> str:
 
 def share_of(local_rank: int, local_size: int, shares: int) -> int:
     """Return which of *shares* aggregators of a host takes a rank: contiguous, even blocks."""
-    return local_rank * shares // local_size if local_size > 0 else 0
+    return local_rank * shares // local_size if 0 <= local_rank < local_size else 0
 
 
 def _identity() -> tuple[int, int, int, int]:
