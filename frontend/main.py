@@ -251,7 +251,8 @@ class _Program:
 
     async def run(self) -> int:
         """Start the session, serve the user, end the session; return the exit status."""
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _as_interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, _as_interrupt)
         try:
             session = await self._start()
         except PgdbError as error:
@@ -274,6 +275,8 @@ class _Program:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(closing)
             await closing
+        if (leftover := session.leftover_output) is not None:
+            sys.stderr.write(f"the job runs on; what it prints from now on goes to {leftover}\n")
         status = self._shell.status if self._shell is not None else EXIT_OK
         if self._arguments.exit_code == "job" and self._job_code is not None:
             status = self._job_code if self._job_code >= 0 else 128 - self._job_code

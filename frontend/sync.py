@@ -19,10 +19,13 @@ from typing import Generic, Literal, Protocol, Self, TypedDict, TypeVar, Unpack
 from pgdb.errors import SessionEndedError, UsageError
 from pgdb.frontend import session as aio
 from pgdb.frontend import start
+from pgdb.frontend import view as aio_view
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.job import StreamName
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.session import INTERRUPT_TIMEOUT_S, RunWord, Told
+from pgdb.frontend.session import Told
+from pgdb.frontend.view import INTERRUPT_TIMEOUT_S
+from pgdb.overlay.messages import RunWord
 from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
 
@@ -122,7 +125,7 @@ class Ranks:
     waiting for an answer; the session goes on, and ranks that were set running still run.
     """
 
-    def __init__(self, loop: _LoopThread, view: aio.Ranks) -> None:
+    def __init__(self, loop: _LoopThread, view: aio_view.Ranks) -> None:
         self._loop = loop
         self._view = view
 

@@ -71,6 +71,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.session": 3,
     "pgdb.frontend.start": 3,
     "pgdb.frontend.state": 3,
+    "pgdb.frontend.view": 3,
     "pgdb.frontend.commands": 4,
     "pgdb.frontend.commands.*": 4,
     "pgdb.frontend.completion": 4,

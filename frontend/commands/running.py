@@ -15,7 +15,7 @@ from pgdb.frontend.commands.table import (
     need_argument,
     no_argument,
 )
-from pgdb.frontend.session import RunWord
+from pgdb.overlay.messages import RunWord
 
 _WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
 

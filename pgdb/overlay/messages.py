@@ -23,6 +23,9 @@ MAX_MESSAGE_BYTES = 256 * 1024 * 1024
 MAX_WIRE_RANK = 1 << 26
 """Ranks above this are refused from the wire: a few bytes could stand for a huge set."""
 
+RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
+"""GDB's commands that set a rank running, spelled out."""
+
 FRONT_END = -1
 """Number of the front end as a node of the tree; aggregators count from 0."""
 
@@ -84,7 +87,7 @@ class Script(Operation, frozen=True, kw_only=True):
 class Resume(Operation, frozen=True, kw_only=True):
     """Set the rank running."""
 
-    command: Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
+    command: RunWord
     argument: str = ""
 
 
