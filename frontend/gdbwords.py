@@ -33,7 +33,7 @@ _RUN = (
     "reverse-finish reverse-next reverse-nexti reverse-step reverse-stepi stepping"
 )
 _BREAKPOINT = "break tbreak hbreak thbreak watch rwatch awatch catch tcatch rbreak dprintf"
-_MULTI_LINE = "commands define define-prefix document if while while-stepping"
+_MULTI_LINE = "actions commands define define-prefix document if while while-stepping"
 _OURS = (
     "quit exit kill detach interrupt help delete disable enable condition ignore clear backtrace "
     "print info frame list"
@@ -51,17 +51,17 @@ _REFUSED = {
     "a copy of a rank is no rank": "checkpoint",
 }
 _OTHERS = (
-    "! + - < > actions add-auto-load-safe-path add-auto-load-scripts-directory add-symbol- "
-    "file add-symbol-file-from-memory agent-printf alias append apropos bookmark break-range "
-    "call cd collect compare-sections compile complete demangle directory disassemble display "
-    "dont-repeat down down-silently dump echo end eval explore expression faas find flash- "
-    "erase forward-search ftrace function generate-core-file goto-bookmark guile handle init- "
-    "if-undefined jit-reader-load jit-reader-unload load macro maintenance mem memory-tag "
-    "monitor nosharedlibrary output overlay passcount path print-object printf ptype pwd "
-    "python queue-signal record remote remove-symbol-file restore return reverse-search save "
-    "search section select-frame set sharedlibrary show skip source stop strace symbol-file "
-    "taas task tdump teval tfaas tfind thread trace tsave tstatus tstart tstop tvariable "
-    "undisplay unset up up-silently update whatis with x"
+    "! + - < > add-auto-load-safe-path add-auto-load-scripts-directory add-symbol-file "
+    "add-symbol-file-from-memory agent-printf alias append apropos bookmark break-range "
+    "call cd collect compare-sections compile complete demangle directory disassemble "
+    "display dont-repeat down down-silently dump echo end eval explore faas find "
+    "flash-erase forward-search ftrace function generate-core-file goto-bookmark guile "
+    "handle init-if-undefined jit-reader-load jit-reader-unload load macro maintenance mem "
+    "memory-tag monitor nosharedlibrary output overlay passcount path print-object printf "
+    "ptype pwd python queue-signal record remote remove-symbol-file restore return "
+    "reverse-search save search section select-frame set sharedlibrary show skip source "
+    "stop strace symbol-file taas task tdump teval tfaas tfind thread trace tsave tstatus "
+    "tstart tstop tvariable undisplay unset up up-silently update whatis with x"
 )
 ALIASES = {
     "b": "break", "br": "break", "brea": "break", "bt": "backtrace", "where": "backtrace",
@@ -73,12 +73,26 @@ ALIASES = {
     "rni": "reverse-nexti", "rsi": "reverse-stepi", "s": "step", "sho": "show", "si": "stepi",
     "t": "thread", "tb": "tbreak", "tbr": "tbreak", "th": "thbreak", "tp": "trace", "u": "until",
     "und": "undisplay", "wa": "watch", "core": "core-file", "gcore": "generate-core-file",
-    "info-b": "info", "e": "edit", "o": "output", "mt": "maintenance", "gu": "guile",
+    "e": "edit", "o": "output", "mt": "maintenance", "gu": "guile",
     "disp": "display", "tu": "tui", "sh": "sharedlibrary", "ha": "handle",
+    "fin": "finish", "bre": "break", "cl": "clear", "whe": "backtrace",
+    "ins": "print",
 }  # fmt: skip
-_SETTINGS_OF_OURS = re.compile(
-    r"set\s+(mi-async|target-async|non-stop|confirm|pagination|height|annotate|interactive-mode)\b"
+_SETTINGS_OF_OURS = (
+    "mi-async target-async non-stop confirm pagination height annotate interactive-mode".split()
 )
+_FLAGS = r"(?:-\S+\s+)*"
+# Commands that carry another one out.
+_CARRIERS = {
+    "thread": re.compile(
+        rf"a(?:p(?:ply?)?|ppl)?\s+(?:a(?:ll?)?|[\d.\s$-]+?)\s+{_FLAGS}(?P<command>\S.*)"
+    ),
+    "frame": re.compile(rf"apply\s+(?:all|level\s+\S+|-?\d+)\s+{_FLAGS}(?P<command>\S.*)"),
+    "taas": re.compile(rf"{_FLAGS}(?P<command>\S.*)"),
+    "tfaas": re.compile(rf"{_FLAGS}(?P<command>\S.*)"),
+    "faas": re.compile(rf"{_FLAGS}(?P<command>\S.*)"),
+    "with": re.compile(r".*?--\s*(?P<command>\S.*)"),
+}
 
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(_OTHERS.split(), Kind.FREE),
@@ -116,11 +130,24 @@ def resolve(line: str) -> str:
 
 def kind_of(word: str, line: str) -> Kind:
     """Return the class of a resolved command; *line* is the whole, which decides some."""
-    if word in ("python", "guile", "compile") and not line.strip().partition(" ")[2].strip():
+    rest = line.split(maxsplit=1)[1:]
+    argument = rest[0].strip() if rest else ""
+    if word in ("python", "guile", "compile", "expression") and argument in ("", "code"):
         return Kind.MULTI_LINE
-    if word == "set" and _SETTINGS_OF_OURS.match(line.strip()):
+    if word == "set" and _is_setting_of_ours(argument):
         return Kind.REFUSED
+    if word in _CARRIERS and (match := _CARRIERS[word].match(argument)):
+        # A command inside a command does what it does.
+        inner = match["command"]
+        kind = kind_of(resolve(inner), inner)
+        return kind if kind in (Kind.RUN, Kind.REFUSED, Kind.MULTI_LINE) else Kind.FREE
     return KINDS.get(word, Kind.FREE)
+
+
+def _is_setting_of_ours(argument: str) -> bool:
+    name = argument.split(maxsplit=1)[0] if argument else ""
+    # GDB takes the beginning of a setting's name; two letters are nobody's abbreviation of these.
+    return len(name) > 2 and any(own.startswith(name) for own in _SETTINGS_OF_OURS)
 
 
 def why_refused(word: str) -> str:

@@ -27,6 +27,7 @@ class JobState:
         """Ranks whose debugger, aggregator or host is gone."""
         self.detached = RankSet()
         self._runs: dict[int, RankSet] = {}
+        self._replaced: dict[int, dict[int, RankSet]] = {}  # what a run that may fail took over
         self._latest: list[EquivalenceClass[Event]] = []
 
     @property
@@ -46,7 +47,8 @@ class JobState:
             case "lost":
                 return self.lost
             case "error":
-                return self._where(lambda event: isinstance(event, Stop | Exit) and is_bad(event))
+                bad = self._where(lambda event: isinstance(event, Stop | Exit) and is_bad(event))
+                return bad - self.running - self.detached
         if name.startswith("bp") and name[2:].isdigit():
             number = int(name[2:])
             return self.stopped & self._where(
@@ -56,9 +58,10 @@ class JobState:
 
     def start_run(self, run: int, ranks: RankSet) -> None:
         """Note that *ranks* are being set running by request *run*."""
-        for other in self._runs:
-            self._runs[other] = self._runs[other] - ranks
-        self._runs = {number: members for number, members in self._runs.items() if members}
+        self._replaced = {run: {other: members & ranks for other, members in self._runs.items()}}
+        self._runs = {
+            other: left for other, members in self._runs.items() if (left := members - ranks)
+        }
         self._runs[run] = ranks
         self.stopped = self.stopped - ranks
         self.running = self.running | ranks
@@ -68,6 +71,9 @@ class JobState:
         ranks = ranks & self._runs.get(run, RankSet()) & self.running
         self.running = self.running - ranks
         self.stopped = self.stopped | ranks
+        self._runs[run] = self._runs[run] - ranks if run in self._runs else RankSet()
+        for other, members in self._replaced.get(run, {}).items():
+            self._runs[other] = self._runs.get(other, RankSet()) | (members & ranks)
 
     def runners(self, run: int) -> RankSet:
         """Return the ranks that run since request *run*."""
@@ -91,10 +97,10 @@ class JobState:
             event, ranks = each.record, each.ranks & self.ranks
             match event:
                 case Stop(run=run):
-                    ranks = self._not_restarted(run, ranks) - self.exited
+                    ranks = self._not_restarted(run, ranks) - self.exited - self.detached
                     self._set(ranks, "stopped")
                 case Running(run=run):
-                    ranks = self._not_restarted(run, ranks) - self.exited
+                    ranks = self._not_restarted(run, ranks) - self.exited - self.detached
                     self._set(ranks, "running")
                     self._runs[run] = self._runs.get(run, RankSet()) | ranks
                 case Exit():

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Generic, Literal, Protocol, Self, TypedDict, TypeVar, Unpack
 
@@ -374,6 +375,11 @@ class Session(Ranks):
     def job_has_ended(self) -> bool:
         """Whether the launcher that we have started has ended."""
         return self._session.job_has_ended
+
+    @property
+    def leftover_output(self) -> Path | None:
+        """Where the output of a launched job goes that runs on after the session, else None."""
+        return self._session.leftover_output
 
     @property
     def has_ended(self) -> bool:

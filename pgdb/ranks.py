@@ -202,6 +202,16 @@ class RankSet:
             raise ValueError("an empty rank set has no first rank")
         return self._bits.min()
 
+    @property
+    def last(self) -> int:
+        """The greatest rank.
+
+        :raises ValueError: if the set is empty.
+        """
+        if not self._bits:
+            raise ValueError("an empty rank set has no last rank")
+        return self._bits.max()
+
     def strided_ranges(self) -> Iterator[tuple[int, int, int]]:
         """Yield ``(first, last, step)`` runs that together are the set, in order."""
         pending: list[int] = []

@@ -108,6 +108,7 @@ def is_readable(path: str) -> bool:
 
 def stop(payload: Mapping[str, Any], *, run: int, numbers: Mapping[int, int]) -> Stop:
     """Decode a ``*stopped`` whose process lives; *numbers* maps GDB's numbers to job-wide ones."""
+    payload = {name: _first(value) for name, value in payload.items()}
     raw = str(payload.get("reason", ""))
     number = _number(payload.get("bkptno", "0"))
     watched = next((payload[key] for key in _WATCHPOINTS if key in payload), None)
@@ -135,7 +136,7 @@ def stop(payload: Mapping[str, Any], *, run: int, numbers: Mapping[int, int]) ->
 
 def exit_of(payload: Mapping[str, Any], *, run: int) -> Exit | None:
     """Decode a ``*stopped`` that tells the end of the process, None if it tells none."""
-    match payload.get("reason"):
+    match _first(payload.get("reason")):
         case "exited-normally":
             return Exit(code=0, run=run)
         case "exited":
@@ -173,6 +174,11 @@ def _change(value: Mapping[str, Any]) -> str:
     if "new" in value:
         return f"{value.get('old', '?')} -> {value['new']}"
     return str(value.get("value", ""))
+
+
+def _first(value: Any) -> Any:
+    """Return the first of a field that GDB names several times, as for two watchpoints at once."""
+    return value[0] if isinstance(value, list) and value else value
 
 
 def _sequence(value: Any) -> Sequence[Any]:

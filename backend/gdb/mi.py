@@ -61,6 +61,15 @@ class Line:
 
 def cut(line: str) -> Line:
     """Return the parts of an MI output line; prompts and foreign text have an empty kind."""
+    try:
+        return _cut(line)
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError, RecursionError):
+        # What runs inside GDB can print past MI, and pygdbmi raises what comes along; one odd
+        # line must not take the results behind it with it.
+        return Line(kind="", text=line)
+
+
+def _cut(line: str) -> Line:
     first = line[:1]
     if first and first in "~&@":
         return Line(kind=first, text=_unquote(line[1:]))

@@ -84,6 +84,7 @@ class GdbSession:
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         if self._process is None or not self._process.is_alive or self._closing:
             future.set_exception(GdbError("its GDB has ended"))
+            future.exception()  # nobody may be waiting, which asyncio must not complain of
             return future
         self._token += 1
         # Only console commands print; what comes while an MI command is under way is unasked.

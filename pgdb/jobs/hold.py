@@ -56,6 +56,10 @@ def _identity() -> tuple[int, int, int, int]:
                 int(os.environ[name]) if name and os.environ.get(name, "").isdigit() else -1
                 for name in names
             )
+            if local_rank < 0:
+                # srun with a PMI of its own names the rank as hydra does, the rest as it does.
+                slurm = os.environ.get("SLURM_LOCALID", "")
+                local_rank = int(slurm) if slurm.isdigit() else local_rank
             if local_size < 0:
                 local_size = _slurm_local_size(size)
             return rank, size, local_rank, local_size
@@ -85,9 +89,9 @@ def _allow_tracing() -> None:
 
 def _tell_aggregator(mark: str, share: int, fields: list[str]) -> None:
     """Say that this rank is held; an aggregator that is not there yet will find us in /proc."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as collector:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as collector:
         try:
-            collector.sendto("\0".join(fields).encode(), collector_address(mark, share))
+            collector.sendto(os.fsencode("\0".join(fields)), collector_address(mark, share))
         except OSError:
             pass
 
@@ -99,7 +103,7 @@ def _tell_front_end(address: str, fields: list[str]) -> socket.socket | None:
     host, _, port = address.rpartition(":")
     try:
         link = socket.create_connection((host, int(port)), timeout=10)
-        link.sendall(("\0".join(fields)).encode() + b"\n")
+        link.sendall(os.fsencode("\0".join(fields)) + b"\n")
         link.settimeout(None)
         fcntl.fcntl(link, fcntl.F_SETOWN, os.getpid())
         flags = fcntl.fcntl(link, fcntl.F_GETFL)

@@ -8,9 +8,17 @@ Standard library only: it must be small, since it lives as long as the job.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import sys
+
+
+def _open(path: str) -> int:
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY)
 
 
 def main(argv: list[str]) -> None:
@@ -18,7 +26,7 @@ def main(argv: list[str]) -> None:
     path, *descriptors = argv[1:]
     if os.read(0, 1):
         return
-    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    target = _open(path)
     waiting = selectors.DefaultSelector()
     for descriptor in descriptors:
         os.set_blocking(int(descriptor), False)
@@ -30,7 +38,9 @@ def main(argv: list[str]) -> None:
             except BlockingIOError:
                 continue
             if data:
-                os.write(target, data)
+                # A full disk must not end the job: then its output is read and lost.
+                with contextlib.suppress(OSError):
+                    os.write(target, data)
             else:
                 waiting.unregister(key.fd)
 

@@ -39,7 +39,7 @@ class EquivalenceClass(msgspec.Struct, Generic[R], frozen=True):
     record: R
     """What they said, with marks where they may differ without mattering."""
     slots: tuple[str, ...] = ()
-    """What stood at the marks; empty strings where the ranks differ."""
+    """What stood at the marks; DIFFERENT_SLOT where the ranks differ."""
 
     @property
     def is_error(self) -> bool:

@@ -35,6 +35,8 @@ _POINTER = re.compile(rf"{SLOT}|\b0x[0-9a-f]{{5,16}}\b")
 # In free text (x, info registers) only what lies where Linux maps programs is taken for an
 # address: 47-bit user space, position-independent executables, libraries, stacks.
 _FREE_TEXT = re.compile(rf"{SLOT}|\b0x0*(?:5[5-6][0-9a-f]{{10}}|7[ef][0-9a-f]{{10}})\b")
+DIFFERENT_SLOT = f"\0{SLOT}\0"
+"""A slot in which the members of a class differ; no text that GDB prints."""
 DIFFERENT = "…"
 """Shown where the members of a class have different addresses."""
 
@@ -144,12 +146,12 @@ class Masked(msgspec.Struct, frozen=True):
 def join_slots(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     """Merge the slots of two members of a class: equal ones stay, others become different.
 
-    The empty string means "different": the operation is associative, commutative and
-    idempotent, as merging needs.
+    DIFFERENT_SLOT means "different": the operation is associative, commutative and idempotent, as
+    merging needs.
     """
     if one == other:
         return tuple(one)
-    return tuple(a if a == b else "" for a, b in zip(one, other, strict=True))
+    return tuple(a if a == b else DIFFERENT_SLOT for a, b in zip(one, other, strict=True))
 
 
 class SlotFiller:
@@ -162,4 +164,8 @@ class SlotFiller:
         """Return *text* with each mark replaced by the next slot, or by ``…`` if it differs."""
         if SLOT not in text:
             return text
-        return re.sub(SLOT, lambda _: next(self._left, "") or DIFFERENT, text)
+        return re.sub(SLOT, lambda _: self._next(), text)
+
+    def _next(self) -> str:
+        slot = next(self._left, DIFFERENT_SLOT)
+        return DIFFERENT if slot == DIFFERENT_SLOT else slot

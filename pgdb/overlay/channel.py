@@ -31,6 +31,7 @@ MAX_UNSENT_BYTES = 2 * MAX_MESSAGE_BYTES
 """A peer that lets this much pile up does not read, and is given up."""
 MAX_FIRST_MESSAGE_BYTES = 1 << 20
 _LENGTH_BYTES = 4
+_PIECE_BYTES = 1 << 20
 _BACKLOG = 1024
 
 
@@ -41,7 +42,7 @@ class Channel:
         self._reader = reader
         self._writer = writer
         self._loop = asyncio.get_running_loop()
-        self._sent_at = self._heard_at = self._loop.time()
+        self._sent_at = self._heard_at = self._ticked_at = self._loop.time()
         self._limit_bytes = MAX_FIRST_MESSAGE_BYTES
         self._why = ""
         self._timer = self._loop.call_later(HEARTBEAT_S, self._tick)
@@ -75,21 +76,31 @@ class Channel:
         """
         while True:
             try:
-                length = int.from_bytes(await self._reader.readexactly(_LENGTH_BYTES), "big")
+                length = int.from_bytes(await self._read(_LENGTH_BYTES), "big")
                 if length > self._limit_bytes:
                     raise ProtocolError(f"{self.peer} announces a message of {length} bytes")
-                data = await self._reader.readexactly(length)
-                message = decode(data)
+                message = decode(await self._read(length))
             except ProtocolError:
                 self.close()
                 raise
-            except (OSError, asyncio.IncompleteReadError, ssl.SSLError) as error:
+            except (OSError, EOFError, ssl.SSLError) as error:
                 self.close()
                 raise LinkError(self._why or _reason(error)) from None
-            self._heard_at = self._loop.time()
             self._limit_bytes = MAX_MESSAGE_BYTES
             if not isinstance(message, Heartbeat):
                 return message
+
+    async def _read(self, length: int) -> bytes:
+        """Read *length* bytes; every piece that comes is a sign of life."""
+        pieces = []
+        while length:
+            piece = await self._reader.read(min(length, _PIECE_BYTES))
+            if not piece:
+                raise EOFError
+            self._heard_at = self._loop.time()
+            pieces.append(piece)
+            length -= len(piece)
+        return b"".join(pieces)
 
     def close(self) -> None:
         """Close the link once what was queued has been sent."""
@@ -106,6 +117,10 @@ class Channel:
 
     def _tick(self) -> None:
         now = self._loop.time()
+        if now - self._ticked_at > 2 * HEARTBEAT_S:
+            # We stood still ourselves (stopped, swapped out): what came meanwhile is not read yet.
+            self._heard_at = now
+        self._ticked_at = now
         if now - self._heard_at > LOSS_S:
             self._give_up(f"nothing heard from it for {LOSS_S:g} s")
             return
@@ -121,7 +136,7 @@ class Channel:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, asyncio.IncompleteReadError):
+    if isinstance(error, EOFError):
         return "it closed the link"
     return str(error) or type(error).__name__
 

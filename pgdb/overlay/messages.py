@@ -7,6 +7,7 @@ They say what is wanted (Evaluate, Backtrace, Resume), never how GDB/MI spells i
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -277,6 +278,10 @@ AnyMessage = (
 )
 
 
+_DIGITS = re.compile(r"[0-9]+")
+_FOLDED = re.compile(r"[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?(?:,[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?)*")
+
+
 def _encode_hook(value: Any) -> Any:
     if isinstance(value, RankSet):
         text = str(value)
@@ -291,18 +296,18 @@ def _decode_hook(kind: type, value: Any) -> Any:
     if value == "":
         return RankSet()
     if isinstance(value, str):
-        if any(int(number) > MAX_WIRE_RANK for number in _numbers(value)):
+        if not _FOLDED.fullmatch(value):
+            raise ValueError("rank set: no folded text")
+        if any(len(number) > 9 or int(number) > MAX_WIRE_RANK for number in _DIGITS.findall(value)):
             raise ValueError("rank set: a rank is too large")
         ranks = RankSet.parse(value)
     elif isinstance(value, bytes):
         ranks = RankSet.from_bytes(value)
     else:
         raise ValueError(f"rank set: {type(value).__name__}")
+    if ranks and ranks.last > MAX_WIRE_RANK:
+        raise ValueError("rank set: a rank is too large")
     return ranks
-
-
-def _numbers(text: str) -> list[str]:
-    return [part for part in text.replace("-", ",").replace("/", ",").split(",") if part.isdigit()]
 
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode_hook)

@@ -128,7 +128,10 @@ class TreeNode(ABC):
             node = hello.node
             self._add_child(hello, channel)
             while True:
-                self._handle(node, await channel.receive())
+                message = await channel.receive()
+                if self._channels.get(node) is not channel:
+                    raise LinkError("the child has opened another link since")
+                self._handle(node, message)
         except (LinkError, ProtocolError) as error:
             why = str(error)
         finally:
@@ -196,9 +199,15 @@ class TreeNode(ABC):
             case Lost(nodes=nodes, ranks=ranks):
                 self._nodes_below[child] -= set(nodes)
                 self._route(child)
-                for reply in self.router.lose_ranks(ranks - self.router.ranks):
+                # Orphans can be back through another child before the word of their loss comes.
+                back = set().union(*self._nodes_below.values()) & set(nodes)
+                if back and back == set(nodes):
+                    return
+                gone = ranks - self.router.ranks
+                for reply in self.router.lose_ranks(gone):
                     self.up(reply)
-                self.up(message)
+                left = tuple(node for node in nodes if node not in back)
+                self.up(Lost(nodes=left, ranks=gone, why=message.why))
             case Announce():
                 self.up(message)
             case _:
