@@ -19,7 +19,7 @@ from pgdb.jobs.launchers import scrubbed_environment
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
 from pgdb.merge.masking import mask_record
 from pgdb.overlay.messages import Acquire, AnyOperation, Backtrace, Evaluate, Request, Setup, Share
-from pgdb.overlay.rendezvous import USER_PYTHONPATH_VARIABLE
+from pgdb.overlay.rendezvous import USER_LIBRARY_PATH_VARIABLE, USER_PYTHONPATH_VARIABLE
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Failure, Gone, Output, Progress, Record, Running, Stop
 
@@ -57,6 +57,8 @@ class Leaf:
         environment = scrubbed_environment(os.environ)
         # GDB has a Python of its own, which may be another one.
         environment["PYTHONPATH"] = environment.pop(USER_PYTHONPATH_VARIABLE, "")
+        environment["LD_LIBRARY_PATH"] = environment.pop(USER_LIBRARY_PATH_VARIABLE, "")
+        environment = {name: value for name, value in environment.items() if value}
         for rank in share.ranks:
             self._inferiors[rank] = Inferior(
                 rank,

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -25,10 +26,53 @@ TERMINATE_TIMEOUT_S = 3.0
 StreamName = Literal["stdout", "stderr"]
 
 
+class Child:
+    """A process that may outlive us.
+
+    One of asyncio's may not: its transport kills it when it is forgotten (from Python 3.12 on;
+    seen with a launcher whose job had been let go). This one is waited for by a thread that is
+    there from the start, since no thread can be started once Python ends.
+    """
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], stdin: asyncio.WriteTransport | None = None
+    ) -> None:
+        self.stdin = stdin
+        """Where its input is written, when that is a pipe."""
+        self._process = process
+        self._ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._wait, args=(loop,), name="pgdb child", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status, negative for a signal, None while it runs."""
+        return self._process.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal; nothing happens if it has ended."""
+        self._process.send_signal(number)
+
+    async def wait(self) -> int:
+        """Return its exit status when it has ended."""
+        await self._ended.wait()
+        return self._process.returncode
+
+    def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed, nobody waits any longer
+            loop.call_soon_threadsafe(self._ended.set)
+
+
 class Launcher:
     """A running launcher."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process | Child) -> None:
         self.process = process
 
     @property
@@ -115,12 +159,15 @@ class JobLauncher(Launcher):
 
     def __init__(
         self,
-        process: asyncio.subprocess.Process,
-        keeper_process: subprocess.Popen[bytes],
+        process: Child,
+        keeper_process: Child,
+        keeper_pipe: int,
         readers: list[asyncio.Task[None]],
     ) -> None:
         super().__init__(process)
+        self._child = process
         self._keeper = keeper_process
+        self._keeper_pipe = keeper_pipe
         self._readers = readers
 
     @classmethod
@@ -142,8 +189,8 @@ class JobLauncher(Launcher):
         """
         pipes = {"stdout": os.pipe(), "stderr": os.pipe()}
         try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
+            process = subprocess.Popen(
+                argv,
                 stdin=subprocess.PIPE if stdin is None else stdin,
                 stdout=pipes["stdout"][1],
                 stderr=pipes["stderr"][1],
@@ -158,21 +205,28 @@ class JobLauncher(Launcher):
             for ends in pipes.values():
                 os.close(ends[1])
         reading = [ends[0] for ends in pipes.values()]
+        keeper_input, keeper_pipe = os.pipe()
         keeper_process = subprocess.Popen(
             [sys.executable, "-I", "-S", keeper.__file__, str(leftover), *map(str, reading)],
-            stdin=subprocess.PIPE,
+            stdin=keeper_input,
             pass_fds=reading,
             start_new_session=True,
         )
+        os.close(keeper_input)
+        writing = None
+        if process.stdin is not None:
+            writing, _ = await asyncio.get_running_loop().connect_write_pipe(
+                asyncio.BaseProtocol, process.stdin
+            )
         readers = [
             asyncio.create_task(_pump(descriptor, name, on_output))
             for name, descriptor in zip(("stdout", "stderr"), reading, strict=True)
         ]
-        return cls(process, keeper_process, readers)
+        return cls(Child(process, writing), Child(keeper_process), keeper_pipe, readers)
 
     def write(self, data: bytes) -> bool:
         """Send input to the job; return whether it still takes any."""
-        stdin = self.process.stdin
+        stdin = self._child.stdin
         if stdin is None or stdin.is_closing():
             return False
         stdin.write(data)
@@ -180,8 +234,8 @@ class JobLauncher(Launcher):
 
     def close_input(self) -> None:
         """End the job's input."""
-        if self.process.stdin is not None:
-            self.process.stdin.close()
+        if self._child.stdin is not None:
+            self._child.stdin.close()
 
     async def wait_output_read(self) -> None:
         """Wait until all that the job has printed was passed on."""
@@ -189,18 +243,18 @@ class JobLauncher(Launcher):
 
     def abandon(self) -> None:
         """Leave the running job to its keeper: closing our end of the pipe is the sign."""
-        assert self._keeper.stdin is not None
-        self._keeper.stdin.close()
+        os.close(self._keeper_pipe)
+        self.close_input()
         for reader in self._readers:
             reader.cancel()
 
     async def release_keeper(self) -> None:
         """Tell the keeper that we are done, so that it ends."""
-        assert self._keeper.stdin is not None
-        with contextlib.suppress(OSError):
-            self._keeper.stdin.write(b"q")
-            self._keeper.stdin.close()
-        await asyncio.to_thread(self._keeper.wait)
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._keeper_pipe, b"q")
+        os.close(self._keeper_pipe)
+        await self._keeper.wait()
+        self.close_input()
         for reader in self._readers:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)

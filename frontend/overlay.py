@@ -30,6 +30,7 @@ from pgdb.overlay.credentials import make_credentials
 from pgdb.overlay.messages import Joined, Lost, Shutdown
 from pgdb.overlay.rendezvous import (
     RENDEZVOUS_VARIABLE,
+    USER_LIBRARY_PATH_VARIABLE,
     USER_PYTHONPATH_VARIABLE,
     WIRE_UP_VARIABLE,
     Rendezvous,
@@ -165,6 +166,7 @@ class Overlay:
 
     def _environment(self, launcher: Launcher, wire_up: str) -> Mapping[str, str]:
         environment = scrubbed_environment(os.environ)
+        environment[USER_LIBRARY_PATH_VARIABLE] = environment.get("LD_LIBRARY_PATH", "")
         if wire_up == "mpi":
             environment.update(mpi4py_environment(launcher, self._directory.path))
         environment[WIRE_UP_VARIABLE] = wire_up

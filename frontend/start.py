@@ -12,7 +12,13 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Literal, TypeVar
 
-from pgdb.errors import DiscoveryError, PgdbError, RankSetError, StartError
+from pgdb.errors import (
+    DiscoveryError,
+    PermissionToTraceError,
+    PgdbError,
+    RankSetError,
+    StartError,
+)
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.job import JobLauncher, StreamName
 from pgdb.frontend.options import SessionOptions
@@ -230,7 +236,8 @@ def _check_start(answer: Answer, mode: str) -> None:
         return
     for each in answer.classes:
         if isinstance(each.record, Failure):
-            raise StartError(f"[{each.ranks}] {each.filled.message}")  # type: ignore[union-attr]
+            kind = PermissionToTraceError if "cannot attach" in each.record.message else StartError
+            raise kind(f"[{each.ranks}] {each.filled.message}")  # type: ignore[union-attr]
     if answer.classes:
         raise StartError(
             f"the program ended on [{answer.classes[0].ranks}] before it could be stopped"

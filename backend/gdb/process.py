@@ -78,6 +78,11 @@ class GdbProcess(asyncio.SubprocessProtocol):
             if stdin is not None:
                 stdin.close()
 
+    def kill(self) -> None:
+        """End GDB by SIGKILL; for one whose rank has ended."""
+        if self._transport is not None and self.is_alive:
+            self._transport.kill()
+
     async def wait_ended(self) -> None:
         """Wait until the process has ended."""
         await self._ended.wait()

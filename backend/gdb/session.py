@@ -99,6 +99,12 @@ class GdbSession:
         if self._process is not None:
             self._process.close_input()
 
+    def kill(self) -> None:
+        """End GDB at once; only where there is no rank any longer, see :mod:`.process`."""
+        self._closing = True
+        if self._process is not None:
+            self._process.kill()
+
     async def close(self, timeout_s: float) -> bool:
         """Close GDB's input, at which it detaches and ends; return whether it ended in time."""
         if self._process is None:

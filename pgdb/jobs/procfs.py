@@ -80,6 +80,12 @@ def parents(proc: Path = PROC) -> dict[int, int]:
     return found
 
 
+def is_alive(pid: int, proc: Path = PROC) -> bool:
+    """Return whether there is such a process that has not ended."""
+    fields = _stat_fields(pid, proc)
+    return fields is not None and fields[1][0] not in "ZX"
+
+
 def children(pid: int, proc: Path = PROC) -> list[int]:
     """Return the pids of the processes whose parent is *pid*, in order."""
     return [child for child, parent in parents(proc).items() if parent == pid]

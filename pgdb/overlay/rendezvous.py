@@ -12,6 +12,8 @@ WIRE_UP_VARIABLE = "PGDB_WIRE_UP"
 """``mpi`` (the default) or ``direct``."""
 USER_PYTHONPATH_VARIABLE = "PGDB_USER_PYTHONPATH"
 """The PYTHONPATH before ours, which the Python inside GDB gets."""
+USER_LIBRARY_PATH_VARIABLE = "PGDB_USER_LD_LIBRARY_PATH"
+"""The LD_LIBRARY_PATH before ours, which GDB gets."""
 
 
 @dataclass(frozen=True, slots=True)
