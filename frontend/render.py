@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pgdb.frontend.answers import Answer
 from pgdb.merge.answer import EquivalenceClass, Merger
+from pgdb.merge.masking import DIFFERENT
 from pgdb.ranks import RankSet
 from pgdb.records import (
     Breakpoint,
@@ -244,6 +245,8 @@ def _stop(told: Stop) -> str:
     if told.inside:
         where = f"{told.inside} <- {where}"
     detail = f"\n    {told.detail}" if told.detail else ""
+    if told.reason == "function-finished" and told.detail.endswith(DIFFERENT):
+        detail += " ('print $' shows it)"
     match told.reason:
         case "breakpoint-hit":
             name = f"Breakpoint {told.breakpoint}, " if told.breakpoint else "stopped in "

@@ -103,12 +103,13 @@ def mask_record(
             arguments = _mask_whole(frame.arguments, slots)
             slots.append(str(frame.level))
             frame = msgspec.structs.replace(frame, arguments=arguments, level=0)
-            slots.append(record.detail)
-            masked = msgspec.structs.replace(
-                record, frame=frame, detail=SLOT if record.detail else ""
-            )
-            if not record.detail:
-                slots.pop()
+            label, colon, value = record.detail.partition(": ")
+            slots.extend(SLOT for _ in range(label.count(SLOT)))
+            detail = label
+            if colon:
+                slots.append(value)
+                detail = f"{label}{colon}{SLOT}"
+            masked = msgspec.structs.replace(record, frame=frame, detail=detail)
         case Text(text=text):
             masked = Text(text=mask_free_text(text, slots))
         case Output(text=text):
