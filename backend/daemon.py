@@ -12,6 +12,7 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import socket
 import sys
 from typing import Any
@@ -30,6 +31,8 @@ def main() -> None:
         level=os.environ.get("PGDB_LOG_LEVEL", "WARNING"),
         format=f"%(asctime)s {socket.gethostname()} aggregator[%(process)d] %(message)s",
     )
+    # A GDB that aborts must not leave a core file in the user's directory.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     host = sys.stdin.buffer.readline().decode("ascii").strip()
     if not host:
         return

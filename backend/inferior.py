@@ -44,6 +44,7 @@ from pgdb.overlay.messages import (
     ListVariables,
     Resume,
     Script,
+    SelectFrame,
 )
 from pgdb.records import (
     Done,
@@ -94,6 +95,8 @@ _SETTINGS_IF_KNOWN = (
     "-gdb-set debuginfod enabled off",
     console("maint set worker-threads 0"),
     console("set index-cache enabled on"),
+    # "x@entry=5" beside "x=5" makes frames of optimised libraries twice as long.
+    "-gdb-set print entry-values no",
 )
 
 
@@ -139,6 +142,7 @@ class Inferior:
         self._awaited_stop: asyncio.Future[dict[str, Any]] | None = None
         self._stop_tasks: set[asyncio.Task[None]] = set()
         self._ending = False
+        self._letting_go = False
 
     # -- what the leaf asks for ------------------------------------------------------------
 
@@ -246,6 +250,9 @@ class Inferior:
             case Backtrace(limit=limit, fold=fold):
                 self._need_stop()
                 return await looking.backtrace(self._gdb, limit, fold)
+            case SelectFrame(command=command):
+                self._need_stop()
+                return await looking.select_frame(self._gdb, command)
             case ListVariables(which=which):
                 self._need_stop()
                 return await looking.variables(self._gdb, which)
@@ -342,6 +349,7 @@ class Inferior:
         return Done()
 
     async def _detach(self) -> None:
+        self._letting_go = True
         if self.state == "running":
             stopped = self._await_stop()
             await self._stop_it()
@@ -523,7 +531,7 @@ class Inferior:
 
     def on_output(self, text: str) -> None:
         """Take what GDB printed unasked: the output of breakpoint commands, and its own stops."""
-        if self.state == "stopped" and text.strip():
+        if self.state == "stopped" and not self._letting_go and text.strip():
             self._tell(Output(text=text.rstrip("\n")))
 
     def on_end(self, why: str) -> None:

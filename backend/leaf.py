@@ -18,7 +18,16 @@ from pgdb.jobs import hold, procfs
 from pgdb.jobs.launchers import scrubbed_environment
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
 from pgdb.merge.masking import mask_record
-from pgdb.overlay.messages import Acquire, AnyOperation, Backtrace, Evaluate, Request, Setup, Share
+from pgdb.overlay.messages import (
+    Acquire,
+    AnyOperation,
+    Backtrace,
+    Evaluate,
+    Request,
+    SelectFrame,
+    Setup,
+    Share,
+)
 from pgdb.overlay.rendezvous import USER_LIBRARY_PATH_VARIABLE, USER_PYTHONPATH_VARIABLE
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Failure, Gone, Output, Progress, Record, Running, Stop
@@ -125,7 +134,7 @@ class Leaf:
         masked = mask_record(
             record,
             numbers_are_data=_asks_for_numbers(operation),
-            join_arguments=isinstance(operation, Backtrace) and not operation.split,
+            join_arguments=_joins_arguments(operation),
         )
         self._on_answer(request.request_id, rank, record_of(masked.record), masked.slots)
 
@@ -228,6 +237,12 @@ def event_of(record: Record | Event) -> Event:
     """Narrow a masked record to an event."""
     assert isinstance(record, _EVENTS)
     return record
+
+
+def _joins_arguments(operation: AnyOperation) -> bool:
+    return isinstance(operation, SelectFrame) or (
+        isinstance(operation, Backtrace) and not operation.split
+    )
 
 
 def _asks_for_numbers(operation: AnyOperation) -> bool:

@@ -66,6 +66,21 @@ async def backtrace(gdb: GdbSession, limit: int, fold: bool) -> Record:
     return Stack(frames=numbered, hidden=str(hidden) if hidden or fold else "", more=more)
 
 
+async def select_frame(gdb: GdbSession, command: str) -> Record:
+    """Run ``frame …``, ``up …`` or ``down …`` and return the frame that is selected then."""
+    result = await gdb.send(console(command))
+    if result.kind != "done":
+        return failure(result)
+    selected = await gdb.send("-stack-info-frame")
+    if selected.kind != "done":
+        return failure(selected)
+    frame = decode.frame(selected.payload["frame"])
+    level = frame.level
+    arguments = await gdb.send(f"-stack-list-arguments 1 {level} {level}")
+    frames = decode.stack([selected.payload["frame"]], arguments.payload.get("stack-args", ()))
+    return Stack(frames=(decode.at_level(frames[0], 0),), hidden=str(level))
+
+
 async def variables(gdb: GdbSession, which: str) -> Record:
     """List the ``locals`` or the ``arguments`` of the selected frame."""
     command = "-stack-list-locals 1" if which == "locals" else "-stack-list-arguments 1"

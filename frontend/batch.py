@@ -15,6 +15,7 @@ from pgdb.frontend.display import TextDisplay
 from pgdb.frontend.session import Session, Told
 from pgdb.frontend.shell import Quit, Shell
 from pgdb.merge.answer import EquivalenceClass
+from pgdb.ranks import RankSet
 from pgdb.records import Record
 
 
@@ -43,6 +44,12 @@ class Script:
 class BatchText(TextDisplay):
     """Text for a log: the job's output unchanged on our own streams, commands echoed."""
 
+    def command(self, focus: RankSet, line: str) -> None:
+        """Show a command before it is carried out, as it would stand at the prompt."""
+        if line.strip():
+            self.flush()
+            self.text(f"(pgdb {focus}) {line}")
+
     def output(self, told: Told) -> None:
         """Pass on what the job has printed, byte for byte."""
         stream = sys.stdout if told.stream == "stdout" else sys.stderr
@@ -60,6 +67,9 @@ class JsonDisplay:
     def hello(self, session: Session) -> None:
         """Write the first line."""
         self.write(jsonlines.hello(session, time.time()))
+
+    def command(self, focus: RankSet, line: str) -> None:
+        """Do nothing: every answer names its command."""
 
     def answer(self, answer: Answer, text: str, *, is_source: bool) -> None:
         """Write the answer to a command, and the breakpoints it made."""
@@ -111,6 +121,7 @@ async def run_script(shell: Shell, script: Script) -> bool | None:
     """Carry out all lines; return whether the job is to be killed, None for the usual rule."""
     while (line := await script.read("")) is not None:
         try:
+            shell.display.command(shell.focus, line)
             await shell.run_line(line)
         except Quit as leaving:
             return leaving.kill

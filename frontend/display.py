@@ -16,6 +16,7 @@ from pgdb.frontend import render
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.session import Told
 from pgdb.overlay.node import EventBuffer
+from pgdb.ranks import RankSet
 from pgdb.records import Progress
 
 WINDOW_S = 0.15
@@ -40,6 +41,9 @@ class TextDisplay:
         del answer
         if text:
             self.text(highlight(text) if is_source and self._color else text)
+
+    def command(self, focus: RankSet, line: str) -> None:
+        """Do nothing: what was typed at the prompt stands there."""
 
     def text(self, text: str) -> None:
         """Show a message."""

@@ -17,6 +17,7 @@ from pgdb.merge.answer import EquivalenceClass, Merger
 from pgdb.merge.masking import DIFFERENT
 from pgdb.ranks import RankSet
 from pgdb.records import (
+    FATAL_SIGNALS,
     Breakpoint,
     BreakpointList,
     BreakpointsMade,
@@ -63,16 +64,20 @@ def brackets(ranks: RankSet) -> str:
     return f"[{ranks}]"
 
 
-def answer(said: Answer, *, number: int = 0, whole: bool = False) -> str:
+def answer(
+    said: Answer, *, number: int = 0, whole: bool = False, read_source: ReadSource = no_source
+) -> str:
     """Return the text of an answer, every class and every missing rank.
 
-    *number* is what ``expand`` would call it; with *whole* nothing is folded.
+    *number* is what ``expand`` would call it; with *whole* nothing is folded. The line of a
+    frame that was selected is read with *read_source*.
     """
     if said.told:
         classes = tuple(each for each in said.classes if not _is_told(each))
         said = replace(said, classes=classes)
     blocks = [*_variable_lines(said, whole)] if _is_variables(said) else _blocks(said, whole)
     lines = [line for line in blocks if line]
+    lines += _selected_lines(said, read_source)
     if not whole and _is_folded(said):
         lines.append(_folded_note(said, number))
     lines += missing(said)
@@ -165,12 +170,14 @@ def events(classes: Sequence[EquivalenceClass[Event]], read_source: ReadSource =
     lines = []
     shown = [each for each in classes if isinstance(each.record, Stop | Exit | Output | Gone)]
     width = max((len(brackets(each.ranks)) for each in shown), default=0)
-    with_source = len(shown) <= 3
+    few = len(shown) <= 3
     for each in shown:
         told = each.filled
         text = event(told)
         lines += _prefixed(each.ranks, text, width)
-        if with_source and isinstance(told, Stop) and told.frame is not None:
+        if not isinstance(told, Stop) or told.frame is None:
+            continue
+        if few or told.signal in FATAL_SIGNALS:
             source = read_source(told.frame.fullname, told.frame.line)
             if source is not None:
                 lines.append(f"{told.frame.line}\t{source}")
@@ -282,12 +289,14 @@ def _block(each: EquivalenceClass[Record], said: Answer, width: int) -> str:
     text = record(each, said.command)
     if not text:
         return ""
-    if isinstance(each.record, Stack | BreakpointList) or "\n" in text:
+    is_stack = isinstance(each.record, Stack) and said.command.startswith("backtrace")
+    if is_stack or isinstance(each.record, BreakpointList) or "\n" in text:
         heading = brackets(each.ranks)
-        if isinstance(each.record, Stack) and len(said.classes) > 1:
-            smallest = min(len(other.ranks) for other in said.classes)
+        if is_stack and len(said.classes) > 1:
+            sizes = [len(other.ranks) for other in said.classes]
             heading += f"  {len(each.ranks)} of {len(said.ranks)}"
-            if len(each.ranks) == smallest and len(each.ranks) < len(said.ranks) / 2:
+            # Only where most are alike is there one that differs.
+            if sizes.count(min(sizes)) == 1 and len(each.ranks) == min(sizes) < max(sizes):
                 heading += "  <-- differs"
         return f"{heading}\n{text}"
     return "\n".join(_prefixed(each.ranks, text, width))
@@ -296,6 +305,19 @@ def _block(each: EquivalenceClass[Record], said: Answer, width: int) -> str:
 def _prefixed(ranks: RankSet, text: str, width: int) -> list[str]:
     first, *rest = text.split("\n")
     return [f"{brackets(ranks):<{width}} {first}", *(f"{'':<{width}} {line}" for line in rest)]
+
+
+def _selected_lines(said: Answer, read_source: ReadSource) -> list[str]:
+    """Return the source lines of the frames that frame, up or down has selected."""
+    if said.command.partition(" ")[0] not in ("frame", "up", "down"):
+        return []
+    places = {
+        (each.record.frames[0].fullname, each.record.frames[0].line)
+        for each in said.classes
+        if isinstance(each.record, Stack) and each.record.frames
+    }
+    found = [(line, read_source(path, line)) for path, line in sorted(places)]
+    return [f"{line}\t{source}" for line, source in found if source is not None]
 
 
 def _is_told(each: EquivalenceClass[Record]) -> bool:

@@ -51,6 +51,8 @@ from pgdb.records import (
     Stop,
 )
 
+_LAST_WORDS_S = 2.0
+
 LOG = logging.getLogger(__name__)
 
 
@@ -446,6 +448,9 @@ class Session(Ranks):
         assert self.job is not None
         code = await self.job.process.wait()
         await self.job.wait_output_read()
+        # The launcher has seen its ranks end; that word of the ranks themselves comes first.
+        with contextlib.suppress(SessionEndedError):
+            await self.wait_stopped("", self.state.running, timeout_s=_LAST_WORDS_S)
         self._tell(Told(kind="ended", code=code))
         self._notify()
 

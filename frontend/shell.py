@@ -16,6 +16,7 @@ from pgdb.frontend import gdbwords, render
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands import breakpoints, running
 from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome
+from pgdb.frontend.display import source_line
 from pgdb.frontend.session import Session
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.ranks import RankSet
@@ -31,6 +32,9 @@ ReadLine = Callable[[str], Awaitable[str | None]]
 
 class Display(Protocol):
     """Where a shell shows things."""
+
+    def command(self, focus: RankSet, line: str) -> None:
+        """Show a command that was not typed at a prompt."""
 
     def answer(self, answer: Answer, text: str, *, is_source: bool) -> None:
         """Show the answer to a command; *text* is what a person reads of it."""
@@ -270,7 +274,7 @@ class Shell:
             self._answers[self._last_number] = outcome
             while len(self._answers) > HISTORY:
                 self._answers.popitem(last=False)
-            text = render.answer(outcome, number=self._last_number)
+            text = render.answer(outcome, number=self._last_number, read_source=source_line)
             self.display.answer(outcome, text, is_source=self._is_source)
         elif outcome:
             self.display.text(outcome)

@@ -26,6 +26,7 @@ from pgdb.overlay.messages import (
     ListVariables,
     RunWord,
     Script,
+    SelectFrame,
 )
 from pgdb.ranks import RankSet
 
@@ -83,6 +84,12 @@ class Ranks:
             Backtrace(limit=limit, fold=fold, split=split),
             self.set,
             timeout_s=timeout_s,
+        )
+
+    async def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
+        """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""
+        return await self._session.ask(
+            line, SelectFrame(command=line), self.set, timeout_s=timeout_s
         )
 
     async def locals(self, *, timeout_s: float | None = None) -> Answer:

@@ -109,7 +109,30 @@ async def _frame(call: Call) -> Outcome:
     The number of a frame can differ between ranks that wait inside MPI: there 'frame function
     NAME' selects the same frame everywhere.
     """
-    return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+    return await _select(call)
+
+
+@COMMANDS.command(
+    "up", group=Group.STACK, usage="up [N]", summary="select the frame that called this one"
+)
+async def _up(call: Call) -> Outcome:
+    """Select the frame N levels further out, and show it."""
+    return await _select(call)
+
+
+@COMMANDS.command(
+    "down", group=Group.STACK, usage="down [N]", summary="select the frame called by this one"
+)
+async def _down(call: Call) -> Outcome:
+    """Select the frame N levels further in, and show it."""
+    return await _select(call)
+
+
+async def _select(call: Call) -> Outcome:
+    ranks = call.shell.session.ranks(call.ranks)
+    if call.argument.partition(" ")[0] in ("apply", "view"):
+        return await ranks.execute_plain(call.line)
+    return await ranks.select_frame(call.line)
 
 
 @COMMANDS.command(

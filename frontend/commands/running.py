@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 from pgdb.errors import UsageError
@@ -15,6 +16,7 @@ from pgdb.frontend.commands.table import (
     need_argument,
     no_argument,
 )
+from pgdb.merge.answer import Missing
 from pgdb.overlay.messages import RunWord
 
 _WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
@@ -106,6 +108,11 @@ async def _wait(call: Call) -> Outcome:
     answer = await session.wait_stopped(
         "wait", call.ranks & (session.state.running | session.state.stopped), timeout_s=timeout_s
     )
+    if timeout_s is not None and answer.missing.running:
+        # Who says how long to wait has no failed command when the time is over.
+        call.shell.say(f"[{answer.missing.running}] still running")
+        left = Missing(late=answer.missing.late, lost=answer.missing.lost)
+        answer = replace(answer, missing=left)
     return call.shell.without_stops(answer)
 
 

@@ -65,6 +65,13 @@ class Backtrace(Operation, frozen=True, kw_only=True):
     """Whether ranks with other values of arguments are of another class."""
 
 
+class SelectFrame(Operation, frozen=True, kw_only=True):
+    """Select another frame; answered with a stack of that one."""
+
+    command: str
+    """``frame …``, ``up …`` or ``down …``."""
+
+
 class ListVariables(Operation, frozen=True, kw_only=True):
     """List variables of the selected frame."""
 
@@ -139,6 +146,7 @@ AnyOperation = (
     Acquire
     | Evaluate
     | Backtrace
+    | SelectFrame
     | ListVariables
     | Console
     | Script

@@ -1,0 +1,73 @@
+"""Record the transcripts of ../README.md anew: run every session, put its output in its place.
+
+Run it in the folder of the examples, once they are built: python sessions/record.py [LAUNCHER …]
+The launcher is mpirun -n 4 if none is given; pgdb must be on PATH.
+"""
+
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+PAGE = Path("README.md")
+BLOCK = re.compile(r"(<!-- (sessions/(\w+)\.pgdb) -->\n```console\n)(.*?)(```\n)", re.S)
+# Batch mode does not show the commands; `focus` prints a line that can be made the prompt.
+MARK = re.compile(r"focus \[(.+)\]")
+LIBRARY = re.compile(r" from /\S+/site-packages/(\S+)")
+
+
+def program_of(session: str) -> list[str]:
+    """Return the words that run the program of a session."""
+    name = session.removesuffix("_cause")
+    if Path(f"{name}.py").exists():
+        return ["python", f"{name}.py"]
+    return [f"build/{name}"]
+
+
+def commands_of(path: Path) -> list[str]:
+    """Return the commands of a session."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def transcript(path: Path, launcher: list[str]) -> str:
+    """Return what a session shows, with the prompt and the command before each answer."""
+    commands = commands_of(path)
+    marked = [word for line in commands for word in ("-ex", "focus", "-ex", line)]
+    program = program_of(path.stem)
+    done = subprocess.run(
+        ["pgdb", "launch", "--batch", *marked, *launcher, *program],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    left = iter(commands)
+    lines = [f"$ pgdb launch mpirun -n 4 {' '.join(program)}"]
+    for line in done.stdout.splitlines():
+        if match := MARK.fullmatch(line):
+            line = f"(pgdb {match[1]}) {next(left)}"
+        line = re.sub(rf"\b{re.escape(socket.gethostname())}\b", "node1", line)
+        lines.append(LIBRARY.sub(r" from …/\1", line))
+    if next(left, None) is not None:
+        raise SystemExit(f"{path} ended early, status {done.returncode}:\n{done.stdout}")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Record all sessions of the page."""
+    launcher = sys.argv[1:] or ["mpirun", "-n", "4"]
+
+    def record(match: re.Match[str]) -> str:
+        print(match[2], file=sys.stderr)
+        return match[1] + transcript(Path(match[2]), launcher) + match[5]
+
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(BLOCK.sub(record, page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
