@@ -10,7 +10,7 @@ from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.records import Failure, Record, Stack, Value, Variables
 
-_VALUE = re.compile(r"\$\d+ = ")
+_VALUE = re.compile(r"^\$\d+ = ", re.M)
 _STILL_RUNS = re.compile(r"(selected|target|thread).* is running", re.I)
 
 
@@ -37,7 +37,8 @@ async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:
     text = result.text.rstrip("\n")
     # What the program itself prints does not come this way, so that the value is what
     # follows the first history number; "print (void)0" has none.
-    match = _VALUE.search(text)
+    # Output of a breakpoint's commands can stand before it.
+    match = max(_VALUE.finditer(text), key=lambda found: found.start(), default=None)
     return Value(text=text[match.end() :] if match else text)
 
 

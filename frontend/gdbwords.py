@@ -30,10 +30,10 @@ class Kind(enum.Enum):
 
 _RUN = (
     "continue step next stepi nexti finish until advance jump signal reverse-continue "
-    "reverse-finish reverse-next reverse-nexti reverse-step reverse-stepi stepping"
+    "reverse-finish reverse-next reverse-nexti reverse-step reverse-stepi"
 )
 _BREAKPOINT = "break tbreak hbreak thbreak watch rwatch awatch catch tcatch rbreak dprintf"
-_MULTI_LINE = "actions commands define define-prefix document if while while-stepping"
+_MULTI_LINE = "actions commands define define-prefix document if stepping while while-stepping"
 _OURS = (
     "quit exit kill detach interrupt help delete disable enable condition ignore clear backtrace "
     "print info frame list"
@@ -46,7 +46,7 @@ _REFUSED = {
     ),
     "it would run on every host of the job": "shell ! make edit pipe |",
     "it would wait for lines that nobody can type": "python-interactive pi guile-repl gr",
-    "GDB has no terminal here": "tui layout refresh winheight winwidth wh ws new-ui fs tty",
+    "GDB has no terminal here": "tui layout refresh winheight winwidth wh ws new-ui fs focus tty",
     "it would take the answers away from PGDB": "interpreter-exec",
     "a copy of a rank is no rank": "checkpoint",
 }
@@ -54,7 +54,7 @@ _OTHERS = (
     "! + - < > add-auto-load-safe-path add-auto-load-scripts-directory add-symbol-file "
     "add-symbol-file-from-memory agent-printf alias append apropos bookmark break-range "
     "call cd collect compare-sections compile complete demangle directory disassemble "
-    "display dont-repeat down down-silently dump echo end eval explore faas find "
+    "display dont-repeat down down-silently dump echo end eval explore expression faas find "
     "flash-erase forward-search ftrace function generate-core-file goto-bookmark guile "
     "handle init-if-undefined jit-reader-load jit-reader-unload load macro maintenance mem "
     "memory-tag monitor nosharedlibrary output overlay passcount path print-object printf "
@@ -76,7 +76,7 @@ ALIASES = {
     "e": "edit", "o": "output", "mt": "maintenance", "gu": "guile",
     "disp": "display", "tu": "tui", "sh": "sharedlibrary", "ha": "handle",
     "fin": "finish", "bre": "break", "cl": "clear", "whe": "backtrace",
-    "ins": "print",
+    "ins": "print", "insp": "print", "inspe": "print", "inspec": "print", "wher": "backtrace",
 }  # fmt: skip
 _SETTINGS_OF_OURS = (
     "mi-async target-async non-stop confirm pagination height annotate interactive-mode".split()
@@ -132,7 +132,7 @@ def kind_of(word: str, line: str) -> Kind:
     """Return the class of a resolved command; *line* is the whole, which decides some."""
     rest = line.split(maxsplit=1)[1:]
     argument = rest[0].strip() if rest else ""
-    if word in ("python", "guile", "compile", "expression") and argument in ("", "code"):
+    if word in ("python", "guile", "compile", "expression") and argument in ("", "code", "print"):
         return Kind.MULTI_LINE
     if word == "set" and _is_setting_of_ours(argument):
         return Kind.REFUSED
@@ -146,8 +146,9 @@ def kind_of(word: str, line: str) -> Kind:
 
 def _is_setting_of_ours(argument: str) -> bool:
     name = argument.split(maxsplit=1)[0] if argument else ""
-    # GDB takes the beginning of a setting's name; two letters are nobody's abbreviation of these.
-    return len(name) > 2 and any(own.startswith(name) for own in _SETTINGS_OF_OURS)
+    # GDB takes the beginning of a setting's name: "he", "mi" and "an" are enough (GDB 13.1).
+    enough = len(name) > 2 or name in ("he", "mi", "an")
+    return enough and any(own.startswith(name) for own in _SETTINGS_OF_OURS)
 
 
 def why_refused(word: str) -> str:

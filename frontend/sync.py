@@ -163,6 +163,10 @@ class Ranks:
             lambda: self._view.backtrace(limit, fold=fold, split=split, timeout_s=timeout_s)
         )
 
+    def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
+        """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""
+        return self._loop.call(lambda: self._view.select_frame(line, timeout_s=timeout_s))
+
     def locals(self, *, timeout_s: float | None = None) -> Answer:
         """List the local variables of the selected frame."""
         return self._loop.call(lambda: self._view.locals(timeout_s=timeout_s))

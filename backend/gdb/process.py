@@ -16,6 +16,9 @@ from pgdb.errors import GdbError
 
 LOG = logging.getLogger(__name__)
 
+_LAST_WORDS_S = 0.5
+"""How long to read on after the end of the process."""
+
 
 class GdbProcess(asyncio.SubprocessProtocol):
     """A GDB that speaks MI on its standard input and output."""
@@ -26,6 +29,9 @@ class GdbProcess(asyncio.SubprocessProtocol):
         self._rest = b""
         self._transport: asyncio.SubprocessTransport | None = None
         self._ended = asyncio.Event()
+        self._how = ""
+        self._late: asyncio.TimerHandle | None = None
+        self._is_finished = False
 
     @classmethod
     async def start(
@@ -104,8 +110,28 @@ class GdbProcess(asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         """Called by asyncio when the process has ended."""
         assert self._transport is not None
-        code = self._transport.get_returncode()
-        how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended ({code})"
+        code = self._transport.get_returncode() or 0
+        self._how = f"was ended by signal {-code}" if code < 0 else f"ended ({code})"
         self._ended.set()
-        self._on_end(f"GDB {how}")
-        self._transport.close()
+        # What it has written is still on its way; a child of GDB's can keep the pipe open.
+        loop = asyncio.get_running_loop()
+        self._late = loop.call_later(_LAST_WORDS_S, self._finish)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Called by asyncio when a pipe has been read to its end, or is closed."""
+        if fd == 1 and self._ended.is_set():
+            self._finish()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio when the process has ended and all pipes are closed."""
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        if self._is_finished or not self._ended.is_set():
+            return
+        self._is_finished = True
+        self._on_end(f"GDB {self._how}")
+        if self._transport is not None:
+            self._transport.close()

@@ -87,9 +87,12 @@ def _allow_tracing() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(pr_set_ptracer, any_process, 0, 0, 0)
 
 
-def _tell_aggregator(mark: str, share: int, fields: list[str]) -> None:
+def _tell_aggregator(mark: str, share: int, fields: list[str], seconds: float) -> None:
     """Say that this rank is held; an aggregator that is not there yet will find us in /proc."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as collector:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as collector:
+        # The kernel queues few datagrams (net.unix.max_dgram_qlen, 10 here): a busy aggregator is
+        # waited for, or it would never hear of us; one that hangs only as long as we may hold.
+        collector.settimeout(seconds)
         try:
             collector.sendto(os.fsencode("\0".join(fields)), collector_address(mark, share))
         except OSError:
@@ -135,8 +138,7 @@ def _wake_others(mark: str) -> None:
             continue
 
 
-def _wait(mark: str, link: socket.socket | None, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+def _wait(mark: str, link: socket.socket | None, deadline: float) -> None:
     while (left := deadline - time.monotonic()) > 0:
         if link is not None and _is_closed(link):
             _wake_others(mark)
@@ -166,9 +168,11 @@ def main(argv: list[str]) -> None:
         comm.write(HELD_NAME)
     numbers = [str(number) for number in (rank, size, local_rank, local_size, os.getpid())]
     fields = [mark, *numbers, os.uname().nodename, os.getcwd(), *program]
-    _tell_aggregator(mark, share_of(local_rank, local_size, int(shares)), fields)
+    deadline = time.monotonic() + float(seconds)
+    share = share_of(local_rank, local_size, int(shares))
+    _tell_aggregator(mark, share, fields, float(seconds))
     link = _tell_front_end(address, fields) if local_rank <= 0 else None
-    _wait(mark, link, float(seconds))
+    _wait(mark, link, deadline)
     # The interpreter ignores these two; what is ignored stays so across exec.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

@@ -29,6 +29,7 @@ from pgdb.records import (
 )
 from tests.conftest import Build, StartJob, our_processes
 from tests.support.programs import (
+    ROOT,
     Mpi,
     Program,
     is_alive,
@@ -427,6 +428,43 @@ def test_a_launched_job_that_was_let_go_runs_on(mpi: Mpi, ring: Program) -> None
             os.kill(pid, signal.SIGKILL)
         # The keeper of its output ends with the job, which the check after each test looks at.
         wait_until(lambda: not pids_of(ring), "the ranks end")
+
+
+def run_example(name: str, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "scripts" / name), *args],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_example_where(ring: Program, start_job: StartJob) -> None:
+    with start_job(RANKS, ring) as job:
+        done = run_example("where.py", str(job.pid), "0-2")
+        assert done.returncode == 0, done.stderr
+        assert "main (" in done.stdout
+        assert " of 3\n" in done.stdout
+        wrong = run_example("where.py", str(job.pid), "0-9")
+        assert (wrong.returncode, wrong.stderr.count("\n")) == (3, 1), wrong.stderr
+        assert "no rank 4-9" in wrong.stderr
+        for pid in job.ranks.values():
+            wait_progress(pid)
+
+
+def test_example_outlier(mpi: Mpi, build: Build) -> None:
+    program = build("wrong_value.f90")
+    done = run_example("outlier.py", program.at("reduce"), "partial", *mpi.line(RANKS, program))
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines() == [
+        "usual:    partial = 1 on [0-2]",
+        "differs:  partial = 0.875 on [3]",
+    ]
+    none = run_example("outlier.py", program.at("reduce"), "nosuch", *mpi.line(RANKS, program))
+    assert none.returncode == 1
+    assert "failed on [0-3]" in none.stderr
 
 
 LEFT_OPEN = """

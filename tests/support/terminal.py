@@ -79,6 +79,13 @@ def environment(mark: str, changes: Mapping[str, str] | None = None) -> dict[str
     }
 
 
+def default_signals() -> None:
+    """Let what is started from now on heed SIGHUP and SIGINT, which our own starter may ignore."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def marked(mark: str) -> dict[int, str]:
     """Return pid and command line of the processes that carry a mark; zombies carry none."""
     return processes_with(f"{MARK}={mark}")
@@ -165,6 +172,7 @@ class Terminal:
         settings = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "NO_COLOR": "1"}
         variables = environment(self.mark, settings | dict(changes or {}))
         words = [str(word) for word in argv]
+        default_signals()
         self.pid, self._master = pty.fork()
         if self.pid == 0:
             # Nothing but exec: this is a fork of the test process.
@@ -177,10 +185,16 @@ class Terminal:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._selector.close()
-        os.close(self._master)
+        self.hang_up()
         end_marked(self.mark)
-        self._reap(0)
+        self._reap(DEADLINE_S)
+
+    def hang_up(self) -> None:
+        """Take the terminal away."""
+        if self._master >= 0:
+            self._selector.close()
+            os.close(self._master)
+            self._master = -1
 
     @property
     def text(self) -> str:
@@ -199,7 +213,7 @@ class Terminal:
         """Type Ctrl-C."""
         self.send("\x03")
 
-    def expect(self, pattern: str, *, deadline_s: float = DEADLINE_S) -> re.Match[str]:
+    def expect(self, pattern: str, *, deadline_s: float = 30.0) -> re.Match[str]:
         """Wait until something is shown behind what has been expected last."""
         regex = re.compile(pattern)
         end = time.monotonic() + deadline_s

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ def test_ancestors_lead_to_the_front_end(tree: Topology) -> None:
     for node in range(tree.count):
         way = tree.ancestors(node)
         assert way[0] == tree.parent(node) and way[-1] == FRONT_END
-        assert all(tree.parent(one) == other for one, other in zip(way, way[1:], strict=False))
+        assert all(tree.parent(one) == other for one, other in itertools.pairwise(way))
         assert way.count(FRONT_END) == 1
 
 

@@ -1,0 +1,292 @@
+"""What a real GDB 13.1 said, replayed from tests/transcripts, becomes the right records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.mi import Line, cut
+from pgdb.records import Breakpoint, Exit, Frame, Stop, Variable
+
+TRANSCRIPTS = Path(__file__).resolve().parents[2] / "transcripts"
+NAME = Variable(name="name", value='0x555555556008 "näme \\"q\\""')
+
+
+def replay(name: str) -> Iterator[tuple[str, Line]]:
+    """Yield the lines of a transcript, each with the command that was sent last."""
+    command = ""
+    for line in (TRANSCRIPTS / f"{name}-gdb13.1.mi").read_text("utf-8").splitlines():
+        if line.startswith("# "):
+            command = line[2:].lstrip("0123456789")
+        elif line != "(gdb) ":
+            yield command, cut(line)
+
+
+def stops(name: str, numbers: Mapping[int, int] | None = None) -> list[Stop | Exit]:
+    found: list[Stop | Exit] = []
+    for _, part in replay(name):
+        if part.kind == "*" and part.name == "stopped":
+            end = decode.exit_of(part.payload, run=3)
+            found.append(end or decode.stop(part.payload, run=3, numbers=numbers or {}))
+    return found
+
+
+def answer(name: str, command: str) -> dict[str, Any]:
+    return next(part.payload for sent, part in replay(name) if sent == command and part.kind == "^")
+
+
+def notices(name: str, what: str) -> list[dict[str, Any]]:
+    return [part.payload for _, part in replay(name) if part.kind == "=" and part.name == what]
+
+
+def places(found: list[Stop | Exit]) -> list[tuple[str, str, int]]:
+    return [
+        (
+            each.reason,
+            each.frame.function if each.frame else "",
+            each.frame.line if each.frame else 0,
+        )
+        for each in found
+        if isinstance(each, Stop)
+    ]
+
+
+def test_breakpoints_finish_and_exit() -> None:
+    found = stops("break", numbers={2: 7})
+    assert places(found) == [
+        ("breakpoint-hit", "main", 12),
+        ("breakpoint-hit", "twice", 7),
+        ("function-finished", "main", 15),
+    ]
+    first, second, finished, end = found
+    assert isinstance(first, Stop) and first.breakpoint == 0  # ours has no job-wide number
+    assert isinstance(second, Stop) and second.breakpoint == 7 and second.run == 3
+    assert second.frame == Frame(
+        level=0,
+        function="twice",
+        arguments=(
+            Variable(name="x", value="1"),
+            NAME,
+            Variable(name="p", value="..."),
+        ),
+        file="target.c",
+        fullname="/home/user/target.c",
+        line=7,
+    )
+    assert isinstance(finished, Stop) and finished.detail == "value returned: 12"
+    assert end == Exit(code=0, run=3)
+
+
+def test_watchpoints() -> None:
+    found = stops("watch", numbers={2: 20, 3: 30, 4: 40, 6: 60})
+    assert isinstance(found[1], Stop)
+    assert (found[1].reason, found[1].breakpoint) == ("watchpoint-trigger", 20)
+    assert found[1].detail == "counter: 0 -> 1"
+    assert found[-1] == Exit(code=0, run=3)
+
+
+def test_two_watchpoints_that_trigger_at_once() -> None:
+    both = stops("watch", numbers={3: 30, 4: 40})[2]
+    assert isinstance(both, Stop)
+    assert both.reason == "watchpoint-trigger" and both.breakpoint in (30, 40)
+    assert both.detail.startswith("counter: ") and both.meaning == ""
+
+
+def test_a_watchpoint_that_goes_out_of_scope() -> None:
+    payload = {"reason": "watchpoint-scope", "wpnum": "6"}
+    stop = decode.stop(payload, run=1, numbers={6: 60})
+    assert (stop.reason, stop.breakpoint) == ("watchpoint-scope", 60)
+
+
+def test_steps() -> None:
+    assert places(stops("step")) == [
+        ("breakpoint-hit", "main", 12),
+        ("end-stepping-range", "main", 13),
+        ("end-stepping-range", "main", 14),
+        ("end-stepping-range", "main", 15),
+        ("end-stepping-range", "main", 15),
+        ("location-reached", "main", 17),
+        ("location-reached", "main", 18),
+    ]
+
+
+def test_an_exit_status_is_octal() -> None:
+    assert stops("exit42") == [Exit(code=42, run=3)]
+
+
+def test_a_signal_and_the_end_by_it() -> None:
+    crash, end = stops("segv")
+    assert isinstance(crash, Stop)
+    assert (crash.reason, crash.signal) == ("signal-received", "SIGSEGV")
+    assert crash.meaning == "Segmentation fault"
+    assert crash.frame is not None and crash.frame.line == 3
+    assert end == Exit(signal="SIGSEGV", run=3)
+
+
+def test_a_stop_by_attaching_has_no_reason() -> None:
+    (stop,) = stops("attach")
+    assert isinstance(stop, Stop)
+    assert (stop.reason, stop.meaning, stop.detail) == ("other", "", "")
+    assert stop.frame is not None and stop.frame.function == "__GI___clock_nanosleep"
+    names = [each.name for each in stop.frame.arguments]
+    assert names[:2] == ["clock_id", "clock_id@entry"]
+
+
+@pytest.mark.parametrize("name", ["commands", "continuing-commands"])
+def test_a_silent_stop_says_nothing_at_all(name: str) -> None:
+    assert stops(name)[0] == Stop(reason="other", run=3)
+
+
+def test_stacks_are_joined_with_their_arguments() -> None:
+    listed = answer("break", "-stack-list-frames")["stack"]
+    arguments = answer("break", "-stack-list-arguments 1")["stack-args"]
+    inner, outer = decode.stack(listed, arguments)
+    assert (inner.level, inner.function, inner.line) == (0, "twice", 7)
+    assert inner.arguments == (
+        Variable(name="x", value="1"),
+        NAME,
+        Variable(name="p", value="{a = 1, b = 0.5}"),
+    )
+    assert (outer.level, outer.function) == (1, "main")
+    assert [each.name for each in outer.arguments] == ["argc", "argv"]
+    assert decode.stack(listed, ())[0].arguments == ()
+
+
+def test_frames_without_line_information() -> None:
+    frames = decode.stack(answer("attach", "-stack-list-frames")["stack"], ())
+    unknown = [each for each in frames if each.function == "??"]
+    assert unknown and all(each.line == 0 and each.fullname == "" for each in unknown)
+    library = decode.frame({"func": "MPI_Recv", "from": "/lib/libmpi.so.40"})
+    assert library.library == "/lib/libmpi.so.40"
+
+
+def test_breakpoints_as_they_are_made() -> None:
+    (made,) = notices("break", "breakpoint-created")
+    assert decode.breakpoint_of(made["bkpt"], number=5) == Breakpoint(
+        number=5,
+        kind="breakpoint",
+        function="twice",
+        file="target.c",
+        line=7,
+        original="twice",
+        condition="x > 0",
+    )
+
+
+def test_breakpoints_as_they_are_listed() -> None:
+    (listed,) = answer("break", "-break-list")["BreakpointTable"]["body"]
+    found = decode.breakpoint_of(listed, number=5)
+    assert (found.times, found.condition, found.location_count) == (1, "x > 0", 1)
+
+
+def test_watchpoints_and_catchpoints_as_they_are_made() -> None:
+    kinds = [
+        (each.kind, each.what)
+        for made in notices("watch", "breakpoint-created")
+        for each in [decode.breakpoint_of(made["bkpt"], number=1)]
+    ]
+    assert kinds == [
+        ("hw watchpoint", "counter"),
+        ("read watchpoint", "counter"),
+        ("acc watchpoint", "counter"),
+    ]
+    caught = decode.breakpoint_of(notices("pending", "breakpoint-created")[0]["bkpt"], number=1)
+    assert caught.kind == "catchpoint"
+
+
+def test_a_pending_breakpoint_has_no_place() -> None:
+    made = decode.breakpoint_of(notices("pending", "breakpoint-created")[1]["bkpt"], number=4)
+    assert (made.location_count, made.original, made.line) == (0, "nothing_here", 0)
+
+
+def test_a_breakpoint_with_commands_is_read_in_spite_of_its_script() -> None:
+    (listed,) = answer("commands", "-break-list")["BreakpointTable"]["body"]
+    assert decode.breakpoint_of(listed, number=1).times == 2
+
+
+def test_a_breakpoint_with_several_places() -> None:
+    payload = {
+        "number": "1",
+        "type": "breakpoint",
+        "enabled": "n",
+        "addr": "<MULTIPLE>",
+        "locations": [
+            {"number": "1.1", "func": "f(int)", "file": "a.cc", "line": "3"},
+            {"number": "1.2", "func": "f(double)", "file": "a.cc", "line": "9"},
+        ],
+    }
+    made = decode.breakpoint_of(payload, number=1)
+    assert (made.location_count, made.function, made.line, made.enabled) == (2, "f(int)", 3, False)
+
+
+def frames(*functions: str, source: str = "") -> tuple[Frame, ...]:
+    return tuple(
+        Frame(level=level, function=function, fullname=source if function == "main" else "")
+        for level, function in enumerate(functions)
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MPI_Recv",
+        "PMPI_Recv",
+        "mpi_recv_",
+        "pmpi_recv__",
+        "mpi_recv_f08_",
+        "ompi_mpi_finalize",
+        "PMPI_Init_thread",
+    ],
+)
+def test_what_is_an_mpi_call(name: str) -> None:
+    assert decode.MPI_CALL.match(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["MPIR_Wait", "MPID_Recv", "my_MPI_Recv", "MPI_", "mpi", "ompi_request_wait", "main", "??"],
+)
+def test_what_is_none(name: str) -> None:
+    assert not decode.MPI_CALL.match(name)
+
+
+def test_frames_inside_the_outermost_mpi_call_are_folded() -> None:
+    shown, hidden = decode.fold_inner(
+        frames("poll", "opal_progress", "PMPI_Recv", "MPI_Allreduce", "solve", "main")
+    )
+    assert [each.function for each in shown] == ["MPI_Allreduce", "solve", "main"]
+    assert hidden == 3
+    assert decode.fold_inner(frames("solve", "main")) == (frames("solve", "main"), 0)
+    assert decode.fold_inner(()) == ((), 0)
+
+
+def test_the_place_of_a_stop_is_the_innermost_readable_source(tmp_path: Path) -> None:
+    source = tmp_path / "main.c"
+    source.write_text("")
+    shown, inside = decode.place(frames("poll", "MPI_Recv", "main", source=str(source)))
+    assert shown is not None and shown.function == "main" and inside == "MPI_Recv"
+    shown, inside = decode.place(frames("main", source=str(source)))
+    assert shown is not None and inside == ""
+    shown, inside = decode.place(frames("poll", "MPI_Recv", "main", source="/gone/main.c"))
+    assert shown is not None and shown.function == "MPI_Recv" and inside == ""
+    shown, inside = decode.place(frames("poll", "main"))
+    assert shown is not None and shown.function == "poll"
+    assert decode.place(()) == (None, "")
+
+
+@pytest.mark.parametrize("payload", [{}, {"frame": "?"}, {"reason": "new-in-gdb-99"}])
+def test_unknown_stops_are_stops(payload: dict[str, Any]) -> None:
+    stop = decode.stop(payload, run=1, numbers={})
+    assert stop.reason == "other" and stop.frame is None
+    assert stop.meaning == payload.get("reason", "")
+
+
+def test_variables_in_any_shape() -> None:
+    assert decode.variables([{"name": "x", "value": "1", "arg": "1"}, {"name": "y"}, "junk"]) == (
+        Variable(name="x", value="1", is_argument=True),
+        Variable(name="y", value=""),
+    )

@@ -1,0 +1,312 @@
+"""A session with a GDB that says what the test wants: results by token, the rest as events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.errors import GdbError
+
+FAKE_GDB = Path(__file__).resolve().parents[2] / "support" / "fake_gdb.py"
+DEADLINE_S = 20.0
+PRINT = console("print x")
+
+Script = dict[str, list[str]]
+
+
+class Recorder:
+    """Keeps what a GDB tells unasked."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+        self.ended = asyncio.Event()
+
+    def on_stopped(self, payload: dict[str, Any]) -> None:
+        self.told.append(("stopped", payload))
+
+    def on_running(self) -> None:
+        self.told.append(("running",))
+
+    def on_notice(self, name: str, payload: dict[str, Any]) -> None:
+        self.told.append(("notice", name, payload))
+
+    def on_output(self, text: str) -> None:
+        self.told.append(("output", text))
+
+    def on_end(self, why: str) -> None:
+        self.told.append(("end", why))
+        self.ended.set()
+
+
+def run(
+    test: Callable[[GdbSession, Recorder], Coroutine[Any, Any, None]], script: Script
+) -> Recorder:
+    async def bounded() -> Recorder:
+        async with asyncio.timeout(DEADLINE_S), started(script) as (gdb, recorder):
+            await test(gdb, recorder)
+        return recorder
+
+    return asyncio.run(bounded())
+
+
+@asynccontextmanager
+async def started(script: Script) -> AsyncIterator[tuple[GdbSession, Recorder]]:
+    recorder = Recorder()
+    gdb = GdbSession(recorder)
+    argv = [sys.executable, "-I", "-S", str(FAKE_GDB), json.dumps(script)]
+    await gdb.start(argv, os.environ)
+    try:
+        yield gdb, recorder
+    finally:
+        if not await gdb.close(5.0):
+            os.kill(gdb.pid, 9)
+            await recorder.ended.wait()
+
+
+async def ask(gdb: GdbSession, command: str) -> Result:
+    return await asyncio.wait_for(gdb.send(command), DEADLINE_S)
+
+
+def test_a_result_comes_by_its_token() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        result = await ask(gdb, "-value x")
+        assert (result.kind, result.payload) == ("done", {"value": "3"})
+        failed = await ask(gdb, "-bad")
+        assert (failed.kind, failed.message) == ("error", "no")
+        assert (await ask(gdb, "-exec-continue")).kind == "running"
+
+    run(
+        test,
+        {
+            "-value x": ['TOKEN^done,value="3"'],
+            "-bad": ['TOKEN^error,msg="no"'],
+            "-exec-continue": ["TOKEN^running", '*running,thread-id="all"'],
+        },
+    )
+
+
+def test_results_out_of_order_find_their_commands() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        first, second = gdb.send("-first"), gdb.send("-second")
+        assert (await second).payload == {"value": "two"}
+        assert (await first).payload == {"value": "one"}
+
+    run(test, {"-first": [], "-second": ['TOKEN^done,value="two"', '1^done,value="one"']})
+
+
+def test_answers_that_nobody_asked_for_are_logged_and_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        assert (await ask(gdb, "-x")).payload == {"value": "1"}
+
+    with caplog.at_level(logging.WARNING):
+        run(test, {"-x": ['99^done,value="9"', "^done", 'TOKEN^done,value="1"', "TOKEN^done"]})
+    assert [record.args[1] for record in caplog.records if record.args] == [99, None, 1]  # type: ignore[index]
+
+
+def test_text_belongs_to_the_console_command_that_is_under_way() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        first, second = gdb.send(PRINT), gdb.send(console("print y"))
+        assert (await first).text == "$1 = 1\n"
+        assert (await second).text == "$2 = 2\n"
+
+    recorder = run(
+        test,
+        {
+            PRINT: ['~"$1 = "', '~"1\\n"', "TOKEN^done"],
+            console("print y"): ['~"$2 = 2\\n"', "TOKEN^done"],
+        },
+    )
+    assert [each for each in recorder.told if each[0] == "output"] == []
+
+
+def test_text_during_an_mi_command_is_unasked() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        assert (await ask(gdb, "-exec-next")).text == ""
+
+    recorder = run(test, {"-exec-next": ['~"seen\\n"', "TOKEN^running"]})
+    assert ("output", "seen\n") in recorder.told
+
+
+def test_warnings_belong_to_the_oldest_command() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        result = await ask(gdb, PRINT)
+        assert (result.log, result.text) == ("warning: odd\n", "")
+
+    run(test, {PRINT: ['&"warning: odd\\n"', "TOKEN^done"]})
+
+
+def test_notices_go_to_the_command_and_to_the_listener() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        result = await ask(gdb, console("break f"))
+        assert result.notices == [("breakpoint-created", {"bkpt": {"number": "1"}})]
+        assert (await ask(gdb, "-next")).notices == []
+
+    recorder = run(
+        test, {console("break f"): ['=breakpoint-created,bkpt={number="1"}', "TOKEN^done"]}
+    )
+    assert ("notice", "breakpoint-created", {"bkpt": {"number": "1"}}) in recorder.told
+
+
+def test_states_are_told_in_order() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        await ask(gdb, "-exec-continue")
+        await ask(gdb, "-x")
+
+    recorder = run(
+        test,
+        {
+            "-exec-continue": [
+                "TOKEN^running",
+                '*running,thread-id="all"',
+                '*stopped,reason="breakpoint-hit"',
+                "*running",
+                "*stopped",
+                "*created",
+            ]
+        },
+    )
+    states = [each for each in recorder.told if each[0] in ("running", "stopped")]
+    assert states == [
+        ("running",),
+        ("stopped", {"reason": "breakpoint-hit"}),
+        ("running",),
+        ("stopped", {}),
+    ]
+
+
+def test_lines_that_come_in_pieces_and_together() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        result = await ask(gdb, PRINT)
+        assert result.text == "onetwo\n" and result.kind == "done"
+
+    run(test, {PRINT: ['RAW ~"o', 'RAW ne"\\n~"two\\\\n"\\n1^do', "RAW ne\\n"]})
+
+
+def test_bytes_that_are_no_utf8_do_not_end_the_session() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        assert (await ask(gdb, PRINT)).text == "\ufffd\ufffd"
+        assert (await ask(gdb, "-x")).kind == "done"
+
+    run(test, {PRINT: ['RAW ~"\\xff\\xfe"\\n', "TOKEN^done"]})
+
+
+def test_a_large_answer() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        assert len((await ask(gdb, PRINT)).text) == 3_000_000
+
+    run(test, {PRINT: ['REPEAT 100 ~"' + "x" * 30_000 + '"', "TOKEN^done"]})
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_line_that_is_no_mi_does_not_lose_the_ones_behind_it() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        result = await asyncio.wait_for(gdb.send("-x"), 2.0)
+        assert result.payload == {"value": "1"}
+
+    run(test, {"-x": ['RAW *stopped,reason=\\n~"\\\\q"\\n1^done,value="1"\\n']})
+
+
+@pytest.mark.parametrize(
+    ("action", "how"), [("EXIT 3", "GDB ended (3)"), ("KILL", "GDB was ended by signal 9")]
+)
+def test_when_gdb_ends_all_that_waits_is_told(action: str, how: str) -> None:
+    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+        waiting = [gdb.send("-one"), gdb.send("-two"), gdb.send("-three")]
+        for each in waiting:
+            with pytest.raises(GdbError, match=how.replace("(", r"\(").replace(")", r"\)")):
+                await each
+        await recorder.ended.wait()
+        assert not gdb.is_alive
+        with pytest.raises(GdbError, match="has ended"):
+            await gdb.send("-late")
+
+    recorder = run(test, {"-one": [], "-two": [action]})
+    assert recorder.told == [("end", how)]
+
+
+def test_what_gdb_says_before_it_ends_is_heard() -> None:
+    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+        ready = await ask(gdb, "-ready")
+        assert ready.kind == "done"
+        future = gdb.send("-last")
+        await asyncio.sleep(0)
+        time.sleep(0.5)  # the loop is busy while GDB answers and ends
+        assert (await future).payload == {"value": "last words"}
+        await recorder.ended.wait()
+
+    recorder = run(
+        test,
+        {"-last": ['TOKEN^done,value="last words"', '*stopped,reason="exited"', "EXIT 0"]},
+    )
+    assert recorder.told == [("stopped", {"reason": "exited"}), ("end", "GDB ended (0)")]
+
+
+def test_nobody_who_gave_up_makes_a_noise(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(gdb.send("-one"), 0.05)
+        future = gdb.send("-two")
+        del future
+        await recorder.ended.wait()
+
+    with caplog.at_level(logging.ERROR, logger="asyncio"):
+        run(test, {"-one": [], "-two": ["EXIT 0"]})
+    assert caplog.records == []
+
+
+def test_nobody_who_does_not_wait_makes_a_noise(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        gdb.close_input()
+        gdb.send("-one")
+
+    with caplog.at_level(logging.ERROR, logger="asyncio"):
+        run(test, {})
+    assert caplog.records == []
+
+
+def test_closing_the_input_ends_gdb() -> None:
+    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+        await ask(gdb, "-x")
+        assert await gdb.close(10.0)
+        assert not gdb.is_alive
+        with pytest.raises(GdbError):
+            await gdb.send("-x")
+
+    assert run(test, {}).told == [("end", "GDB ended (0)")]
+
+
+def test_a_gdb_that_does_not_end_is_told_so() -> None:
+    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+        gdb.send("-hang")
+        assert not await gdb.close(0.3)
+        assert gdb.is_alive
+        os.kill(gdb.pid, 9)
+        await recorder.ended.wait()
+
+    run(test, {"-hang": ["SLEEP"]})
+
+
+def test_a_gdb_that_cannot_be_started() -> None:
+    async def test() -> None:
+        gdb = GdbSession(Recorder())
+        assert gdb.pid == 0 and not gdb.is_alive
+        assert await gdb.close(1.0)
+        with pytest.raises(GdbError, match="cannot start /nowhere/gdb: No such file"):
+            await gdb.start(["/nowhere/gdb"], {})
+
+    asyncio.run(test())
