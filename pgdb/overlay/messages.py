@@ -343,4 +343,5 @@ def decode(data: bytes) -> AnyMessage:
     try:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, RankSetError, ValueError, RecursionError) as error:
-        raise ProtocolError(f"no valid message ({error}): {data[:40]!r}") from None
+        why = " ".join(str(error).split())  # it quotes what came, line ends and all
+        raise ProtocolError(f"no valid message ({why}): {data[:40]!r}") from None
