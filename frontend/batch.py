@@ -46,7 +46,7 @@ class BatchText(TextDisplay):
 
     def command(self, focus: RankSet, line: str) -> None:
         """Show a command before it is carried out, as it would stand at the prompt."""
-        if line.strip():
+        if line.strip() and not line.lstrip().startswith("#"):
             self.flush()
             self.text(f"(pgdb {focus}) {line}")
 

@@ -121,7 +121,7 @@ class Run:
 
     def lines(self, command: str) -> dict[int, int]:
         """Return the line of the program in which each rank's selected frame is."""
-        pattern = re.compile(rf"{re.escape(self.program.source.name)}:(\d+)\s")
+        pattern = re.compile(rf"{re.escape(self.program.source.name)}:(\d+)(?:\s|$)")
         found = {}
         for rank, each in self.by_rank(command).items():
             match = pattern.search(each["text"])
