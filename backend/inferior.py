@@ -15,7 +15,7 @@ import os
 import re
 import signal
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.looking import NeedsStopError, failure
+from pgdb.backend.mending import mend
 from pgdb.errors import GdbError
 from pgdb.jobs import hold, procfs
 from pgdb.overlay.messages import (
@@ -139,8 +140,9 @@ class Inferior:
         self._displays = False
         self._interrupting = False
         self._resuming = False
+        self._interrupt_when_running = False
         self._awaited_stop: asyncio.Future[dict[str, Any]] | None = None
-        self._stop_tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
         self._letting_go = False
 
@@ -307,6 +309,8 @@ class Inferior:
 
     async def _interrupt(self) -> Record:
         if self.state != "running":
+            # It is about to run: GDB has the command and has not said so yet.
+            self._interrupt_when_running = self._resuming
             return Done()
         if procfs.blocked_in_all_threads(self.pid, INTERRUPT):
             return Failure(
@@ -327,6 +331,10 @@ class Inferior:
         if self.state == "running":
             with contextlib.suppress(OSError):
                 os.kill(self.pid, INTERRUPT)
+
+    async def _stop_quietly(self) -> None:
+        with contextlib.suppress(GdbError):
+            await self._stop_it()
 
     def _kill(self) -> Record:
         if self.state in ("exited", "detached", "gone", "new"):
@@ -478,9 +486,12 @@ class Inferior:
             self._tell(end)
             return
         # Looking around takes a moment; GDB answers in order, so stops are told in order too.
-        task = asyncio.get_running_loop().create_task(self._tell_stop(payload, self.run))
-        self._stop_tasks.add(task)
-        task.add_done_callback(self._stop_tasks.discard)
+        self._keep(self._tell_stop(payload, self.run))
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _tell_stop(self, payload: dict[str, Any], run: int) -> None:
         hit = None if payload.get("reason") else self._breakpoints.last_hit
@@ -521,6 +532,9 @@ class Inferior:
         """Take a ``*running``."""
         unasked = self.state == "stopped" and not self._resuming
         self.state, self._resuming = "running", False
+        if self._interrupt_when_running:
+            self._interrupt_when_running = False
+            self._keep(self._stop_quietly())
         if unasked:
             # Commands attached to a breakpoint went on.
             self._tell(Running(run=self.run))
@@ -542,7 +556,14 @@ class Inferior:
             awaited.exception()
         if self.state in ("exited", "detached") or self._ending:
             return
-        self.state = "gone"
+        was, self.state = self.state, "gone"
+        self._keep(self._after_gdb(why, was))
+
+    async def _after_gdb(self, why: str, was: State) -> None:
+        """Take care of a rank whose GDB has died, and tell."""
+        if was == "running" and self.pid:
+            mended = await asyncio.to_thread(mend, self.pid)
+            LOG.warning("rank %d: %s; %d breakpoints taken out", self.rank, why, mended)
         self._tell(Gone(why=why))
 
     # -- small things ----------------------------------------------------------------------

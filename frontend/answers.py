@@ -36,6 +36,9 @@ class Answer:
     told: bool = False
     """Whether its stops have been told as events, so that they need not be shown again."""
 
+    may_run: bool = False
+    """Whether ranks that still run are no failure, since nobody wanted to wait for them all."""
+
     def __iter__(self) -> Iterator[EquivalenceClass[Record]]:
         return iter(self.classes)
 

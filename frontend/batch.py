@@ -44,6 +44,8 @@ class Script:
 class BatchText(TextDisplay):
     """Text for a log: the job's output unchanged on our own streams, commands echoed."""
 
+    _is_mid_line = False
+
     def command(self, focus: RankSet, line: str) -> None:
         """Show a command before it is carried out, as it would stand at the prompt."""
         if line.strip() and not line.lstrip().startswith("#"):
@@ -56,6 +58,14 @@ class BatchText(TextDisplay):
         stream.flush()
         stream.buffer.write(told.data)
         stream.buffer.flush()
+        if told.stream == "stdout":
+            self._is_mid_line = not told.data.endswith(b"\n")
+
+    def text(self, text: str) -> None:
+        """Show a message, on a line of its own whatever the job has printed last."""
+        newline = "\n" if self._is_mid_line else ""
+        self._is_mid_line = False
+        super().text(newline + text)
 
 
 class JsonDisplay:

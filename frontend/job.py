@@ -209,6 +209,9 @@ class JobLauncher(Launcher):
         keeper_process = subprocess.Popen(
             [sys.executable, "-I", "-S", keeper.__file__, str(leftover), *map(str, reading)],
             stdin=keeper_input,
+            # Whoever reads our output must not wait for the keeper to end as well.
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             pass_fds=reading,
             start_new_session=True,
         )

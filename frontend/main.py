@@ -92,7 +92,7 @@ def main(argv: Sequence[str]) -> int:
     )
     try:
         return asyncio.run(_Program(arguments).run())
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         _complain("interrupted")
         return EXIT_START
     except BrokenPipeError:
@@ -119,8 +119,9 @@ def parse(argv: Sequence[str]) -> Arguments:
         raise UsageError("launch: give the launcher's line, for example mpirun -n 4 ./app")
     if parsed.exit_code == "job" and parsed.mode != "launch":
         raise UsageError("--exit-code=job needs 'launch': an attached job's status is not ours")
+    wanted: str | None = getattr(parsed, "ranks", None)
     try:
-        ranks = RankSet.parse(parsed.ranks) if getattr(parsed, "ranks", None) else None
+        ranks = RankSet.parse(wanted) if wanted is not None else None
     except RankSetError as error:
         raise UsageError(f"--ranks: {error}") from None
     options = SessionOptions(
@@ -251,8 +252,11 @@ class _Program:
 
     async def run(self) -> int:
         """Start the session, serve the user, end the session; return the exit status."""
+        task = asyncio.current_task()
+        assert task is not None
         for number in (signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, _as_interrupt)
+            # Only this task: the links must live until the session has been closed over them.
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         try:
             session = await self._start()
         except PgdbError as error:
@@ -354,7 +358,8 @@ class _Program:
         finally:
             repl.display.close()
         kills = session.kills_at_close if kill is None else kill
-        repl.display.text("killing the job" if kills else "leaving the job running")
+        if not session.job_has_ended:
+            repl.display.text("killing the job" if kills else "leaving the job running")
         return kill
 
     def _introduce(self, session: Session) -> None:
@@ -407,7 +412,3 @@ class _Program:
 
 def _complain(text: str) -> None:
     sys.stderr.write(f"pgdb: {text}\n")
-
-
-def _as_interrupt() -> None:
-    raise KeyboardInterrupt

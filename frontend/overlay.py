@@ -40,7 +40,7 @@ from pgdb.records import Event
 
 LOG = logging.getLogger(__name__)
 
-LEAVE_TIMEOUT_S = 30.0
+LEAVE_TIMEOUT_S = 20.0
 
 
 class SessionDirectory:
@@ -179,14 +179,19 @@ class Overlay:
 
     async def close(self) -> None:
         """Have all aggregators let their ranks go and leave; return when they are gone."""
+        daemons = [hello.pid for hello in self.root.joined.values()]
         self.root.down(Shutdown())
         if self._launcher is not None:
-            try:
-                async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                    await self._launcher.process.wait()
-            except TimeoutError:
-                LOG.warning("the aggregators do not leave; ending their launcher")
+            # Aggregators that are not in the tree yet hear of nothing; with their launcher gone
+            # they leave by themselves.
+            if self._all_joined.is_set():
+                try:
+                    async with asyncio.timeout(LEAVE_TIMEOUT_S):
+                        await self._launcher.process.wait()
+                except TimeoutError:
+                    LOG.warning("the aggregators do not leave; ending their launcher")
             await self._launcher.end()
+        await asyncio.gather(*(_wait_gone(pid, LEAVE_TIMEOUT_S) for pid in daemons))
         if self._listener is not None:
             await self._listener.close()
         self._directory.rendezvous.unlink(missing_ok=True)
@@ -209,6 +214,25 @@ class Overlay:
             nodes = ", ".join(str(node) for node in message.nodes)
             self._loss_at_start.set_result(f"aggregator {nodes} was lost: {message.why}")
         self._on_lost(message)
+
+
+async def _wait_gone(pid: int, timeout_s: float) -> None:
+    """Wait until a process that is not our child has ended."""
+    try:
+        watched = os.pidfd_open(pid)
+    except OSError:
+        return
+    loop = asyncio.get_running_loop()
+    gone = asyncio.Event()
+    loop.add_reader(watched, gone.set)
+    try:
+        async with asyncio.timeout(timeout_s):
+            await gone.wait()
+    except TimeoutError:
+        LOG.warning("the aggregator with process id %d does not leave", pid)
+    finally:
+        loop.remove_reader(watched)
+        os.close(watched)
 
 
 def _python_path() -> str:

@@ -6,8 +6,9 @@ seen goes through a :class:`Display`; the shell prints nothing.
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
@@ -20,7 +21,7 @@ from pgdb.frontend.display import source_line
 from pgdb.frontend.session import Session
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import FATAL_SIGNALS, Event, Exit, Running, Stop
+from pgdb.records import FATAL_SIGNALS, Event, Exit, Stop
 
 HISTORY = 100
 """How many earlier answers ``expand`` can show."""
@@ -155,7 +156,8 @@ class Shell:
         if rest.startswith("/"):
             letters, _, rest = rest[1:].partition(" ")
         argument = rest.strip()
-        background = argument == "&" or argument.endswith(" &")
+        # What follows proc is a command of its own, which may end in & itself.
+        background = word != "proc" and (argument == "&" or argument.endswith(" &"))
         if background:
             argument = argument.removesuffix("&").strip()
         slash = f"/{letters}" if letters else ""
@@ -190,21 +192,28 @@ class Shell:
 
     # -- what commands need ------------------------------------------------------------------
 
-    async def foreground(self, started: Answer, background: bool) -> Answer:
-        """Wait for a run that has been started, by the rules of this shell."""
+    async def run_ranks(
+        self, ranks: RankSet, start: Callable[[], Awaitable[Answer]], background: bool
+    ) -> Answer:
+        """Set ranks running by *start*, and wait for them by the rules of this shell."""
         if background:
-            return self.without_stops(started)
-        running_now = RankSet.union(
-            each.ranks for each in started.classes if isinstance(each.record, Running)
-        )
-        self.in_foreground = running_now
-        try:
+            return self.without_stops(await start())
+        # Before they are started: an interrupt can come at any moment from here on.
+        with self.foreground(ranks):
+            started = await start()
             answer = await self.session.finish_run(
                 started, timeout_s=self.run_timeout_s, settle_s=self.settle_s
             )
+        return self.without_stops(answer)
+
+    @contextlib.contextmanager
+    def foreground(self, ranks: RankSet) -> Iterator[None]:
+        """Have Ctrl-C and typed lines go to *ranks* for a while."""
+        self.in_foreground = ranks
+        try:
+            yield
         finally:
             self.in_foreground = RankSet()
-        return self.without_stops(answer)
 
     def without_stops(self, answer: Answer) -> Answer:
         """Return the answer to a run command as it is shown: stops are told as they come."""
@@ -282,7 +291,9 @@ class Shell:
     def _judge(self, answer: Answer) -> None:
         if answer.errors:
             self.worsen(EXIT_FAILED)
-        if answer.missing:
+        if answer.missing.late or answer.missing.lost:
+            self.worsen(EXIT_NO_ANSWER)
+        if answer.missing.running and not answer.may_run:
             self.worsen(EXIT_NO_ANSWER)
 
     def judge_events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:

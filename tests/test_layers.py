@@ -55,6 +55,7 @@ LAYERS: dict[str, int] = {
     "pgdb.backend.inferior": 3,
     "pgdb.backend.leaf": 3,
     "pgdb.backend.looking": 3,
+    "pgdb.backend.mending": 3,
     "pgdb.backend.wireup": 3,
     "pgdb.backend.aggregator": 4,
     "pgdb.backend.daemon": 5,

@@ -16,15 +16,17 @@ from pgdb.frontend.commands.table import (
     need_argument,
     no_argument,
 )
-from pgdb.merge.answer import Missing
 from pgdb.overlay.messages import RunWord
 
 _WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
 
 
 async def _run(call: Call) -> Outcome:
-    answer = await call.shell.session.start_run(_WORDS[call.word], call.argument, call.ranks)
-    return await call.shell.foreground(answer, call.background)
+    return await call.shell.run_ranks(
+        call.ranks,
+        lambda: call.shell.session.start_run(_WORDS[call.word], call.argument, call.ranks),
+        call.background,
+    )
 
 
 def _declare(word: RunWord, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:
@@ -105,15 +107,11 @@ async def _wait(call: Call) -> Outcome:
         except ValueError:
             raise UsageError(f"wait: {call.argument!r} is no number of seconds") from None
     session = call.shell.session
-    answer = await session.wait_stopped(
-        "wait", call.ranks & (session.state.running | session.state.stopped), timeout_s=timeout_s
-    )
-    if timeout_s is not None and answer.missing.running:
-        # Who says how long to wait has no failed command when the time is over.
-        call.shell.say(f"[{answer.missing.running}] still running")
-        left = Missing(late=answer.missing.late, lost=answer.missing.lost)
-        answer = replace(answer, missing=left)
-    return call.shell.without_stops(answer)
+    ranks = call.ranks & (session.state.running | session.state.stopped)
+    with call.shell.foreground(ranks):
+        answer = await session.wait_stopped("wait", ranks, timeout_s=timeout_s)
+    # Who says how long to wait has no failed command when the time is over.
+    return replace(call.shell.without_stops(answer), may_run=timeout_s is not None)
 
 
 @COMMANDS.command("detach", group=Group.SESSION, summary="let the ranks go; they run on free")
@@ -174,5 +172,8 @@ async def _jump(call: Call) -> Outcome:
 
 async def console_run(call: Call) -> Answer | None:
     """Carry out any GDB command that sets ranks running."""
-    answer = await call.shell.session.start_console_run(call.line, call.ranks)
-    return await call.shell.foreground(answer, call.background)
+    return await call.shell.run_ranks(
+        call.ranks,
+        lambda: call.shell.session.start_console_run(call.line, call.ranks),
+        call.background,
+    )

@@ -179,6 +179,9 @@ async def listen_on(
         channel = Channel(reader, writer)
         try:
             await on_channel(channel)
+        except asyncio.CancelledError:
+            # The loop ends; asyncio would report the cancelled task of a server as an error.
+            pass
         finally:
             channel.close()
 

@@ -16,6 +16,7 @@ from tests.support.terminal import (
     PGDB,
     assert_nothing_left,
     assert_untouched,
+    default_signals,
     end_marked,
     environment,
     ex,
@@ -44,7 +45,9 @@ def test_all_ranks_while_the_job_runs(build: Build, start_job: StartJob) -> None
 def test_some_ranks_only(build: Build, start_job: StartJob) -> None:
     with start_job(4, build("storm.c")) as job:
         before = {rank: job.ranks[rank] for rank in (0, 3)}
-        finished = run_json("attach", "--ranks", "1-2", *ex("p hit_count > 0", "proc 0 bt"), job.pid)
+        finished = run_json(
+            "attach", "--ranks", "1-2", *ex("p hit_count > 0", "proc 0 bt"), job.pid
+        )
         assert finished.objects[0]["ranks"] == "1-2"
         assert finished.status == 1
         assert finished.of_type("error")[0]["message"] == "no rank 0; the job has 1-2"
@@ -53,14 +56,10 @@ def test_some_ranks_only(build: Build, start_job: StartJob) -> None:
 
 
 @pytest.mark.parametrize("last", ["detach", "quit", "end of input"])
-def test_no_breakpoint_is_left_in_the_ranks(
-    build: Build, start_job: StartJob, last: str
-) -> None:
+def test_no_breakpoint_is_left_in_the_ranks(build: Build, start_job: StartJob, last: str) -> None:
     with start_job(3, build("storm.c")) as job:
         commands = ["break hit", "c", "proc 1 c &", "proc 2 watch hit_count", "proc 2 c"]
-        finished = run_json(
-            "attach", *ex(*commands, *([last] if " " not in last else [])), job.pid
-        )
+        finished = run_json("attach", *ex(*commands, *([last] if " " not in last else [])), job.pid)
         assert finished.status == 0, finished.out
         assert_untouched(job.ranks)
 
@@ -95,6 +94,7 @@ def test_the_front_end_is_ended_while_breakpoints_are_set_and_ranks_run(
     commands = ex("break hit if i < 0", "c &", "p 1", "wait")
     with start_job(3, build("storm.c")) as job:
         mark = uuid.uuid4().hex
+        default_signals()
         front_end = subprocess.Popen(
             [*PGDB, "attach", "--batch", "--json", "--grace", "2", *commands, str(job.pid)],
             stdin=subprocess.DEVNULL,
@@ -124,7 +124,7 @@ def test_the_front_end_is_ended_while_breakpoints_are_set_and_ranks_run(
 
 
 def test_the_job_ends_under_the_debugger(build: Build, start_job: StartJob) -> None:
-    with start_job(2, build("storm.c"), "4000") as job:
+    with start_job(2, build("storm.c"), "15000") as job:
         finished = run_json("attach", *ex("c", "bt"), job.pid)
         assert job.process.wait(30) == 0
         ends = [each for line in finished.of_type("exit") for each in line["classes"]]

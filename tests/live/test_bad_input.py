@@ -224,19 +224,10 @@ def test_a_program_without_symbols(mpi: Mpi, build: Build, tmp_path: Path) -> No
 
 
 def test_a_command_that_fails_on_some_ranks_and_works_on_others(mpi: Mpi, build: Build) -> None:
-    finished = run_json(
-        "launch",
-        *ex("break advance", "proc 1 c", "p rank * 2"),
-        *mpi.line(3, build("nompi.c"))[:-1],
-        str(build("storm.c").path),
-    )
-    del finished
-    commands = ("set var $here = 1", "proc 0,2 set var $only = 5", "p $only + 1", "p *(int *)$only")
+    commands = ("set var $zero = 1", "proc 1 set var $zero = 0", "p 6 / $zero")
     finished = run_json("launch", *ex(*commands), *mpi.line(3, build("nompi.c")))
-    answers = finished.answer("print $only + 1")["classes"]
     assert finished.status == 1
-    good = [each for each in answers if not each.get("error")]
-    bad = [each for each in answers if each.get("error")]
-    assert [each["ranks"] for each in good] == ["0,2"]
-    assert good[0]["value"] == 6
-    assert [each["ranks"] for each in bad] == ["1"]
+    worked, failed = finished.answer("print 6 / $zero")["classes"]
+    assert (worked["ranks"], worked["value"]) == ("0,2", 6)
+    assert (failed["ranks"], failed["error"]) == ("1", True)
+    assert "Division by zero" in failed["text"]

@@ -26,9 +26,7 @@ def first_stop(finished: Finished, ranks: str) -> dict[str, object]:
     ("name", "function"),
     [("ring.c", "main"), ("hello.cpp", "main"), ("hello.f90", "hello"), ("nompi.c", "main")],
 )
-def test_all_ranks_stop_in_the_users_main(
-    mpi: Mpi, build: Build, name: str, function: str
-) -> None:
+def test_all_ranks_stop_in_the_users_main(mpi: Mpi, build: Build, name: str, function: str) -> None:
     program = build(name)
     finished = run_json("launch", *ex("bt"), *mpi.line(3, program))
     assert finished.status == 0
@@ -66,10 +64,16 @@ def test_64_ranks(builder: Builder) -> None:
 def test_two_programs_in_one_job(mpi: Mpi, build: Build) -> None:
     one, other = build("mpmd_a.c"), build("mpmd_b.c")
     line = [*mpi.line(2, one), ":", "-n", "1", str(other.path)]
-    finished = run_json(
-        "launch", *ex("info source", "break ask", "break answer_one", "c", "delete", "c"), *line
+    commands = (
+        f"proc 0-1 break {one.at('gather')}",
+        f"proc 2 break {other.at('gather')}",
+        "c",
+        "break ask",
+        "delete",
+        "c",
     )
-    assert finished.status in (0, 1)
+    finished = run_json("launch", *ex(*commands), *line)
+    assert finished.status == 1
     classes = {
         each["ranks"]: each["frame"]["file"].rpartition("/")[2]
         for stop in finished.of_type("stop")
@@ -77,16 +81,14 @@ def test_two_programs_in_one_job(mpi: Mpi, build: Build) -> None:
         if each["reason"] == "main"
     }
     assert classes == {"0-1": "mpmd_a.c", "2": "mpmd_b.c"}
-    # `ask` is a function of one program, `answer_one` of the other: each waits for a library on
-    # the rest, or fails there, and stops where it is.
-    hits = {
-        each["breakpoint"]: each["ranks"]
-        for stop in finished.of_type("stop")
-        for each in stop["classes"]
-        if each["reason"] == "breakpoint-hit"
-    }
-    assert hits.get(1) == "0", finished.out
-    assert hits.get(2, "2") == "2", finished.out
+    first, second = finished.answers("continue")
+    hits = {each["ranks"]: each["record"]["breakpoint"] for each in first["classes"]}
+    assert hits == {"0-1": 1, "2": 2}
+    # `ask` is a function of one of the programs only.
+    made, failed = finished.answer("break ask")["classes"]
+    assert (made["ranks"], made["record"]["breakpoints"][0]["number"]) == ("0-1", 3)
+    assert (failed["ranks"], failed["error"]) == ("2", True)
+    assert {each["record"]["code"] for each in second["classes"]} == {0}
 
 
 @pytest.mark.parametrize("before", [["--"], ["env", "PGDB_TEST_WORD=1"], ["wrapper.sh"]])
@@ -139,7 +141,13 @@ def test_input_from_a_file(mpi: Mpi, build: Build, tmp_path: Path) -> None:
 
 def test_input_from_ours(mpi: Mpi, build: Build) -> None:
     finished = run_pgdb(
-        "launch", "--batch", "--stdin", "-", *ex("c"), *mpi.line(2, build("echo.c")), stdin=b"a\nb\n"
+        "launch",
+        "--batch",
+        "--stdin",
+        "-",
+        *ex("c"),
+        *mpi.line(2, build("echo.c")),
+        stdin=b"a\nb\n",
     )
     assert finished.status == 0
     assert "rank 0 got: a\n" in finished.out

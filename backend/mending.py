@@ -1,0 +1,107 @@
+"""Take breakpoint instructions out of a process whose debugger died and left them in.
+
+A GDB that is killed while its rank runs leaves its breakpoints in the program's text; the next
+hit would kill the rank with SIGTRAP. What is to be there stands in the mapped files. Only single
+breakpoint instructions are put right: libraries patch code themselves (UCX puts jumps into libc
+to hear of memory being mapped), and must find it as they left it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+
+_PAGE_BYTES = 4096
+_CHUNK_BYTES = 1 << 20
+_INSTRUCTIONS = {
+    "x86_64": b"\xcc",
+    "i686": b"\xcc",
+    "aarch64": b"\x00\x00\x20\xd4",
+    "ppc64le": b"\x08\x00\xe0\x7f",
+}
+"""GDB's breakpoint instruction, by machine."""
+
+
+def mend(pid: int) -> int:
+    """Put back what breakpoint instructions have replaced in process *pid*; return how many.
+
+    It need not be stopped. A process that has ended, or that may not be written to, is left.
+    """
+    instruction = _INSTRUCTIONS.get(platform.machine())
+    if instruction is None:
+        return 0
+    count = 0
+    try:
+        memory = os.open(f"/proc/{pid}/mem", os.O_RDWR)
+    except OSError:
+        return 0
+    try:
+        for start, end, offset, path in _text_mappings(pid):
+            try:
+                file = os.open(path, os.O_RDONLY)
+            except OSError:
+                continue
+            try:
+                count += _mend_mapping(memory, file, start, end, offset, instruction)
+            except OSError:
+                continue
+            finally:
+                os.close(file)
+    finally:
+        os.close(memory)
+    return count
+
+
+def _text_mappings(pid: int) -> Iterator[tuple[int, int, int, str]]:
+    """Yield start, end, file offset and path of every executable mapping of a file."""
+    try:
+        with open(f"/proc/{pid}/maps") as maps:
+            lines = maps.read().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and "x" in fields[1] and fields[5].startswith("/"):
+            start, _, end = fields[0].partition("-")
+            # Found through the process itself: it may live in another mount namespace.
+            path = f"/proc/{pid}/root{fields[5]}"
+            yield int(start, 16), int(end, 16), int(fields[2], 16), path
+
+
+def _mend_mapping(
+    memory: int, file: int, start: int, end: int, offset: int, instruction: bytes
+) -> int:
+    count = 0
+    for at in range(start, end, _CHUNK_BYTES):
+        length = min(_CHUNK_BYTES, end - at)
+        there = os.pread(memory, length, at)
+        wanted = os.pread(file, length, offset + at - start)
+        if there == wanted:
+            continue
+        for page in range(0, min(len(there), len(wanted)), _PAGE_BYTES):
+            one, other = there[page : page + _PAGE_BYTES], wanted[page : page + _PAGE_BYTES]
+            if one != other:
+                for place in _replaced(one, other, instruction):
+                    original = other[place : place + len(instruction)]
+                    os.pwrite(memory, original, at + page + place)
+                    count += 1
+    return count
+
+
+def _replaced(there: bytes, wanted: bytes, instruction: bytes) -> Iterator[int]:
+    """Yield where exactly one breakpoint instruction stands for something else."""
+    size = len(instruction)
+    length = min(len(there), len(wanted))
+    at = 0
+    while at < length:
+        if there[at] == wanted[at]:
+            at += 1
+            continue
+        begin = at - at % size
+        run = begin + size
+        while run < length and there[run] != wanted[run]:
+            run += 1
+        if there[begin : begin + size] == instruction and run == begin + size:
+            yield begin
+        at = max(run, at + 1)

@@ -1,0 +1,136 @@
+"""Interrupts in a storm of breakpoints, then detach: every rank lives, and has missed nothing.
+
+A signal that was sent to stop a rank just when it stopped on a breakpoint stays pending in the
+kernel; after detach it would be delivered, and SIGINT, which GDB itself sends, would end the job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import re
+
+import pytest
+
+from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.start import attach
+from pgdb.jobs import procfs
+from pgdb.records import Exit, Stop
+from tests.conftest import Build, StartJob
+from tests.support.programs import Job, Mpi
+from tests.support.terminal import assert_untouched, ex, run_json
+
+pytestmark = pytest.mark.mpi
+EXTRA = 200
+
+
+async def storm(job: Job, rng: random.Random, *, rounds: int) -> None:
+    """Attach, interrupt some times while breakpoints are being hit, detach."""
+    session = await attach(job.pid, SessionOptions(timeout_s=30, start_timeout_s=60))
+    try:
+        (await session.break_at("hit")).check()
+        for number in range(rounds):
+            (await session.continue_(wait=False)).check()
+            # Not a wait for anything: the moment is to be any one around the next hits.
+            await asyncio.sleep(rng.uniform(0.0, 0.004))
+            if number == rounds - 1 and rng.random() < 0.5:
+                break
+            await session.interrupt()
+            stopped = (await session.wait(timeout_s=30)).check()
+            for each in stopped:
+                assert isinstance(each.record, Stop), each.record
+                assert each.record.reason in ("breakpoint-hit", "interrupted"), each.record
+        if rng.random() < 0.5:
+            (await session.detach()).check()
+    finally:
+        await session.close()
+
+
+def end_job(job: Job) -> None:
+    """Let every rank call hit() some more times and end."""
+    finished = run_json(
+        "attach", *ex(f"set var main::iterations = hit_count + {EXTRA}", "detach"), job.pid
+    )
+    assert finished.status == 0, finished.out
+
+
+def run_storm(
+    build: Build,
+    start_job: StartJob,
+    output: pytest.CaptureFixture[str],
+    *,
+    ranks: int,
+    cycles: int,
+) -> None:
+    rng = random.Random(20)
+    with start_job(ranks, build("storm.c")) as job:
+        for _ in range(cycles):
+            asyncio.run(storm(job, rng, rounds=3))
+            assert_untouched(job.ranks, progress=3)
+            for rank, pid in job.ranks.items():
+                # One that nobody would notice is allowed to be left: it does nothing by default.
+                fatal = (procfs.pending_signals(pid) or set()) - {16, 17, 18, 23, 28}
+                assert not fatal, f"rank {rank} has the signals {fatal} pending"
+        end_job(job)
+        assert job.process.wait(60) == 0
+    text = output.readouterr().out
+    done = {int(rank): int(count) for rank, count in re.findall(r"rank (\d+) done (\d+)", text)}
+    assert set(done) == set(range(ranks)), text
+    assert all(count > EXTRA for count in done.values())
+
+
+def test_interrupts_in_a_storm_of_breakpoints(
+    build: Build, start_job: StartJob, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run_storm(build, start_job, capfd, ranks=8, cycles=6)
+
+
+@pytest.mark.slow
+def test_200_interrupts_in_a_storm_of_breakpoints(
+    mpi: Mpi, build: Build, start_job: StartJob, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if mpi.name != "openmpi":
+        pytest.skip("the launcher has no part in it; 48 of them are done under each MPI")
+    run_storm(build, start_job, capfd, ranks=8, cycles=25)
+
+
+def test_no_hit_is_lost_or_counted_twice(
+    build: Build, start_job: StartJob, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The breakpoint instruction is stepped over exactly, whatever stops the rank meanwhile."""
+    wanted = 4000
+
+    async def session(job: Job) -> None:
+        session = await attach(job.pid, SessionOptions(timeout_s=30, start_timeout_s=60))
+        try:
+            (await session.break_at("hit", condition="hit_count % 7 == 0")).check()
+            rng = random.Random(5)
+            for _ in range(10):
+                answer = await session.continue_(wait=False)
+                if any(isinstance(each.record, Exit) for each in answer):
+                    break
+                await asyncio.sleep(rng.uniform(0.0, 0.01))
+                await session.interrupt()
+        finally:
+            await session.close()
+
+    with start_job(2, build("storm.c"), str(wanted)) as job:
+        with contextlib.closing(asyncio.new_event_loop()) as loop:
+            loop.run_until_complete(session(job))
+        assert job.process.wait(60) == 0
+    text = capfd.readouterr().out
+    done = {int(rank): int(count) for rank, count in re.findall(r"rank (\d+) done (\d+)", text)}
+    assert done == {0: wanted, 1: wanted}, text
+
+
+def test_a_rank_that_blocks_the_signal_says_so(build: Build, start_job: StartJob) -> None:
+    with start_job(2, build("storm.c")) as job:
+        block = "proc 0 call (int)pthread_sigmask(0, (const unsigned long[2]){1UL << 22, 0}, 0)"
+        unblock = block.replace("sigmask(0", "sigmask(1")
+        del unblock
+        finished = run_json(
+            "attach", "--timeout", "5", *ex("info program", block, "c &", "interrupt"), job.pid
+        )
+        assert finished.objects[-1]["type"] == "end"
+        assert_untouched(job.ranks)

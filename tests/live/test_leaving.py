@@ -1,0 +1,170 @@
+"""The ends of a session: after each, nothing of ours is left, and the job is what it should be."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import uuid
+from pathlib import Path
+
+import pytest
+
+import pgdb
+from tests.conftest import Build, StartJob
+from tests.support.programs import Mpi, Program, wait_until
+from tests.support.terminal import (
+    PGDB,
+    assert_nothing_left,
+    assert_untouched,
+    default_signals,
+    end_marked,
+    environment,
+    ex,
+    foreign_code,
+    marked,
+    run_pgdb,
+)
+
+pytestmark = pytest.mark.mpi
+
+
+def ranks_of(mark: str, program: Program) -> dict[int, int]:
+    """Return the processes of a program with a mark, numbered in order."""
+    found = []
+    for pid in marked(mark):
+        try:
+            executed = Path(f"/proc/{pid}/exe").resolve()
+        except OSError:
+            continue
+        if executed == program.path.resolve():
+            found.append(pid)
+    return dict(enumerate(sorted(found)))
+
+
+@pytest.mark.parametrize("last", [(), ex("quit"), ex("kill"), ex("c &", "quit"), ex("c &")])
+def test_the_end_after_launch_kills_the_job(mpi: Mpi, build: Build, last: tuple[str, ...]) -> None:
+    # run_pgdb fails when anything is left, ranks included.
+    finished = run_pgdb("launch", "--batch", *ex("break hit if i < 0"), *last,
+                        *mpi.line(3, build("storm.c")))  # fmt: skip
+    assert finished.status == 0, finished.out + finished.err
+
+
+def test_detach_after_launch_lets_the_job_run(mpi: Mpi, build: Build) -> None:
+    program = build("storm.c")
+    finished = run_pgdb(
+        "launch", "--batch", *ex("break hit", "c", "detach"), *mpi.line(3, program), leaves=True
+    )
+    try:
+        assert finished.status == 0, finished.out + finished.err
+        ranks = ranks_of(finished.mark, program)
+        assert len(ranks) == 3
+        assert_untouched(ranks)
+        lines = marked(finished.mark).values()
+        assert not [each for each in lines if "pgdb.backend" in each or "-i=mi3" in each]
+    finally:
+        end_marked(finished.mark)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_the_front_end_of_a_launched_job_dies(mpi: Mpi, build: Build, how: signal.Signals) -> None:
+    """Killed, it leaves the job running free; told to end, it kills the job as always."""
+    program = build("storm.c")
+    mark = uuid.uuid4().hex
+    default_signals()
+    front_end = subprocess.Popen(
+        [*PGDB, "launch", "--batch", "--json", "--grace", "2",
+         *ex("break hit if i < 0", "c &", "p 1", "wait"), *mpi.line(2, program)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(mark),
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert front_end.stdout is not None
+        for line in front_end.stdout:
+            if json.loads(line).get("command") == "print 1":
+                break
+        ranks = ranks_of(mark, program)
+        assert len(ranks) == 2
+        wait_until(lambda: all(map(foreign_code, ranks.values())), "the breakpoint is inserted")
+        os.kill(front_end.pid, how)
+        front_end.stdout.close()
+        front_end.wait(30)
+        if how != signal.SIGKILL:
+            assert_nothing_left(mark)
+            return
+        wait_until(
+            lambda: (
+                not [
+                    each
+                    for each in marked(mark).values()
+                    if "pgdb.backend" in each or "-i=mi3" in each
+                ]
+            ),
+            "the aggregators and the GDBs end",
+            30,
+        )
+        assert_untouched(ranks)
+    finally:
+        end_marked(mark)
+        front_end.wait(30)
+
+
+def test_the_launcher_of_the_aggregators_is_killed(build: Build, start_job: StartJob) -> None:
+    with start_job(3, build("storm.c")) as job:
+        with pgdb.attach(job.pid, aggregators=2, grace_s=2) as session:
+            session.break_at("hit", condition="hit_count < 0").check()
+            session.continue_(wait=False).check()
+            own = [
+                int(entry.name)
+                for entry in Path("/proc").iterdir()
+                if entry.name.isdigit() and _parent(entry) == os.getpid()
+            ]
+            launchers = [
+                pid for pid in own if b"pgdb.backend" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            ]
+            assert len(launchers) == 1
+            os.kill(launchers[0], signal.SIGKILL)
+            # Under some launchers the aggregators outlive it; both is well, as long as it is told.
+            answer = session.evaluate("1", timeout_s=20)
+            assert set(answer.values) | set(answer.missing.ranks) == set(session.set)
+        assert_untouched(job.ranks)
+
+
+def _parent(entry: Path) -> int:
+    try:
+        return int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_the_front_end_is_ended_while_it_starts(
+    mpi: Mpi, build: Build, how: signal.Signals
+) -> None:
+    """A half held job ends with the session, or, if that was killed, is let go."""
+    program = build("storm.c")
+    mark = uuid.uuid4().hex
+    default_signals()
+    front_end = subprocess.Popen(
+        [*PGDB, "launch", "--batch", "--grace", "2", *mpi.line(2, program, "100")],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment(mark),
+        start_new_session=True,
+    )
+    try:
+        wait_until(
+            lambda: any("hold.py" in each for each in marked(mark).values()), "a rank is held", 30
+        )
+        os.kill(front_end.pid, how)
+        _, told = front_end.communicate(timeout=30)
+        assert b"Traceback" not in told, told.decode()
+        assert_nothing_left(mark, deadline_s=30)
+    finally:
+        end_marked(mark)
+        front_end.wait(30)

@@ -1,0 +1,230 @@
+"""The prompt at a real (pseudo) terminal: what a user types and sees, Ctrl-C above all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Build, StartJob
+from tests.support.programs import Mpi, Program, status, wait_until
+from tests.support.terminal import (
+    PGDB,
+    Terminal,
+    assert_nothing_left,
+    assert_untouched,
+    marked,
+)
+
+pytestmark = pytest.mark.mpi
+PROMPT = r"\(pgdb 0-1\)"
+
+
+def ranks_of(terminal: Terminal, program: Program) -> list[int]:
+    """Return the processes of the program that were started from a terminal."""
+    found = []
+    for pid in marked(terminal.mark):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/exe").resolve() == program.path.resolve():
+                found.append(pid)
+    return found
+
+
+def are_running(pids: list[int]) -> bool:
+    return bool(pids) and all(status(pid, "State")[0] in "RSD" for pid in pids)
+
+
+@contextlib.contextmanager
+def launched(mpi: Mpi, program: Program, *args: str, home: Path) -> Iterator[Terminal]:
+    """Launch two ranks at a terminal, up to the first prompt."""
+    changes = {"XDG_STATE_HOME": str(home)}
+    with Terminal(*PGDB, "launch", *mpi.line(2, program, *args), changes=changes) as terminal:
+        terminal.expect(r"2 ranks on 1 host")
+        terminal.expect(r"\[0-1\] stopped in main")
+        terminal.expect(PROMPT)
+        yield terminal
+
+
+def test_prompt_focus_and_repeating(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("storm.c")
+    with launched(mpi, program, home=tmp_path) as terminal:
+        terminal.line("focus 1")
+        terminal.expect(r"\(pgdb 1\)")
+        terminal.line("p 40 + 2")
+        terminal.expect(r"\[1\] 40 \+ 2 = 42")
+        terminal.line("focus all")
+        terminal.expect(PROMPT)
+        terminal.line("b hit")
+        terminal.expect(r"\[0-1\] Breakpoint 1: ")
+        terminal.line("c")
+        terminal.expect(r"\[0-1\] Breakpoint 1, hit \(i=0\)")
+        terminal.expect(PROMPT)
+        for i in (1, 2):
+            terminal.line("")
+            terminal.expect(rf"\[0-1\] Breakpoint 1, hit \(i={i}\)")
+            terminal.expect(PROMPT)
+        terminal.line("nosuch")
+        terminal.expect(r'Undefined command: "nosuch"')
+        terminal.expect(PROMPT)
+        terminal.line("list hit")
+        terminal.expect("void hit")
+        terminal.expect(PROMPT)
+        terminal.line("quit")
+        terminal.expect(r"Quit and kill the job\? \(y or n\)")
+        terminal.line("n")
+        terminal.expect("still here")
+        terminal.expect(PROMPT)
+        ranks = ranks_of(terminal, program)
+        assert len(ranks) == 2
+        terminal.line("q")
+        terminal.expect(r"\(y or n\)")
+        terminal.line("y")
+        terminal.expect("killing the job")
+        assert terminal.wait() == 1
+        assert_nothing_left(terminal.mark)
+
+
+def test_ctrl_c_interrupts_the_ranks_and_the_job_lives(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    program = build("storm.c")
+    with launched(mpi, program, home=tmp_path) as terminal:
+        for _ in range(3):
+            terminal.line("c")
+            wait_until(lambda: are_running(ranks_of(terminal, program)), "the ranks run")
+            terminal.control_c()
+            terminal.expect(r"interrupted in ")
+            terminal.expect(PROMPT)
+        terminal.line("p 1 + 1")
+        terminal.expect(r"\[0-1\] 1 \+ 1 = 2")
+        # Ctrl-C at the prompt, with nothing running, does no harm.
+        terminal.send("typed")
+        terminal.control_c()
+        terminal.expect(PROMPT)
+        terminal.line("p 2 + 2")
+        terminal.expect(r"\[0-1\] 2 \+ 2 = 4")
+        terminal.line("c &")
+        wait_until(lambda: are_running(ranks_of(terminal, program)), "the ranks run")
+        terminal.expect(r"\(pgdb 0-1 running\)")
+        terminal.control_c()
+        terminal.expect(r"interrupted in ")
+        terminal.line("detach")
+        terminal.expect(r"detached; they run on")
+        terminal.wait()
+        ranks = ranks_of(terminal, program)
+        assert len(ranks) == 2
+        assert_untouched(dict(enumerate(ranks)))
+
+
+def test_a_second_ctrl_c_gives_the_prompt_back(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("storm.c")
+    with launched(mpi, program, home=tmp_path) as terminal:
+        terminal.line("c")
+        wait_until(lambda: are_running(ranks_of(terminal, program)), "the ranks run")
+        debuggers = [int(status(pid, "TracerPid")) for pid in ranks_of(terminal, program)]
+        for pid in debuggers:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            # Two at once may reach it as one signal: the kernel does not count them.
+            for _ in range(2):
+                terminal.control_c()
+                if terminal.shows(r"\(pgdb 0-1 running\)", within_s=2.0):
+                    break
+            terminal.expect(r"\(pgdb 0-1 running\)", deadline_s=5)
+        finally:
+            for pid in debuggers:
+                os.kill(pid, signal.SIGCONT)
+        terminal.expect(r"interrupted in ")
+        terminal.line("p 1 + 1")
+        terminal.expect(r"\[0-1\] 1 \+ 1 = 2")
+
+
+def test_what_is_typed_reaches_the_job(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("echo.c")
+    with launched(mpi, program, home=tmp_path) as terminal:
+        terminal.line("c")
+        wait_until(lambda: are_running(ranks_of(terminal, program)), "the ranks run")
+        terminal.send("first line\n")
+        terminal.expect(r"rank 0 got: first line")
+        terminal.send("second\n")
+        terminal.expect(r"rank 0 got: second")
+        terminal.control_c()
+        terminal.expect(r"interrupted in ")
+        terminal.expect(PROMPT)
+        # This is the prompt's again, not the job's.
+        terminal.line("p 3 + 3")
+        terminal.expect(r"\[0-1\] 3 \+ 3 = 6")
+        terminal.expect(PROMPT)
+        terminal.line("c")
+        wait_until(lambda: are_running(ranks_of(terminal, program)), "the ranks run")
+        terminal.send("third\n")
+        terminal.expect(r"rank 0 got: third")
+        terminal.send("\x04")
+        terminal.expect(r"rank 0 got 3 lines")
+        terminal.expect(r"exited normally")
+        terminal.line("quit")
+        assert terminal.wait() == 0
+        assert_nothing_left(terminal.mark)
+
+
+def test_output_does_not_break_the_line_at_the_prompt(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    program = build("storm.c")
+    with launched(mpi, program, "1500", home=tmp_path) as terminal:
+        terminal.line("c &")
+        terminal.expect(r"\(pgdb 0-1 running\)")
+        terminal.send("p 12345")
+        terminal.expect(r"p 12345")
+        terminal.expect(r"rank \d done 1500")
+        terminal.expect(r"rank \d done 1500")
+        # The prompt is drawn again below the output, with what has been typed so far.
+        terminal.expect(r"\) p 12345")
+        terminal.expect(r"exited normally")
+        terminal.line(" + 1")
+        terminal.expect(r"12345 \+ 1")
+        terminal.line("quit")
+        terminal.wait()
+        for number in range(2):
+            assert terminal.text.count(f"rank {number} done 1500\n") == 1
+        assert_nothing_left(terminal.mark)
+
+
+def test_quit_after_attach_lets_the_job_run_on(
+    build: Build, start_job: StartJob, tmp_path: Path
+) -> None:
+    changes = {"XDG_STATE_HOME": str(tmp_path)}
+    with start_job(2, build("storm.c")) as job:
+        for leave in ("quit\r", "\x04"):
+            with Terminal(*PGDB, "attach", job.pid, changes=changes) as terminal:
+                terminal.expect(PROMPT)
+                terminal.line("b hit")
+                terminal.expect("Breakpoint 1: ")
+                terminal.expect(PROMPT)
+                terminal.line("c")
+                terminal.expect(r"Breakpoint 1, hit")
+                terminal.expect(PROMPT)
+                terminal.send(leave)
+                terminal.expect("leaving the job running")
+                assert terminal.wait() == 0
+                assert_nothing_left(terminal.mark)
+            assert_untouched(job.ranks)
+
+
+def test_the_terminal_goes_away(build: Build, start_job: StartJob, tmp_path: Path) -> None:
+    changes = {"XDG_STATE_HOME": str(tmp_path)}
+    with start_job(2, build("storm.c")) as job:
+        with Terminal(*PGDB, "attach", "--grace", "2", job.pid, changes=changes) as terminal:
+            terminal.expect(PROMPT)
+            terminal.line("b hit if i < 0")
+            terminal.expect("Breakpoint 1: ")
+            terminal.line("c")
+            wait_until(lambda: are_running(list(job.ranks.values())), "the ranks run")
+            mark = terminal.mark
+            terminal.hang_up()
+            assert_nothing_left(mark, deadline_s=20)
+        assert_untouched(job.ranks)
