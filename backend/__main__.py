@@ -45,6 +45,7 @@ def main() -> int:
         "fan_out": wiring.rendezvous.fan_out,
         "credentials": wiring.rendezvous.credentials,
         "front_end": wiring.rendezvous.front_end,
+        "grace_s": wiring.rendezvous.grace_s,
         "addresses": wiring.addresses,
     }
     to_daemon.write(json.dumps(place).encode("ascii") + b"\n")

@@ -50,6 +50,8 @@ class Place:
     front_end: str
     """``host:port`` at which the front end listens."""
     own_address: str
+    grace_s: float
+    """How long to live on without any parent."""
     addresses: tuple[str, ...] = ()
     """``host:port`` of every aggregator; empty when the front end is to tell (no MPI)."""
 
@@ -63,7 +65,7 @@ class Aggregator(TreeNode):
         self._addresses = place.addresses
         self._parent: Channel | None = None
         self._setup: Setup | None = None
-        self._grace_s = 30.0
+        self._grace_s = place.grace_s
         self._leaving = asyncio.Event()
         self._leaf = Leaf(
             on_answer=self._answered, on_missing=self._not_answering, on_event=self.add_event
@@ -189,7 +191,6 @@ class Aggregator(TreeNode):
 
     def _take_setup(self, setup: Setup) -> None:
         self._setup = setup
-        self._grace_s = setup.grace_s
         self.apply_setup(setup)
         share = self.shares.get(self.number)
         if share is not None:

@@ -51,6 +51,7 @@ def main() -> None:
         topology=Topology(count=told["count"], fan_out=told["fan_out"]),
         credentials=told["credentials"].encode("ascii"),
         front_end=told["front_end"],
+        grace_s=told["grace_s"],
         own_address=f"{host}:{port}",
         addresses=tuple(told["addresses"]),
     )

@@ -121,6 +121,7 @@ class Overlay:
             front_end=f"127.0.0.1:{self._listener.port}",
             fan_out=self._options.fan_out,
             count=self._options.aggregators,
+            grace_s=self._options.grace_s,
         ).dump()
         descriptor = os.open(
             self._directory.rendezvous, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600

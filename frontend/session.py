@@ -52,6 +52,7 @@ from pgdb.records import (
 )
 
 _LAST_WORDS_S = 2.0
+_LAUNCHER_END_S = 5.0
 
 LOG = logging.getLogger(__name__)
 
@@ -368,6 +369,12 @@ class Session(Ranks):
             return
         if kill is None:
             kill = self.kills_at_close
+        if self._job_watch is not None and not self.state.live:
+            # All ranks have ended by themselves: so will their launcher, with a status of its own.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAUNCHER_END_S):
+                    await asyncio.shield(self._job_watch)
+            kill = kill and not self.job_has_ended
         # What a launcher says of ranks that we have killed is no news.
         self._is_quiet = kill
         if kill and self.state.live:

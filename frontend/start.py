@@ -218,7 +218,6 @@ async def _acquire(session: Session, mode: Literal["attach", "launch"]) -> None:
             gdb=find_gdb(options.gdb) or options.gdb,
             gdb_commands=options.gdb_commands,
             program=options.program,
-            grace_s=options.grace_s,
         )
     )
     answer = await session.ask(

@@ -22,6 +22,7 @@ import sys
 import time
 
 RELEASE = signal.SIGUSR1
+_LATE_S = 5.0  # how long the first rank waits for others that are not held yet, to wake them
 HELD_NAME = "pgdb-held"
 """Name (/proc/PID/comm) of a process that has blocked :data:`RELEASE` and may be sent it."""
 
@@ -125,8 +126,20 @@ def _is_closed(link: socket.socket) -> bool:
         return True
 
 
-def _wake_others(mark: str) -> None:
-    """Release the other ranks that the same session holds on this host."""
+def _wake_all_others(mark: str, count: int) -> None:
+    """Release the other ranks of this host, *count* in all, as they come; soon give up."""
+    deadline = time.monotonic() + _LATE_S
+    woken: set[int] = set()
+    while True:
+        woken |= _wake_others(mark)
+        if len(woken) >= count or time.monotonic() > deadline:
+            return
+        signal.sigtimedwait({RELEASE}, 0.1)
+
+
+def _wake_others(mark: str) -> set[int]:
+    """Release the other ranks that the same session holds on this host; return their pids."""
+    woken = set()
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
             continue
@@ -134,18 +147,21 @@ def _wake_others(mark: str) -> None:
             with open(f"/proc/{name}/comm") as comm, open(f"/proc/{name}/cmdline", "rb") as line:
                 if comm.read().strip() == HELD_NAME and mark.encode() in line.read().split(b"\0"):
                     os.kill(int(name), RELEASE)
+                    woken.add(int(name))
         except OSError:
             continue
+    return woken
 
 
-def _wait(mark: str, link: socket.socket | None, deadline: float) -> None:
+def _wait(link: socket.socket | None, deadline: float) -> bool:
+    """Wait to be let go; return whether that is because the session is gone."""
     while (left := deadline - time.monotonic()) > 0:
         if link is not None and _is_closed(link):
-            _wake_others(mark)
-            return
+            return True
         received = signal.sigtimedwait({RELEASE, signal.SIGIO}, left)
         if received is None or received.si_signo == RELEASE:
-            return
+            break
+    return False
 
 
 def _original_environment() -> dict[bytes, bytes]:
@@ -172,7 +188,13 @@ def main(argv: list[str]) -> None:
     share = share_of(local_rank, local_size, int(shares))
     _tell_aggregator(mark, share, fields, float(seconds))
     link = _tell_front_end(address, fields) if local_rank <= 0 else None
-    _wait(mark, link, deadline)
+    if local_rank <= 0 and link is None:
+        # Nobody is there to hold the job for.
+        is_gone = True
+    else:
+        is_gone = _wait(link, deadline)
+    if is_gone and local_rank == 0:
+        _wake_all_others(mark, local_size - 1)
     # The interpreter ignores these two; what is ignored stays so across exec.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

@@ -218,8 +218,6 @@ class Setup(Message, frozen=True, kw_only=True):
     program: str = ""
     """Base name of the program to stop in, where wrappers come before it."""
     event_window_s: float = 0.02
-    grace_s: float = 30.0
-    """How long an aggregator lives on without any parent before it detaches its ranks."""
 
 
 class Request(Message, frozen=True, kw_only=True):

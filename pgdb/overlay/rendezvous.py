@@ -24,6 +24,7 @@ class Rendezvous:
     front_end: str
     fan_out: int
     count: int
+    grace_s: float
 
     @classmethod
     def parse(cls, text: str | bytes) -> Rendezvous:
@@ -34,6 +35,7 @@ class Rendezvous:
             front_end=told["front_end"],
             fan_out=told["fan_out"],
             count=told["count"],
+            grace_s=told["grace_s"],
         )
 
     def dump(self) -> str:
@@ -44,5 +46,6 @@ class Rendezvous:
                 "front_end": self.front_end,
                 "fan_out": self.fan_out,
                 "count": self.count,
+                "grace_s": self.grace_s,
             }
         )
