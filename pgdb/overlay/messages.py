@@ -293,12 +293,12 @@ def _encode_hook(value: Any) -> Any:
         text = str(value)
         data = value.to_bytes()
         return text if len(text) <= len(data) else data
-    raise NotImplementedError(f"no wire form for {type(value).__name__}")
+    raise TypeError(f"no wire form for {type(value).__name__}")
 
 
 def _decode_hook(kind: type, value: Any) -> Any:
     if kind is not RankSet:
-        raise NotImplementedError(f"no wire form for {kind.__name__}")
+        raise TypeError(f"no wire form for {kind.__name__}")
     if value == "":
         return RankSet()
     if isinstance(value, str):

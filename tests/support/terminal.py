@@ -294,7 +294,10 @@ def foreign_code(pid: int) -> list[str]:
                 file.seek(int(fields[2], 16))
                 wanted = file.read(end - begin)
             memory.seek(begin)
-            mapped = memory.read(len(wanted))
+            try:
+                mapped = memory.read(len(wanted))
+            except OSError:
+                continue  # unmapped meanwhile
             found += [
                 f"{fields[5]}+{int(fields[2], 16) + at:#x}" for at in _breakpoints(mapped, wanted)
             ]
