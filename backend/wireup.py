@@ -14,15 +14,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from pgdb.jobs import procfs
 from pgdb.overlay.rendezvous import RENDEZVOUS_VARIABLE, WIRE_UP_VARIABLE, Rendezvous
 
 LOG = logging.getLogger(__name__)
-
-_RANK_AND_SIZE = (
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-    ("SLURM_PROCID", "SLURM_NTASKS"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +31,8 @@ class Wiring:
 
 def environment_rank() -> tuple[int, int]:
     """Return rank and size as the launcher's environment gives them; (0, 1) if it does not."""
-    for rank_name, size_name in _RANK_AND_SIZE:
-        if rank_name in os.environ:
-            return int(os.environ[rank_name]), int(os.environ.get(size_name, "1"))
-    return 0, 1
+    identity = procfs.rank_environment(os.environ)
+    return (identity.rank, identity.size or 1) if identity is not None else (0, 1)
 
 
 def wire_up(own_address: Callable[[str], str]) -> Wiring:
