@@ -170,6 +170,10 @@ class Overlay:
         environment[USER_LIBRARY_PATH_VARIABLE] = environment.get("LD_LIBRARY_PATH", "")
         if wire_up == "mpi":
             environment.update(mpi4py_environment(launcher, self._directory.path))
+        if os.geteuid() == 0:
+            # Open MPI asks root whether that is meant; for our own processes it is.
+            environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
+            environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
         environment[WIRE_UP_VARIABLE] = wire_up
         environment[RENDEZVOUS_VARIABLE] = str(self._directory.rendezvous)
         environment[USER_PYTHONPATH_VARIABLE] = environment.get("PYTHONPATH", "")

@@ -24,7 +24,7 @@ from pgdb.frontend.job import JobLauncher, StreamName
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.overlay import SessionDirectory
 from pgdb.frontend.session import Listener, Session
-from pgdb.jobs import hold
+from pgdb.jobs import hold, procfs
 from pgdb.jobs.ladder import FoundJob, find_job
 from pgdb.jobs.launchers import (
     Launcher,
@@ -69,6 +69,9 @@ async def attach(
         for step in found.steps:
             on_step(f"{step.name}: {step.outcome}")
     table = _wanted(found, options.ranks)
+    refusals = [procfs.why_not_traceable(process.pid) for process in table.processes]
+    if all(refusals):
+        raise PermissionToTraceError(f"none of the ranks can be attached to: {refusals[0]}")
     launcher = launcher_of_process(found.launcher_pid) or _any_launcher()
     on_step(f"found {_count(len(table.processes), 'rank')} ({table.source})")
     if found.ended:
