@@ -16,7 +16,6 @@ import re
 import signal
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pgdb.backend import looking
@@ -99,15 +98,6 @@ _SETTINGS_IF_KNOWN = (
     # "x@entry=5" beside "x=5" makes frames of optimised libraries twice as long.
     "-gdb-set print entry-values no",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class HeldRank:
-    """What a rank held by the hold program has reported."""
-
-    pid: int
-    directory: str
-    program: tuple[str, ...]
 
 
 class Inferior:
@@ -193,21 +183,21 @@ class Inferior:
             return payload
         return await self._first_stop("attached", payload, request_id)
 
-    async def take_held(self, held: HeldRank, request_id: int) -> Record:
+    async def take_held(self, pid: int, request_id: int) -> Record:
         """Attach to a held rank, let it execute its program and stop that in ``main``."""
-        self.pid = held.pid
+        self.pid = pid
         # Symbols of the interpreter that runs the hold program are of no interest.
         await self._must("-gdb-set auto-solib-add off")
         payload = await self._attach()
         if isinstance(payload, Failure):
             # It must not wait for its deadline: without a debugger it runs free at once.
             with contextlib.suppress(OSError):
-                os.kill(held.pid, hold.RELEASE)
+                os.kill(pid, hold.RELEASE)
             return payload
         await self._must(console("catch exec"))
-        os.kill(held.pid, hold.RELEASE)
+        os.kill(pid, hold.RELEASE)
         following = Following(self._gdb, self._internal_run, self._program)
-        payload, self.pid = await following.to_program(held.pid)
+        payload, self.pid = await following.to_program(pid)
         if (end := decode.exit_of(payload, run=request_id)) is not None:
             return self._ended(end)
         await self._must(console("delete"))
@@ -431,20 +421,18 @@ class Inferior:
             return self._ended(end)
         self.state = "stopped"
         stop = decode.stop(payload, run=request_id, numbers={})
-        if stop.reason == "signal-received" and stop.signal not in ("0", "SIGSTOP"):
-            reason_of_record: Any = "signal-received"
-        else:
-            reason_of_record = reason
+        # A rank can be stopped by a signal of its own on the way.
+        by_signal = stop.reason == "signal-received" and stop.signal not in ("0", "SIGSTOP")
         frames = await self._frames()
         frame, inside = decode.place(frames)
         await self._select(frame)
         if reason == "entry":
             frame, inside = (frames[0] if frames else None), ""
         record = Stop(
-            reason=reason_of_record,
+            reason="signal-received" if by_signal else reason,
             run=request_id,
-            signal=stop.signal if reason_of_record == "signal-received" else "",
-            meaning=stop.meaning if reason_of_record == "signal-received" else "",
+            signal=stop.signal if by_signal else "",
+            meaning=stop.meaning if by_signal else "",
             frame=frame or stop.frame,
             inside=inside,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import shutil
@@ -11,7 +10,7 @@ import socket
 import struct
 from collections.abc import Callable
 
-from pgdb.backend.inferior import HeldRank, Inferior
+from pgdb.backend.inferior import Inferior
 from pgdb.backend.looking import NeedsStopError
 from pgdb.errors import GdbError
 from pgdb.jobs import hold, procfs
@@ -167,8 +166,8 @@ class Collector:
     def __init__(self, mark: str, share_index: int) -> None:
         self._mark = mark
         self._share_index = share_index
-        self._held: dict[int, HeldRank] = {}
-        self._waiting: dict[int, asyncio.Future[HeldRank]] = {}
+        self._held: dict[int, int] = {}  # rank -> process id
+        self._waiting: dict[int, asyncio.Future[int]] = {}
         self._socket: socket.socket | None = None
 
     def listen(self) -> None:
@@ -187,8 +186,8 @@ class Collector:
             self._socket.close()
             self._socket = None
 
-    async def wait_held(self, rank: int) -> HeldRank:
-        """Wait until *rank* is held; whoever waits brings a deadline."""
+    async def wait_held(self, rank: int) -> int:
+        """Wait until *rank* is held, return its process id; whoever waits brings a deadline."""
         if rank not in self._held:
             waiting = self._waiting.setdefault(rank, asyncio.get_running_loop().create_future())
             await asyncio.shield(waiting)
@@ -213,18 +212,14 @@ class Collector:
             return
         line = procfs.command_line(pid)
         environment = procfs.environment(pid)
-        if line is None or environment is None or self._mark not in line or "--" not in line:
+        if line is None or environment is None or self._mark not in line:
             return
         identity = procfs.rank_environment(environment)
         rank = identity.rank if identity is not None else 0
-        directory = ""
-        with contextlib.suppress(OSError):
-            directory = os.readlink(f"/proc/{pid}/cwd")
-        program = tuple(line[line.index("--") + 1 :])
-        self._held[rank] = HeldRank(pid=pid, directory=directory, program=program)
+        self._held[rank] = pid
         waiting = self._waiting.pop(rank, None)
         if waiting is not None and not waiting.done():
-            waiting.set_result(self._held[rank])
+            waiting.set_result(pid)
 
 
 def record_of(record: Record | Event) -> Record:
