@@ -25,6 +25,6 @@ check:
 	@sh scripts/test.sh check
 
 clean:
-	rm -rf .venv .venv-mpich build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,15 +13,20 @@ import os
 import socket
 from dataclasses import dataclass
 
+import msgspec
+
 from pgdb.backend.leaf import Leaf
 from pgdb.errors import LinkError, PgdbError
-from pgdb.merge.answer import Merger, Missing
+from pgdb.merge.answer import EquivalenceClass, Merger, Missing
+from pgdb.overlay.addresses import own_names
 from pgdb.overlay.channel import Channel, connect
 from pgdb.overlay.messages import (
     FRONT_END,
     PROTOCOL_VERSION,
     Announce,
     AnyMessage,
+    Find,
+    Found,
     Hello,
     Joined,
     Request,
@@ -38,6 +43,7 @@ LOG = logging.getLogger(__name__)
 
 FIRST_RETRY_S = 0.1
 LAST_RETRY_S = 2.0
+HAND_ON_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +54,12 @@ class Place:
     topology: Topology
     credentials: bytes
     front_end: str
-    """``host:port`` at which the front end listens."""
+    """``host:port`` at which the front end listens; empty if it calls node 0."""
     own_address: str
     grace_s: float
     """How long to live on without any parent."""
     addresses: tuple[str, ...] = ()
-    """``host:port`` of every aggregator; empty when the front end is to tell (no MPI)."""
+    """``host:port`` of every aggregator; empty when a :class:`Table` is to tell (no MPI)."""
 
 
 class Aggregator(TreeNode):
@@ -64,7 +70,17 @@ class Aggregator(TreeNode):
         self._place = place
         self._addresses = place.addresses
         self._parent: Channel | None = None
+        self._has_joined = False
+        self.failure = ""
+        """Why it could not join the session; empty as long as all is well."""
+        self._called: asyncio.Future[Channel] = self._loop.create_future()
+        self._table_has_come = asyncio.Event()
+        if place.addresses:
+            self._table_has_come.set()
         self._setup: Setup | None = None
+        # A task that nobody holds may be collected before it is done.
+        self._handing_on: asyncio.Task[None] | None = None
+        self._finding: asyncio.Task[None] | None = None
         self._grace_s = place.grace_s
         self._leaving = asyncio.Event()
         self._leaf = Leaf(
@@ -93,6 +109,47 @@ class Aggregator(TreeNode):
         """Ask this aggregator to leave."""
         self._leaving.set()
 
+    # -- links that others open --------------------------------------------------------------
+
+    async def serve_link(self, channel: Channel) -> None:
+        """Run one link: of a child, or of a front end or parent that brings the table."""
+        try:
+            first = await channel.receive()
+        except PgdbError as error:
+            LOG.info("a link ended before it began: %s", error)
+            return
+        if not isinstance(first, Table):
+            await self.serve_child(channel, first)
+            return
+        self._take_table(first)
+        if not first.is_parent:
+            return
+        if self._called.done():
+            self._called = self._loop.create_future()
+        self._called.set_result(channel)
+        # The link is the parent's from now on; whoever serves that closes it.
+        await channel.wait_ended()
+
+    def _take_table(self, table: Table) -> None:
+        if table.addresses and not self._table_has_come.is_set():
+            self._addresses = table.addresses
+            self.place(table.node, Topology(count=table.count, fan_out=table.fan_out))
+            if not self._place.front_end:
+                self._handing_on = asyncio.create_task(self._hand_on(table))
+        self._table_has_come.set()
+
+    async def _hand_on(self, table: Table) -> None:
+        """Tell the children their place, where the front end can call only node 0."""
+        for child in self.topology.children(self.number):
+            try:
+                channel = await connect(table.addresses[child], self._place.credentials)
+            except LinkError as error:
+                LOG.warning("cannot tell node %d its place: %s", child, error)
+                continue
+            channel.send(msgspec.structs.replace(table, node=child, is_parent=False))
+            channel.close()
+            await channel.wait_closed(HAND_ON_TIMEOUT_S)
+
     # -- upwards -----------------------------------------------------------------------------
 
     def up(self, message: AnyMessage) -> None:
@@ -104,7 +161,7 @@ class Aggregator(TreeNode):
         """Have a parent: the own one first, then its ancestors up to the front end."""
         try:
             if not self._addresses:
-                await self._ask_front_end_for_table()
+                await self._get_table()
             while True:
                 channel = await self._find_parent()
                 try:
@@ -117,18 +174,36 @@ class Aggregator(TreeNode):
         except TimeoutError:
             LOG.warning("no parent for %g s", self._grace_s)
         except PgdbError as error:
-            LOG.error("cannot join the session: %s", error)
+            self.failure = f"cannot join the session: {error}"
         self.leave()
+
+    async def _get_table(self) -> None:
+        if self._place.front_end:
+            await self._ask_front_end_for_table()
+        else:
+            async with asyncio.timeout(self._grace_s):
+                await self._table_has_come.wait()
 
     async def _find_parent(self) -> Channel:
         wait_s = FIRST_RETRY_S
+        problem = LinkError("it has no ancestors")
         async with asyncio.timeout(self._grace_s):
+            if self.number == 0 and not self._place.front_end:
+                channel = await self._called
+                self._called = self._loop.create_future()
+                return channel
             while True:
                 for ancestor in self.topology.ancestors(self.number):
+                    if ancestor == FRONT_END and not self._place.front_end:
+                        continue
                     try:
                         return await connect(self._address(ancestor), self._place.credentials)
                     except LinkError as error:
                         LOG.warning("node %d: %s", ancestor, error)
+                        problem = error
+                if not self._has_joined:
+                    # All listen before they learn of each other: there is nothing to wait for.
+                    raise problem
                 await asyncio.sleep(wait_s)
                 wait_s = min(LAST_RETRY_S, 2 * wait_s)
 
@@ -141,7 +216,8 @@ class Aggregator(TreeNode):
             version=PROTOCOL_VERSION,
             release=release(),
             node=self.number,
-            host=socket.gethostname(),
+            host=os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+            names=own_names(),
             pid=os.getpid(),
             address=self._place.own_address,
             wants_table=wants_table,
@@ -157,11 +233,12 @@ class Aggregator(TreeNode):
             channel.close()
         if not isinstance(message, Table):
             raise LinkError(f"the front end sent {type(message).__name__} instead of the table")
-        self._addresses = message.addresses
+        self._take_table(message)
 
     async def _serve_parent(self, channel: Channel) -> None:
         channel.send(self._hello())
         self._parent = channel
+        self._has_joined = True
         below = {node for nodes in self._nodes_below.values() for node in nodes}
         hellos = tuple(self._hellos[node] for node in sorted(below) if node in self._hellos)
         if hellos:
@@ -174,6 +251,10 @@ class Aggregator(TreeNode):
             match message:
                 case Request():
                     self.start_request(message)
+                case Find():
+                    self._find(message)
+                case Announce():
+                    self._announce()
                 case Setup():
                     self._take_setup(message)
                 case Shutdown():
@@ -188,6 +269,15 @@ class Aggregator(TreeNode):
         merger.add_classes(self._leaf.states())
         nodes = {self.number, *(n for nodes in self._nodes_below.values() for n in nodes)}
         self.up(Announce(nodes=tuple(sorted(nodes)), classes=merger.classes))
+        # Those below were lost to whoever is above with us, and have noticed nothing.
+        self.down(Announce(nodes=(), classes=()))
+
+    def _find(self, find: Find) -> None:
+        self.down(find)
+        self._finding = asyncio.create_task(self._answer_find(find))
+
+    async def _answer_find(self, find: Find) -> None:
+        self.up(Found(node=self.number, jobs=await self._leaf.find(find, self.number)))
 
     def _take_setup(self, setup: Setup) -> None:
         self._setup = setup
@@ -202,10 +292,10 @@ class Aggregator(TreeNode):
         """Have this aggregator's GDBs answer."""
         self._leaf.ask(request, ranks)
 
-    def _answered(self, request_id: int, rank: int, record: Record, slots: tuple[str, ...]) -> None:
-        for reply in self.router.add_answer(request_id, RankSet([rank]), record, slots):
-            self.up(reply)
+    def _answered(self, request_id: int, said: EquivalenceClass[Record]) -> None:
+        for gathered in self.router.add_answer(request_id, said):
+            self.answered(gathered)
 
     def _not_answering(self, request_id: int, missing: Missing) -> None:
-        for reply in self.router.add_missing(request_id, missing):
-            self.up(reply)
+        for gathered in self.router.add_missing(request_id, missing):
+            self.answered(gathered)

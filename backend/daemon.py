@@ -19,6 +19,7 @@ from typing import Any
 
 from pgdb.backend.aggregator import Aggregator, Place
 from pgdb.overlay.channel import listen_on
+from pgdb.overlay.rendezvous import CANNOT_JOIN
 from pgdb.overlay.topology import Topology
 
 LOG = logging.getLogger("pgdb.backend.daemon")
@@ -55,10 +56,12 @@ def main() -> None:
         own_address=f"{host}:{port}",
         addresses=tuple(told["addresses"]),
     )
-    asyncio.run(_serve(place, listening))
+    if not asyncio.run(_serve(place, listening)):
+        sys.exit(CANNOT_JOIN)
 
 
-async def _serve(place: Place, listening: socket.socket) -> None:
+async def _serve(place: Place, listening: socket.socket) -> bool:
+    """Run the aggregator; return whether it has been part of the session."""
     aggregator = Aggregator(place)
     loop = asyncio.get_running_loop()
     anchor = asyncio.StreamReader()
@@ -69,11 +72,14 @@ async def _serve(place: Place, listening: socket.socket) -> None:
         LOG.warning("the launcher has ended")
         aggregator.leave()
 
-    listener = await listen_on(listening, place.credentials, aggregator.serve_child)
+    listener = await listen_on(listening, place.credentials, aggregator.serve_link)
     watching = asyncio.create_task(watch_anchor())
     await aggregator.run()
+    if aggregator.failure:
+        sys.stderr.write(f"pgdb: {socket.gethostname()} {aggregator.failure}\n")
     watching.cancel()
     await listener.close()
+    return not aggregator.failure
 
 
 if __name__ == "__main__":

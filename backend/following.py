@@ -17,6 +17,7 @@ from typing import Any
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
+from pgdb.jobs import procfs
 
 # Programs that run another one in their place; the rank's program is what they execute.
 _EXECUTING = frozenset(
@@ -25,7 +26,8 @@ _EXECUTING = frozenset(
 # Programs that may run it as a child of theirs.
 _FORKING = frozenset("sh bash dash zsh ksh time timeout perl tclsh".split())
 _LIVE = re.compile(r"^(\*?)\s+(\d+)\s+process (\d+)", re.M)
-_MARK_OF_MPI = b"MPI_Init"
+_INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|julia|lua|Rscript|R|tclsh|guile|node)[\d.]*\Z")
+_WITH_A_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})  # Python's
 
 
 class Following:
@@ -57,7 +59,7 @@ class Following:
             if payload.get("reason") == "exec":
                 image = str(payload.get("new-exec", ""))
                 current = next((each for star, each in live.values() if star), pid)
-                if self._is_program(image, is_child=current != pid):
+                if self._is_program(image, current, is_child=current != pid):
                     await self._drop_others(live)
                     return payload, current
                 if os.path.basename(image) in _FORKING and not self._forks:
@@ -70,14 +72,19 @@ class Following:
                 return payload, pid
             command = "-exec-continue --all" if self._forks else "-exec-continue"
 
-    def _is_program(self, image: str, *, is_child: bool) -> bool:
+    def _is_program(self, image: str, pid: int, *, is_child: bool) -> bool:
         name = os.path.basename(image)
+        script = interpreted_script(pid)
         if self._program:
-            return name == self._program
+            return self._program in (name, os.path.basename(script))
         if name in _EXECUTING or name in _FORKING:
             return False
         # A script calls many programs before the one that matters.
-        return not is_child or _mentions_mpi(image)
+        return (
+            not is_child
+            or _mentions(f"/proc/{pid}/exe", b"MPI_Init")
+            or (script != "" and _mentions(_path_of(pid, script), b"mpi4py"))
+        )
 
     async def _follow_forks(self) -> None:
         self._forks = True
@@ -103,13 +110,38 @@ class Following:
         await self._gdb.send("-gdb-set detach-on-fork on")
 
 
-def _mentions_mpi(image: str) -> bool:
-    """Return whether an executable file holds the name of MPI_Init."""
+def interpreted_script(pid: int) -> str:
+    """Return the script that an interpreter runs in *pid*, as it is called in its command line.
+
+    It is empty where the process runs no interpreter, or one without a script.
+    """
+    if not _INTERPRETER.match(os.path.basename(procfs.executable(pid) or "")):
+        return ""
+    words = iter((procfs.command_line(pid) or ())[1:])
+    for word in words:
+        if word in _WITH_A_VALUE:
+            next(words, None)
+        elif re.match(r"-[A-Za-z]*m\Z", word):
+            return f"-m {next(words, '')}"
+        elif re.match(r"-[A-Za-z]*[ce]\Z", word):
+            return ""
+        elif not word.startswith("-"):
+            return word
+    return ""
+
+
+def _path_of(pid: int, name: str) -> str:
+    """Return the path of the file that the process knows by a name."""
+    return f"/proc/{pid}/{'root' if name.startswith('/') else 'cwd/'}{name}"
+
+
+def _mentions(path: str, mark: bytes) -> bool:
+    """Return whether a file holds *mark*."""
     try:
         with (
-            open(image, "rb") as file,
+            open(path, "rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
         ):
-            return data.find(_MARK_OF_MPI) >= 0
+            return data.find(mark) >= 0
     except (OSError, ValueError):
         return False

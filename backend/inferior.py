@@ -18,16 +18,17 @@ import tempfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Literal
 
-from pgdb.backend import looking
+from pgdb.backend import blocks, looking, reducing
 from pgdb.backend.breakpoints import Breakpoints
-from pgdb.backend.following import Following
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console
-from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.looking import NeedsStopError, failure
 from pgdb.backend.mending import mend
+from pgdb.backend.rankfiles import RankGdb
+from pgdb.backend.stacks import Stacks
+from pgdb.backend.taking import IGNORE_INTERRUPT, INTERRUPT, Taken, Taking
 from pgdb.errors import GdbError
-from pgdb.jobs import hold, procfs
+from pgdb.jobs import procfs
 from pgdb.overlay.messages import (
     Acquire,
     AnyOperation,
@@ -42,6 +43,9 @@ from pgdb.overlay.messages import (
     Kill,
     ListBreakpoints,
     ListVariables,
+    ReadBlock,
+    Recall,
+    Reduce,
     Resume,
     Script,
     SelectFrame,
@@ -65,39 +69,10 @@ LOG = logging.getLogger(__name__)
 
 State = Literal["new", "stopped", "running", "exited", "detached", "gone"]
 
-INTERRUPT = signal.SIGURG
-"""The signal that stops a rank. SIGINT, which -exec-interrupt sends, kills a rank to which it
-is delivered after a detach; SIGURG does nothing by default."""
-_IGNORE_INTERRUPT = f"handle {INTERRUPT.name} nostop noprint nopass"
 _STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
 
 _STACK_FOR_STOP = 64
-_ENTRY_POINT = re.compile(r"Entry point: (0x[0-9a-f]+)")
-
-# What every GDB is told before it sees the rank. Confirmations and pagination would wait for
-# ever; worker threads compete for the cores of the job; debuginfod would ask the network.
-_SETTINGS = (
-    "-gdb-set mi-async on",
-    "-gdb-set confirm off",
-    "-gdb-set pagination off",
-    "-gdb-set width 0",
-    "-gdb-set height 0",
-    "-gdb-set style enabled off",
-    "-gdb-set history save off",
-    "-gdb-set exec-file-mismatch off",
-    "-gdb-set auto-load local-gdbinit off",
-    console(_IGNORE_INTERRUPT),
-    # Launchers send it to all ranks of a job that they end; it is no news.
-    console("handle SIGCONT nostop noprint pass"),
-)
-# Unknown to some GDBs; without them everything works, only slower.
-_SETTINGS_IF_KNOWN = (
-    "-gdb-set debuginfod enabled off",
-    console("maint set worker-threads 0"),
-    console("set index-cache enabled on"),
-    # "x@entry=5" beside "x=5" makes frames of optimised libraries twice as long.
-    "-gdb-set print entry-values no",
-)
+_OF_ATTACHING = ("0", "SIGSTOP", "SIGTRAP")
 
 
 class Inferior:
@@ -122,11 +97,11 @@ class Inferior:
         self._argv = [gdb, "-nx", "-q", "-i=mi3"]
         self._environment = environment
         self._gdb_commands = gdb_commands
-        self._program = program
         self._tell_aggregator = tell
-        self._gdb = GdbSession(self)
+        self._gdb = RankGdb(self)
         self._lock = asyncio.Lock()
         self._breakpoints = Breakpoints(self._gdb)
+        self._stacks = Stacks(self._gdb)
         self._displays = False
         self._interrupting = False
         self._resuming = False
@@ -135,6 +110,13 @@ class Inferior:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
         self._letting_go = False
+        self._taking = Taking(
+            self._gdb,
+            await_stop=self._await_stop,
+            run=self._internal_run,
+            tell=self._tell,
+            program=program,
+        )
 
     # -- what the leaf asks for ------------------------------------------------------------
 
@@ -160,49 +142,18 @@ class Inferior:
 
         :raises GdbError: if it cannot be started.
         """
-        await self._gdb.start(self._argv, self._environment)
-        optional = [self._gdb.send(command) for command in _SETTINGS_IF_KNOWN]
-        needed = [self._gdb.send(command) for command in _SETTINGS]
-        own = [self._gdb.send(console(command)) for command in self._gdb_commands]
-        for future in optional:
-            await future
-        for command, result in zip(
-            (*_SETTINGS, *self._gdb_commands), await asyncio.gather(*needed, *own), strict=True
-        ):
-            if result.kind == "error":
-                raise GdbError(f"GDB refuses '{command}': {result.message}")
+        await self._taking.start_gdb(self._argv, self._environment, self._gdb_commands)
         self._tell(Progress(stage="gdb"))
 
     async def attach(self, pid: int, request_id: int) -> Record:
         """Attach to the running rank *pid* and say where it is."""
-        if why := procfs.why_not_traceable(pid):
-            return Failure(message=f"cannot attach to process {pid}: {why}")
         self.pid = pid
-        payload = await self._attach()
-        if isinstance(payload, Failure):
-            return payload
-        return await self._first_stop("attached", payload, request_id)
+        return await self._first_stop(await self._taking.attach(pid), request_id)
 
     async def take_held(self, pid: int, request_id: int) -> Record:
         """Attach to a held rank, let it execute its program and stop that in ``main``."""
         self.pid = pid
-        # Symbols of the interpreter that runs the hold program are of no interest.
-        await self._must("-gdb-set auto-solib-add off")
-        payload = await self._attach()
-        if isinstance(payload, Failure):
-            # It must not wait for its deadline: without a debugger it runs free at once.
-            with contextlib.suppress(OSError):
-                os.kill(pid, hold.RELEASE)
-            return payload
-        await self._must(console("catch exec"))
-        os.kill(pid, hold.RELEASE)
-        following = Following(self._gdb, self._internal_run, self._program)
-        payload, self.pid = await following.to_program(pid)
-        if (end := decode.exit_of(payload, run=request_id)) is not None:
-            return self._ended(end)
-        await self._must(console("delete"))
-        await self._must("-gdb-set auto-solib-add on")
-        return await self._run_to_main(request_id)
+        return await self._first_stop(await self._taking.take_held(pid), request_id)
 
     async def let_go(self, timeout_s: float) -> None:
         """Detach if need be and end the GDB; the rank runs on."""
@@ -239,15 +190,21 @@ class Inferior:
             case Evaluate(expression=expression, format=letters):
                 self._need_stop()
                 return await looking.evaluate(self._gdb, expression, letters)
-            case Backtrace(limit=limit, fold=fold):
+            case Backtrace():
                 self._need_stop()
-                return await looking.backtrace(self._gdb, limit, fold)
+                return await self._stacks.backtrace(self.pid, operation)
             case SelectFrame(command=command):
                 self._need_stop()
                 return await looking.select_frame(self._gdb, command)
             case ListVariables(which=which):
                 self._need_stop()
                 return await looking.variables(self._gdb, which)
+            case Reduce(expression=expression, limit_bytes=limit_bytes):
+                self._need_stop()
+                return await reducing.read_numbers(self._gdb, expression, limit_bytes, self.pid)
+            case ReadBlock():
+                self._need_stop()
+                return await blocks.read_block(self._gdb, operation, self.pid)
             case Resume(command=command, argument=argument):
                 self._need_stop()
                 return await self._resume(_RESUME.get(command, ""), command, argument, request_id)
@@ -271,7 +228,7 @@ class Inferior:
             case Detach():
                 await self._detach()
                 return Done()
-            case Acquire() | Interrupt() | Kill():
+            case Acquire() | Interrupt() | Kill() | Recall():
                 raise AssertionError(f"{operation} is not carried out here")
 
     async def _resume(self, mi: str, word: str, argument: str, request_id: int) -> Record:
@@ -386,44 +343,22 @@ class Inferior:
 
     # -- taking hold -----------------------------------------------------------------------
 
-    async def _attach(self) -> dict[str, Any] | Failure:
-        stopped = self._await_stop()
-        result = await self._gdb.send(f"-target-attach {self.pid}")
-        if result.kind == "error":
-            self._awaited_stop = None
-            why = procfs.why_not_traceable(self.pid) or result.message.rstrip(".")
-            return Failure(message=f"cannot attach to process {self.pid}: {why}")
-        payload = await stopped
-        self._tell(Progress(stage="attached"))
-        return payload
-
-    async def _run_to_main(self, request_id: int) -> Record:
-        # gfortran's "main" only calls the user's program, MAIN__, which GDB's start stops in.
-        for function in ("MAIN__", "main"):
-            result = await self._gdb.send(f"-break-insert -t {function}")
-            if result.kind == "done":
-                payload = await self._internal_run("-exec-continue")
-                return await self._first_stop("main", payload, request_id)
-        files = await self._gdb.send(console("info files"))
-        entry = _ENTRY_POINT.search(files.text)
-        pc = await self._gdb.send("-data-evaluate-expression (long)$pc")
-        payload = {}
-        if entry is not None and pc.payload.get("value") != str(int(entry[1], 16)):
-            result = await self._gdb.send(f"-break-insert -t *{entry[1]}")
-            if result.kind == "done":
-                payload = await self._internal_run("-exec-continue")
-        return await self._first_stop("entry", payload, request_id)
-
-    async def _first_stop(
-        self, reason: Literal["attached", "main", "entry"], payload: dict[str, Any], request_id: int
-    ) -> Record:
-        if (end := decode.exit_of(payload, run=request_id)) is not None:
+    async def _first_stop(self, taken: Taken | Failure, request_id: int) -> Record:
+        if isinstance(taken, Failure):
+            if not procfs.is_alive(self.pid):
+                self.state = "exited"
+                # It could hold the remains, which the launcher then waits for.
+                self._gdb.kill()
+            return taken
+        self.pid, reason = taken.pid, taken.reason
+        if (end := decode.exit_of(taken.payload, run=request_id)) is not None:
             return self._ended(end)
         self.state = "stopped"
-        stop = decode.stop(payload, run=request_id, numbers={})
-        # A rank can be stopped by a signal of its own on the way.
-        by_signal = stop.reason == "signal-received" and stop.signal not in ("0", "SIGSTOP")
-        frames = await self._frames()
+        stop = decode.stop(taken.payload, run=request_id, numbers={})
+        # A rank can be stopped by a signal of its own on the way; SIGTRAP is how the kernel tells
+        # a debugger that has just attached that the rank executes another program.
+        by_signal = stop.reason == "signal-received" and stop.signal not in _OF_ATTACHING
+        frames = await self._stacks.folded(self.pid, _STACK_FOR_STOP)
         frame, inside = decode.place(frames)
         await self._select(frame)
         if reason == "entry":
@@ -435,6 +370,8 @@ class Inferior:
             meaning=stop.meaning if by_signal else "",
             frame=frame or stop.frame,
             inside=inside,
+            detail="; ".join(taken.notes),
+            program=taken.program,
         )
         self._last_event = record
         return record
@@ -462,7 +399,7 @@ class Inferior:
         self.state = "stopped"
         interrupting, self._interrupting = self._interrupting, False
         if interrupting and self._gdb.is_alive:
-            self._gdb.send(console(_IGNORE_INTERRUPT))
+            self._gdb.send(console(IGNORE_INTERRUPT))
         awaited, self._awaited_stop = self._awaited_stop, None
         if awaited is not None and not awaited.done():
             awaited.set_result(payload)
@@ -493,8 +430,13 @@ class Inferior:
         if reason == "signal-received" and signal_name in (INTERRUPT.name, "0"):
             reason, signal_name, meaning = "interrupted", "", ""
         try:
+            if reason == "interrupted" and payload.get("thread-id", "1") != "1":
+                # The kernel may give the signal to any thread, one of the MPI's own for example;
+                # where the program is, its first thread tells.
+                await self._gdb.send("-thread-select 1")
+                frame = None
             if frame is None or not frame.fullname or not decode.is_readable(frame.fullname):
-                frame, inside = decode.place(await self._frames())
+                frame, inside = decode.place(await self._stacks.folded(self.pid, _STACK_FOR_STOP))
                 await self._select(frame)
             if self._displays:
                 shown = await self._gdb.send(console("display"))
@@ -530,6 +472,7 @@ class Inferior:
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         """Take a ``=…``."""
         self._breakpoints.on_notice(name, payload)
+        self._stacks.on_notice(name)
 
     def on_output(self, text: str) -> None:
         """Take what GDB printed unasked: the output of breakpoint commands, and its own stops."""
@@ -560,29 +503,10 @@ class Inferior:
         if self.state != "stopped":
             raise NeedsStopError
 
-    async def _must(self, command: str) -> Result:
-        result = await self._gdb.send(command)
-        if result.kind == "error":
-            raise GdbError(result.message)
-        return result
-
     async def _select(self, frame: Frame | None) -> None:
         """Select the frame that the stop is told with, so that it is what commands look at."""
         if frame is not None and frame.level:
             await self._gdb.send(console(f"frame {frame.level}"))
-
-    async def _frames(self) -> tuple[Frame, ...]:
-        limits = f"0 {_STACK_FOR_STOP}"
-        listed, arguments = await asyncio.gather(
-            self._gdb.send(f"-stack-list-frames {limits}"),
-            self._gdb.send(f"-stack-list-arguments 1 {limits}"),
-        )
-        if listed.kind != "done":
-            return ()
-        frames = decode.stack(
-            listed.payload.get("stack", ()), arguments.payload.get("stack-args", ())
-        )
-        return decode.fold_inner(frames)[0]
 
     def _text(self, result: Result, request_id: int) -> Record:
         if result.kind == "running":

@@ -5,29 +5,37 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pgdb.backend.inferior import Inferior
 from pgdb.backend.looking import NeedsStopError
+from pgdb.backend.reducing import sum_up
+from pgdb.backend.remembering import Memory
 from pgdb.errors import GdbError
-from pgdb.jobs import hold, procfs
-from pgdb.jobs.launchers import scrubbed_environment
+from pgdb.jobs import debugger, hold, procfs, scanning
+from pgdb.jobs.placement import scrubbed_environment
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
 from pgdb.merge.masking import mask_record
+from pgdb.merge.summary import Summary
 from pgdb.overlay.messages import (
     Acquire,
     AnyOperation,
     Backtrace,
     Evaluate,
+    Find,
+    FoundRanks,
+    ListVariables,
+    Recall,
+    Reduce,
     Request,
     SelectFrame,
     Setup,
     Share,
 )
 from pgdb.overlay.rendezvous import USER_LIBRARY_PATH_VARIABLE, USER_PYTHONPATH_VARIABLE
+from pgdb.proctable import RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Failure, Gone, Output, Progress, Record, Running, Stop
 
@@ -41,7 +49,7 @@ _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 _EVENTS = (Stop, Exit, Running, Output, Progress, Gone)
 _ONLY_EVENTS = (Output, Progress, Gone)
 
-OnAnswer = Callable[[int, int, Record, tuple[str, ...]], None]
+OnAnswer = Callable[[int, EquivalenceClass[Record]], None]
 OnMissing = Callable[[int, Missing], None]
 OnEvent = Callable[[RankSet, Event, tuple[str, ...]], None]
 
@@ -55,10 +63,27 @@ class Leaf:
         self._on_event = on_event
         self._inferiors: dict[int, Inferior] = {}
         self._pids: dict[int, int] = {}
+        self._is_held = False
+        self._program = ""
         self._collector: Collector | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._memory = Memory()
         # GDBs that read symbols all at once would only compete for the host's cores.
         self._starting = asyncio.Semaphore(max(2, 2 * (os.cpu_count() or 1)))
+
+    async def find(self, find: Find, node: int) -> tuple[FoundRanks, ...]:
+        """Look for ranks of the job on this host; held ones are waited for."""
+        if not find.mark:
+            groups = await asyncio.to_thread(scanning.scan, find.selector)
+            return tuple(_found(group.key, group.size, group.processes) for group in groups)
+        self._collector = Collector(find.mark, find.shares[node], find.shares_per_host)
+        self._collector.listen()
+        held = await self._collector.wait_all()
+        host = socket.gethostname()
+        processes = tuple(
+            RankProcess(rank=rank, host=host, pid=held[rank], executable="") for rank in held
+        )
+        return (_found("", self._collector.job_size, processes),) if processes else ()
 
     def setup(self, setup: Setup, share: Share) -> None:
         """Learn which ranks are this aggregator's and how to get hold of them."""
@@ -70,16 +95,15 @@ class Leaf:
         for rank in share.ranks:
             self._inferiors[rank] = Inferior(
                 rank,
-                gdb=shutil.which(setup.gdb) or setup.gdb,
+                gdb=debugger.find_gdb(setup.gdb) or setup.gdb,
                 environment=environment,
                 gdb_commands=setup.gdb_commands,
                 program=setup.program,
                 tell=self._tell,
             )
-        self._pids = dict(zip(share.ranks, share.pids, strict=False))
-        if setup.mark:
-            self._collector = Collector(setup.mark, share.index)
-            self._collector.listen()
+        self._pids = dict(zip(share.ranks, share.pids, strict=True))
+        self._is_held = setup.is_held
+        self._program = setup.program
 
     def ask(self, request: Request, ranks: RankSet) -> None:
         """Have *ranks* answer; each answer comes through the callbacks, in its own time."""
@@ -116,6 +140,9 @@ class Leaf:
     async def _answer(self, request: Request, rank: int) -> None:
         inferior = self._inferiors[rank]
         operation = request.operation
+        if isinstance(operation, Recall):
+            self._recall(request.request_id, operation, rank)
+            return
         try:
             if isinstance(operation, Acquire):
                 record = await self._acquire(inferior, request.request_id)
@@ -130,24 +157,45 @@ class Leaf:
             # One request of one rank: the others go on, and the trace is in the log.
             LOG.exception("rank %d: %r failed", rank, operation)
             record = Failure(message="internal error of PGDB; see the aggregator's log")
+        columns: tuple[Summary, ...] = ()
+        if isinstance(operation, Reduce):
+            # In a thread: an array of a million numbers takes half a second.
+            record, columns = await asyncio.to_thread(sum_up, record, operation, rank)
+        else:
+            self._memory.keep(request.request_id, rank, record)
         masked = mask_record(
             record,
             numbers_are_data=_asks_for_numbers(operation),
             join_arguments=_joins_arguments(operation),
         )
-        self._on_answer(request.request_id, rank, record_of(masked.record), masked.slots)
+        said = EquivalenceClass(
+            ranks=RankSet([rank]),
+            record=record_of(masked.record),
+            slots=masked.slots,
+            columns=columns,
+        )
+        self._on_answer(request.request_id, said)
+
+    def _recall(self, request_id: int, recall: Recall, rank: int) -> None:
+        """Answer with what a rank said to an earlier request, unmasked."""
+        ranks = RankSet([rank])
+        record = self._memory.recall(recall.request_id, rank)
+        if record is None:
+            self._on_missing(request_id, Missing(lost=ranks))
+        else:
+            self._on_answer(request_id, EquivalenceClass(ranks=ranks, record=record))
 
     async def _acquire(self, inferior: Inferior, request_id: int) -> Record:
-        if self._collector is None:
-            pid = self._pids[inferior.rank]
-            async with self._starting:
-                await inferior.start_gdb()
-                return await inferior.attach(pid, request_id)
-        held = await self._collector.wait_held(inferior.rank)
-        self._tell(inferior.rank, Progress(stage="held"))
+        pid = self._pids[inferior.rank]
+        if self._is_held:
+            self._tell(inferior.rank, Progress(stage="held"))
         async with self._starting:
             await inferior.start_gdb()
-            return await inferior.take_held(held, request_id)
+            if self._is_held:
+                return await inferior.take_held(pid, request_id)
+            # The rank's process may be a shell or a container's starter with the program below.
+            pid = scanning.program_of_rank(pid, self._program)
+            return await inferior.attach(pid, request_id)
 
     def _tell(self, rank: int, event: Event) -> None:
         if isinstance(event, Gone):
@@ -160,44 +208,61 @@ class Collector:
     """Hears which ranks of this host are held, from themselves.
 
     A rank that came before us is found in /proc; one that comes later sends a datagram. The
-    kernel vouches for its process and user.
+    kernel vouches for its process and user. Each one's environment tells how many there are
+    to come.
     """
 
-    def __init__(self, mark: str, share_index: int) -> None:
+    def __init__(self, mark: str, share: int, shares: int) -> None:
         self._mark = mark
-        self._share_index = share_index
+        self._share = share
+        self._shares = shares
         self._held: dict[int, int] = {}  # rank -> process id
-        self._waiting: dict[int, asyncio.Future[int]] = {}
-        self._socket: socket.socket | None = None
+        self._expected: int | None = None
+        self._all_held = asyncio.Event()
+        self._sockets: list[socket.socket] = []
+        self.job_size = 0
+        """Ranks in MPI_COMM_WORLD, 0 until the first one is held."""
 
     def listen(self) -> None:
         """Begin to hear datagrams, then look for ranks that are held already."""
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        self._socket.bind(hold.collector_address(self._mark, self._share_index))
-        asyncio.get_running_loop().add_reader(self._socket, self._receive)
+        # Ranks that did not come to a Slurm node in Slurm's way do not know its name for it.
+        for node in dict.fromkeys((os.environ.get("SLURMD_NODENAME", ""), "")):
+            self._listen_at(hold.collector_address(self._mark, self._share, node))
         for pid in procfs.all_pids():
             self._look_at(pid)
 
     def close(self) -> None:
         """Stop listening."""
-        if self._socket is not None:
-            asyncio.get_running_loop().remove_reader(self._socket)
-            self._socket.close()
-            self._socket = None
+        for each in self._sockets:
+            asyncio.get_running_loop().remove_reader(each)
+            each.close()
+        self._sockets.clear()
 
-    async def wait_held(self, rank: int) -> int:
-        """Wait until *rank* is held, return its process id; whoever waits brings a deadline."""
-        if rank not in self._held:
-            waiting = self._waiting.setdefault(rank, asyncio.get_running_loop().create_future())
-            await asyncio.shield(waiting)
-        return self._held[rank]
+    async def wait_all(self) -> dict[int, int]:
+        """Wait until all ranks of the share are held; return the process id of each.
 
-    def _receive(self) -> None:
-        assert self._socket is not None
+        Whoever waits brings the deadline: a rank may end, or never come.
+        """
+        await self._all_held.wait()
+        return dict(sorted(self._held.items()))
+
+    def _listen_at(self, address: str) -> None:
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        try:
+            listening.bind(address)
+        except OSError as error:
+            # Another node's aggregator on this machine has it.
+            LOG.info("cannot listen for held ranks at %r: %s", address, error.strerror)
+            listening.close()
+            return
+        self._sockets.append(listening)
+        asyncio.get_running_loop().add_reader(listening, self._receive, listening)
+
+    def _receive(self, listening: socket.socket) -> None:
         while True:
             try:
-                _, control, _, _ = self._socket.recvmsg(65536, socket.CMSG_SPACE(_CREDENTIALS.size))
+                _, control, _, _ = listening.recvmsg(65536, socket.CMSG_SPACE(_CREDENTIALS.size))
             except BlockingIOError:
                 return
             for level, kind, data in control:
@@ -214,12 +279,30 @@ class Collector:
         environment = procfs.environment(pid)
         if line is None or environment is None or self._mark not in line:
             return
-        identity = procfs.rank_environment(environment)
-        rank = identity.rank if identity is not None else 0
-        self._held[rank] = pid
-        waiting = self._waiting.pop(rank, None)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(pid)
+        if not procfs.on_this_host(pid):
+            return
+        rank, size, local_rank, local_size = hold.identity(environment)
+        if self._expected is None:
+            self.job_size = size
+            self._expected = sum(
+                hold.share_of(each, local_size, self._shares) == self._share
+                for each in range(local_size)
+            )
+        if hold.share_of(local_rank, local_size, self._shares) == self._share:
+            self._held[rank] = pid
+        if len(self._held) >= self._expected:
+            self._all_held.set()
+
+
+def _found(job: str, size: int | None, processes: Sequence[RankProcess]) -> FoundRanks:
+    ordered = sorted(processes, key=lambda each: each.rank)
+    return FoundRanks(
+        job=job,
+        size=size or 0,
+        ranks=RankSet(each.rank for each in ordered),
+        pids=tuple(each.pid for each in ordered),
+        executable=ordered[0].executable,
+    )
 
 
 def record_of(record: Record | Event) -> Record:
@@ -241,6 +324,8 @@ def _joins_arguments(operation: AnyOperation) -> bool:
 
 
 def _asks_for_numbers(operation: AnyOperation) -> bool:
+    if isinstance(operation, Evaluate | ListVariables) and operation.raw_pointers:
+        return True
     return isinstance(operation, Evaluate) and any(
         letter in _NUMBER_FORMATS for letter in operation.format
     )

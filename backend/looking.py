@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 
 from pgdb.backend.gdb import decode
@@ -40,31 +39,6 @@ async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:
     # Output of a breakpoint's commands can stand before it.
     match = max(_VALUE.finditer(text), key=lambda found: found.start(), default=None)
     return Value(text=text[match.end() :] if match else text)
-
-
-async def backtrace(gdb: GdbSession, limit: int, fold: bool) -> Record:
-    """List frames: the *limit* innermost, the -*limit* outermost, or all for 0."""
-    window = f" 0 {limit - 1}" if limit > 0 and not fold else ""
-    listed, arguments = await asyncio.gather(
-        gdb.send(f"-stack-list-frames{window}"),
-        gdb.send(f"-stack-list-arguments 1{window}"),
-    )
-    for result in (listed, arguments):
-        if result.kind != "done":
-            return failure(result)
-    frames = decode.stack(listed.payload.get("stack", ()), arguments.payload["stack-args"])
-    hidden = 0
-    if fold:
-        frames, hidden = decode.fold_inner(frames)
-    more = False
-    if limit > 0:
-        more = len(frames) > limit or (bool(window) and len(frames) == limit)
-        frames = frames[:limit]
-    elif limit < 0:
-        hidden += max(0, len(frames) + limit)
-        frames = frames[limit:]
-    numbered = tuple(decode.at_level(frame, level) for level, frame in enumerate(frames))
-    return Stack(frames=numbered, hidden=str(hidden) if hidden or fold else "", more=more)
 
 
 async def select_frame(gdb: GdbSession, command: str) -> Record:

@@ -12,6 +12,8 @@ import os
 import platform
 from collections.abc import Iterator
 
+from pgdb.backend.rankfiles import MappedFile, mapped, open_mapped
+
 _PAGE_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
 _INSTRUCTIONS = {
@@ -37,13 +39,13 @@ def mend(pid: int) -> int:
     except OSError:
         return 0
     try:
-        for start, end, offset, path in _text_mappings(pid):
+        for mapping in mapped(pid):
             try:
-                file = os.open(path, os.O_RDONLY)
+                file = open_mapped(pid, mapping)
             except OSError:
                 continue
             try:
-                count += _mend_mapping(memory, file, start, end, offset, instruction)
+                count += _mend_mapping(memory, file, mapping, instruction)
             except OSError:
                 continue
             finally:
@@ -53,30 +55,12 @@ def mend(pid: int) -> int:
     return count
 
 
-def _text_mappings(pid: int) -> Iterator[tuple[int, int, int, str]]:
-    """Yield start, end, file offset and path of every executable mapping of a file."""
-    try:
-        with open(f"/proc/{pid}/maps") as maps:
-            lines = maps.read().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        fields = line.split(maxsplit=5)
-        if len(fields) == 6 and "x" in fields[1] and fields[5].startswith("/"):
-            start, _, end = fields[0].partition("-")
-            # Found through the process itself: it may live in another mount namespace.
-            path = f"/proc/{pid}/root{fields[5]}"
-            yield int(start, 16), int(end, 16), int(fields[2], 16), path
-
-
-def _mend_mapping(
-    memory: int, file: int, start: int, end: int, offset: int, instruction: bytes
-) -> int:
+def _mend_mapping(memory: int, file: int, mapping: MappedFile, instruction: bytes) -> int:
     count = 0
-    for at in range(start, end, _CHUNK_BYTES):
-        length = min(_CHUNK_BYTES, end - at)
+    for at in range(mapping.start, mapping.end, _CHUNK_BYTES):
+        length = min(_CHUNK_BYTES, mapping.end - at)
         there = os.pread(memory, length, at)
-        wanted = os.pread(file, length, offset + at - start)
+        wanted = os.pread(file, length, mapping.offset_bytes + at - mapping.start)
         if there == wanted:
             continue
         for page in range(0, min(len(there), len(wanted)), _PAGE_BYTES):

@@ -2,8 +2,9 @@
 
 With MPI, rank 0 reads the session's credentials from its standard input and broadcasts them;
 addresses are gathered by all; then MPI is left for good, since a blocked MPI receive would spin
-a core of the user's node. Without MPI, rank and size come from the launcher's environment, the
-credentials from a file that only the user can read, and the addresses through the front end.
+a core of the user's node. Without MPI, the rank comes from the launcher's environment, the
+credentials from a file that only the user can read, from standard input (srun gives it to all,
+ssh to its one), or last from the environment, and the addresses through the front end.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pgdb.jobs import procfs
-from pgdb.overlay.rendezvous import RENDEZVOUS_VARIABLE, WIRE_UP_VARIABLE, Rendezvous
+from pgdb.overlay.rendezvous import (
+    FIRST_NODE_VARIABLE,
+    RENDEZVOUS_TEXT_VARIABLE,
+    RENDEZVOUS_VARIABLE,
+    WIRE_UP_VARIABLE,
+    Rendezvous,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -26,6 +33,7 @@ class Wiring:
 
     node: int
     rendezvous: Rendezvous
+    own_address: str
     addresses: tuple[str, ...] = ()
 
 
@@ -35,24 +43,34 @@ def environment_rank() -> tuple[int, int]:
     return (identity.rank, identity.size or 1) if identity is not None else (0, 1)
 
 
-def wire_up(own_address: Callable[[str], str]) -> Wiring:
+def wire_up(own_address: Callable[[Rendezvous], str]) -> Wiring:
     """Learn this aggregator's place.
 
-    *own_address* starts to listen where the given front end (``host:port``) can be reached from,
-    and returns the ``host:port`` at which it does.
+    *own_address* starts to listen where the session's other processes can reach this one, and
+    returns the ``host:port`` at which it does.
     """
     if os.environ.get(WIRE_UP_VARIABLE, "mpi") == "mpi":
         wiring = _by_mpi(own_address)
         if wiring is not None:
             return wiring
-    with open(os.environ[RENDEZVOUS_VARIABLE], encoding="ascii") as file:
-        rendezvous = Rendezvous.parse(file.read())
+    rendezvous = Rendezvous.parse(_rendezvous_text())
     rank, _ = environment_rank()
-    own_address(rendezvous.front_end)
-    return Wiring(node=rank, rendezvous=rendezvous)
+    first = int(os.environ.get(FIRST_NODE_VARIABLE, "0"))
+    return Wiring(node=first + rank, rendezvous=rendezvous, own_address=own_address(rendezvous))
 
 
-def _by_mpi(own_address: Callable[[str], str]) -> Wiring | None:
+def _rendezvous_text() -> str:
+    if text := os.environ.pop(RENDEZVOUS_TEXT_VARIABLE, ""):
+        return text
+    try:
+        with open(os.environ.get(RENDEZVOUS_VARIABLE, ""), encoding="ascii") as file:
+            return file.read()
+    except FileNotFoundError:
+        # Another host: what started us there hands it on.
+        return sys.stdin.readline()
+
+
+def _by_mpi(own_address: Callable[[Rendezvous], str]) -> Wiring | None:
     rank, size = environment_rank()
     try:
         import mpi4py
@@ -74,8 +92,11 @@ def _by_mpi(own_address: Callable[[str], str]) -> Wiring | None:
         MPI.Finalize()
         return None
     rank = world.Get_rank()
-    rendezvous = world.bcast(sys.stdin.read() if rank == 0 else None, root=0)
-    parsed = Rendezvous.parse(rendezvous)
-    addresses = world.allgather(own_address(parsed.front_end))
+    told = world.bcast(sys.stdin.readline() if rank == 0 else None, root=0)
+    rendezvous = Rendezvous.parse(told)
+    address = own_address(rendezvous)
+    addresses = world.allgather(address)
     MPI.Finalize()
-    return replace(Wiring(node=rank, rendezvous=parsed), addresses=tuple(addresses))
+    return replace(
+        Wiring(node=rank, rendezvous=rendezvous, own_address=address), addresses=tuple(addresses)
+    )

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pgdb.errors import DiscoveryError
-from pgdb.frontend.start import attach
+from pgdb.frontend.starting.start import attach
 from pgdb.jobs import procfs
 from pgdb.jobs.ladder import find_job
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgdb.errors import CommandError, NoAnswerError
+from pgdb.frontend.analysis.differences import leaves
+from pgdb.frontend.analysis.values import number_of, parse
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.merge.graph import to_networkx
+from pgdb.merge.masking import DIFFERENT
 from pgdb.ranks import RankSet
-from pgdb.records import Failure, Record, Value
+from pgdb.records import HOLE, Failure, Record, Value, Various
 
 if TYPE_CHECKING:
     import networkx
+    import numpy
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValues:
+    """What the ranks have in one field or element of a value."""
+
+    ranks: NDArray[numpy.int64]
+    values: NDArray[Any]
+    """A number for each rank where all are numbers, else texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +59,16 @@ class Answer:
     def for_rank(self, rank: int) -> Record:
         """Return what one rank said.
 
-        :raises NoAnswerError: if it said nothing.
+        :raises NoAnswerError: if it said nothing, or if so many different things were said that
+            only a summary has come.
         """
         for each in self.classes:
             if rank in each.ranks:
+                if isinstance(each.record, Various):
+                    raise NoAnswerError(
+                        f"'{self.command}': of [{each.ranks}] there is a summary only; ask "
+                        f"rank {rank} alone, or 'expand' the answer for it"
+                    )
                 return each.filled
         raise NoAnswerError(f"rank {rank} has not answered '{self.command}'")
 
@@ -74,6 +94,37 @@ class Answer:
                     found[rank] = record.text if number is None else number
         return dict(sorted(found.items()))
 
+    def numbers(self) -> tuple[NDArray[numpy.int64], NDArray[Any]]:
+        """Return ranks, in order, and their values: those of the ranks whose value is a number.
+
+        The values are integers where all are and fit in 64 bits, else floats.
+        """
+        pairs = [
+            (each.ranks, number_of(each.filled.text))
+            for each in self.classes
+            if isinstance(each.record, Value) and isinstance(each.filled, Value)
+        ]
+        return _arrays([(ranks, number) for ranks, number in pairs if number is not None])
+
+    def fields(self) -> dict[str, FieldValues]:
+        """Return what ranks have in each field and element of a structure or array, by its path.
+
+        Paths are what GDB takes behind the expression: ``.x[1]``; the empty one is a value
+        without parts. A run of elements that are equal on every rank is one: ``[3]@97``.
+        """
+        values = [
+            (each.ranks, parse(each.record.text, each.slots))
+            for each in self.classes
+            if isinstance(each.record, Value)
+        ]
+        found = {}
+        for path, texts in leaves(values).items():
+            pairs = [(ranks, number_of(text)) for ranks, text in texts]
+            numbers = [(ranks, number) for ranks, number in pairs if number is not None]
+            ranks, array = _arrays(numbers if len(numbers) == len(pairs) else texts)
+            found[path] = FieldValues(ranks, array)
+        return found
+
     def check(self) -> Answer:
         """Return this answer.
 
@@ -81,8 +132,12 @@ class Answer:
         :raises NoAnswerError: if some rank has not answered.
         """
         for each in self.errors:
-            assert isinstance(each.record, Failure)
-            raise CommandError(f"'{self.command}' failed on [{each.ranks}]: {each.record.message}")
+            failure = each.filled
+            if isinstance(failure, Various):
+                failure = failure.form
+            assert isinstance(failure, Failure)
+            message = failure.message.replace(HOLE, DIFFERENT) or "each says something else"
+            raise CommandError(f"'{self.command}' failed on [{each.ranks}]: {message}")
         if self.missing:
             raise NoAnswerError(f"'{self.command}': no answer from [{self.missing.ranks}]")
         return self
@@ -90,3 +145,21 @@ class Answer:
     def graph(self) -> networkx.DiGraph[Any]:
         """Return the answer graph, for analysis and export; see :func:`to_networkx`."""
         return to_networkx(self.classes)
+
+
+def _arrays(
+    pairs: Sequence[tuple[RankSet, int | float | str]],
+) -> tuple[NDArray[numpy.int64], NDArray[Any]]:
+    """Return ranks, in order, and the value of each."""
+    import numpy
+
+    ranks = [numpy.frombuffer(members.to_array(), numpy.uint32) for members, _ in pairs]
+    if not ranks:
+        return numpy.empty(0, numpy.int64), numpy.empty(0)
+    values = numpy.array([value for _, value in pairs])
+    if values.dtype == object:  # integers beyond 64 bits
+        values = values.astype(float)
+    every_rank = numpy.concatenate(ranks).astype(numpy.int64)
+    every_value = numpy.repeat(values, [len(members) for members in ranks])
+    order = numpy.argsort(every_rank)
+    return every_rank[order], every_value[order]

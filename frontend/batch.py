@@ -6,14 +6,18 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, cast
+
+import msgspec
 
 from pgdb.errors import PgdbError, UsageError
-from pgdb.frontend import jsonlines, render
+from pgdb.frontend import jsonlines, jsonshapes
 from pgdb.frontend.answers import Answer
+from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.display import TextDisplay
 from pgdb.frontend.session import Session, Told
 from pgdb.frontend.shell import Quit, Shell
+from pgdb.frontend.text import render
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Record
@@ -74,6 +78,11 @@ class JsonDisplay:
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
+    @property
+    def width(self) -> int:
+        """No limit: nobody reads the text of an answer here."""
+        return 0
+
     def hello(self, session: Session) -> None:
         """Write the first line."""
         self.write(jsonlines.hello(session, time.time()))
@@ -95,7 +104,15 @@ class JsonDisplay:
 
     def text(self, text: str) -> None:
         """Write a message that is no answer of ranks."""
-        self.write(jsonlines.OutputLine(time=time.time(), stream="pgdb", text=text + "\n"))
+        self.write(jsonshapes.OutputLine(time=time.time(), stream="pgdb", text=text + "\n"))
+
+    def shown(self, shown: Shown) -> None:
+        """Write a tree, a picture, a comparison as a line of its own kind, else as text."""
+        if shown.line is None:
+            self.text(shown.text)
+        else:
+            line = msgspec.structs.replace(shown.line, time=time.time())
+            self.write(cast(jsonshapes.Line, line))
 
     def error(self, error: PgdbError, command: str) -> None:
         """Write an error."""
@@ -114,7 +131,7 @@ class JsonDisplay:
         for line in jsonlines.told(told, text_of, time.time()):
             self.write(line)
 
-    def write(self, line: jsonlines.Line) -> None:
+    def write(self, line: jsonshapes.Line) -> None:
         """Write one line."""
         self._out.write(jsonlines.encode(line) + "\n")
         self._out.flush()

@@ -8,16 +8,24 @@ from __future__ import annotations
 import asyncio
 import linecache
 import os
+import shutil
 import sys
-from typing import TextIO
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TextIO
 
 from pgdb.errors import PgdbError
-from pgdb.frontend import render
 from pgdb.frontend.answers import Answer
+from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.session import Told
+from pgdb.frontend.text import render
+from pgdb.frontend.text.controls import harmless
 from pgdb.overlay.node import EventBuffer
 from pgdb.ranks import RankSet
 from pgdb.records import Progress
+
+if TYPE_CHECKING:
+    from pgdb.frontend.text.palette import Palette
 
 WINDOW_S = 0.15
 """Stops that come within this time are told together."""
@@ -26,9 +34,12 @@ WINDOW_S = 0.15
 class TextDisplay:
     """Text on a terminal or in a file."""
 
-    def __init__(self, out: TextIO | None = None, *, color: bool = False) -> None:
+    def __init__(self, out: TextIO | None = None) -> None:
         self._out = out
-        self._color = color
+        # Before prompt_toolkit puts a stream of its own in the place of standard output.
+        stream = out if out is not None else sys.stdout
+        self._is_terminal = stream.isatty()
+        self._palette = _palette() if self._is_terminal else None
         self._events = EventBuffer()
         self._timer: asyncio.TimerHandle | None = None
         self._open_lines: dict[str, str] = {}
@@ -36,23 +47,38 @@ class TextDisplay:
 
     # -- Display -----------------------------------------------------------------------------
 
+    @property
+    def width(self) -> int:
+        """Columns of the terminal; 0 in a file."""
+        return shutil.get_terminal_size().columns if self._is_terminal else 0
+
     def answer(self, answer: Answer, text: str, *, is_source: bool) -> None:
         """Show the answer to a command."""
         del answer
-        if text:
-            self.text(highlight(text) if is_source and self._color else text)
+        if text and is_source and self._palette is not None:
+            self._write(self._palette.source(harmless(text)) + "\n")
+        elif text:
+            self.text(text)
 
     def command(self, focus: RankSet, line: str) -> None:
         """Do nothing: what was typed at the prompt stands there."""
 
     def text(self, text: str) -> None:
         """Show a message."""
+        text = harmless(text)
+        if self._palette is not None:
+            text = self._palette.paint(text)
         self._write(text + "\n")
+
+    def shown(self, shown: Shown) -> None:
+        """Show a tree, a picture, a comparison."""
+        self.text(shown.text)
 
     def error(self, error: PgdbError, command: str) -> None:
         """Show an error."""
         del command
-        self._write(f"{error}\n")
+        text = harmless(str(error))
+        self._write((self._palette.error(text) if self._palette is not None else text) + "\n")
 
     def flush(self) -> None:
         """Show what ranks have told up to now."""
@@ -60,7 +86,7 @@ class TextDisplay:
             self._timer.cancel()
             self._timer = None
         for classes in self._events.take():
-            if text := render.events(classes, source_line):
+            if text := render.events(classes, source_line, self.width):
                 self.text(text)
         if self._last_word:
             # The ends of its ranks can be told a moment later than the launcher's own.
@@ -82,7 +108,7 @@ class TextDisplay:
                 assert told.answer is not None
                 self.flush()
                 self.text(f"late answer to '{told.answer.command}':")
-                self.text(render.answer(told.answer))
+                self.text(render.answer(told.answer, width=self.width))
             case "lost":
                 self.flush()
                 self.text(f"{render.brackets(told.ranks)} lost: {told.text}")
@@ -126,36 +152,86 @@ class TextDisplay:
 
 
 class StartProgress:
-    """One line that tells how the start gets on: ``GDB 61/64``."""
+    """How a start gets on: ``found 64 ranks on 4 hosts · aggregators 4/4 · GDB 61/64``.
 
-    def __init__(self, out: TextIO) -> None:
+    On a terminal that is one line which changes; *verbose*, and notes, give lines that stay.
+    """
+
+    def __init__(self, out: TextIO, *, verbose: bool = False) -> None:
         self._out = out
         self._live = out.isatty()
-        self._done = {"held": 0, "gdb": 0, "attached": 0}
+        self._verbose = verbose
+        self._begun_s = time.monotonic()
+        self._found = ""
+        self._aggregators = ""
+        self._hosts: Mapping[str, RankSet] = {}
+        self._done = {"held": 0, "gdb": 0}
+        self._attached = RankSet()
         self._has_line = False
-        self.total = 0
-        """Number of ranks, as soon as it is known."""
 
     def step(self, text: str) -> None:
-        """Show a step of the start."""
-        self._clear()
-        self._out.write(text + "\n")
-        self._out.flush()
+        """Take a step of the start; one that begins with ``note:`` is shown at once."""
+        if text.startswith("note:"):
+            self._write(text)
+        elif self._verbose:
+            self._write(f"{time.monotonic() - self._begun_s:6.2f} s  {text}")
+        elif text.startswith("found ") or " held on " in text:
+            # The way they were found is for those who ask.
+            self._found = text.partition(" (")[0]
+            self._refresh()
 
     def told(self, told: Told) -> None:
-        """Count the ranks that have got on."""
+        """Count the aggregators and ranks that have got on."""
+        if told.kind == "starting":
+            self._aggregators = told.text or self._aggregators
+            self._hosts = told.hosts or self._hosts
         for each in told.classes:
             if isinstance(each.record, Progress):
-                self._done[each.record.stage] += len(each.ranks)
-        if self._live:
-            parts = [f"{name} {count}" for name, count in self._done.items() if count]
-            self._out.write(f"\r\x1b[K{' · '.join(parts)}")
-            self._out.flush()
-            self._has_line = True
+                if each.record.stage == "attached":
+                    self._attached |= each.ranks
+                else:
+                    self._done[each.record.stage] += len(each.ranks)
+        self._refresh()
+
+    async def keep_time(self) -> None:
+        """Show how long it takes, also while nothing happens; runs until it is cancelled."""
+        while True:
+            await asyncio.sleep(1.0)
+            if self._has_line:
+                self._refresh()
 
     def end(self) -> None:
         """Take the line away."""
         self._clear()
+
+    def _refresh(self) -> None:
+        if not self._live:
+            return
+        elapsed = f"{time.monotonic() - self._begun_s:.0f} s"
+        parts = [part for part in (self._found, self._aggregators, self._ranks(), elapsed) if part]
+        width = shutil.get_terminal_size().columns - 1
+        self._out.write(f"\r\x1b[K{' · '.join(parts)[:width]}")
+        self._out.flush()
+        self._has_line = True
+
+    def _ranks(self) -> str:
+        everybody = RankSet.union(self._hosts.values())
+        if not everybody:
+            return ""
+        if not self._attached:
+            return f"GDB {self._done['gdb']}/{len(everybody)}"
+        text = f"attached {len(self._attached)}/{len(everybody)}"
+        left = everybody - self._attached
+        if 0 < len(left) <= max(1, len(everybody) // 8):
+            rank = left.first
+            host = next((host for host, ranks in self._hosts.items() if rank in ranks), "")
+            text += f", last: rank {rank} on {host}"
+        return text
+
+    def _write(self, text: str) -> None:
+        self._clear()
+        self._out.write(text + "\n")
+        self._out.flush()
 
     def _clear(self) -> None:
         if self._has_line:
@@ -164,27 +240,18 @@ class StartProgress:
             self._has_line = False
 
 
+def _palette() -> Palette | None:
+    """Return the colours of this terminal, None where none are wanted."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "", None):
+        return None
+    from pgdb.frontend.text.palette import Palette
+
+    return Palette()
+
+
 def source_line(path: str, line: int) -> str | None:
     """Return a line of a source file on this host, None if it cannot be read."""
     if not path or not os.access(path, os.R_OK):
         return None
     text = linecache.getline(path, line).rstrip("\n")
     return text or None
-
-
-def highlight(text: str) -> str:
-    """Return numbered source lines with colours for a terminal."""
-    # 0.1 s to import, and only wanted when somebody looks at source.
-    from pygments import highlight as colour
-    from pygments.formatters import TerminalFormatter
-    from pygments.lexers import CppLexer
-
-    lines = []
-    for line in text.split("\n"):
-        number, tab, source = line.partition("\t")
-        if tab and number.strip().isdigit():
-            coloured = colour(source, CppLexer(), TerminalFormatter()).rstrip("\n")
-            lines.append(f"{number}\t{coloured}")
-        else:
-            lines.append(line)
-    return "\n".join(lines)

@@ -1,63 +1,95 @@
 """What ``--json`` prints: one JSON object per line for every answer and every event.
 
-All objects are declared here, so that the encoder, the tests and ``docs/json-schema.json``
-(``python -m pgdb.frontend.jsonlines > docs/json-schema.json``) cannot disagree;
-``docs/json.md`` says what the fields mean. Within one :data:`SCHEMA_VERSION` types, fields and
-words are added, never taken away, renamed or given another meaning.
+The shapes of the lines are in :mod:`pgdb.frontend.jsonshapes`; here they are made and written.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import platform
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Literal, TypeVar, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
+from pgdb.frontend.analysis.arrays import Arrays
+from pgdb.frontend.analysis.checking import Check
+from pgdb.frontend.analysis.comparing import Comparison
+from pgdb.frontend.analysis.decompose import GlobalArray
 from pgdb.frontend.answers import Answer
+from pgdb.frontend.jsonshapes import (
+    _RECORD_OBJECTS,
+    SCHEMA_VERSION,
+    AnswerClass,
+    AnswerLine,
+    ArrayFailure,
+    ArrayForm,
+    ArraysLine,
+    AssertLine,
+    BreakpointLine,
+    Column,
+    ComparedPart,
+    ComparedRanks,
+    CompareLine,
+    EndLine,
+    ErrorLine,
+    ExitClass,
+    ExitLine,
+    FailingRanks,
+    HelloLine,
+    HistogramBin,
+    HostRanks,
+    LateLine,
+    LauncherEnd,
+    LeftOutRanks,
+    Line,
+    LostLine,
+    MissingRanks,
+    OutputLine,
+    PlacedRanks,
+    ProgressLine,
+    RanksLine,
+    RecordObject,
+    RunningLine,
+    StatLine,
+    StopClass,
+    StopLine,
+    TreeFailure,
+    TreeFrame,
+    TreeLine,
+    TreeNode,
+    TreeSource,
+    VariousRecord,
+    schema,
+)
 from pgdb.frontend.session import Session, Told
+from pgdb.frontend.text.reports import Place
 from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.merge.calltree import CallTree
+from pgdb.merge.summary import Summary, iterate_bins
 from pgdb.ranks import RankSet
 from pgdb.records import (
     Breakpoint,
-    BreakpointList,
     BreakpointsMade,
-    Done,
     Event,
     Exit,
     Failure,
-    Frame,
     Gone,
     Output,
     Progress,
     Record,
     Running,
-    Stack,
     Stop,
-    StopReason,
-    Text,
     Value,
-    Variables,
+    Various,
 )
 from pgdb.version import __version__
 
-SCHEMA_VERSION = 1
-"""Said in the first line; a larger one means that old fields have changed."""
-
-_RANGE = r"\d+(-\d+(/\d+)?)?"
-RankText = Annotated[
-    str,
-    Meta(
-        description="Set of MPI ranks, folded: '0-3,8', '0-30/2'; empty for none.",
-        pattern=rf"^({_RANGE}(,{_RANGE})*)?$",
-    ),
-]
-Time = Annotated[float, Meta(description="Seconds since 1970-01-01 00:00 UTC.")]
 ClassText = Callable[[EquivalenceClass[Record]], str]
 """Writes what a class says for people, without its ranks."""
 T = TypeVar("T", bound=Event)
@@ -69,285 +101,6 @@ _MAX_NUMBER_BITS = 128
 # str.splitlines() ends a line at U+0085, U+2028 and U+2029.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-# -- records -------------------------------------------------------------------------------------
-# The overlay tags records with "type", which in a line is the line's own type.
-
-
-class StackRecord(Stack, frozen=True, tag_field="kind", tag="stack"):
-    """Frames of the selected thread, innermost first."""
-
-
-class ValueRecord(Value, frozen=True, tag_field="kind", tag="value"):
-    """The value of an expression, as GDB prints it."""
-
-
-class VariablesRecord(Variables, frozen=True, tag_field="kind", tag="variables"):
-    """Variables of the selected frame."""
-
-
-class TextRecord(Text, frozen=True, tag_field="kind", tag="text"):
-    """What a GDB command printed."""
-
-
-class ErrorRecord(Failure, frozen=True, tag_field="kind", tag="error"):
-    """The command failed on these ranks."""
-
-
-class DoneRecord(Done, frozen=True, tag_field="kind", tag="done"):
-    """The command worked and has nothing to say."""
-
-
-class BreakpointsRecord(BreakpointsMade, frozen=True, tag_field="kind", tag="breakpoints"):
-    """Breakpoints that the command made."""
-
-
-class BreakpointListRecord(BreakpointList, frozen=True, tag_field="kind", tag="breakpoint-list"):
-    """All breakpoints of these ranks."""
-
-
-class StopRecord(Stop, frozen=True, tag_field="kind", tag="stop"):
-    """The ranks have stopped."""
-
-
-class ExitRecord(Exit, frozen=True, tag_field="kind", tag="exit"):
-    """The processes of the ranks have ended."""
-
-
-class RunningRecord(Running, frozen=True, tag_field="kind", tag="running"):
-    """The ranks have been set running."""
-
-
-RecordObject = (
-    StackRecord
-    | ValueRecord
-    | VariablesRecord
-    | TextRecord
-    | ErrorRecord
-    | DoneRecord
-    | BreakpointsRecord
-    | BreakpointListRecord
-    | StopRecord
-    | ExitRecord
-    | RunningRecord
-)
-"""A record as it stands in a line, its tag as ``kind``."""
-
-_RECORD_OBJECTS: Mapping[type, type[RecordObject]] = {
-    kind.__base__: kind for kind in get_args(RecordObject)
-}
-
-
-# -- parts of lines ------------------------------------------------------------------------------
-
-
-class Part(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Base of all objects inside lines; what has its default is left out."""
-
-
-class HostRanks(Part, frozen=True, kw_only=True):
-    """The ranks of one host."""
-
-    host: str
-    ranks: RankText
-
-
-class AnswerClass(Part, frozen=True, kw_only=True):
-    """Ranks that have answered the same."""
-
-    ranks: RankText
-    text: str
-    """The answer for people, without the ranks."""
-    record: RecordObject
-    """The answer for programs."""
-    error: bool = False
-    """Whether the command failed on these ranks."""
-    value: int | float | UnsetType = UNSET
-    """The value, where the record is one and its text is a finite number."""
-
-
-class MissingRanks(Part, frozen=True, kw_only=True):
-    """Ranks that were asked and have not answered, by the reason."""
-
-    late: RankText
-    lost: RankText
-    running: RankText
-
-
-class StopClass(Part, frozen=True, kw_only=True):
-    """Ranks that have stopped at the same place for the same reason."""
-
-    ranks: RankText
-    reason: StopReason
-    text: str
-    signal: str = ""
-    meaning: str = ""
-    breakpoint: int = 0
-    frame: Frame | UnsetType = UNSET
-    inside: str = ""
-    detail: str = ""
-
-
-class ExitClass(Part, frozen=True, kw_only=True):
-    """Ranks whose processes have ended the same way."""
-
-    ranks: RankText
-    text: str
-    code: int | UnsetType = UNSET
-    """Exit status, where they ended by themselves."""
-    signal: str = ""
-
-
-class LauncherEnd(Part, frozen=True, kw_only=True):
-    """How the job's launcher has ended."""
-
-    code: int | UnsetType = UNSET
-    signal: str = ""
-
-
-# -- lines ---------------------------------------------------------------------------------------
-
-
-class LineBase(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    tag_field="type",
-    omit_defaults=True,
-    forbid_unknown_fields=True,
-):
-    """Base of all lines; what has its default is left out."""
-
-    time: Time
-
-
-class HelloLine(LineBase, frozen=True, kw_only=True, tag="hello"):
-    """The first line: what is debugged, and with what."""
-
-    schema: int
-    pgdb: str
-    python: str
-    gdb: str
-    mpi: str
-    mode: Literal["attach", "launch"]
-    job: str
-    ranks: RankText
-    hosts: tuple[HostRanks, ...]
-
-
-class AnswerLine(LineBase, frozen=True, kw_only=True, tag="answer"):
-    """The answer to a command; every rank asked is in one class or in one set of missing."""
-
-    command: str
-    request: int = 0
-    ranks: RankText
-    classes: tuple[AnswerClass, ...]
-    missing: MissingRanks
-    elapsed_s: float
-
-
-class LateLine(LineBase, frozen=True, kw_only=True, tag="late"):
-    """Further answers to an earlier command, from ranks that its answer named as late."""
-
-    command: str
-    request: int = 0
-    ranks: RankText
-    classes: tuple[AnswerClass, ...]
-
-
-class BreakpointLine(LineBase, frozen=True, kw_only=True, tag="breakpoint"):
-    """A breakpoint, watchpoint or catchpoint that a command has made."""
-
-    number: int
-    """Job-wide number."""
-    ranks: RankText
-    kind: str
-    location: str
-    """As the user gave it, or what is watched or caught."""
-    function: str = ""
-    file: str = ""
-    line: int = 0
-    location_count: int = 1
-    condition: str = ""
-    temporary: bool = False
-    request: int = 0
-
-
-class StopLine(LineBase, frozen=True, kw_only=True, tag="stop"):
-    """Ranks have stopped and can be looked at."""
-
-    request: int = 0
-    classes: tuple[StopClass, ...]
-
-
-class RunningLine(LineBase, frozen=True, kw_only=True, tag="running"):
-    """Ranks run again."""
-
-    request: int = 0
-    ranks: RankText
-
-
-class ExitLine(LineBase, frozen=True, kw_only=True, tag="exit"):
-    """Processes of ranks, or the job's launcher, have ended."""
-
-    request: int = 0
-    classes: tuple[ExitClass, ...] = ()
-    launcher: LauncherEnd | UnsetType = UNSET
-
-
-class OutputLine(LineBase, frozen=True, kw_only=True, tag="output"):
-    """What the job, GDB unasked or PGDB itself has printed."""
-
-    stream: Literal["stdout", "stderr", "gdb", "pgdb"]
-    text: str
-    ranks: RankText = ""
-    data: bytes = b""
-    """The same as it was, in base64, where it is no valid UTF-8."""
-
-
-class ProgressLine(LineBase, frozen=True, kw_only=True, tag="progress"):
-    """Ranks have got on with the start of the session, or are back after a loss."""
-
-    stage: Literal["held", "gdb", "attached", "joined"]
-    ranks: RankText
-
-
-class LostLine(LineBase, frozen=True, kw_only=True, tag="lost"):
-    """Ranks can no longer be debugged."""
-
-    ranks: RankText
-    why: str
-
-
-class ErrorLine(LineBase, frozen=True, kw_only=True, tag="error"):
-    """Something could not be done at all."""
-
-    message: str
-    command: str = ""
-
-
-class EndLine(LineBase, frozen=True, kw_only=True, tag="end"):
-    """The last line: the session is over."""
-
-    status: int
-
-
-Line = (
-    HelloLine
-    | AnswerLine
-    | LateLine
-    | BreakpointLine
-    | StopLine
-    | RunningLine
-    | ExitLine
-    | OutputLine
-    | ProgressLine
-    | LostLine
-    | ErrorLine
-    | EndLine
-)
-"""Any line."""
 
 
 # -- making lines --------------------------------------------------------------------------------
@@ -421,6 +174,189 @@ def breakpoints(answer: Answer, now_s: float) -> list[BreakpointLine]:
     ]
 
 
+def arrays(
+    found: Arrays, command: str, now_s: float, *, text: str, file: str, whole: GlobalArray | None
+) -> ArraysLine:
+    """Return the line of arrays, and of the global array *whole* that was made of them."""
+    return ArraysLine(
+        time=now_s,
+        command=command,
+        expression=found.expression,
+        ranks=str(found.ranks),
+        forms=tuple(
+            ArrayForm(ranks=str(ranks), dtype=dtype, shape=shape)
+            for (dtype, shape), ranks in found.forms.items()
+        ),
+        missing=_missing(found.missing),
+        errors=tuple(
+            ArrayFailure(ranks=str(each.ranks), message=each.record.message)
+            for each in found.errors
+            if isinstance(each.record, Failure)
+        ),
+        size_bytes=found.size_bytes,
+        text=text,
+        file=file,
+        shape=whole.values.shape if whole is not None else (),
+        absent=whole.missing_count if whole is not None else 0,
+        conflicts=whole.conflict_count if whole is not None else 0,
+    )
+
+
+def tree(tree: CallTree, command: str, now_s: float, files: Iterable[str] = ()) -> TreeLine:
+    """Return the line of a call tree; *files* are those that it was written to."""
+    odd = tree.odd
+    several = tree.samples > 1
+    nodes = [
+        TreeNode(
+            number=each.number,
+            ranks=str(each.ranks),
+            parent=each.parent,
+            frames=tuple(
+                TreeFrame(function=name, file=file, line=line, offset=offset)
+                for name, file, line, offset in each.frames
+            ),
+            sources=tuple(TreeSource(file=file, line=line) for file, line in each.sources),
+            leaf=each.is_leaf,
+            odd=odd is not None and odd.number == each.number,
+            threads=each.threads if tree.has_threads else UNSET,
+            samples=tuple(map(str, each.seen)) if several else (),
+        )
+        for each in tree.nodes
+    ]
+    return TreeLine(
+        time=now_s,
+        command=command,
+        by=tree.by,
+        ranks=str(tree.ranks),
+        nodes=tuple(nodes),
+        missing=_missing(tree.missing),
+        errors=tuple(
+            TreeFailure(ranks=str(ranks), message=message)
+            for message, ranks in tree.failures.items()
+        ),
+        times_s=tree.times_s if several else (),
+        stayed=str(tree.stayed),
+        moved=str(tree.moved),
+        stopped=str(tree.idle),
+        files=tuple(files),
+    )
+
+
+def comparison(
+    found: Comparison, expression: str, *, before: str, after: str, text: ClassText
+) -> CompareLine:
+    """Return the line of a comparison."""
+    return CompareLine(
+        time=0.0,
+        expression=expression,
+        before=before,
+        after=after,
+        by=found.by,
+        same=found.same,
+        equal=str(found.equal),
+        equal_others=str(found.equal_others),
+        differences=tuple(
+            ComparedRanks(
+                ranks=str(each.ranks),
+                others=str(each.others),
+                before=_record_object(each.before),
+                after=_record_object(each.after),
+                parts=tuple(
+                    ComparedPart(
+                        path=part.path,
+                        before=part.before,
+                        after=part.after,
+                        absolute=UNSET if part.absolute is None else part.absolute,
+                        relative=UNSET if part.relative is None else part.relative,
+                    )
+                    for part in each.parts
+                ),
+            )
+            for each in found.differences
+        ),
+        only_before=_classes(found.only_before, text),
+        only_after=_classes(found.only_after, text),
+        left_out=tuple(
+            LeftOutRanks(ranks=str(each.ranks), side=each.side, why=each.why)
+            for each in found.left_out
+        ),
+    )
+
+
+def checked(found: Check) -> AssertLine:
+    """Return the line of a check."""
+    return AssertLine(
+        time=0.0,
+        condition=found.requirement.title,
+        expression=found.requirement.expression,
+        ok=found.ok,
+        ranks=str(found.ranks),
+        passed=str(found.passed),
+        failing=tuple(
+            FailingRanks(ranks=str(each.ranks), value=each.value, why=each.why, error=each.is_error)
+            for each in found.failing
+        ),
+        missing=_missing(found.missing),
+        common=found.common,
+    )
+
+
+def statistics(
+    expression: str, found: Summary | None, ranks: RankSet, answer: Answer, text: ClassText
+) -> StatLine:
+    """Return the line of numbers of some ranks that are summed up."""
+    errors = _classes(answer.errors, text)
+    missing = _missing(answer.missing)
+    if found is None:
+        return StatLine(
+            time=0.0, expression=expression, ranks="", count=0, errors=errors, missing=missing
+        )
+    block, lows, highs = found.profile
+    bins = iterate_bins(found.bins) if found.bins is not None else ()
+    return StatLine(
+        time=0.0,
+        expression=expression,
+        ranks=str(ranks),
+        count=found.count,
+        low=UNSET if found.low is None else found.low,
+        high=UNSET if found.high is None else found.high,
+        at_low=str(found.at_low),
+        at_high=str(found.at_high),
+        mean=found.mean if math.isfinite(found.mean) else UNSET,
+        deviation=found.deviation if math.isfinite(found.deviation) else UNSET,
+        distinct=found.distinct,
+        nan=str(found.nan),
+        above=str(found.above),
+        below=str(found.below),
+        others=str(found.others),
+        bins=tuple(HistogramBin(low=low, high=high, count=count) for low, high, count in bins),
+        block=block,
+        lows=lows,
+        highs=highs,
+        errors=errors,
+        missing=missing,
+    )
+
+
+def places(
+    found: Sequence[Place],
+    latest: Sequence[EquivalenceClass[Event]],
+    sets: Mapping[str, RankSet],
+    text: ClassText,
+) -> RanksLine:
+    """Return the line that says who is where, and has stopped or ended how."""
+    return RanksLine(
+        time=0.0,
+        places=tuple(
+            PlacedRanks(ranks=str(each.ranks), host=each.host, pids=each.pids, state=each.state)
+            for each in found
+        ),
+        stops=tuple(_stop_class(each, text) for each in _only(Stop, latest)),
+        exits=tuple(_exit_class(each, text) for each in _only(Exit, latest)),
+        sets={name: str(ranks) for name, ranks in sets.items()},
+    )
+
+
 def told(told: Told, text: ClassText, now_s: float) -> list[Line]:
     """Return the lines of what the session has told; *text* writes a class for people."""
     match told.kind:
@@ -430,6 +366,8 @@ def told(told: Told, text: ClassText, now_s: float) -> list[Line]:
             return _late(told.answer, text, now_s)
         case "lost":
             return [LostLine(time=now_s, ranks=str(told.ranks), why=told.text)]
+        case "starting":
+            return []
         case "joined":
             return [ProgressLine(time=now_s, stage="joined", ranks=str(told.ranks))]
         case "output":
@@ -468,35 +406,15 @@ def encode(line: Line) -> str:
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def schema() -> dict[str, object]:
-    """Return the JSON Schema of a line."""
-    declared = msgspec.json.schema(Line)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"PGDB JSON lines, schema version {SCHEMA_VERSION}",
-        "description": "One line of the output of pgdb --json; docs/json.md explains the fields.",
-        **{key: _opened(value) for key, value in declared.items()},
-    }
-
-
-def _opened(node: object) -> object:
-    """Return a schema that allows further fields: later releases may add some.
-
-    Our own decoding refuses them, so that a test sees a misspelt one.
-    """
-    if isinstance(node, dict):
-        return {
-            # msgspec 0.18.6 and 0.22 order an anyOf differently; its order has no meaning.
-            key: sorted(map(_opened, value), key=json.dumps) if key == "anyOf" else _opened(value)
-            for key, value in node.items()
-            if not (key == "additionalProperties" and value is False)
-        }
-    return [_opened(each) for each in node] if isinstance(node, list | tuple) else node
-
-
 def _answer_classes(answer: Answer, text: ClassText) -> tuple[AnswerClass, ...]:
+    return _classes(answer.classes, text)
+
+
+def _classes(
+    classes: Iterable[EquivalenceClass[Record]], text: ClassText
+) -> tuple[AnswerClass, ...]:
     made = []
-    for each in answer.classes:
+    for each in classes:
         record = each.filled
         made.append(
             AnswerClass(
@@ -505,12 +423,41 @@ def _answer_classes(answer: Answer, text: ClassText) -> tuple[AnswerClass, ...]:
                 record=_record_object(record),
                 error=each.is_error,
                 value=_number(record),
+                columns=tuple(map(_column, each.columns)),
             )
         )
     return tuple(made)
 
 
+def _column(summary: Summary) -> Column:
+    return Column(
+        count=summary.count,
+        low=summary.low,
+        high=summary.high,
+        at_low=str(summary.at_low),
+        at_high=str(summary.at_high),
+        mean=_finite(summary.mean),
+        deviation=_finite(summary.deviation),
+        distinct=summary.distinct,
+        nan=str(summary.nan),
+        above=str(summary.above),
+        below=str(summary.below),
+        others=str(summary.others),
+    )
+
+
+def _finite(number: float) -> float | None:
+    """Return a number for which JSON has a word, else None."""
+    return number if abs(number) < float("inf") else None
+
+
 def _record_object(record: Record) -> RecordObject:
+    if isinstance(record, Various):
+        # A union is not converted from attributes; this leaves one of the types in it.
+        form = _record_object(record.form)
+        return msgspec.convert(
+            {"kind": "various", "form": msgspec.to_builtins(form)}, VariousRecord
+        )
     kind = _RECORD_OBJECTS[type(record)]
     return msgspec.convert(record, kind, from_attributes=True)
 
@@ -581,7 +528,7 @@ def _event_line(group: list[EquivalenceClass[Event]], text: ClassText, now_s: fl
             return LostLine(time=now_s, ranks=ranks, why=why)
 
 
-def _only(kind: type[T], group: list[EquivalenceClass[Event]]) -> list[EquivalenceClass[T]]:
+def _only(kind: type[T], group: Sequence[EquivalenceClass[Event]]) -> list[EquivalenceClass[T]]:
     return [
         EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)
         for each in group
@@ -601,6 +548,7 @@ def _stop_class(each: EquivalenceClass[Stop], text: ClassText) -> StopClass:
         frame=UNSET if stop.frame is None else stop.frame,
         inside=stop.inside,
         detail=stop.detail,
+        program=stop.program,
     )
 
 

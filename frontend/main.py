@@ -7,20 +7,24 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from pgdb.errors import PgdbError, RankSetError, UsageError
-from pgdb.frontend import render
 from pgdb.frontend.batch import BatchText, JsonDisplay, Script, run_script
 from pgdb.frontend.display import StartProgress
+from pgdb.frontend.lookout import choose_job, look
 from pgdb.frontend.options import WIRE_UPS, SessionOptions
 from pgdb.frontend.session import Session, Told
 from pgdb.frontend.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
-from pgdb.frontend.start import attach, launch
+from pgdb.frontend.starting.start import attach, launch
+from pgdb.frontend.text import render
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
 from pgdb.ranks import RankSet
 from pgdb.version import __version__
@@ -30,6 +34,9 @@ DEFAULT_SETTLE_S = 1.0
 _EPILOG = """examples:
   pgdb launch mpirun -n 4 ./app             debug a new job; all ranks stop in main
   pgdb attach 4711                          debug the running job of mpirun 4711
+  pgdb attach 17.0                          debug step 0 of Slurm's job 17
+  pgdb jobs                                 list what could be attached to
+  pgdb doctor                               what this host lacks, and what to do
   pgdb attach --batch -ex bt 4711           print the merged stacks and leave
   pgdb launch --batch --json -x cmds mpirun -n 4 ./app
 exit status: 0 all commands worked, 1 a command failed on some rank, 2 usage, 3 the session could
@@ -62,7 +69,9 @@ class Arguments:
     """The command line, checked."""
 
     mode: str
-    pid: int
+    target: str
+    """Attach to this; empty to look for a job."""
+    pids: tuple[str, ...]
     line: tuple[str, ...]
     options: SessionOptions
     script: Script
@@ -91,7 +100,12 @@ def main(argv: Sequence[str]) -> int:
         format="pgdb: %(message)s",
     )
     try:
+        if arguments.mode in ("jobs", "doctor"):
+            return asyncio.run(look(arguments.mode, arguments.options, as_json=arguments.json))
         return asyncio.run(_Program(arguments).run())
+    except PgdbError as error:
+        _complain(str(error))
+        return EXIT_START
     except (KeyboardInterrupt, asyncio.CancelledError):
         _complain("interrupted")
         return EXIT_START
@@ -119,6 +133,9 @@ def parse(argv: Sequence[str]) -> Arguments:
         raise UsageError("launch: give the launcher's line, for example mpirun -n 4 ./app")
     if parsed.exit_code == "job" and parsed.mode != "launch":
         raise UsageError("--exit-code=job needs 'launch': an attached job's status is not ours")
+    pids: str | None = getattr(parsed, "pids", None)
+    if pids is not None and parsed.target:
+        raise UsageError("--pids takes the place of the job; give one of them")
     wanted: str | None = getattr(parsed, "ranks", None)
     try:
         ranks = RankSet.parse(wanted) if wanted is not None else None
@@ -126,14 +143,21 @@ def parse(argv: Sequence[str]) -> Arguments:
         raise UsageError(f"--ranks: {error}") from None
     options = SessionOptions(
         ranks=ranks,
-        aggregators=parsed.aggregators,
-        fan_out=parsed.fan_out,
+        aggregators=getattr(parsed, "aggregators", _DEFAULTS.aggregators),
+        fan_out=getattr(parsed, "fan_out", _DEFAULTS.fan_out),
         gdb=parsed.gdb,
         gdb_commands=tuple(parsed.gdb_command),
         program=getattr(parsed, "program", ""),
         start_timeout_s=parsed.start_timeout,
         timeout_s=parsed.timeout,
         grace_s=parsed.grace,
+        listen=parsed.listen,
+        connect=parsed.connect,
+        host=parsed.host,
+        ssh=_words("--ssh", parsed.ssh),
+        overlay_launcher=_words("--overlay-launcher", parsed.overlay_launcher),
+        remote_python=parsed.remote_python,
+        ship=parsed.ship,
         wire_up=parsed.wire_up,
         stop_on_error=not parsed.no_stop_on_error,
         verbose=parsed.verbose,
@@ -142,7 +166,8 @@ def parse(argv: Sequence[str]) -> Arguments:
     settle_s = parsed.settle if parsed.settle is not None else None if batch else DEFAULT_SETTLE_S
     return Arguments(
         mode=parsed.mode,
-        pid=getattr(parsed, "pid", 0),
+        target=getattr(parsed, "target", "") or "",
+        pids=_read_pids(pids) if pids is not None else (),
         line=tuple(line),
         options=options,
         script=Script(parsed.parts),
@@ -164,13 +189,29 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"pgdb {__version__}")
-    modes = parser.add_subparsers(dest="mode", required=True, metavar="attach|launch")
+    modes = parser.add_subparsers(dest="mode", required=True, metavar="attach|launch|jobs|doctor")
     common = _common()
     attaching = modes.add_parser(
         "attach", parents=[common], allow_abbrev=False, help="debug a running job"
     )
     attaching.add_argument("--ranks", metavar="SET", help="attach to these ranks only: 0-3,8")
-    attaching.add_argument("pid", type=_pid, metavar="PID", help="pid of mpirun, mpiexec or srun")
+    attaching.add_argument(
+        "--pids",
+        metavar="LIST",
+        help="the job's ranks by hand: PID or HOST:PID with commas between, a file, or - for ours",
+    )
+    attaching.add_argument(
+        "--program", metavar="NAME", default="", help="the ranks' program, where wrappers run it"
+    )
+    attaching.add_argument(
+        "target",
+        nargs="?",
+        default="",
+        type=_target,
+        metavar="JOB",
+        help="pid of mpirun, mpiexec or srun, or of a rank; or JOB[.STEP] of Slurm's; "
+        "without it the one job there is",
+    )
     launching = modes.add_parser(
         "launch", parents=[common], allow_abbrev=False, help="start a job under the debugger"
     )
@@ -182,6 +223,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     launching.add_argument(
         "line", nargs=argparse.REMAINDER, metavar="LAUNCHER …", help="as without pgdb"
+    )
+    modes.add_parser("jobs", parents=[common], allow_abbrev=False, help="list running jobs")
+    modes.add_parser(
+        "doctor", parents=[common], allow_abbrev=False, help="what is missing, and what to do"
     )
     return parser
 
@@ -207,6 +252,19 @@ def _common() -> _Parser:
     add("--gdb", default=_DEFAULTS.gdb, metavar="GDB", help="the GDB to run (%(default)s)")
     add("--gdb-command", action="append", default=[], metavar="COMMAND",
         help="GDB command for every rank before it is taken hold of (repeatable)")  # fmt: skip
+    add("--listen", default="", metavar="ADDRESS",
+        help="address of this host that the job's hosts can reach")  # fmt: skip
+    add("--connect", action="store_true",
+        help="call the aggregators, where their hosts cannot reach this one")  # fmt: skip
+    add("--host", default="", metavar="HOST",
+        help="look for jobs, and start aggregators, on HOST, over ssh")  # fmt: skip
+    add("--ssh", default=os.environ.get("PGDB_SSH", "ssh"), metavar="COMMAND",
+        help="the ssh to use, with its options (PGDB_SSH; %(default)s)")  # fmt: skip
+    add("--overlay-launcher", default="", metavar="COMMAND",
+        help="start the aggregators with this launcher and options, or with ssh")  # fmt: skip
+    add("--remote-python", default="", metavar="PATH",
+        help="Python for the aggregators, on other hosts too (ours)")  # fmt: skip
+    add("--ship", action="store_true", help="send PGDB to hosts that do not have it")
     add("--wire-up", choices=WIRE_UPS, default="auto",
         help="how aggregators learn of each other (%(default)s)")  # fmt: skip
     add("--grace", type=_seconds, default=_DEFAULTS.grace_s, metavar="SECONDS",
@@ -219,10 +277,37 @@ def _common() -> _Parser:
     return common
 
 
-def _pid(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no process id")
-    return int(text)
+_TARGET = re.compile(r"[1-9]\d*(?:_\d+)?(?:\.\w+)?\Z")
+
+
+def _target(text: str) -> str:
+    if text and not _TARGET.match(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no process id and no JOB[.STEP] of Slurm's; see 'pgdb jobs'"
+        )
+    return text
+
+
+def _words(option: str, text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"{option} {text}: {error}") from None
+
+
+def _read_pids(text: str) -> tuple[str, ...]:
+    """Return the entries of a list, of a file, or of our standard input."""
+    if text == "-":
+        text = sys.stdin.read()
+    elif "/" in text or os.path.isfile(text):
+        try:
+            text = Path(text).read_text("utf-8")
+        except (OSError, UnicodeError) as error:
+            raise UsageError(f"--pids {text}: {error}") from None
+    entries = tuple(text.replace(",", " ").split())
+    if not entries:
+        raise UsageError("--pids has no process in it; write for example 4711,node2:812")
+    return entries
 
 
 def _seconds(text: str) -> float:
@@ -243,7 +328,7 @@ class _Program:
         self._display: BatchText | JsonDisplay = (
             JsonDisplay(sys.stdout) if arguments.json else BatchText()
         )
-        self._progress = StartProgress(sys.stderr)
+        self._progress = StartProgress(sys.stderr, verbose=arguments.options.verbose)
         self._session: Session | None = None
         self._shell: Shell | None = None
         self._show_told = self._display.told
@@ -257,6 +342,7 @@ class _Program:
         for number in (signal.SIGTERM, signal.SIGHUP):
             # Only this task: the links must live until the session has been closed over them.
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        time_keeper = asyncio.create_task(self._progress.keep_time())
         try:
             session = await self._start()
         except PgdbError as error:
@@ -270,6 +356,8 @@ class _Program:
                 self._display.end(status)
             _complain(str(error))
             return EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
+        finally:
+            time_keeper.cancel()
         self._session = session
         kill: bool | None = None
         try:
@@ -282,18 +370,28 @@ class _Program:
         if (leftover := session.leftover_output) is not None:
             sys.stderr.write(f"the job runs on; what it prints from now on goes to {leftover}\n")
         status = self._shell.status if self._shell is not None else EXIT_OK
-        if self._arguments.exit_code == "job" and self._job_code is not None:
-            status = self._job_code if self._job_code >= 0 else 128 - self._job_code
+        if self._arguments.exit_code == "job" and session.job is not None:
+            # A launcher that we have killed ends with a status too, and never with success.
+            code = session.job.process.returncode if self._job_code is None else self._job_code
+            if code is not None:
+                status = code if code >= 0 else 128 - code
         if isinstance(self._display, JsonDisplay):
             self._display.end(status)
         return status
 
     async def _start(self) -> Session:
         arguments = self._arguments
-        step = self._step
+        step = self._progress.step
         if arguments.mode == "attach":
+            target = arguments.target
+            if not target and not arguments.pids:
+                target = await choose_job(arguments.options, asks=not arguments.batch)
             session = await attach(
-                arguments.pid, arguments.options, on_step=step, listener=self._told
+                target,
+                arguments.options,
+                pids=arguments.pids,
+                on_step=step,
+                listener=self._told,
             )
         else:
             stdin = self._stdin()
@@ -369,7 +467,7 @@ class _Program:
             line = render.job_line(
                 session.set,
                 session.hosts,
-                aggregators=session.options.aggregators,
+                aggregators=len(session.overlay.nodes),
                 fan_out=session.options.fan_out,
                 gdb=session.gdb_version,
                 mpi=session.mpi_version,
@@ -383,10 +481,6 @@ class _Program:
         if answer is not None and (answer.errors or answer.missing):
             assert self._shell is not None
             self._shell.show_start(answer)
-
-    def _step(self, text: str) -> None:
-        if self._arguments.options.verbose or text.startswith("note:"):
-            self._progress.step(text)
 
     def _told(self, told: Told) -> None:
         if told.kind == "ended":

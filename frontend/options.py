@@ -9,6 +9,7 @@ from pgdb.overlay.topology import DEFAULT_FAN_OUT
 from pgdb.ranks import RankSet
 
 WIRE_UPS = ("auto", "mpi", "direct")
+POINTERS = ("symbol", "raw")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +34,54 @@ class SessionOptions:
     """Longest time for the answer of a command that sets nothing running."""
     grace_s: float = 30.0
     """How long an aggregator without any parent keeps its ranks before it lets them go."""
+    listen: str = ""
+    """Address of this host at which hosts can reach the front end; empty to let routes tell."""
+    connect: bool = False
+    """Whether the front end calls the aggregators, where hosts cannot reach it."""
+    host: str = ""
+    """Find the job, and start the aggregators, on this host, over ssh."""
+    ssh: tuple[str, ...] = ("ssh",)
+    """How other hosts are reached where ssh is asked for."""
+    overlay_launcher: tuple[str, ...] = ()
+    """What starts the aggregators, with its options; empty for the job's own launcher."""
+    remote_python: str = ""
+    """Python for the aggregators; empty for ours."""
+    ship: bool = False
+    """Send PGDB to hosts that do not have it."""
     wire_up: str = "auto"
     """How aggregators learn of each other: ``mpi``, ``direct`` (without MPI), or ``auto``."""
+    array_limit_bytes: int = 1 << 30
+    """Most that is read of an array, on all ranks together."""
+    compare_pointers: str = "symbol"
+    """``symbol``: pointers are equal if their symbols or strings are; ``raw``: if their addresses
+    are, too."""
     stop_on_error: bool = True
     """Interrupt the rest of a run when one of its ranks gets a fatal signal."""
     verbose: bool = False
     """Tell how ranks were found, and every step of the start."""
 
+    @property
+    def calls(self) -> bool:
+        """Whether the aggregators listen and the front end calls."""
+        return self.connect or bool(self.host)
+
     def changed(
-        self, *, timeout_s: float | None = None, stop_on_error: bool | None = None
+        self,
+        *,
+        timeout_s: float | None = None,
+        stop_on_error: bool | None = None,
+        array_limit_bytes: int | None = None,
+        compare_pointers: str | None = None,
     ) -> SessionOptions:
         """Return these options with those changed that can be while a session lasts."""
         return replace(
             self,
             timeout_s=self.timeout_s if timeout_s is None else timeout_s,
             stop_on_error=self.stop_on_error if stop_on_error is None else stop_on_error,
+            array_limit_bytes=(
+                self.array_limit_bytes if array_limit_bytes is None else array_limit_bytes
+            ),
+            compare_pointers=compare_pointers or self.compare_pointers,
         )
 
     def __post_init__(self) -> None:
@@ -58,5 +92,16 @@ class SessionOptions:
         for name in ("start_timeout_s", "timeout_s", "grace_s"):
             if getattr(self, name) <= 0:
                 raise UsageError(f"{name} must be more than 0 s, not {getattr(self, name):g}")
+        if self.array_limit_bytes < 1:
+            raise UsageError(f"array_limit_bytes must be more than 0, not {self.array_limit_bytes}")
+        if self.compare_pointers not in POINTERS:
+            raise UsageError(
+                f"compare-pointers {self.compare_pointers!r} is none of {', '.join(POINTERS)}"
+            )
+        if self.listen and self.calls:
+            what = "--host" if self.host else "--connect"
+            raise UsageError(f"--listen and {what} exclude each other: one end of a link listens")
+        if not self.ssh:
+            raise UsageError("--ssh names no command; leave it out for ssh")
         if self.wire_up not in WIRE_UPS:
             raise UsageError(f"wire-up {self.wire_up!r} is none of {', '.join(WIRE_UPS)}")

@@ -31,7 +31,7 @@ class Repl:
     """One user at one terminal."""
 
     def __init__(self, session: Session, *, settle_s: float) -> None:
-        self.display = TextDisplay(color=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+        self.display = TextDisplay()
         self._session = session
         self._prompt: PromptSession[str] = PromptSession(
             history=_history(), completer=CommandCompleter(session), complete_while_typing=False

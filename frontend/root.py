@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import msgspec
-
 from pgdb.merge.answer import EquivalenceClass, Missing
-from pgdb.merge.graph import from_graph
 from pgdb.overlay.channel import Channel
 from pgdb.overlay.messages import (
     FRONT_END,
@@ -16,25 +13,18 @@ from pgdb.overlay.messages import (
     AnyMessage,
     AnyOperation,
     Events,
+    Found,
     Hello,
     Joined,
     Lost,
-    Reply,
     Request,
     Table,
 )
 from pgdb.overlay.node import TreeNode
+from pgdb.overlay.router import Gathered
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Record
-
-
-class Gathered(msgspec.Struct, frozen=True):
-    """What came back for one request."""
-
-    request_id: int
-    classes: tuple[EquivalenceClass[Record], ...]
-    missing: Missing
+from pgdb.records import Event
 
 
 class Root(TreeNode):
@@ -48,15 +38,19 @@ class Root(TreeNode):
         on_late: Callable[[Gathered], None],
         on_lost: Callable[[Lost], None],
         on_joined: Callable[[Joined], None],
+        on_asking: Callable[[], None],
+        on_found: Callable[[Found], None],
     ) -> None:
         super().__init__(FRONT_END, topology)
         self._on_events = on_events
         self._on_late = on_late
         self._on_lost = on_lost
         self._on_joined = on_joined
+        self._on_asking = on_asking
+        self._on_found = on_found
         self._last_id = 0
         self._waiting: dict[int, asyncio.Future[Gathered]] = {}
-        self._want_table: dict[int, tuple[Hello, Channel]] = {}
+        self._asking: dict[int, tuple[Hello, Channel]] = {}
         self.joined: dict[int, Hello] = {}
         """Aggregators that have joined the tree and were not lost."""
 
@@ -83,24 +77,23 @@ class Root(TreeNode):
         finally:
             self._waiting.pop(request_id, None)
 
+    def answered(self, gathered: Gathered) -> None:
+        """Hand what has come back to who has asked."""
+        waiting = self._waiting.get(gathered.request_id)
+        if gathered.is_late:
+            self._on_late(gathered)
+        elif waiting is not None and not waiting.done():
+            waiting.set_result(gathered)
+
     def up(self, message: AnyMessage) -> None:
         """Take what has reached the top."""
         match message:
-            case Reply(request_id=request_id):
-                gathered = Gathered(
-                    request_id=request_id,
-                    classes=from_graph(message.graph),
-                    missing=message.missing,
-                )
-                waiting = self._waiting.get(request_id)
-                if message.late:
-                    self._on_late(gathered)
-                elif waiting is not None and not waiting.done():
-                    waiting.set_result(gathered)
             case Events(classes=classes):
                 self._on_events(classes)
             case Announce(classes=classes):
                 self._on_events(classes)
+            case Found():
+                self._on_found(message)
             case Joined(nodes=nodes):
                 for hello in nodes:
                     self.joined[hello.node] = hello
@@ -114,15 +107,43 @@ class Root(TreeNode):
         """Never called: the front end has no ranks of its own."""
         raise AssertionError("the front end has no ranks")
 
+    @property
+    def asking(self) -> frozenset[int]:
+        """The aggregators that ask for their place, by the numbers they came with."""
+        return frozenset(self._asking)
+
     def accept_hello(self, hello: Hello, channel: Channel) -> bool:
-        """Answer those that only want the table, once all have asked."""
+        """Keep those that only want the table, until :meth:`seat` answers them."""
         if not hello.wants_table:
             return True
-        self._want_table[hello.node] = (hello, channel)
-        if len(self._want_table) == self.topology.count:
-            addresses = tuple(
-                self._want_table[node][0].address for node in range(self.topology.count)
-            )
-            for _, asking in self._want_table.values():
-                asking.send(Table(addresses=addresses))
+        self._asking[hello.node] = (hello, channel)
+        self._on_asking()
         return False
+
+    def forget_hello(self, hello: Hello) -> None:
+        """Forget one that asked for the table and has left."""
+        asking = self._asking.get(hello.node)
+        if asking is not None and asking[0] is hello:  # none of a later attempt's
+            del self._asking[hello.node]
+
+    def seat(self) -> None:
+        """Give all that ask for it their place in a tree of just them."""
+        nodes = sorted(self._asking)
+        topology = Topology(count=len(nodes), fan_out=self.topology.fan_out)
+        self.place(FRONT_END, topology)
+        addresses = tuple(self._asking[node][0].address for node in nodes)
+        for number, node in enumerate(nodes):
+            table = Table(
+                node=number, count=len(nodes), fan_out=topology.fan_out, addresses=addresses
+            )
+            self._asking[node][1].send(table)
+
+    def begin_again(self) -> None:
+        """Drop all links, for another attempt at raising the overlay."""
+        channels = (*self._channels.values(), *(each for _, each in self._asking.values()))
+        # Forgotten first: the end of a link that is late would be a loss of the next attempt's.
+        for known in (self._channels, self._nodes_below, self._hellos, self._asking):
+            known.clear()
+        for channel in channels:
+            channel.close()
+        self.joined.clear()

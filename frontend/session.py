@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -20,15 +20,15 @@ from pgdb.errors import (
     LinkError,
     RankSetError,
     SessionEndedError,
+    UsageError,
 )
 from pgdb.frontend.answers import Answer
-from pgdb.frontend.job import JobLauncher
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.overlay import Overlay, SessionDirectory
-from pgdb.frontend.root import Gathered
+from pgdb.frontend.starting.job import JobLauncher
+from pgdb.frontend.starting.overlay import Overlay, SessionDirectory
 from pgdb.frontend.state import JobState
 from pgdb.frontend.view import Ranks
-from pgdb.merge.answer import EquivalenceClass, Merger, Missing
+from pgdb.merge.answer import MOST_DISTINCT, EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import (
     AnyOperation,
     Console,
@@ -36,9 +36,11 @@ from pgdb.overlay.messages import (
     Interrupt,
     Kill,
     Lost,
+    Recall,
     Resume,
     RunWord,
 )
+from pgdb.overlay.router import Gathered
 from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
 from pgdb.records import (
@@ -61,7 +63,7 @@ LOG = logging.getLogger(__name__)
 class Told:
     """Something that the session tells unasked; which fields count depends on the kind."""
 
-    kind: Literal["event", "late", "lost", "joined", "output", "ended"]
+    kind: Literal["starting", "event", "late", "lost", "joined", "output", "ended"]
     classes: tuple[EquivalenceClass[Event], ...] = ()
     """``event``: what ranks have told."""
     answer: Answer | None = None
@@ -69,7 +71,9 @@ class Told:
     ranks: RankSet = RankSet()
     """``lost``, ``joined``: the ranks it is about."""
     text: str = ""
-    """``lost``: why; ``output``: what the job has printed."""
+    """``starting``: what has got on; ``lost``: why; ``output``: what the job has printed."""
+    hosts: Mapping[str, RankSet] = field(default_factory=dict)
+    """``starting``: the ranks of each host, once they are known."""
     stream: Literal["stdout", "stderr"] = "stdout"
     data: bytes = b""
     """``output``: the same, as bytes."""
@@ -78,10 +82,11 @@ class Told:
 
 
 Listener = Callable[[Told], None]
+Events = tuple[EquivalenceClass[Event], ...]
 
 
 class Session(Ranks):
-    """A running session; made by :func:`pgdb.frontend.start.attach` and ``launch``."""
+    """A running session; made by :func:`pgdb.frontend.starting.start.attach` and ``launch``."""
 
     def __init__(
         self,
@@ -99,6 +104,8 @@ class Session(Ranks):
         """The job in words: launcher, or the command it was started with."""
         self.mpi_version = ""
         self.gdb_version = ""
+        self.start_stage = ""
+        """What the start is waiting for, in words."""
         self.start_answer: Answer | None = None
         """Where the ranks were stopped when the session started."""
         self.job: JobLauncher | None = None
@@ -106,8 +113,17 @@ class Session(Ranks):
         self.state = JobState(RankSet())
         self.sets: dict[str, RankSet] = {}
         """Named sets of the user's."""
+        self.numbered_sets: tuple[RankSet, ...] = ()
+        """What ``@1``, ``@2`` … stand for: the classes of what was shown last."""
+        self.killed = RankSet()
+        """Ranks that the user has killed, whose end is no failure."""
         self.overlay = Overlay(
-            options, directory, on_events=self._events, on_late=self._late, on_lost=self._lost
+            options,
+            directory,
+            on_events=self._events,
+            on_late=self._late,
+            on_lost=self._lost,
+            on_progress=self._aggregators_come,
         )
         self._listeners: list[Listener] = []
         self._changed = asyncio.Event()
@@ -115,6 +131,7 @@ class Session(Ranks):
         self._commands: dict[int, str] = {}
         self._is_over = False
         self._is_quiet = False
+        self._hushed = RankSet()
         self._held_back: list[Told] = []
         self._is_started = False
         self._job_watch: asyncio.Task[None] | None = None
@@ -189,7 +206,10 @@ class Session(Ranks):
         return self._check_ranks(ranks)
 
     def named_set(self, name: str) -> RankSet | None:
-        """Return a named set: the user's own, or an automatic one."""
+        """Return a named set: the user's own, a numbered class, or an automatic one."""
+        if name.isdecimal():
+            number = int(name) - 1
+            return self.numbered_sets[number] if 0 <= number < len(self.numbered_sets) else None
         return self.sets[name] if name in self.sets else self.state.named(name)
 
     def _check_ranks(self, ranks: RankSet) -> RankSet:
@@ -240,6 +260,26 @@ class Session(Ranks):
             elapsed_s=time.monotonic() - started,
         )
 
+    async def recall(
+        self, answer: Answer, ranks: RankSet, *, timeout_s: float | None = None
+    ) -> Answer:
+        """Ask *ranks* for what they said in an earlier *answer*, in full, with all addresses.
+
+        Ranks whose answer is not kept any longer (each aggregator keeps the last ones) are in
+        ``missing.lost``.
+
+        :raises UsageError: for more ranks than can be told one by one.
+        """
+        ranks = ranks & answer.ranks
+        if len(ranks) > MOST_DISTINCT:
+            raise UsageError(
+                f"{len(ranks)} ranks are too many to be told one by one; "
+                f"ask for at most {MOST_DISTINCT} at a time"
+            )
+        return await self.ask(
+            answer.command, Recall(request_id=answer.request_id), ranks, timeout_s=timeout_s
+        )
+
     async def insert_breakpoint(
         self, line: str, ranks: RankSet, *, timeout_s: float | None = None
     ) -> Answer:
@@ -284,7 +324,7 @@ class Session(Ranks):
         )
         # Some may have stopped again before the acknowledgement came; those are left as they are.
         self.state.cancel_run(number, stopped - started - answer.missing.late)
-        if still := self.state.runners(number):
+        if still := self.state.runners(number) - self._hushed:
             going = EquivalenceClass[Event](ranks=still, record=Running(run=number))
             self._tell(Told(kind="event", classes=(going,)))
         self._notify()
@@ -369,7 +409,10 @@ class Session(Ranks):
             return
         if kill is None:
             kill = self.kills_at_close
-        if self._job_watch is not None and not self.state.live:
+        # What is still held must not run its program for a moment when it is let go.
+        if kill and self.job is not None and not self._is_started:
+            await self.job.end()
+        if self._job_watch is not None and self._is_started and not self.state.live:
             # All ranks have ended by themselves: so will their launcher, with a status of its own.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAUNCHER_END_S):
@@ -401,6 +444,21 @@ class Session(Ranks):
                 return
         self.directory.remove()
 
+    def note_killed(self, ranks: RankSet) -> None:
+        """Take that the processes of *ranks* have ended; their own word of it comes later."""
+        if ranks:
+            self.killed |= ranks
+            self._events((EquivalenceClass(ranks=ranks, record=Exit(signal="SIGKILL")),))
+
+    @contextlib.contextmanager
+    def hushed(self, ranks: RankSet) -> Iterator[None]:
+        """Tell nobody for a while that *ranks* are interrupted and set running again."""
+        before, self._hushed = self._hushed, self._hushed | ranks
+        try:
+            yield
+        finally:
+            self._hushed = before
+
     def note_detached(self, ranks: RankSet) -> None:
         """Take that *ranks* run free."""
         self.state.detach(ranks)
@@ -412,6 +470,7 @@ class Session(Ranks):
         """Take the ranks of the session; all count as running until they were stopped."""
         self.state = JobState(ranks)
         self.state.start_run(0, ranks)
+        self._tell_start("", self.hosts)
 
     def started(self, answer: Answer) -> None:
         """Take where the ranks were stopped at the start, and tell what was held back."""
@@ -462,7 +521,12 @@ class Session(Ranks):
         self._notify()
 
     def _events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
-        news = self.state.apply(classes)
+        lost_before = self.state.lost
+        news = self._audible(self.state.apply(classes))
+        if back := lost_before - self.state.lost:
+            self._tell(
+                Told(kind="joined", ranks=back, text="their aggregator can be reached again")
+            )
         if not news:
             return
         if self._is_started:
@@ -473,6 +537,23 @@ class Session(Ranks):
             for listener in self._listeners:
                 listener(Told(kind="event", classes=news))
         self._notify()
+
+    def _audible(self, news: Events) -> Events:
+        """Leave out what hushed ranks tell of being interrupted and going on."""
+        if not self._hushed:
+            return news
+        kept = []
+        for each in news:
+            event = each.record
+            if isinstance(event, Running) or (
+                isinstance(event, Stop) and event.reason == "interrupted"
+            ):
+                each = EquivalenceClass(each.ranks - self._hushed, event, each.slots)
+            if each.ranks:
+                kept.append(each)
+        if not kept:
+            self._notify()
+        return tuple(kept)
 
     def _stop_others(self, news: Sequence[EquivalenceClass[Event]]) -> None:
         """Interrupt the rest of a run in which a rank got a fatal signal.
@@ -488,6 +569,14 @@ class Session(Ranks):
                     self._background.add(task)
                     task.add_done_callback(self._background.discard)
 
+    def _aggregators_come(self, got: int, wanted: int) -> None:
+        if not self._is_started:
+            self._tell_start(f"aggregators {got}/{wanted}", {})
+
+    def _tell_start(self, text: str, hosts: Mapping[str, RankSet]) -> None:
+        for listener in self._listeners:
+            listener(Told(kind="starting", text=text, hosts=hosts))
+
     def _late(self, gathered: Gathered) -> None:
         answer = Answer(
             command=self._commands.get(gathered.request_id, ""),
@@ -500,7 +589,9 @@ class Session(Ranks):
     def _lost(self, lost: Lost) -> None:
         ranks = self.state.lose(lost.ranks)
         if ranks:
-            self._tell(Told(kind="lost", ranks=ranks, text=lost.why))
+            hosts = [host for host, members in self.hosts.items() if members & ranks]
+            where = f" (on {', '.join(hosts)})" if len(self.table.hosts) > 1 else ""
+            self._tell(Told(kind="lost", ranks=ranks, text=f"{lost.why}{where}"))
         self._notify()
 
     def _tell(self, told: Told) -> None:

@@ -13,18 +13,24 @@ from dataclasses import replace
 from typing import Protocol
 
 from pgdb.errors import CommandError, PgdbError, UsageError
-from pgdb.frontend import gdbwords, render
+from pgdb.frontend import gdbwords
+from pgdb.frontend.analysis.comparing import part_of
+from pgdb.frontend.analysis.saved import SavedAnswers, answer_size_bytes
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands import breakpoints, running
-from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome
+from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome, Shown
 from pgdb.frontend.display import source_line
+from pgdb.frontend.jsonshapes import AnswerLine, RanksLine
 from pgdb.frontend.session import Session
+from pgdb.frontend.text import render
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import FATAL_SIGNALS, Event, Exit, Stop
 
 HISTORY = 100
 """How many earlier answers ``expand`` can show."""
+HISTORY_BYTES = 256 * 1024 * 1024
+"""What they may take together; the last one is kept whatever its size."""
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_START, EXIT_NO_ANSWER, EXIT_SIGNAL = range(6)
 
@@ -34,6 +40,10 @@ ReadLine = Callable[[str], Awaitable[str | None]]
 class Display(Protocol):
     """Where a shell shows things."""
 
+    @property
+    def width(self) -> int:
+        """Columns that a line may have, 0 for no limit."""
+
     def command(self, focus: RankSet, line: str) -> None:
         """Show a command that was not typed at a prompt."""
 
@@ -42,6 +52,9 @@ class Display(Protocol):
 
     def text(self, text: str) -> None:
         """Show a message."""
+
+    def shown(self, shown: Shown) -> None:
+        """Show what is more than an answer: a tree, a picture, a comparison."""
 
     def error(self, error: PgdbError, command: str) -> None:
         """Show an error: the command has not been carried out."""
@@ -85,9 +98,14 @@ class Shell:
         """The ranks that a run command in the foreground waits for."""
         self._read_line = read_line
         self._ask = ask
+        self.saved = SavedAnswers()
+        """Answers that the user keeps under names."""
         self._answers: OrderedDict[int, Answer] = OrderedDict()
+        self._sizes_bytes: dict[int, int] = {}
         self._last_number = 0
         self._is_source = False
+        self.without_answer = ""
+        """The last command, if what it has shown is nothing that ``expand`` unfolds."""
 
     # -- lines -------------------------------------------------------------------------------
 
@@ -109,6 +127,10 @@ class Shell:
             return
         self.display.flush()
         self._show(outcome)
+        if isinstance(outcome, Shown) and outcome.answer is None:
+            # What 'expand' shows, and 'ranks', is about the answer before it.
+            if not isinstance(outcome.line, AnswerLine | RanksLine):
+                self.without_answer = line
 
     async def dispatch(self, line: str, ranks: RankSet) -> Outcome:
         """Carry out one line for *ranks*, and return what came of it."""
@@ -148,6 +170,11 @@ class Shell:
     def _call(self, line: str, ranks: RankSet) -> Call:
         line = line.strip()
         typed = gdbwords.first_word(line)
+        if line.startswith("@"):
+            raise UsageError(
+                f"{line!r} is no command; 'focus {line.split()[0]}' selects those ranks, 'proc "
+                f"{line.split()[0]} COMMAND' asks them"
+            )
         if not typed:
             raise UsageError(f"{line!r} is no command")
         word = self._resolve(typed)
@@ -243,18 +270,23 @@ class Shell:
         """Note that the answer to the command that is being carried out is source text."""
         self._is_source = True
 
+    @property
+    def answers(self) -> tuple[tuple[int, Answer], ...]:
+        """The answers that are kept, by number, the oldest first."""
+        return tuple(self._answers.items())
+
     def recall(self, number: int) -> Answer:
         """Return an earlier answer, the last one for 0.
 
         :raises CommandError: if there is none of that number any longer.
         """
         if not self._answers:
-            raise CommandError("expand: there is no earlier answer")
+            raise CommandError("there is no earlier answer")
         if not number:
             return next(reversed(self._answers.values()))
         if number not in self._answers:
             raise CommandError(
-                f"expand: there is no answer {number}; the kept ones are "
+                f"there is no answer {number}; the kept ones are "
                 f"{next(iter(self._answers))} to {self._last_number}"
             )
         return self._answers[number]
@@ -262,12 +294,7 @@ class Shell:
     def expand(self, answer: Answer, ranks: RankSet | None) -> str:
         """Return the whole text of an answer, for some of its ranks only if *ranks* is given."""
         if ranks is not None:
-            classes = tuple(
-                EquivalenceClass(ranks=each.ranks & ranks, record=each.record, slots=each.slots)
-                for each in answer.classes
-                if not each.ranks.isdisjoint(ranks)
-            )
-            answer = replace(answer, classes=classes, ranks=answer.ranks & ranks)
+            answer = part_of(answer, ranks)
         return render.answer(replace(answer, told=False), whole=True)
 
     def show_start(self, answer: Answer) -> None:
@@ -278,15 +305,37 @@ class Shell:
 
     def _show(self, outcome: Outcome) -> None:
         if isinstance(outcome, Answer):
-            self._judge(outcome)
-            self._last_number += 1
-            self._answers[self._last_number] = outcome
-            while len(self._answers) > HISTORY:
-                self._answers.popitem(last=False)
-            text = render.answer(outcome, number=self._last_number, read_source=source_line)
+            number = self._remember(outcome)
+            text = render.answer(
+                outcome, number=number, read_source=source_line, width=self.display.width
+            )
             self.display.answer(outcome, text, is_source=self._is_source)
+        elif isinstance(outcome, Shown):
+            if outcome.answer is not None:
+                self._remember(outcome.answer)
+            if outcome.sets:
+                self.session.numbered_sets = outcome.sets
+            if outcome.failed:
+                self.worsen(EXIT_FAILED)
+            self.display.shown(outcome)
         elif outcome:
             self.display.text(outcome)
+
+    def _remember(self, answer: Answer) -> int:
+        """Keep an answer for ``expand`` and ``@1``; return its number."""
+        self._judge(answer)
+        self.without_answer = ""
+        self._last_number += 1
+        self._answers[self._last_number] = answer
+        self._sizes_bytes[self._last_number] = answer_size_bytes(answer)
+        while len(self._answers) > HISTORY or (
+            len(self._answers) > 1 and sum(self._sizes_bytes.values()) > HISTORY_BYTES
+        ):
+            number, _ = self._answers.popitem(last=False)
+            del self._sizes_bytes[number]
+        if answer.classes:
+            self.session.numbered_sets = render.numbered_sets(answer)
+        return self._last_number
 
     def _judge(self, answer: Answer) -> None:
         if answer.errors:
@@ -299,6 +348,8 @@ class Shell:
     def judge_events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
         """Take into the exit status what ranks have told."""
         for each in classes:
+            if each.ranks <= self.session.killed:
+                continue
             match each.record:
                 case Stop(signal=name) if name in FATAL_SIGNALS:
                     self.worsen(EXIT_SIGNAL)

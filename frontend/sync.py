@@ -19,13 +19,17 @@ from typing import Generic, Literal, Protocol, Self, TypedDict, TypeVar, Unpack
 
 from pgdb.errors import SessionEndedError, UsageError
 from pgdb.frontend import session as aio
-from pgdb.frontend import start
 from pgdb.frontend import view as aio_view
+from pgdb.frontend.analysis.arrays import Arrays
+from pgdb.frontend.analysis.checking import Check
+from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.answers import Answer
-from pgdb.frontend.job import StreamName
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.session import Told
-from pgdb.frontend.view import INTERRUPT_TIMEOUT_S
+from pgdb.frontend.starting import start
+from pgdb.frontend.starting.job import StreamName
+from pgdb.frontend.view import INTERRUPT_TIMEOUT_S, STAT_LIMIT_BYTES
+from pgdb.merge.calltree import CallTree, TreeBy
 from pgdb.overlay.messages import RunWord
 from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
@@ -49,7 +53,16 @@ class Options(TypedDict, total=False):
     start_timeout_s: float
     timeout_s: float
     grace_s: float
+    listen: str
+    connect: bool
+    host: str
+    ssh: tuple[str, ...]
+    overlay_launcher: tuple[str, ...]
+    remote_python: str
+    ship: bool
     wire_up: str
+    array_limit_bytes: int
+    compare_pointers: str
     stop_on_error: bool
     verbose: bool
 
@@ -63,15 +76,18 @@ class HasDescriptor(Protocol):
 
 
 def attach(
-    pid: int,
+    target: int | str,
     *,
+    pids: Sequence[str] = (),
     ranks: str | RankSet | None = None,
     on_event: OnEvent | None = None,
     on_step: OnStep | None = None,
     **options: Unpack[Options],
 ) -> Session:
-    """Attach to the running job of the launcher *pid*; all its ranks, or *ranks*, are stopped.
+    """Attach to a running job; all its ranks, or *ranks*, are stopped.
 
+    *target* is the process id of its launcher or of a rank, or ``JOB[.STEP]`` of Slurm's; where
+    *pids* gives the ranks, as ``PID`` or ``HOST:PID``, it is not looked at.
     *on_event* is told what the session tells unasked, *on_step* how the start gets on; both are
     called in the session's thread (see :meth:`Session.subscribe`).
 
@@ -83,7 +99,9 @@ def attach(
     chosen = SessionOptions(ranks=ranks, **options)
 
     def begin(listener: aio.Listener) -> Coroutine[None, None, aio.Session]:
-        return start.attach(pid, chosen, on_step=on_step or _ignore, listener=listener)
+        return start.attach(
+            target, chosen, pids=pids, on_step=on_step or _ignore, listener=listener
+        )
 
     return _open(begin, on_output=_pass_on, on_event=on_event)
 
@@ -152,15 +170,74 @@ class Ranks:
         *,
         fold: bool = True,
         split: bool = False,
+        threads: bool = False,
+        offsets: bool = False,
         timeout_s: float | None = None,
     ) -> Answer:
         """List the *limit* innermost frames (outermost if negative, all for 0).
 
         With *fold* what goes on inside an MPI call is left out. Ranks at the same place are of
         one class, whose arguments show as ``…`` where they differ; with *split* they are not.
+        With *threads* the answer has the stacks of all threads: with *fold* without those of the
+        MPI library itself; :func:`~pgdb.frontend.text.threadtext.stacks_of` puts them in order by
+        stack.
+        With *offsets* frames say how far into their function they are.
         """
         return self._loop.call(
-            lambda: self._view.backtrace(limit, fold=fold, split=split, timeout_s=timeout_s)
+            lambda: self._view.backtrace(
+                limit,
+                fold=fold,
+                split=split,
+                threads=threads,
+                offsets=offsets,
+                timeout_s=timeout_s,
+            )
+        )
+
+    def tree(
+        self,
+        by: TreeBy = "function",
+        threads: bool = False,
+        samples: int = 1,
+        every_s: float = 1.0,
+        fold: bool = True,
+    ) -> CallTree:
+        """Merge the call stacks into one tree; what tells two frames apart is said with *by*.
+
+        With *threads* it is of all threads. With several *samples* the ranks that run are
+        stopped for each, and run for *every_s* seconds between two; they run on after the last.
+        With *fold* what goes on inside an MPI call is left out.
+
+        :raises UsageError: if a number is out of range, or no rank runs and several samples are
+            wanted.
+        """
+        return self._loop.call(
+            lambda: self._view.tree(
+                by=by, threads=threads, samples=samples, every_s=every_s, fold=fold
+            )
+        )
+
+    def stat(
+        self,
+        expression: str,
+        *,
+        bins: int = 0,
+        limit_bytes: int = STAT_LIMIT_BYTES,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """Sum up a number, or all elements of an array of numbers, over the ranks.
+
+        What travels is of one size, however many ranks and elements there are. The answer has a
+        class whose record is Various, with the :class:`~pgdb.merge.summary.Summary` as its one
+        column; ranks on which *expression* is no number are in classes of errors. With *bins* the
+        ranks are asked twice, for the histogram needs the range first; integers get bins that end
+        halfway between two of them, at most one for each. Arrays of more than
+        *limit_bytes* on one rank are an error there.
+        """
+        return self._loop.call(
+            lambda: self._view.stat(
+                expression, bins=bins, limit_bytes=limit_bytes, timeout_s=timeout_s
+            )
         )
 
     def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
@@ -185,6 +262,99 @@ class Ranks:
     def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
         """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``."""
         return self._loop.call(lambda: self._view.script(lines, timeout_s=timeout_s))
+
+    # -- arrays ------------------------------------------------------------------------------
+
+    def array(self, expression: str, *, timeout_s: float | None = None) -> Arrays:
+        """Read numbers, or arrays of numbers such as ``p[0]@1000``, as they stand in memory.
+
+        Ranks that cannot give them are named in the result. *timeout_s* is for each piece.
+
+        :raises CommandError: if all together are more than the option ``array_limit_bytes``.
+        """
+        return self._loop.call(lambda: self._view.array(expression, timeout_s=timeout_s))
+
+    def dump(self, expression: str, path: Path | str, *, timeout_s: float | None = None) -> Arrays:
+        """Read numbers as :meth:`array` does and write them to a file; return what was written.
+
+        The file's suffix says how, see :func:`~pgdb.frontend.export.arrayfiles.write_arrays`.
+        Where no rank gives any numbers nothing is written.
+
+        :raises UsageError: if the suffix is no known one.
+        :raises CommandError: if the file cannot be written, or the numbers are too many.
+        """
+        return self._loop.call(lambda: self._view.dump(expression, path, timeout_s=timeout_s))
+
+    # -- checking ----------------------------------------------------------------------------
+
+    def evaluate_in_full(
+        self, expression: str, *, format: str = "", timeout_s: float | None = None
+    ) -> Answer:
+        """Print the value of *expression*, each single one however many different ones there are.
+
+        :meth:`evaluate` only sums them up where there are very many.
+        """
+        return self._loop.call(
+            lambda: self._view.evaluate_in_full(expression, format=format, timeout_s=timeout_s)
+        )
+
+    def where(self, condition: str, *, timeout_s: float | None = None) -> RankSet:
+        """Return the ranks on which *condition* holds now; GDB evaluates it.
+
+        :raises CommandError: if it could be evaluated on no rank.
+        """
+        return self._loop.call(lambda: self._view.where(condition, timeout_s=timeout_s))
+
+    def evaluate_condition(self, condition: str, *, timeout_s: float | None = None) -> Answer:
+        """Evaluate a condition; one that compares an array as a whole is an error on its ranks."""
+        return self._loop.call(
+            lambda: self._view.evaluate_condition(condition, timeout_s=timeout_s)
+        )
+
+    def check_that(
+        self, condition: str, *, running_ok: bool = False, timeout_s: float | None = None
+    ) -> Check:
+        """Check what must hold: ``x > 0``, ``x same``, ``x increasing``, ``x in 0..1``.
+
+        See :func:`~pgdb.frontend.analysis.checking.parse` for all forms. Ranks that run or
+        have ended fail the check, unless *running_ok*; so do those that cannot evaluate it.
+        """
+        return self._loop.call(
+            lambda: self._view.check_that(condition, running_ok=running_ok, timeout_s=timeout_s)
+        )
+
+    def compare(
+        self,
+        expression: str,
+        other: Ranks | Answer,
+        *,
+        by: By | None = None,
+        tolerance: float = 0.0,
+        absolute_tolerance: float = 0.0,
+        timeout_s: float | None = None,
+    ) -> Comparison:
+        """Compare the values of *expression* with an earlier answer or with those of *other* ranks.
+
+        An earlier answer is the first side, other ranks are the second. Ranks of this session are
+        compared by value, all else by rank, unless *by* says otherwise; see
+        :func:`pgdb.frontend.analysis.comparing.compare`.
+
+        :raises UsageError: if a tolerance is negative, or ranks cannot be paired.
+        """
+        mine = self.evaluate_in_full(expression, timeout_s=timeout_s)
+        if isinstance(other, Answer):
+            sides = (other, mine)
+        else:
+            # Another session has a thread of its own.
+            sides = (mine, other.evaluate_in_full(expression, timeout_s=timeout_s))
+            if by is None and other._loop is self._loop:
+                by = "value"
+        return compare(
+            *sides,
+            by=by or "rank",
+            tolerance=tolerance,
+            absolute_tolerance=absolute_tolerance,
+        )
 
     # -- breakpoints -------------------------------------------------------------------------
 
@@ -421,6 +591,16 @@ class Session(Ranks):
         Automatic are ``running``, ``stopped``, ``exited``, ``lost``, ``error``, ``bp1`` …
         """
         return self._loop.do(lambda: self._session.named_set(name))
+
+    def recall(self, answer: Answer, ranks: RankSet, *, timeout_s: float | None = None) -> Answer:
+        """Ask *ranks* for what they said in an earlier *answer*, in full, with all addresses.
+
+        Ranks whose answer is not kept any longer (each aggregator keeps the last ones) are in
+        ``missing.lost``.
+
+        :raises UsageError: for more ranks than can be told one by one.
+        """
+        return self._loop.call(lambda: self._session.recall(answer, ranks, timeout_s=timeout_s))
 
     # -- what comes unasked, and the job's input ------------------------------------------------
 

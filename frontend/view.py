@@ -6,13 +6,22 @@ ranks is an answer with errors in it, not an exception (see :meth:`Answer.check`
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdb.errors import UsageError
 from pgdb.frontend import gdbwords
+from pgdb.frontend.analysis.arrays import Arrays, read_arrays
+from pgdb.frontend.analysis.checking import Check, ask_condition, check, parse, where
+from pgdb.frontend.analysis.comparing import By, Comparison, compare, in_full
+from pgdb.frontend.analysis.histogram import bin_ends
+from pgdb.frontend.analysis.sampling import take
 from pgdb.frontend.answers import Answer
+from pgdb.frontend.export.arrayfiles import FORMATS, check_place, check_suffix, write_arrays
+from pgdb.merge.calltree import CallTree, TreeBy
 from pgdb.overlay.messages import (
     Backtrace,
     BreakpointCommands,
@@ -24,6 +33,7 @@ from pgdb.overlay.messages import (
     Kill,
     ListBreakpoints,
     ListVariables,
+    Reduce,
     RunWord,
     Script,
     SelectFrame,
@@ -35,6 +45,8 @@ if TYPE_CHECKING:
 
 DETACH_TIMEOUT_S = 30.0
 INTERRUPT_TIMEOUT_S = 10.0
+STAT_LIMIT_BYTES = 1 << 30
+"""Largest array of one rank that is summed up."""
 
 
 class Ranks:
@@ -54,6 +66,10 @@ class Ranks:
         assert self._owner is not None
         return self._owner
 
+    @property
+    def _raw_pointers(self) -> bool:
+        return self._session.options.compare_pointers == "raw"
+
     async def evaluate(
         self, expression: str, *, format: str = "", timeout_s: float | None = None
     ) -> Answer:
@@ -61,7 +77,7 @@ class Ranks:
         word = f"print/{format}" if format else "print"
         return await self._session.ask(
             f"{word} {expression}",
-            Evaluate(expression=expression, format=format),
+            Evaluate(expression=expression, format=format, raw_pointers=self._raw_pointers),
             self.set,
             timeout_s=timeout_s,
         )
@@ -72,19 +88,87 @@ class Ranks:
         *,
         fold: bool = True,
         split: bool = False,
+        threads: bool = False,
+        offsets: bool = False,
         timeout_s: float | None = None,
     ) -> Answer:
         """List the *limit* innermost frames (outermost if negative, all for 0).
 
         With *fold* what goes on inside an MPI call is left out. Ranks at the same place are of
         one class, whose arguments show as ``…`` where they differ; with *split* they are not.
+        With *threads* the answer has the stacks of all threads: with *fold* without those of the
+        MPI library itself; :func:`~pgdb.frontend.text.threadtext.stacks_of` puts them in order by
+        stack.
+        With *offsets* frames say how far into their function they are.
         """
+        words = ["thread apply all"] * threads + ["backtrace"] + [str(limit)] * bool(limit)
         return await self._session.ask(
-            f"backtrace {limit}" if limit else "backtrace",
-            Backtrace(limit=limit, fold=fold, split=split),
+            " ".join(words),
+            Backtrace(limit=limit, fold=fold, split=split, threads=threads, offsets=offsets),
             self.set,
             timeout_s=timeout_s,
         )
+
+    async def tree(
+        self,
+        by: TreeBy = "function",
+        threads: bool = False,
+        samples: int = 1,
+        every_s: float = 1.0,
+        fold: bool = True,
+    ) -> CallTree:
+        """Merge the call stacks into one tree; what tells two frames apart is said with *by*.
+
+        With *threads* it is of all threads. With several *samples* the ranks that run are
+        stopped for each, and run for *every_s* seconds between two; they run on after the last.
+        With *fold* what goes on inside an MPI call is left out.
+
+        :raises UsageError: if a number is out of range, or no rank runs and several samples are
+            wanted.
+        """
+        found = await take(
+            self._session,
+            self.set,
+            by=by,
+            threads=threads,
+            samples=samples,
+            every_s=every_s,
+            fold=fold,
+        )
+        return found.tree
+
+    async def stat(
+        self,
+        expression: str,
+        *,
+        bins: int = 0,
+        limit_bytes: int = STAT_LIMIT_BYTES,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """Sum up a number, or all elements of an array of numbers, over the ranks.
+
+        What travels is of one size, however many ranks and elements there are. The answer has a
+        class whose record is Various, with the :class:`~pgdb.merge.summary.Summary` as its one
+        column; ranks on which *expression* is no number are in classes of errors. With *bins* the
+        ranks are asked twice, for the histogram needs the range first; integers get bins that end
+        halfway between two of them, at most one for each. Arrays of more than
+        *limit_bytes* on one rank are an error there.
+        """
+        command = f"stat {expression}"
+        reduce = Reduce(expression=expression, limit_bytes=limit_bytes)
+        answer = await self._session.ask(command, reduce, self.set, timeout_s=timeout_s)
+        column = next((each.columns[0] for each in answer.classes if each.columns), None)
+        if not bins or column is None or column.low is None or column.high is None:
+            return answer
+        low, high, count = bin_ends(column, bins)
+        reduce = Reduce(
+            expression=expression,
+            low=low,
+            high=high,
+            bins=count,
+            limit_bytes=limit_bytes,
+        )
+        return await self._session.ask(command, reduce, self.set, timeout_s=timeout_s)
 
     async def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""
@@ -95,13 +179,19 @@ class Ranks:
     async def locals(self, *, timeout_s: float | None = None) -> Answer:
         """List the local variables of the selected frame."""
         return await self._session.ask(
-            "info locals", ListVariables(which="locals"), self.set, timeout_s=timeout_s
+            "info locals",
+            ListVariables(which="locals", raw_pointers=self._raw_pointers),
+            self.set,
+            timeout_s=timeout_s,
         )
 
     async def arguments(self, *, timeout_s: float | None = None) -> Answer:
         """List the arguments of the selected frame."""
         return await self._session.ask(
-            "info args", ListVariables(which="arguments"), self.set, timeout_s=timeout_s
+            "info args",
+            ListVariables(which="arguments", raw_pointers=self._raw_pointers),
+            self.set,
+            timeout_s=timeout_s,
         )
 
     async def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
@@ -132,6 +222,116 @@ class Ranks:
         """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``."""
         return await self._session.ask(
             lines[0] if lines else "", Script(lines=tuple(lines)), self.set, timeout_s=timeout_s
+        )
+
+    # -- arrays ------------------------------------------------------------------------------
+
+    async def array(self, expression: str, *, timeout_s: float | None = None) -> Arrays:
+        """Read numbers, or arrays of numbers such as ``p[0]@1000``, as they stand in memory.
+
+        Ranks that cannot give them are named in the result. *timeout_s* is for each piece.
+
+        :raises CommandError: if all together are more than the option ``array_limit_bytes``.
+        """
+        return await read_arrays(
+            self._session.ask,
+            expression,
+            self.set,
+            limit_bytes=self._session.options.array_limit_bytes,
+            timeout_s=timeout_s,
+        )
+
+    async def dump(
+        self, expression: str, path: Path | str, *, timeout_s: float | None = None
+    ) -> Arrays:
+        """Read numbers as :meth:`array` does and write them to a file; return what was written.
+
+        The file's suffix says how, see :func:`~pgdb.frontend.export.arrayfiles.write_arrays`.
+        Where no rank gives any numbers nothing is written.
+
+        :raises UsageError: if the suffix is no known one.
+        :raises CommandError: if the file cannot be written, or the numbers are too many.
+        """
+        target = Path(path)
+        check_suffix(target, FORMATS)
+        check_place(target)
+        arrays = await self.array(expression, timeout_s=timeout_s)
+        if arrays.by_rank:
+            await asyncio.to_thread(write_arrays, arrays, target)
+        return arrays
+
+    # -- checking ----------------------------------------------------------------------------
+
+    async def evaluate_in_full(
+        self, expression: str, *, format: str = "", timeout_s: float | None = None
+    ) -> Answer:
+        """Print the value of *expression*, each single one however many different ones there are.
+
+        :meth:`evaluate` only sums them up where there are very many.
+        """
+        answer = await self.evaluate(expression, format=format, timeout_s=timeout_s)
+        return await in_full(answer, self._session.recall)
+
+    async def where(self, condition: str, *, timeout_s: float | None = None) -> RankSet:
+        """Return the ranks on which *condition* holds now; GDB evaluates it.
+
+        :raises CommandError: if it could be evaluated on no rank.
+        """
+        return where(await self.evaluate_condition(condition, timeout_s=timeout_s))
+
+    async def evaluate_condition(self, condition: str, *, timeout_s: float | None = None) -> Answer:
+        """Evaluate a condition; one that compares an array as a whole is an error on its ranks."""
+
+        async def ask(expression: str, ranks: RankSet) -> Answer:
+            return await self._session.ranks(ranks).evaluate(expression, timeout_s=timeout_s)
+
+        return await ask_condition(condition, self.set, ask, self._session.recall)
+
+    async def check_that(
+        self, condition: str, *, running_ok: bool = False, timeout_s: float | None = None
+    ) -> Check:
+        """Check what must hold: ``x > 0``, ``x same``, ``x increasing``, ``x in 0..1``.
+
+        See :func:`~pgdb.frontend.analysis.checking.parse` for all forms. Ranks that run or
+        have ended fail the check, unless *running_ok*; so do those that cannot evaluate it.
+        """
+
+        async def ask(expression: str, ranks: RankSet) -> Answer:
+            return await self._session.ranks(ranks).evaluate(expression, timeout_s=timeout_s)
+
+        requirement = parse(condition)
+        return await check(requirement, self.set, ask, self._session.recall, running_ok=running_ok)
+
+    async def compare(
+        self,
+        expression: str,
+        other: Ranks | Answer,
+        *,
+        by: By | None = None,
+        tolerance: float = 0.0,
+        absolute_tolerance: float = 0.0,
+        timeout_s: float | None = None,
+    ) -> Comparison:
+        """Compare the values of *expression* with an earlier answer or with those of *other* ranks.
+
+        An earlier answer is the first side, other ranks are the second. Ranks of this session are
+        compared by value, all else by rank, unless *by* says otherwise; see
+        :func:`pgdb.frontend.analysis.comparing.compare`.
+
+        :raises UsageError: if a tolerance is negative, or ranks cannot be paired.
+        """
+        mine = await self.evaluate_in_full(expression, timeout_s=timeout_s)
+        if isinstance(other, Answer):
+            sides = (other, mine)
+        else:
+            sides = (mine, await other.evaluate_in_full(expression, timeout_s=timeout_s))
+            if by is None and other._session is self._session:
+                by = "value"
+        return compare(
+            *sides,
+            by=by or "rank",
+            tolerance=tolerance,
+            absolute_tolerance=absolute_tolerance,
         )
 
     # -- breakpoints -------------------------------------------------------------------------
@@ -270,7 +470,10 @@ class Ranks:
     async def kill(self) -> Answer:
         """End the processes of the ranks."""
         ranks = self.set & self._session.state.live
-        return await self._session.ask("kill", Kill(), ranks)
+        answer = await self._session.ask("kill", Kill(), ranks)
+        failed = RankSet.union(each.ranks for each in answer.errors)
+        self._session.note_killed(ranks - failed - answer.missing.ranks)
+        return answer
 
 
 def _count(count: int) -> str:

@@ -7,6 +7,7 @@ The scripting interface::
     with pgdb.attach(4711) as session:          # pid of mpirun, mpiexec or srun
         print(session.backtrace())
         print(session[0:4].evaluate("step").values)
+        print(session.tree().odd)               # where the fewest ranks are
 
 :mod:`pgdb.aio` has the same as coroutines, for programs that have an event loop.
 
@@ -36,23 +37,41 @@ if TYPE_CHECKING:
     from pgdb.errors import SessionEndedError as SessionEndedError
     from pgdb.errors import StartError as StartError
     from pgdb.errors import UsageError as UsageError
+    from pgdb.frontend.analysis.arrays import Arrays as Arrays
+    from pgdb.frontend.analysis.checking import Check as Check
+    from pgdb.frontend.analysis.comparing import Comparison as Comparison
+    from pgdb.frontend.analysis.comparing import compare as compare
+    from pgdb.frontend.analysis.decompose import GlobalArray as GlobalArray
+    from pgdb.frontend.analysis.decompose import Layout as Layout
     from pgdb.frontend.answers import Answer as Answer
+    from pgdb.frontend.answers import FieldValues as FieldValues
     from pgdb.frontend.options import SessionOptions as SessionOptions
     from pgdb.frontend.session import Told as Told
     from pgdb.frontend.sync import Ranks as Ranks
     from pgdb.frontend.sync import Session as Session
     from pgdb.frontend.sync import attach as attach
     from pgdb.frontend.sync import launch as launch
+    from pgdb.frontend.text.threadtext import ThreadGroup as ThreadGroup
+    from pgdb.frontend.text.threadtext import stacks_of as stacks_of
     from pgdb.merge.answer import EquivalenceClass as EquivalenceClass
     from pgdb.merge.answer import Missing as Missing
+    from pgdb.merge.calltree import CallTree as CallTree
+    from pgdb.merge.summary import Summary as Summary
     from pgdb.ranks import RankSet as RankSet
 
 _HOMES = {
     "Answer": "pgdb.frontend.answers",
+    "Arrays": "pgdb.frontend.analysis.arrays",
+    "CallTree": "pgdb.merge.calltree",
+    "Check": "pgdb.frontend.analysis.checking",
     "CommandError": "pgdb.errors",
+    "Comparison": "pgdb.frontend.analysis.comparing",
     "DiscoveryError": "pgdb.errors",
     "EquivalenceClass": "pgdb.merge.answer",
+    "FieldValues": "pgdb.frontend.answers",
     "GdbError": "pgdb.errors",
+    "GlobalArray": "pgdb.frontend.analysis.decompose",
+    "Layout": "pgdb.frontend.analysis.decompose",
     "LinkError": "pgdb.errors",
     "Missing": "pgdb.merge.answer",
     "NoAnswerError": "pgdb.errors",
@@ -66,19 +85,30 @@ _HOMES = {
     "SessionEndedError": "pgdb.errors",
     "SessionOptions": "pgdb.frontend.options",
     "StartError": "pgdb.errors",
+    "Summary": "pgdb.merge.summary",
+    "ThreadGroup": "pgdb.frontend.text.threadtext",
     "Told": "pgdb.frontend.session",
     "UsageError": "pgdb.errors",
     "attach": "pgdb.frontend.sync",
+    "compare": "pgdb.frontend.analysis.comparing",
     "launch": "pgdb.frontend.sync",
+    "stacks_of": "pgdb.frontend.text.threadtext",
 }
 _MODULES = ("aio", "errors", "records")
 
 __all__ = [
     "Answer",
+    "Arrays",
+    "CallTree",
+    "Check",
     "CommandError",
+    "Comparison",
     "DiscoveryError",
     "EquivalenceClass",
+    "FieldValues",
     "GdbError",
+    "GlobalArray",
+    "Layout",
     "LinkError",
     "Missing",
     "NoAnswerError",
@@ -92,14 +122,18 @@ __all__ = [
     "SessionEndedError",
     "SessionOptions",
     "StartError",
+    "Summary",
+    "ThreadGroup",
     "Told",
     "UsageError",
     "__version__",
     "aio",
     "attach",
+    "compare",
     "errors",
     "launch",
     "records",
+    "stacks_of",
 ]
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.session import Session, Told
-from pgdb.frontend.start import attach, launch
+from pgdb.frontend.starting.start import attach, launch
 from pgdb.frontend.view import Ranks
 
 __all__ = ["Ranks", "Session", "SessionOptions", "Told", "attach", "launch"]

@@ -7,6 +7,7 @@ folded (``0-3,8``, ``0-30/2``) and parses back to the same set.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 
 from pyroaring import BitMap, FrozenBitMap
@@ -22,6 +23,8 @@ _OPERATORS = ",!&^"
 _MAX_DIGITS = 1000
 # A run is folded with a step only from this length on: "0,2" reads better than "0-2/2".
 _SHORTEST_STEPPED_RUN = 4
+# From here on the loop over all runs takes longer than importing NumPy.
+_MANY_RUNS = 10_000
 
 
 class RankSet:
@@ -135,10 +138,28 @@ class RankSet:
     @classmethod
     def union(cls, sets: Iterable[RankSet]) -> RankSet:
         """Return the union of any number of sets."""
+        sets = tuple(sets)
+        if len(sets) == 1:
+            return sets[0]
         bits = BitMap()
         for each in sets:
             bits |= each._bits
         return cls(FrozenBitMap(bits))
+
+    def to_array(self) -> array[int]:
+        """Return the ranks in order, as unsigned integers of 32 bits (type code ``I``)."""
+        found: array[int] = self._bits.to_array()
+        return found
+
+    @classmethod
+    def from_array(cls, ranks: array[int]) -> RankSet:
+        """Return the set of the ranks in an array of type code ``I``."""
+        return cls(FrozenBitMap(ranks))
+
+    @property
+    def run_count(self) -> int:
+        """Number of runs of ranks without a gap."""
+        return len(self._bits - self._bits.shift(1))
 
     def to_bytes(self) -> bytes:
         """Return the set as a serialised roaring bitmap."""
@@ -214,6 +235,9 @@ class RankSet:
 
     def strided_ranges(self) -> Iterator[tuple[int, int, int]]:
         """Yield ``(first, last, step)`` runs that together are the set, in order."""
+        if self.run_count > _MANY_RUNS:
+            yield from self._many_strided_ranges()
+            return
         pending: list[int] = []
         for low, high in self._runs():
             if high - low >= 1:
@@ -223,6 +247,33 @@ class RankSet:
             else:
                 pending.append(low)
         yield from _fold_singles(pending)
+
+    def _many_strided_ranges(self) -> Iterator[tuple[int, int, int]]:
+        """Do the same for a set with very many runs, without a loop over all its ranks."""
+        import numpy
+
+        lows = numpy.frombuffer((self._bits - self._bits.shift(1)).to_array(), numpy.uint32)
+        highs = numpy.frombuffer((self._bits - self._bits.shift(-1)).to_array(), numpy.uint32)
+        blocks = numpy.flatnonzero(highs > lows).tolist()
+        begin = 0
+        for block in (*blocks, len(lows)):
+            singles = lows[begin:block]
+            # Where the step changes a new run of steps begins.
+            steps = numpy.diff(singles)
+            ends = numpy.append(numpy.flatnonzero(numpy.diff(steps)) + 1, len(steps)).tolist()
+            at = 0
+            for end in ends if len(singles) > 1 else ():
+                if end - at + 1 >= _SHORTEST_STEPPED_RUN:
+                    yield (int(singles[at]), int(singles[end]), int(steps[at]))
+                    at = end + 1
+                    continue
+                while at < end:
+                    yield (int(singles[at]), int(singles[at]), 1)
+                    at += 1
+            yield from ((rank, rank, 1) for rank in singles[at:].tolist())
+            if block < len(lows):
+                yield (int(lows[block]), int(highs[block]), 1)
+            begin = block + 1
 
     def _runs(self) -> Iterator[tuple[int, int]]:
         # Ranks without a neighbour below begin a run, those without one above end it: set algebra

@@ -7,6 +7,7 @@ stop line); what stood there travels beside the record, see :mod:`pgdb.merge.ans
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Sequence
 from typing import Literal
@@ -47,6 +48,8 @@ class Frame(Struct, frozen=True):
     """1-based; 0 without line information."""
     library: str = ""
     """Object file, where there is no line information."""
+    offset: str = ""
+    """Where in *function* the program counter stands, such as ``+31``; only where asked for."""
 
 
 class Stack(Struct, frozen=True, tag="stack"):
@@ -61,6 +64,22 @@ class Stack(Struct, frozen=True, tag="stack"):
     """Number of frames folded away inside the first one (a slot mark), empty when none are."""
     more: bool = False
     """Whether there are further outer frames than were asked for."""
+
+
+class ThreadStack(Struct, frozen=True):
+    """Threads of one rank that have the same stack."""
+
+    stack: Stack
+    count: int = 1
+    """Number of threads."""
+
+
+class Threads(Struct, frozen=True, tag="threads"):
+    """The stacks of all threads of a rank, each distinct one once, in a fixed order."""
+
+    stacks: tuple[ThreadStack, ...]
+    hidden: str = ""
+    """Number of threads folded away because they are the MPI's own (a slot mark), or empty."""
 
 
 class Value(Struct, frozen=True, tag="value"):
@@ -82,6 +101,22 @@ class Variables(Struct, frozen=True, tag="variables"):
     """What GDB says when there are none, e.g. ``No locals.``"""
 
 
+class Block(Struct, frozen=True, tag="block"):
+    """Numbers in memory, as they stand there."""
+
+    dtype: str
+    """Element type as NumPy writes it, such as ``<f8``."""
+    shape: tuple[int, ...]
+    """Elements along each dimension of the whole expression, as the program indexes it; empty for
+    a single number."""
+    data: bytes
+    """Elements from *start* on, as they lie in memory."""
+    start: int = 0
+    """Number of elements that lie before *data*."""
+    order: Literal["C", "F"] = "C"
+    """Whether the last or the first index varies fastest in memory."""
+
+
 class Text(Struct, frozen=True, tag="text"):
     """What a GDB command printed."""
 
@@ -92,6 +127,21 @@ class Failure(Struct, frozen=True, tag="error"):
     """The command failed on this rank; it counts as a failed command, not as no answer."""
 
     message: str
+
+
+HOLE = "\ufff9"
+"""Stands in a text for a part that differs from rank to rank (INTERLINEAR ANNOTATION ANCHOR)."""
+
+
+class Various(Struct, frozen=True, tag="various"):
+    """Answers of one form, with so many different values in it that they do not travel one by one.
+
+    What is known of the values travels beside the record, one summary for each hole of *form*.
+    """
+
+    form: Stack | Threads | Value | Variables | Text | Failure
+    """The record with :data:`HOLE` wherever ranks differ; an empty one where nothing is common, of
+    which there are no summaries either."""
 
 
 class Done(Struct, frozen=True, tag="done"):
@@ -171,7 +221,11 @@ class Stop(Struct, frozen=True, tag="stop"):
     inside: str = ""
     """What *frame* has called and has not come back from: an MPI or library function."""
     detail: str = ""
-    """Old and new value of a watchpoint, value returned by ``finish``."""
+    """Old and new value of a watchpoint, value returned by ``finish``, what is unusual about a rank
+    that was just taken hold of."""
+    program: str = ""
+    """In the first stop: interpreter and script, such as ``python3.11 running job.py``; empty for
+    any other program."""
 
 
 class Exit(Struct, frozen=True, tag="exit"):
@@ -210,10 +264,13 @@ class Gone(Struct, frozen=True, tag="gone"):
 
 Record = (
     Stack
+    | Threads
     | Value
     | Variables
+    | Block
     | Text
     | Failure
+    | Various
     | Done
     | BreakpointsMade
     | BreakpointList
@@ -227,12 +284,20 @@ Event = Stop | Exit | Running | Output | Progress | Gone
 """What one rank can tell unasked."""
 
 
+# GDB's own spelling of a NaN has its bits in it.
+_NAN = re.compile(r"([-+]?)nan\(0x[0-9a-f]+\)\Z")
+
+
 def parse_number(text: str) -> int | float | None:
     """Return the number that a GDB value text is, or None.
 
     >>> parse_number("42"), parse_number("-1.5e3"), parse_number("0x10"), parse_number("{1, 2}")
     (42, -1500.0, 16, None)
+    >>> parse_number("-nan(0x8000000000000)")
+    nan
     """
+    if "_" in text:  # Python's own way to write 1_000
+        return None
     try:
         return int(text, 0)
     except ValueError:
@@ -240,7 +305,7 @@ def parse_number(text: str) -> int | float | None:
     try:
         return float(text)
     except ValueError:
-        return None
+        return float("nan") if _NAN.match(text) else None
 
 
 def signal_number(name: str) -> int | None:

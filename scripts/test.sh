@@ -17,9 +17,11 @@ say "mypy"
 
 setup_gdb
 setup_mpich
+setup_more_mpis
 setup_mpi
 allow_root
-# The tests run their jobs under this MPICH and under the machine's Open MPI, if it has one.
+# The tests run their jobs under this MPICH, those above, and the machine's Open MPI and MPICH, if
+# it has them.
 PGDB_TEST_MPICH=$mpich_venv/bin
 export PGDB_TEST_MPICH
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import pytest
 
+from tests.support.hosts import Hosts, several_hosts
 from tests.support.programs import (
     END_DEADLINE_S,
     Builder,
@@ -24,6 +25,7 @@ from tests.support.programs import (
     run_job,
     wait_until,
 )
+from tests.support.slurm import Slurm, private_slurm
 
 _RUN = f"{os.getpid()}-{os.urandom(6).hex()}"
 _RUN_VARIABLE = "PGDB_TEST_RUN"
@@ -33,9 +35,11 @@ OURS = ("pgdb.backend", "hold.py", "keeper.py", "gdb -nx -q -i=mi3")
 # For every process that a test starts, directly or not: so that other people's are not counted
 # among those that it has left behind.
 os.environ[_RUN_VARIABLE] = _RUN
-# Open MPI refuses to run anything as root without these, and tests run as root in containers.
-os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
-os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+# Open MPI refuses to run anything as root without these (4.1 asks for the first two, 5 for the
+# others), and tests run as root in containers.
+for _name in ("OMPI", "PRTE"):
+    os.environ[f"{_name}_ALLOW_RUN_AS_ROOT"] = "1"
+    os.environ[f"{_name}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
 
 
 class Build(Protocol):
@@ -83,6 +87,29 @@ def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
                 os.kill(pid, signal.SIGKILL)
         if left:
             pytest.fail(f"left behind after {END_DEADLINE_S:g} s: {left}", pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _hosts_are_whole(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Mend what a test has broken of the hosts that all tests share."""
+    yield
+    if "four_hosts" in request.fixturenames:
+        hosts: Hosts = request.getfixturevalue("four_hosts")
+        hosts.restore()
+
+
+@pytest.fixture(scope="session")
+def four_hosts(builder: Builder) -> Iterator[Hosts]:
+    """Hosts h1 to h4, for all tests; a test that leaves processes on them ends them itself."""
+    with several_hosts(4, shared=[builder.directory]) as hosts:
+        yield hosts
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Iterator[Slurm]:
+    """A Slurm of two nodes, for all tests; a test ends the jobs that it has submitted."""
+    with private_slurm(2) as slurm:
+        yield slurm
 
 
 @pytest.fixture(scope="session")

@@ -28,17 +28,33 @@ LAYERS: dict[str, int] = {
     "pgdb.logs": 0,
     "pgdb.merge": 1,
     "pgdb.merge.answer": 1,
+    "pgdb.merge.forms": 1,
+    "pgdb.merge.calltree": 1,
     "pgdb.merge.graph": 1,
     "pgdb.merge.masking": 1,
+    "pgdb.merge.packing": 1,
+    "pgdb.merge.runs": 1,
+    "pgdb.merge.summary": 1,
+    "pgdb.merge.texts": 1,
+    "pgdb.merge.treetext": 1,
     "pgdb.jobs": 1,
+    "pgdb.jobs.debugger": 1,
+    "pgdb.jobs.byhand": 1,
     "pgdb.jobs.hold": 1,
     "pgdb.jobs.keeper": 1,
     "pgdb.jobs.ladder": 1,
     "pgdb.jobs.launchers": 1,
+    "pgdb.jobs.listing": 1,
     "pgdb.jobs.mpir": 1,
     "pgdb.jobs.options": 1,
+    "pgdb.jobs.placement": 1,
+    "pgdb.jobs.pmix": 1,
     "pgdb.jobs.procfs": 1,
+    "pgdb.jobs.scanning": 1,
+    "pgdb.jobs.slurm": 1,
     "pgdb.overlay": 2,
+    "pgdb.overlay.addresses": 2,
+    "pgdb.overlay.bootstrap": 2,
     "pgdb.overlay.channel": 2,
     "pgdb.overlay.credentials": 2,
     "pgdb.overlay.messages": 2,
@@ -50,37 +66,76 @@ LAYERS: dict[str, int] = {
     "pgdb.backend": 2,
     "pgdb.backend.gdb": 2,
     "pgdb.backend.gdb.*": 2,
+    "pgdb.backend.blocks": 3,
     "pgdb.backend.breakpoints": 3,
+    "pgdb.backend.folding": 3,
     "pgdb.backend.following": 3,
     "pgdb.backend.inferior": 3,
     "pgdb.backend.leaf": 3,
     "pgdb.backend.looking": 3,
     "pgdb.backend.mending": 3,
+    "pgdb.backend.rankfiles": 3,
+    "pgdb.backend.reducing": 3,
+    "pgdb.backend.remembering": 3,
+    "pgdb.backend.stacks": 3,
+    "pgdb.backend.taking": 3,
     "pgdb.backend.wireup": 3,
     "pgdb.backend.aggregator": 4,
     "pgdb.backend.daemon": 5,
     "pgdb.backend.__main__": 6,
     # What the user runs.
     "pgdb.frontend.answers": 1,
+    "pgdb.frontend.analysis.differences": 1,
+    "pgdb.frontend.analysis.limits": 1,
+    "pgdb.frontend.text.controls": 1,
+    "pgdb.frontend.text.layout": 1,
+    "pgdb.frontend.analysis.values": 1,
+    "pgdb.frontend.text.valuetext": 1,
+    "pgdb.frontend.export.arrayfiles": 3,
+    "pgdb.frontend.analysis.arrays": 3,
+    "pgdb.frontend.analysis.decompose": 3,
+    "pgdb.frontend.export.pictures": 4,
+    "pgdb.frontend.text.plots": 1,
+    "pgdb.frontend.text.threadtext": 1,
     "pgdb.frontend": 3,
+    "pgdb.frontend.analysis": 1,
+    "pgdb.frontend.export": 1,
+    "pgdb.frontend.starting": 1,
+    "pgdb.frontend.text": 1,
+    "pgdb.frontend.analysis.checking": 3,
+    "pgdb.frontend.analysis.comparing": 3,
+    "pgdb.frontend.analysis.histogram": 3,
+    "pgdb.frontend.doctor": 3,
     "pgdb.frontend.gdbwords": 3,
-    "pgdb.frontend.job": 3,
+    "pgdb.frontend.starting.held": 3,
+    "pgdb.frontend.starting.job": 3,
     "pgdb.frontend.launch": 3,
     "pgdb.frontend.options": 3,
-    "pgdb.frontend.overlay": 3,
+    "pgdb.frontend.starting.overlay": 3,
+    "pgdb.frontend.starting.remote": 3,
+    "pgdb.frontend.ptrace_trial": 3,
     "pgdb.frontend.root": 3,
+    "pgdb.frontend.analysis.sampling": 3,
+    "pgdb.frontend.analysis.saved": 3,
     "pgdb.frontend.session": 3,
-    "pgdb.frontend.start": 3,
+    "pgdb.frontend.starting.shipping": 3,
+    "pgdb.frontend.starting.site": 3,
+    "pgdb.frontend.starting.start": 3,
     "pgdb.frontend.state": 3,
     "pgdb.frontend.view": 3,
     "pgdb.frontend.commands": 4,
     "pgdb.frontend.commands.*": 4,
     "pgdb.frontend.completion": 4,
     "pgdb.frontend.jsonlines": 4,
-    "pgdb.frontend.render": 4,
+    "pgdb.frontend.jsonshapes": 4,
+    "pgdb.frontend.text.palette": 4,
+    "pgdb.frontend.text.render": 4,
+    "pgdb.frontend.text.reports": 4,
     "pgdb.frontend.sync": 4,
+    "pgdb.frontend.export.treefiles": 4,
     "pgdb.frontend.display": 4,
     "pgdb.frontend.batch": 5,
+    "pgdb.frontend.lookout": 5,
     "pgdb.frontend.shell": 4,
     "pgdb.frontend.repl": 5,
     "pgdb.frontend.terminal": 5,
@@ -97,11 +152,21 @@ SIDES = ("pgdb.frontend", "pgdb.backend")
 STARTERS = ("pgdb", "pgdb.__main__", "pgdb.aio")
 """Shared by place only: they load the front end (``pgdb`` itself only on first use)."""
 
-LOW: dict[str, int] = {"pgdb.frontend.render": 1}
+LOW: dict[str, int] = {"pgdb.frontend.text.render": 1}
 """Modules that import less than their own layer would let them: records in, text out."""
 
 PURE = (
-    "pgdb.frontend.render",
+    "pgdb.frontend.analysis.decompose",
+    "pgdb.frontend.text.plots",
+    "pgdb.frontend.analysis.checking",
+    "pgdb.frontend.analysis.comparing",
+    "pgdb.frontend.analysis.histogram",
+    "pgdb.frontend.analysis.differences",
+    "pgdb.frontend.text.layout",
+    "pgdb.frontend.text.render",
+    "pgdb.frontend.analysis.values",
+    "pgdb.frontend.text.valuetext",
+    "pgdb.frontend.text.threadtext",
     "pgdb.frontend.state",
     "pgdb.merge",
     "pgdb.overlay.router",
@@ -117,13 +182,20 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "cryptography": ("pgdb.overlay",),
     "elftools": ("pgdb.jobs", "pgdb.backend"),
     "gdb": ("pgdb.backend.gdb",),
+    "matplotlib": SIDES[:1],
     "mpi4py": ("pgdb.backend.wireup", "pgdb.backend.__main__"),
     "msgspec": ("pgdb.records", "pgdb.merge", "pgdb.overlay", *SIDES),
     "networkx": ("pgdb.merge",),
-    "prompt_toolkit": ("pgdb.frontend.repl", "pgdb.frontend.completion", "pgdb.frontend.terminal"),
+    "numpy": ("pgdb.ranks", "pgdb.merge", *SIDES),
+    "prompt_toolkit": (
+        "pgdb.frontend.repl",
+        "pgdb.frontend.completion",
+        "pgdb.frontend.lookout",
+        "pgdb.frontend.terminal",
+    ),
     "pygdbmi": ("pgdb.backend.gdb",),
-    "pygments": ("pgdb.frontend.display",),
     "pyroaring": ("pgdb.ranks",),
+    "rich": ("pgdb.frontend.text.palette",),
     "ssl": ("pgdb.overlay",),
 }
 """Which modules, or packages with all that is in them, may import it."""
@@ -133,6 +205,10 @@ STANDARD_LIBRARY_ONLY = ("pgdb.jobs.hold", "pgdb.jobs.keeper")
 
 DISTRIBUTIONS = {"pyelftools": "elftools"}
 """Import names that are not the distribution's own."""
+
+
+OPTIONAL = {"matplotlib"}
+"""What is imported only if it is there: the extra ``plots``."""
 
 
 @dataclass(frozen=True)
@@ -305,20 +381,22 @@ def test_table_of_third_parties_is_what_is_installed() -> None:
         line.split(">=")[0] for line in parser["options"]["install_requires"].split("\n") if line
     ]
     # ssl is Python's, gdb exists inside GDB only.
-    expected = set(THIRD_PARTY) - {"ssl", "gdb"}
+    expected = set(THIRD_PARTY) - {"ssl", "gdb"} - OPTIONAL
     assert {DISTRIBUTIONS.get(name, name) for name in required} == expected
+    extras = parser["options.extras_require"]["plots"].split()
+    assert {line.split(">=")[0] for line in extras} == OPTIONAL
 
 
 @pytest.mark.parametrize(
     ("module", "source", "reason"),
     [
         ("pgdb.frontend.state", "from pgdb.backend import leaf", "only pgdb.backend itself"),
-        ("pgdb.backend.leaf", "import pgdb.frontend.render", "only pgdb.frontend itself"),
+        ("pgdb.backend.leaf", "import pgdb.frontend.text.render", "only pgdb.frontend itself"),
         ("pgdb.jobs.mpir", "from pgdb.frontend import state", "only pgdb.frontend itself"),
         ("pgdb.merge.answer", "from pgdb.overlay.messages import Stop", "layer 1 may not import"),
         ("pgdb.ranks", "def f():\n    from pgdb.merge import answer", "layer 0 may not import"),
         ("pgdb.ranks", "from pgdb import launch", "layer 0 may not import layer 6"),
-        ("pgdb.frontend.render", "from pgdb.frontend.state import Job", "layers 0-1 only"),
+        ("pgdb.frontend.text.render", "from pgdb.frontend.state import Job", "layers 0-1 only"),
         ("pgdb.overlay.router", "import asyncio", "no input or output"),
         ("pgdb.frontend.state", "import prompt_toolkit.history", "may import prompt_toolkit"),
         ("pgdb.backend.leaf", "from pygdbmi import gdbmiparser", "may import pygdbmi"),
@@ -328,7 +406,7 @@ def test_table_of_third_parties_is_what_is_installed() -> None:
         ("pgdb.jobs.hold", "from pgdb.errors import PgdbError", "standard library only"),
         ("pgdb.jobs.keeper", "import msgspec", "standard library only"),
         ("pgdb.jobs.keeper", "import pgdb", "standard library only"),
-        ("pgdb.jobs.mpir", "import numpy", "not in THIRD_PARTY"),
+        ("pgdb.jobs.mpir", "import scipy", "not in THIRD_PARTY"),
         ("pgdb.jobs.mpir", "from . import procfs", "relative import"),
         ("pgdb.jobs.mpir", "from backend import leaf", "write pgdb.backend.leaf"),
         ("pgdb", "from pgdb.frontend.session import Session", "on first use only"),
@@ -347,7 +425,7 @@ def test_checker_finds(module: str, source: str, reason: str) -> None:
         ("pgdb", "def __getattr__(name):\n    from pgdb.frontend.session import Session"),
         ("pgdb.__main__", "from pgdb.frontend.main import run"),
         ("pgdb.frontend.answers", "if TYPE_CHECKING:\n    import networkx"),
-        ("pgdb.frontend.overlay", "import pgdb"),
+        ("pgdb.frontend.starting.overlay", "import pgdb"),
         ("pgdb.backend.leaf", "from pgdb.overlay.messages import Request"),
         ("pgdb.frontend.commands.data", "import argparse\nfrom pgdb.frontend import session"),
         ("pgdb.overlay.channel", "import ssl, asyncio\nfrom cryptography import x509"),
@@ -383,11 +461,14 @@ def test_daemon_loads_no_front_end_and_no_heavy_package() -> None:
     loaded = loaded_by("import pgdb.backend.daemon")
     assert "pgdb.backend.leaf" in loaded
     # networkx alone takes 0.46 s to import; every host of a job would pay for it.
-    unwanted = ("pgdb.frontend", "networkx", "prompt_toolkit", "pygments", "mpi4py")
+    heavy = ("networkx", "numpy", "prompt_toolkit", "rich", "matplotlib", "mpi4py")
+    unwanted = ("pgdb.frontend", *heavy)
     assert not [name for name in loaded if is_within(name, unwanted)]
 
 
 def test_front_end_loads_no_back_end() -> None:
     loaded = loaded_by("import pgdb.frontend.main")
     assert "pgdb.frontend.main" in loaded
-    assert not [name for name in loaded if is_within(name, ("pgdb.backend", "mpi4py", "networkx"))]
+    # numpy and rich take 0.1 s each, and most sessions look at no array.
+    unwanted = ("pgdb.backend", "mpi4py", "networkx", "numpy", "rich", "matplotlib")
+    assert not [name for name in loaded if is_within(name, unwanted)]

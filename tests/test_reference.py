@@ -1,18 +1,120 @@
-"""The pages that are made from code are what the code makes."""
+"""The pages that are made from code are what the code makes, and the others name what there is."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+import pgdb
+from pgdb.backend.remembering import LIMIT_BYTES
+from pgdb.frontend import gdbwords, shell
+from pgdb.frontend.analysis import saved
+from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.__main__ import page
+from pgdb.frontend.commands.table import COMMANDS
+from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.text import layout
+from pgdb.frontend.view import STAT_LIMIT_BYTES
+from pgdb.merge.answer import MOST_COLUMNS, MOST_DISTINCT
 
 ROOT = Path(__file__).parent.parent
+ANSWERS = ROOT / "docs" / "answers.md"
+API = ROOT / "docs" / "api.md"
+PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WIDTH = 80
+_LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
+
+
+def text_of(path: Path) -> str:
+    """Return a page."""
+    return path.read_text("utf-8")
+
+
+def screens(path: Path) -> Iterator[str]:
+    """Yield the lines of all screens of a page."""
+    for screen in re.findall(r"^```(?:console)?\n(.*?)^```$", text_of(path), re.M | re.S):
+        yield from screen.splitlines()
 
 
 def test_command_page_is_what_the_table_says() -> None:
-    written = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    written = text_of(ROOT / "docs" / "commands.md")
     assert written == page(), "run: python -m pgdb.frontend.commands > docs/commands.md"
 
 
 def test_readme_names_every_exit_status() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
+    readme = text_of(ROOT / "README.md")
     for status in range(6):
         assert f"{status} " in readme.partition("Exit status:")[2][:300]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_of_a_page_lead_somewhere(path: Path) -> None:
+    for link in _LINK.findall(re.sub(r"^```.*?^```$", "", text_of(path), flags=re.M | re.S)):
+        if link.startswith("http"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        assert target.exists(), link
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", text_of(target), re.M)
+            anchors = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+            assert anchor in anchors, link
+
+
+def test_page_about_answers_shows_commands_that_there_are() -> None:
+    typed = [line.partition(") ")[2] for line in screens(ANSWERS) if line.startswith("(pgdb ")]
+    assert len(typed) > 10
+    for line in filter(None, typed):
+        word = gdbwords.first_word(line)
+        assert COMMANDS.find(word) or COMMANDS.find(gdbwords.resolve(line)), line
+
+
+def test_screens_about_answers_are_of_80_columns() -> None:
+    # A frame is one line, as in GDB, and so is a line of source.
+    long = [line for line in screens(ANSWERS) if len(line) > WIDTH and not line.startswith("#")]
+    assert long == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"{MOST_DISTINCT} of one kind",
+        f"summed up | {MOST_COLUMNS} |",
+        f"{layout.MOST_CLASSES}; of more the {layout.SHOWN_OF_MANY} biggest",
+        f"Up to {layout.HANDFUL} different values",
+        f"the last {shell.HISTORY}, up to {shell.HISTORY_BYTES >> 20} MiB",
+        f"{LIMIT_BYTES >> 20} MiB for each aggregator",
+        f"{saved.MOST_SAVED}, up to {saved.MOST_SAVED_BYTES >> 20} MiB",
+        f"{SessionOptions().array_limit_bytes >> 30} GiB on all ranks together",
+        f"for `stat` | {STAT_LIMIT_BYTES >> 30} GiB",
+    ],
+)
+def test_limits_are_what_the_page_says(words: str) -> None:
+    assert words in text_of(ANSWERS)
+
+
+def test_page_about_the_api_names_what_there_is() -> None:
+    text = text_of(API)
+    for name in set(re.findall(r"\bpgdb\.([A-Za-z]\w*)", text)):
+        assert name in pgdb.__all__, name
+    for call in set(re.findall(r"^\| .*?\|", text, re.M)):
+        for name in re.findall(r"`(?:session\.)?([a-z]\w*)\(", call):
+            assert hasattr(pgdb.Session, name) or hasattr(Answer, name), name
+    for name in set(re.findall(r"\b(?:job|session)(?:\[[^\]]*\])?\.([a-z]\w*)", text)):
+        assert hasattr(pgdb.Session, name), name
+
+
+def test_page_about_the_api_has_every_option() -> None:
+    for name in set(SessionOptions.__dataclass_fields__) - {"ranks"}:
+        assert f"`{name}`" in text_of(API), name
+
+
+@pytest.mark.parametrize("name", ["architecture.md", "decisions.md"])
+def test_page_names_files_that_there_are(name: str) -> None:
+    found = re.findall(
+        r"`((?:pgdb|frontend|backend|tests|docs|bench)/[\w/.-]+)`", text_of(ROOT / "docs" / name)
+    )
+    assert len(found) > 3
+    for each in found:
+        assert (ROOT / each).exists(), each

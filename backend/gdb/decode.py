@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +29,8 @@ _REASONS: dict[str, StopReason] = {
     "exec": "exec",
     "signal-received": "signal-received",
 }
+# "Thread 0x7f45e3636740 (LWP 6597)", "process 6597" without thread support
+_LWP = re.compile(r"\b(?:LWP|process) (\d+)")
 _WATCHPOINTS = ("wpt", "hw-rwpt", "hw-awpt")
 
 
@@ -73,16 +76,40 @@ def stack(frames: Sequence[Any], arguments: Sequence[Any]) -> tuple[Frame, ...]:
     )
 
 
-def fold_inner(frames: tuple[Frame, ...]) -> tuple[tuple[Frame, ...], int]:
-    """Drop the frames inside the outermost MPI call; return the rest and how many were dropped.
+def addresses(frames: Sequence[Any]) -> tuple[int, ...]:
+    """Return where the program counter of each frame stands, 0 where GDB cannot tell."""
+    return tuple(_address(each.get("addr")) for each in frames if isinstance(each, Mapping))
 
-    A rank that waits inside MPI spins: its inner frames change from moment to moment and say
-    nothing about the program.
-    """
-    for at in range(len(frames) - 1, -1, -1):
-        if MPI_CALL.match(frames[at].function):
-            return frames[at:], at
-    return frames, 0
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread, as -thread-info tells of it."""
+
+    id: str
+    process: int
+    """Number of the thread in the kernel, which is the process id for the first one; 0 where GDB
+    does not tell."""
+    frames: tuple[Mapping[str, Any], ...]
+    """The frame that it stands in, undecoded, if GDB tells."""
+
+
+def threads(payload: Mapping[str, Any]) -> tuple[Thread, ...]:
+    """Decode the result of -thread-info."""
+    found = []
+    for each in _sequence(payload.get("threads")):
+        if isinstance(each, Mapping):
+            number = _LWP.search(str(each.get("target-id", "")))
+            frames = (each["frame"],) if isinstance(each.get("frame"), Mapping) else ()
+            found.append(Thread(str(each.get("id", "")), int(number[1]) if number else 0, frames))
+    return tuple(found)
+
+
+def only_instruction(payload: Mapping[str, Any]) -> str:
+    """Return the instruction that -data-disassemble has found, empty unless it is just one."""
+    found = _sequence(payload.get("asm_insns"))
+    if len(found) != 1 or not isinstance(found[0], Mapping):
+        return ""
+    return str(found[0].get("inst", ""))
 
 
 def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
@@ -153,6 +180,11 @@ def breakpoint_of(payload: Mapping[str, Any], *, number: int) -> Breakpoint:
     locations = [each for each in _sequence(payload.get("locations")) if isinstance(each, Mapping)]
     pending = "pending" in payload
     where = locations[0] if locations else payload
+    file, line = str(where.get("file", "")), _number(where.get("line", "0"))
+    original = str(payload.get("original-location", payload.get("pending", "")))
+    if line and original.startswith("*0x"):
+        # What "break" alone makes of where the program stands, which differs from rank to rank.
+        original = f"{os.path.basename(file)}:{line}"
     return Breakpoint(
         number=number,
         kind=str(payload.get("type", "breakpoint")),
@@ -160,10 +192,10 @@ def breakpoint_of(payload: Mapping[str, Any], *, number: int) -> Breakpoint:
         enabled=payload.get("enabled") != "n",
         what=str(payload.get("what", "")),
         function=str(where.get("func", "")),
-        file=str(where.get("file", "")),
-        line=_number(where.get("line", "0")),
+        file=file,
+        line=line,
         location_count=0 if pending else max(1, len(locations)),
-        original=str(payload.get("original-location", payload.get("pending", ""))),
+        original=original,
         condition=str(payload.get("cond", "")),
         times=_number(payload.get("times", "0")),
         ignore=_number(payload.get("ignore", "0")),
@@ -183,6 +215,13 @@ def _first(value: Any) -> Any:
 
 def _sequence(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else ()
+
+
+def _address(text: Any) -> int:
+    try:
+        return int(str(text), 16)
+    except ValueError:
+        return 0
 
 
 def _number(text: Any) -> int:

@@ -161,7 +161,8 @@ async def info_breakpoints(call: Call) -> Outcome:
 
 async def _change(call: Call, command: str) -> Outcome:
     first, _, rest = call.argument.partition(" ")
-    if first and any(name.startswith(first) for name in _NOT_BREAKPOINTS) and first.isalpha():
+    # One letter is a slip sooner than GDB's xmethod, and then nothing would be said.
+    if len(first) > 1 and any(name.startswith(first) for name in _NOT_BREAKPOINTS):
         return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
     if first and "breakpoints".startswith(first):
         return await _apply(call, command, _numbers(rest))

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable
 
+from pgdb.errors import UsageError
+from pgdb.frontend import gdbwords
+from pgdb.frontend.answers import Answer
+from pgdb.frontend.commands import running, tree
 from pgdb.frontend.commands.breakpoints import info_breakpoints
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -15,12 +20,24 @@ from pgdb.frontend.commands.table import (
 )
 
 _COUNT = re.compile(r"-?\d+\Z")
+# GDB's flags (-q, -c, -s) are about thread headings and errors, -ascending is about the order.
+_APPLY_ALL = re.compile(r"a(?:p(?:ply?)?|ppl)?\s+a(?:ll?)?\s+(?:-[qcs]+\s+|-ascending\s+)*(\S.*)")
+_WHOLE = ("--full", "--full-mpi", "-full-mpi")
+_WITH_ARGUMENTS = ("-args", "--args")
+_ALL_THREADS = ("-threads", "--threads")
+_OPTIONS = (*_WHOLE, *_WITH_ARGUMENTS, *_ALL_THREADS, "-tree", "--tree")
+# Of GDB 12 and later; -past-entry and the like take on or off behind them.
+_GDB_OPTIONS = (
+    "-entry-values -frame-arguments -raw-frame-arguments -frame-info -past-main -past-entry -full "
+    "-no-filters -hide".split()
+)
+_TREE = re.compile(r"(?:^|(?<=\s))--?tree(?!\S)")
 
 
 @COMMANDS.command(
     "backtrace",
     group=Group.STACK,
-    usage="backtrace [-args] [-full-mpi] [N]",
+    usage="backtrace [-args] [--full] [-threads] [-tree] [N]",
     summary="show the call stacks, one for each class of ranks",
     aliases=("bt", "where"),
 )
@@ -29,25 +46,93 @@ async def _backtrace(call: Call) -> Outcome:
     (-N: outermost) frames. Ranks with the same stack are shown once.
 
     What goes on inside an MPI call is folded away, since it changes from moment to moment;
-    -full-mpi shows it. Arguments that differ inside a class are shown as …; -args makes ranks
-    with other arguments a class of their own. Any other option goes to GDB as it is, and its
-    text is merged.
+    --full (or -full-mpi) shows it. Arguments that differ inside a class are shown as …; -args makes
+    ranks with other arguments a class of their own. The calls of a recursion are folded as well;
+    'expand' shows them. -threads shows the stacks of all threads, each with the ranks that have so
+    many threads there, which are @1, @2 …; those of the MPI library itself only with --full. -tree
+    shows the merged call tree instead, with the options of 'tree' behind it.
+
+    Any other option goes to GDB as it is, and its text is merged: 'bt full' and 'bt -full' show the
+    local variables, as in GDB.
     """
-    fold, split, rest = True, False, []
-    for word in call.argument.split():
-        if word == "-full-mpi":
+    if _TREE.search(call.argument):
+        return await tree.show(call, _TREE.sub("", call.argument, count=1).strip())
+    merged = _merged_backtrace(call, call.argument, threads=False)
+    if merged is not None:
+        return await merged
+    return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+
+
+def _merged_backtrace(call: Call, argument: str, *, threads: bool) -> Awaitable[Answer] | None:
+    """Ask for stacks as the *argument* of a backtrace says, if it has no options of GDB's."""
+    fold, split, limit, rest = True, False, 0, []
+    _check_options(argument)
+    for word in argument.split():
+        if word in _WHOLE:
             fold = False
-        elif word == "-args":
+        elif word in _WITH_ARGUMENTS:
             split = True
+        elif word in _ALL_THREADS:
+            threads = True
+        elif _COUNT.match(word) and not limit:
+            limit = int(word)
         else:
             rest.append(word)
-    session = call.shell.session
-    ranks = session.ranks(call.ranks)
-    if not rest:
-        return await ranks.backtrace(fold=fold, split=split)
-    if len(rest) == 1 and _COUNT.match(rest[0]):
-        return await ranks.backtrace(int(rest[0]), fold=fold, split=split)
-    return await ranks.execute_plain(f"backtrace {' '.join(rest)}")
+    if rest:
+        return None
+    ranks = call.shell.session.ranks(call.ranks)
+    return ranks.backtrace(limit, fold=fold, split=split, threads=threads)
+
+
+def _check_options(argument: str) -> None:
+    """Check that the options are GDB's or ours: GDB takes any other for an expression.
+
+    :raises UsageError: if one is neither.
+    """
+    for word in argument.split():
+        name = word.lstrip("-")
+        dashes = len(word) - len(name)
+        if not dashes or not name[:1].isalpha():
+            continue
+        known = word in _OPTIONS or (
+            dashes == 1 and any(each.startswith(word) for each in _GDB_OPTIONS)
+        )
+        if not known:
+            raise UsageError(
+                f"backtrace: no option {word!r}; there are -args, -threads, -tree, --full, and "
+                "those of GDB's backtrace"
+            )
+
+
+@COMMANDS.command(
+    "thread",
+    group=Group.STACK,
+    usage="thread [N | apply N… COMMAND | apply all COMMAND]",
+    summary="select a thread; 'thread apply all bt' merges the stacks of all",
+    aliases=("t",),
+)
+async def _thread(call: Call) -> Outcome:
+    """Select thread N on each rank, or carry out COMMAND on several threads, as in GDB.
+
+    'thread apply all bt' is merged over threads and ranks, as 'bt -threads' is: each stack once,
+    with the ranks that have so many threads there. A number and the options of 'bt' may follow.
+    The text of all other forms is merged as it is.
+    """
+    match = _APPLY_ALL.match(call.argument)
+    if match is not None and gdbwords.resolve(match[1]) == "backtrace":
+        merged = _merged_backtrace(call, match[1].partition(" ")[2], threads=True)
+        if merged is not None:
+            return await merged
+    kind = gdbwords.kind_of(call.word, call.line)
+    if kind is gdbwords.Kind.REFUSED:
+        raise UsageError(gdbwords.why_refused(call.word))
+    if kind is gdbwords.Kind.RUN:
+        return await running.console_run(call)
+    ranks = call.shell.session.ranks(call.ranks)
+    if kind is gdbwords.Kind.MULTI_LINE:
+        block = await call.shell.read_block(call.word)
+        return await ranks.script([call.line, *block, "end"])
+    return await ranks.execute_plain(call.line)
 
 
 @COMMANDS.command(

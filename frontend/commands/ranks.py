@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from dataclasses import replace
 
-from pgdb.errors import UsageError
-from pgdb.frontend import render
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend import jsonlines
+from pgdb.frontend.analysis.checking import truth, where
+from pgdb.frontend.analysis.comparing import pages, part_of
+from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
     Completes,
     Group,
     Outcome,
+    Shown,
     need_argument,
 )
+from pgdb.frontend.text import render, reports
+from pgdb.merge.answer import EquivalenceClass
+from pgdb.merge.masking import DIFFERENT_SLOT
+from pgdb.ranks import RankSet
+from pgdb.records import Exit, Record, Running, Stop, Various
 
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _AUTOMATIC = re.compile(r"(running|stopped|exited|lost|error|bp\d+|all)\Z")
@@ -27,6 +38,8 @@ async def _proc(call: Call) -> Outcome:
     if not command:
         raise UsageError("'proc' needs a command after the rank set; 'focus' selects ranks")
     ranks = call.shell.session.parse_ranks(text)
+    if not ranks:
+        return f"{text} is an empty set: nobody to carry out '{command}'"
     return await call.shell.dispatch(command, ranks)
 
 
@@ -58,19 +71,47 @@ COMMANDS.command(
 
 
 @COMMANDS.command(
-    "defset", group=Group.RANKS, usage="defset NAME SET", summary="give a rank set a name"
+    "defset",
+    group=Group.RANKS,
+    usage="defset NAME SET | if CONDITION",
+    summary="give a rank set a name",
 )
 async def _defset(call: Call) -> Outcome:
-    """Define @NAME as a set of ranks."""
+    """Define @NAME as a set of ranks, or as those on which a condition is true now.
+
+    With 'if CONDITION' the GDBs of the selected ranks evaluate it: 'defset late if
+    step < 10'. The set is what is found then; it stays when the ranks go on.
+    """
     name, _, text = need_argument(call, "a name and a rank set").partition(" ")
-    name = name.removeprefix("@")
+    name, text = name.removeprefix("@"), text.strip()
     if not _NAME.match(name) or _AUTOMATIC.match(name):
         raise UsageError(f"defset: {name!r} cannot be the name of a set; use letters and digits")
-    if not text.strip():
+    word, _, condition = text.partition(" ")
+    if not text or (word == "if" and not condition.strip()):
         raise UsageError(f"defset: which ranks are to be @{name}?")
-    ranks = call.shell.session.parse_ranks(text)
-    call.shell.session.sets[name] = ranks
-    return f"@{name} is [{ranks}]"
+    session = call.shell.session
+    if word == "if" or word.startswith("if("):
+        return await _defset_where(call, name, text.removeprefix("if").strip())
+    ranks = session.parse_ranks(text)
+    session.sets[name] = ranks
+    return f"@{name} is {render.brackets(ranks)}"
+
+
+async def _defset_where(call: Call, name: str, condition: str) -> Outcome:
+    session = call.shell.session
+    answer = await session.ranks(call.ranks).evaluate_condition(condition)
+    ranks = where(answer)
+    found = truth(answer)
+    session.sets[name] = ranks
+    lines = [
+        f"@{name} is {render.brackets(ranks) if ranks else 'empty'}: {len(ranks)} of "
+        f"{len(answer.ranks)} ranks, on which '{condition}' is true now"
+    ]
+    lines += [
+        f"{render.brackets(each.ranks)} not in it: {render.record(each)}" for each in found.errors
+    ]
+    lines += [f"{line} (not in it)" for line in render.missing(answer)]
+    return Shown("\n".join(lines), answer=answer, sets=(ranks, found.false))
 
 
 @COMMANDS.command("undefset", group=Group.RANKS, usage="undefset NAME", summary="forget a name")
@@ -82,37 +123,115 @@ async def _undefset(call: Call) -> Outcome:
     return None
 
 
-@COMMANDS.command("ranks", group=Group.RANKS, usage="ranks", summary="who is where and doing what")
+@COMMANDS.command(
+    "ranks",
+    group=Group.RANKS,
+    usage="ranks [SET]",
+    summary="who is where and doing what",
+    completes=Completes.RANKS,
+)
 async def _ranks(call: Call) -> Outcome:
-    """Show the selected ranks by state and host, and the named sets."""
+    """Show host, process ids and state of the selected ranks or of SET.
+
+    Then where they have stopped or how they have ended, and the named sets.
+    """
     session = call.shell.session
+    ranks = session.parse_ranks(call.argument) if call.argument else call.ranks
     state = session.state
-    lines = []
-    for host, members in session.hosts.items():
-        for name in ("stopped", "running", "exited", "detached", "lost"):
-            part = getattr(state, name) & members & call.ranks
-            if part:
-                lines.append(f"{render.brackets(part)} {name} on {host}")
-    for each in state.latest(state.stopped & call.ranks):
-        lines.append(f"{render.brackets(each.ranks)} {render.event(each.filled)}")
-    lines += [f"@{name} = [{ranks}]" for name, ranks in session.sets.items()]
-    return "\n".join(lines) or "no ranks"
+    names = ("stopped", "running", "exited", "detached", "lost")
+    states = {name: getattr(state, name) for name in names}
+    found = reports.places(session.table.only(ranks).processes, states)
+    latest = state.latest((state.stopped | state.exited) & ranks)
+    return Shown(
+        reports.place_lines(found, latest, session.sets),
+        sets=tuple(each.ranks for each in found),
+        line=jsonlines.places(found, latest, session.sets, render.record),
+    )
 
 
 @COMMANDS.command(
     "expand",
     group=Group.RANKS,
-    usage="expand [N] [SET]",
+    usage="expand [N] [SET] | -l",
     summary="show an earlier answer unfolded",
 )
 async def _expand(call: Call) -> Outcome:
-    """Show every class of answer N, or of the last one, for the ranks of SET."""
+    """Show every class of answer N, or of the last one, for the ranks of SET.
+
+    What did not come up with the answer (addresses shown as …, values that were
+    only summed up) is asked for again, for 1024 ranks at a time. 'expand [3]' is
+    about rank 3 of the last answer, 'expand 3' about answer 3. 'expand -l' lists
+    the answers that are kept, with their numbers.
+    """
+    if call.argument == "-l":
+        return _kept(call)
     number, _, text = call.argument.partition(" ")
     if number and not number.isdigit():
         number, text = "", call.argument
-    answer = call.shell.recall(int(number) if number else 0)
-    ranks = call.shell.session.parse_ranks(text) if text.strip() else None
-    return call.shell.expand(answer, ranks)
+    shell = call.shell
+    if not number and shell.without_answer:
+        raise CommandError(
+            f"expand: '{shell.without_answer}' has nothing to unfold; "
+            "'expand -l' lists the answers before it"
+        )
+    answer = shell.recall(int(number) if number else 0)
+    title = f"'{answer.command}' on {render.brackets(answer.ranks)}" if number else ""
+    word, _, expression = answer.command.partition(" ")
+    if word == "stat":
+        raise CommandError(f"'stat' has only summed up; 'print {expression}' shows every value")
+    if text.strip():
+        ranks = shell.session.parse_ranks(text)
+        if answer.ranks.isdisjoint(ranks):
+            raise CommandError(f"expand: '{answer.command}' was for [{answer.ranks}]")
+        answer = part_of(answer, ranks)
+    kept_back = RankSet.union(each.ranks for each in answer.classes if _is_kept_back(each))
+    if not kept_back:
+        return _expanded(call, answer, [], title)
+    first, *further = itertools.islice(pages(kept_back), 2)
+    full = await shell.session.recall(answer, first)
+    others = [each for each in answer.classes if not _is_kept_back(each)]
+    classes = sorted((*others, *full.classes), key=lambda each: each.ranks.first)
+    lost = full.missing.lost
+    notes = [f"{render.brackets(lost)} no longer kept"] if lost else []
+    if further:
+        command = f"expand {number} " if number else "expand "
+        notes.append(
+            f"({len(first)} of {len(kept_back)} ranks; "
+            f"'{command}{further[0].first}-{further[0].last}' shows the next)"
+        )
+    missing = answer.missing | full.missing - lost
+    return _expanded(call, replace(answer, classes=tuple(classes), missing=missing), notes, title)
+
+
+def _is_kept_back(each: EquivalenceClass[Record]) -> bool:
+    if isinstance(each.record, Stop | Exit | Running):
+        return False  # told as an event, of which the leaves keep nothing
+    return isinstance(each.record, Various) or DIFFERENT_SLOT in each.slots
+
+
+def _kept(call: Call) -> str:
+    """Return the list of the answers that are kept."""
+    lines = []
+    for number, answer in call.shell.answers:
+        count = len(answer.classes)
+        classes = f"{count} {'class' if count == 1 else 'classes'}"
+        lines.append(f"{number:<4} {answer.command}  {render.brackets(answer.ranks)}, {classes}")
+    return "\n".join(lines) or "there is no earlier answer"
+
+
+def _expanded(call: Call, answer: Answer, notes: list[str], title: str) -> Shown:
+    def text_of(each: EquivalenceClass[Record]) -> str:
+        return render.record(each, answer.command)
+
+    text = call.shell.expand(answer, None)
+    if not text and not notes:
+        where = render.brackets(answer.ranks)
+        notes = [f"'{answer.command}' has no text on {where}: done, without a word"]
+    return Shown(
+        "\n".join(each for each in (title and f"{title}:", text, *notes) if each),
+        sets=tuple(each.ranks for each in answer.classes),
+        line=jsonlines.answer(answer, text_of, 0.0),
+    )
 
 
 def split_set(text: str) -> tuple[str, str]:

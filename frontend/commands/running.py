@@ -150,7 +150,8 @@ async def _quit(call: Call) -> Outcome:
     no_argument(call)
     shell = call.shell
     kill = shell.session.kills_at_close
-    if kill and not await shell.confirm("Quit and kill the job?"):
+    has_ranks = bool(shell.session.state.live)  # else its launcher is about to end by itself
+    if kill and has_ranks and not await shell.confirm("Quit and kill the job?"):
         return "still here; 'detach' lets the job run on"
     shell.quit(kill=kill)
     return None

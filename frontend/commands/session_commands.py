@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pgdb.errors import UsageError
 from pgdb.frontend import gdbwords
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
@@ -39,12 +41,15 @@ async def _help(call: Call) -> Outcome:
     "set",
     group=Group.SESSION,
     usage="set NAME VALUE",
-    summary="settle, timeout, stop-on-error; else GDB's",
+    summary="settle, timeout, array-limit …; else GDB's",
 )
 async def _set(call: Call) -> Outcome:
     """Change a setting: settle SECONDS (how long a run command waits for further ranks once one
     has stopped), timeout SECONDS (for answers), stop-on-error on|off (interrupt the rest of a
-    run when a rank gets a fatal signal). Anything else, 'set var' above all, goes to GDB.
+    run when a rank gets a fatal signal), array-limit BYTES (what dump, plot and decompose read
+    at most, on all ranks together; 4G is a size too), compare-pointers symbol|raw (raw: ranks
+    whose pointers have other addresses are of other classes). Anything else, 'set var' above
+    all, goes to GDB.
     """
     name, _, value = call.argument.partition(" ")
     value = value.strip()
@@ -57,6 +62,11 @@ async def _set(call: Call) -> Outcome:
         if value not in ("on", "off"):
             raise UsageError(f"set stop-on-error: {value!r} is neither on nor off")
         shell.session.options = shell.session.options.changed(stop_on_error=value == "on")
+    elif name == "compare-pointers":
+        shell.session.options = shell.session.options.changed(compare_pointers=value or "?")
+    elif name == "array-limit":
+        limit_bytes = _bytes(name, value)
+        shell.session.options = shell.session.options.changed(array_limit_bytes=limit_bytes)
     else:
         if gdbwords.kind_of("set", call.line) is gdbwords.Kind.REFUSED:
             raise UsageError(f"'{call.line}' is refused: PGDB needs that setting as it is")
@@ -78,6 +88,10 @@ async def _show(call: Call) -> Outcome:
             return f"timeout: {options.timeout_s:g} s"
         case "stop-on-error":
             return f"stop-on-error: {'on' if options.stop_on_error else 'off'}"
+        case "compare-pointers":
+            return f"compare-pointers: {options.compare_pointers}"
+        case "array-limit":
+            return f"array-limit: {options.array_limit_bytes} bytes"
         case _:
             return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
 
@@ -90,3 +104,11 @@ def _seconds(name: str, value: str) -> float:
     if seconds <= 0:
         raise UsageError(f"set {name}: it must be more than 0 s")
     return seconds
+
+
+def _bytes(name: str, value: str) -> int:
+    match = re.fullmatch(r"(\d+)([KMGT]?)", value, re.IGNORECASE)
+    size_bytes = int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ") if match else 0
+    if size_bytes < 1:
+        raise UsageError(f"set {name}: {value!r} is no number of bytes, such as 500000 or 4G")
+    return size_bytes

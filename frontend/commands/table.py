@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import enum
 import inspect
+import re
+import textwrap
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pgdb.errors import UsageError
 from pgdb.frontend.answers import Answer
@@ -18,6 +22,12 @@ from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
     from pgdb.frontend.shell import Shell
+
+
+_WIDTH = 80
+_USAGE_WIDTH = 30
+# A line with two columns, up to the second: "--by WHAT     what tells two frames apart".
+_ENTRY = re.compile(r"\s*\S(?:\S| (?! ))*? {2,}(?=\S)")
 
 
 class Group(enum.Enum):
@@ -61,7 +71,23 @@ class Call:
     """Whether it ended in ``&``."""
 
 
-Outcome = Answer | str | None
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a command has to show that is more than an answer: a tree, a picture, a comparison."""
+
+    text: str
+    """What a person reads."""
+    answer: Answer | None = None
+    """What it was made of: counts for the exit status, and ``expand`` shows it."""
+    sets: tuple[RankSet, ...] = ()
+    """What @1, @2 … stand for from now on; the classes of *answer* where there are none."""
+    line: msgspec.Struct | None = None
+    """What a program reads: a line of :mod:`pgdb.frontend.jsonlines`."""
+    failed: bool = False
+    """Whether the command counts as failed though every rank has answered."""
+
+
+Outcome = Answer | Shown | str | None
 Handler = Callable[[Call], Awaitable[Outcome]]
 
 
@@ -82,7 +108,7 @@ class Command:
         """The whole help text."""
         text = inspect.getdoc(self.handler) or ""
         also = f"\nAliases: {', '.join(self.aliases)}" if self.aliases else ""
-        return f"{self.usage}\n    {self.summary}{also}\n\n{text}".rstrip()
+        return f"{self.usage}\n    {self.summary}{also}\n\n{_refilled(text)}".rstrip()
 
 
 class CommandTable:
@@ -143,8 +169,49 @@ class CommandTable:
             if each.group is not group:
                 group = each.group
                 lines += ["", f"{group.value}:"] if lines else [f"{group.value}:"]
-            lines.append(f"  {each.usage:<30} {each.summary}")
+            line = f"  {each.usage:<{_USAGE_WIDTH}} {each.summary}"
+            if len(each.usage) > _USAGE_WIDTH or len(line) > _WIDTH:
+                lines += textwrap.wrap(f"  {each.usage}", _WIDTH, subsequent_indent=" " * 6)
+                line = f"{'':<{_USAGE_WIDTH + 2}} {each.summary}"
+                indent = " " * (_USAGE_WIDTH + 3)
+                lines += textwrap.wrap(line, _WIDTH, subsequent_indent=indent)
+            else:
+                lines.append(line)
         return "\n".join(lines)
+
+
+def _refilled(text: str) -> str:
+    """Return a help text with the paragraphs that are wider than a terminal filled anew.
+
+    What stands in a second column (two spaces before it) stays there.
+    """
+    parts: list[list[str]] = []
+    hang = -1
+    for line in text.split("\n"):
+        entry = _ENTRY.match(line)
+        indent = len(line) - len(line.lstrip())
+        if not line or entry is not None or indent != hang:
+            parts.append([])
+            hang = entry.end() if entry is not None else indent if line else -1
+        parts[-1].append(line)
+    return "\n".join(line for part in parts for line in _refilled_part(part))
+
+
+def _refilled_part(lines: list[str]) -> list[str]:
+    if max(map(len, lines)) <= _WIDTH:
+        return lines
+    first, rest = lines[0], lines[1:]
+    entry = _ENTRY.match(first)
+    start = entry[0] if entry is not None else " " * (len(first) - len(first.lstrip()))
+    words = " ".join([first[len(start) :], *(line.strip() for line in rest)])
+    return textwrap.wrap(
+        words,
+        _WIDTH,
+        initial_indent=start,
+        subsequent_indent=" " * len(start),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 COMMANDS = CommandTable()

@@ -1,8 +1,14 @@
 """Hold one rank before its program starts, and never for longer than the session wants it.
 
-Run by the job's launcher in place of the program, as ``python -I -S hold.py MARK HOST:PORT
-SECONDS SHARES -- PROGRAM ARGUMENT...``. The rank is not stopped: it sleeps in sigtimedwait, so
-that nobody has to continue it. It executes the program when
+Run by the job's launcher in place of the program, as ``python -I -S hold.py MARK
+HOST:PORT[,HOST:PORT...] SECONDS SHARES -- PROGRAM ARGUMENT...``. The first rank of each host tells
+the front end, at the first address that it can reach, after the length in bytes and a newline, what
+each rank tells its aggregator in a datagram: mark, rank, size, local rank, local size, process id,
+host, the host's name in Slurm, Slurm's job, working directory, program and arguments, with NUL
+between.
+
+The rank is not stopped: it sleeps in sigtimedwait, so that nobody has to continue it. It executes
+the program when
 
 * the aggregator that has attached a debugger to it sends SIGUSR1, or
 * its session is gone (the first rank of each host watches a connection to the front end and
@@ -15,13 +21,16 @@ only, and as little of that as will do, since every rank pays for it.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping
 
 RELEASE = signal.SIGUSR1
+_CONNECT_S = 3.0  # for each of the front end's addresses
 _LATE_S = 5.0  # how long the first rank waits for others that are not held yet, to wake them
 HELD_NAME = "pgdb-held"
 """Name (/proc/PID/comm) of a process that has blocked :data:`RELEASE` and may be sent it."""
@@ -40,9 +49,12 @@ _IDENTITY = (
 )
 
 
-def collector_address(mark: str, share: int) -> str:
-    """Return the abstract socket at which the aggregator of a *share* hears of held ranks."""
-    return f"\0pgdb-{mark}-{share}"
+def collector_address(mark: str, share: int, node: str = "") -> str:
+    """Return the abstract socket at which the aggregator of a *share* hears of held ranks.
+
+    *node* is Slurm's name of the host, if it has one: several nodes can be on one machine.
+    """
+    return f"\0pgdb-{mark}-{share}-{node}"
 
 
 def share_of(local_rank: int, local_size: int, shares: int) -> int:
@@ -50,28 +62,49 @@ def share_of(local_rank: int, local_size: int, shares: int) -> int:
     return local_rank * shares // local_size if 0 <= local_rank < local_size else 0
 
 
-def _identity() -> tuple[int, int, int, int]:
+def identity(environment: Mapping[str, str]) -> tuple[int, int, int, int]:
+    """Return rank, size, local rank and local size, as a launcher's variables name them.
+
+    What they do not tell is -1, a local size that they do not tell that of the job. Without any
+    of them it is a job of one rank.
+    """
     for names in _IDENTITY:
-        if names[0] in os.environ:
-            rank, size, local_rank, local_size = (
-                int(os.environ[name]) if name and os.environ.get(name, "").isdigit() else -1
-                for name in names
-            )
+        if names[0] in environment:
+            rank, size, local_rank, local_size = (_number(environment, name) for name in names)
             if local_rank < 0:
                 # srun with a PMI of its own names the rank as hydra does, the rest as it does.
-                slurm = os.environ.get("SLURM_LOCALID", "")
-                local_rank = int(slurm) if slurm.isdigit() else local_rank
+                local_rank = _number(environment, "SLURM_LOCALID")
             if local_size < 0:
-                local_size = _slurm_local_size(size)
-            return rank, size, local_rank, local_size
+                local_size = slurm_local_size(environment)
+            return rank, size, local_rank, local_size if local_size > 0 else size
     return 0, 1, 0, 1
 
 
-def _slurm_local_size(size: int) -> int:
-    # "4", "2(x3)" or "2,1": only the form that is the same for all nodes tells ours at once.
-    text = os.environ.get("SLURM_STEP_TASKS_PER_NODE", "")
-    text = text.split("(", 1)[0]
-    return int(text) if text.isdigit() else size
+def _number(environment: Mapping[str, str], name: str) -> int:
+    text = environment.get(name, "")
+    return int(text) if text.isdigit() else -1
+
+
+def slurm_local_size(environment: Mapping[str, str]) -> int:
+    """Return how many ranks of its step a rank under srun has on its node, -1 if it is not told.
+
+    Slurm lists the counts in the order of the step's nodes, in which SLURM_NODEID numbers them;
+    both are of the step, whichever of the job's nodes it has, and of all its components
+    (Slurm 22.05).
+
+    >>> slurm_local_size({"SLURM_STEP_TASKS_PER_NODE": "2(x3),1", "SLURM_NODEID": "3"})
+    1
+    """
+    try:
+        node = int(environment["SLURM_NODEID"])
+        for item in environment["SLURM_STEP_TASKS_PER_NODE"].split(","):
+            count, _, times = item.partition("(x")
+            node -= int(times.removesuffix(")") or 1)
+            if node < 0:
+                return int(count)
+    except (KeyError, ValueError):
+        pass
+    return -1
 
 
 def _allow_tracing() -> None:
@@ -90,31 +123,47 @@ def _allow_tracing() -> None:
 
 def _tell_aggregator(mark: str, share: int, fields: list[str], seconds: float) -> None:
     """Say that this rank is held; an aggregator that is not there yet will find us in /proc."""
+    # A rank that came to its node in another way than Slurm's does not know its name for it.
+    for node in dict.fromkeys((os.environ.get("SLURMD_NODENAME", ""), "")):
+        if _send(collector_address(mark, share, node), fields, seconds):
+            return
+
+
+def _send(address: str, fields: list[str], seconds: float) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as collector:
         # The kernel queues few datagrams (net.unix.max_dgram_qlen, 10 here): a busy aggregator is
         # waited for, or it would never hear of us; one that hangs only as long as we may hold.
         collector.settimeout(seconds)
         try:
-            collector.sendto(os.fsencode("\0".join(fields)), collector_address(mark, share))
+            collector.sendto(os.fsencode("\0".join(fields)), address)
         except OSError:
-            pass
+            return False
+    return True
 
 
-def _tell_front_end(address: str, fields: list[str]) -> socket.socket | None:
+def _tell_front_end(addresses: list[str], fields: list[str]) -> socket.socket | None:
     """Report this host, and have SIGIO sent to us when the front end goes away."""
+    report = os.fsencode("\0".join(fields))
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        try:
+            link = socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S)
+            # An argument may hold any byte but NUL, so that the length alone tells the end.
+            link.sendall(b"%d\n" % len(report) + report)
+            _signal_end_of(link)
+        except (OSError, ValueError):
+            continue
+        return link
+    return None
+
+
+def _signal_end_of(link: socket.socket) -> None:
     import fcntl
 
-    host, _, port = address.rpartition(":")
-    try:
-        link = socket.create_connection((host, int(port)), timeout=10)
-        link.sendall(os.fsencode("\0".join(fields)) + b"\n")
-        link.settimeout(None)
-        fcntl.fcntl(link, fcntl.F_SETOWN, os.getpid())
-        flags = fcntl.fcntl(link, fcntl.F_GETFL)
-        fcntl.fcntl(link, fcntl.F_SETFL, flags | os.O_ASYNC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    return link
+    link.settimeout(None)
+    fcntl.fcntl(link, fcntl.F_SETOWN, os.getpid())
+    flags = fcntl.fcntl(link, fcntl.F_GETFL)
+    fcntl.fcntl(link, fcntl.F_SETFL, flags | os.O_ASYNC | os.O_NONBLOCK)
 
 
 def _is_closed(link: socket.socket) -> bool:
@@ -140,10 +189,14 @@ def _wake_all_others(mark: str, count: int) -> None:
 def _wake_others(mark: str) -> set[int]:
     """Release the other ranks that the same session holds on this host; return their pids."""
     woken = set()
+    own_host = os.stat("/proc/self/ns/uts").st_ino
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
             continue
         try:
+            # Hosts can be containers that share their process ids.
+            if os.stat(f"/proc/{name}/ns/uts").st_ino != own_host:
+                continue
             with open(f"/proc/{name}/comm") as comm, open(f"/proc/{name}/cmdline", "rb") as line:
                 if comm.read().strip() == HELD_NAME and mark.encode() in line.read().split(b"\0"):
                     os.kill(int(name), RELEASE)
@@ -172,43 +225,95 @@ def _original_environment() -> dict[bytes, bytes]:
         return {name: value for name, _, value in pairs}
 
 
+def _ignored_by_parent() -> set[int]:
+    """Return the signals that the launcher's daemon ignores, as far as that can be told.
+
+    The interpreter ignores SIGPIPE and SIGXFSZ when it starts, whatever was before. What it was
+    can be seen in our parent: no launcher changes the two between fork and exec otherwise than
+    exec itself does (Open MPI 4.1 and 5, MPICH 4 and 5, Slurm 22.05). A parent in Python is the
+    exception, which ignores both and has its children not ignore them.
+    """
+    parent = os.getppid()
+    try:
+        if os.path.basename(os.readlink(f"/proc/{parent}/exe")).startswith("python"):
+            return set()
+    except OSError:
+        pass  # another user's, as Slurm's is
+    try:
+        with open(f"/proc/{parent}/status") as status:
+            mask = next(int(line.split()[1], 16) for line in status if line.startswith("SigIgn:"))
+    except (OSError, StopIteration):
+        return set()
+    return {number for number in signal.valid_signals() if mask >> (number - 1) & 1}
+
+
+def _execute(program: list[str]) -> None:
+    """Execute the program as the launcher would have done."""
+    environment = _original_environment()
+    paths = [program[0]]
+    if "/" not in program[0]:
+        paths = [os.path.join(each, program[0]) for each in os.get_exec_path()]
+    failed: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for path in paths:
+        try:
+            os.execve(path, program, environment)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError as error:
+            failed = error
+        except OSError as error:
+            failed = error
+            break
+    if failed.errno == errno.ENOEXEC and "MPI_LOCALRANKID" in os.environ:
+        # A file that is no program and names no interpreter: hydra's execvp(3) has the shell read
+        # it; Open MPI and Slurm execve(2) the program, and fail.
+        os.execve("/bin/sh", ["/bin/sh", path, *program[1:]], environment)
+    os.write(2, f"pgdb: cannot run {program[0]}: {failed.strerror}\n".encode())
+    raise SystemExit(127 if isinstance(failed, FileNotFoundError) else 126)
+
+
 def main(argv: list[str]) -> None:
     """Hold this process, then execute the program; returns only by raising SystemExit."""
-    mark, address, seconds, shares, separator, *program = argv[1:]
+    mark, addresses, seconds, shares, separator, *program = argv[1:]
     if separator != "--" or not program:
         raise SystemExit("pgdb hold: no program given")
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {RELEASE, signal.SIGIO})
-    rank, size, local_rank, local_size = _identity()
+    rank, size, local_rank, local_size = identity(os.environ)
     _allow_tracing()
     with open("/proc/self/comm", "w") as comm:
         comm.write(HELD_NAME)
     numbers = [str(number) for number in (rank, size, local_rank, local_size, os.getpid())]
-    fields = [mark, *numbers, os.uname().nodename, os.getcwd(), *program]
+    host, alias = os.uname().nodename, os.environ.get("SLURMD_NODENAME", "")
+    slurm_job = os.environ.get("SLURM_JOB_ID", "")
+    fields = [mark, *numbers, host, alias, slurm_job, os.getcwd(), *program]
     deadline = time.monotonic() + float(seconds)
     share = share_of(local_rank, local_size, int(shares))
     _tell_aggregator(mark, share, fields, float(seconds))
-    link = _tell_front_end(address, fields) if local_rank <= 0 else None
+    link = _tell_front_end(addresses.split(","), fields) if local_rank <= 0 else None
     if local_rank <= 0 and link is None:
         # Nobody is there to hold the job for.
+        os.write(
+            2,
+            f"pgdb: rank {rank} on {host} cannot reach the front end at "
+            f"{addresses.replace(',', ', ')}; the ranks of this host run on undebugged; "
+            "--listen ADDRESS names an address that they can reach\n".encode(),
+        )
         is_gone = True
     else:
         is_gone = _wait(link, deadline)
     if is_gone and local_rank == 0:
         _wake_all_others(mark, local_size - 1)
-    # The interpreter ignores these two; what is ignored stays so across exec.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    # A release that came twice must not be delivered to the program.
+    ignored = _ignored_by_parent()
+    for each in (signal.SIGPIPE, signal.SIGXFSZ):
+        if each not in ignored:
+            signal.signal(each, signal.SIG_DFL)
+    # From here on nobody may send a release; one that came twice must not reach the program.
+    with open("/proc/self/comm", "w") as comm:
+        comm.write("pgdb-leaving")
     while signal.sigtimedwait({RELEASE, signal.SIGIO}, 0) is not None:
         pass
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    environment = _original_environment()
-    try:
-        os.execvpe(program[0], program, environment)
-    except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        os.write(2, f"pgdb: cannot run {program[0]}: {error.strerror}\n".encode())
-        raise SystemExit(127 if missing else 126) from None
+    _execute(program)
 
 
 if __name__ == "__main__":

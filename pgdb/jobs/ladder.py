@@ -1,31 +1,31 @@
-"""Find the ranks of a job that runs already, from the pid of its launcher.
+"""Find the ranks of a job that runs already, from a pid of it or from pids given by hand.
 
 The rungs, best first: the launcher's MPIR_proctable by its symbol, the same table by what it
-looks like, and the environment that the launcher gave to its ranks. Each rung leaves a step that
-says what came of it. Nothing is stopped, started or changed on the way.
+looks like, Open MPI 5's answer through PMIx, and the environment that the launcher gave to its
+ranks. Each rung leaves a step that says what came of it. Nothing is stopped, started or changed
+on the way.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pgdb.errors import DiscoveryError
-from pgdb.jobs import mpir, procfs
+from pgdb.jobs import mpir, procfs, scanning
 from pgdb.jobs.mpir import MpirTable
-from pgdb.jobs.procfs import ProcessStat, RankIdentity
+from pgdb.jobs.procfs import ProcessStat
+from pgdb.jobs.scanning import Processes, RankGroup
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 
-# mpirun_rsh is MVAPICH's; what stands behind the dot or dash names a flavour (mpirun.openmpi,
-# mpiexec.hydra, srun-wlm).
-_LAUNCHER_NAME = re.compile(
-    r"(?:mpirun|mpiexec|orterun|prterun|prun|srun|mpirun_rsh)(?:[-_.][\w.+-]+)?\Z"
-)
 _MANY = 6
+_GIVE_LAUNCHER = "give the pid of mpirun, mpiexec or srun"
+_GIVE_PIDS = "give the pids of its ranks with --pids"
+
+PmixQuery = Callable[[int], tuple[RankProcess, ...]]
+"""Asks the launcher of that pid for its ranks; raises DiscoveryError where it does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +33,33 @@ class LadderStep:
     """One way of finding the ranks that was tried."""
 
     name: str
-    """``MPIR_proctable by symbol``, ``MPIR_proctable by structure`` or ``environment``."""
+    """``launcher``, ``MPIR_proctable by symbol``, ``MPIR_proctable by structure``, ``PMIx``,
+    ``environment`` or ``pids``."""
     outcome: str
     """What came of it, in words for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundJob:
-    """The ranks of a running job."""
+    """The ranks of a running job, as far as this host can tell."""
 
     launcher_pid: int
-    """The launcher itself, where the pid that was asked for is a wrapper around it."""
+    """The launcher on this host, also where the pid asked for is a wrapper around it or a rank
+    of its; 0 where it has ended, runs elsewhere, or nobody named it."""
+    command: tuple[str, ...]
+    """The launcher's command line; empty without a launcher."""
     table: ProcTable
-    """The ranks that live, those on other hosts too as far as the launcher's table names them."""
+    """The ranks that live, those on other hosts too as far as the launcher names them."""
+    hosts: tuple[str, ...]
+    """The job's hosts as the launcher names them, those with the least ranks first. A job on
+    this host alone has this host's own name here, whatever the launcher calls it. Without a
+    table of all ranks they are this host and those that daemons were started on, which leaves
+    out what Slurm started: for a :attr:`slurm_job` Slurm itself must be asked too."""
+    selector: str
+    """What :func:`pgdb.jobs.scanning.scan` finds the ranks by on any of the hosts; empty where
+    nothing does."""
+    slurm_job: str
+    """The Slurm job that the launcher or the ranks run in, such as ``17``; else empty."""
     steps: tuple[LadderStep, ...]
     """What was tried, the rung that found the ranks last."""
     job_size: int | None
@@ -56,221 +70,150 @@ class FoundJob:
     """Ranks of this host whose process has ended; they are not in the table."""
 
 
-def find_job(pid: int) -> FoundJob:
-    """Find the ranks of the job of launcher *pid*, or of the launcher below wrapper *pid*.
+def find_job(target: int | str, *, pmix: PmixQuery | None = None) -> FoundJob:
+    """Find the job of process *target*: a launcher, a wrapper around it, or inside of a rank.
 
-    :raises DiscoveryError: if there are none on this host, or *pid* is a rank itself; the text
-        says what was tried, or whose pid to give instead.
+    *pmix* asks a launcher of Open MPI 5 (:func:`pgdb.jobs.pmix.query_job` if not given). It is
+    no error if all ranks run on other hosts, or are only known by :attr:`FoundJob.selector`.
+
+    :raises DiscoveryError: if no rank was found; the text says what was tried.
     """
-    stat = procfs.read_stat(pid)
-    host = os.uname().nodename
+    stat = _process(target)
+    processes = Processes()
+    steps: list[LadderStep] = []
+    launcher, rank_pid = _resolve(stat, processes, steps)
+    if launcher:
+        try:
+            job = _of_launcher(launcher, processes, steps, pmix)
+        except DiscoveryError as error:
+            if not rank_pid or processes.environment(launcher) is None:
+                raise
+            steps.append(LadderStep("launcher", str(error)))
+        else:
+            if not rank_pid or any(each.pid == rank_pid for each in job.table.processes):
+                return job
+            # It was started with MPI_Comm_spawn, or the launcher only listens on the same port
+            # as the rank's own does on another host.
+            steps[:] = job.steps
+            outcome = f"{processes.describe(launcher)} has no rank with the pid {rank_pid}"
+            steps.append(LadderStep("launcher", outcome))
+    return _of_rank(rank_pid, launcher, processes, steps)
+
+
+def _process(target: int | str) -> ProcessStat:
+    """Return the living process that the user means."""
+    text = str(target)
+    if not (text.isascii() and text.isdecimal()):
+        raise DiscoveryError(f"{text!r} is no pid; {_GIVE_LAUNCHER}")
+    stat = procfs.read_stat(int(text))
     if stat is None:
         raise DiscoveryError(
-            f"there is no process {pid} on {host}; give the pid of mpirun, mpiexec or srun"
+            f"there is no process {text} on {os.uname().nodename}; {_GIVE_LAUNCHER}"
         )
     if stat.has_ended:
-        raise DiscoveryError(f"{stat.comm} {pid} has ended, and its job with it")
+        raise DiscoveryError(f"{stat.comm} {text} has ended, and its job with it")
     if stat.is_kernel_thread:
-        raise DiscoveryError(
-            f"{pid} ({stat.comm}) is a thread of the kernel; "
-            "give the pid of mpirun, mpiexec or srun"
-        )
-    processes = _Processes()
-    launcher = _resolve_launcher(stat, processes)
-    steps: list[LadderStep] = []
-    found = _by_symbol(launcher, processes)
-    steps.append(found.step)
-    if found.has_no_symbol:
-        found = _by_structure(launcher, processes)
-        steps.append(found.step)
-    if found.table is not None:
-        return _from_mpir(found, launcher, processes, steps)
-    scan = _scan(launcher, processes)
-    steps.append(scan.step)
-    if not scan.processes:
-        raise DiscoveryError(_nothing_found(stat, launcher, scan, processes, steps))
-    return FoundJob(
-        launcher_pid=launcher,
-        table=ProcTable(
-            processes=scan.processes,
-            source=f"environment of the ranks of {processes.describe(launcher)}",
-        ),
-        steps=tuple(steps),
-        job_size=scan.size,
-        local_ranks=RankSet(each.rank for each in scan.processes),
-        ended=scan.ended,
-    )
+        raise DiscoveryError(f"{text} ({stat.comm}) is a thread of the kernel; {_GIVE_LAUNCHER}")
+    return stat
 
 
-class _Processes:
-    """The processes of this host at one moment; what is told of one of them is read once."""
+def _resolve(stat: ProcessStat, processes: Processes, steps: list[LadderStep]) -> tuple[int, int]:
+    """Return the launcher that the user means by a pid, and the rank, each 0 if there is none.
 
-    def __init__(self) -> None:
-        self.parent_of = procfs.parents()
-        self._children: dict[int, list[int]] = {}
-        for pid, parent in self.parent_of.items():
-            self._children.setdefault(parent, []).append(pid)
-        self._environments: dict[int, Mapping[str, str] | None] = {}
-        self._stats: dict[int, ProcessStat | None] = {}
-
-    def children(self, pid: int) -> list[int]:
-        return self._children.get(pid, [])
-
-    def below(self, pid: int, enter: Callable[[int], bool] = lambda _: True) -> Iterator[int]:
-        """Yield the descendants of *pid*, parents first, without those below a refused one."""
-        pending = list(self.children(pid))
-        for each in pending:  # grows while it is walked
-            yield each
-            if enter(each):
-                pending.extend(self.children(each))
-
-    def above(self, pid: int) -> Iterator[int]:
-        """Yield the parent of *pid*, its parent and so on."""
-        while (parent := self.parent_of.get(pid, 0)) > 0:
-            yield parent
-            pid = parent
-
-    def environment(self, pid: int) -> Mapping[str, str] | None:
-        if pid not in self._environments:
-            self._environments[pid] = procfs.environment(pid)
-        return self._environments[pid]
-
-    def identity(self, pid: int) -> RankIdentity | None:
-        return procfs.rank_environment(self.environment(pid) or {})
-
-    def stat(self, pid: int) -> ProcessStat | None:
-        if pid not in self._stats:
-            self._stats[pid] = procfs.read_stat(pid)
-        return self._stats[pid]
-
-    def has_ended(self, pid: int) -> bool:
-        stat = self.stat(pid)
-        return stat is None or stat.has_ended
-
-    def name(self, pid: int) -> str:
-        stat = self.stat(pid)
-        return stat.comm if stat is not None else "process"
-
-    def describe(self, pid: int) -> str:
-        return f"{self.name(pid)} {pid}"
-
-    def is_launcher(self, pid: int) -> bool:
-        """Return whether *pid* is a launcher's program; a script of that name is none."""
-        if self.has_ended(pid):
-            return False
-        path = procfs.executable(pid)
-        name = os.path.basename(path) if path is not None else self.name(pid)
-        return bool(_LAUNCHER_NAME.match(name))
-
-    def job_key(self, pid: int, identity: RankIdentity) -> str:
-        """Return what tells the rank's job from others, also under MPICH.
-
-        MPICH's hydra leaves nothing in the environment, but the proxy above the rank has the
-        launcher's address and, for MPI_Comm_spawn, the number of the job on its command line.
-        """
-        if identity.job_key is not None:
-            return identity.job_key
-        for each in self.above(pid):
-            words = procfs.command_line(each) or []
-            if "--control-port" in words:
-                wanted = ("--control-port", "--pgid")
-                return " ".join(value for option, value in pairwise(words) if option in wanted)
-        return ""
-
-    def topmost_of_rank(self, pid: int, identity: RankIdentity) -> int:
-        """Return the rank's own process, where *pid* may be a helper that inherited from it."""
-        top = pid
-        for each in self.above(pid):
-            if self.is_launcher(each) or self.identity(each) != identity:
-                break
-            top = each
-        return top
-
-
-@dataclass(frozen=True, slots=True)
-class _MpirResult:
-    step: LadderStep
-    table: MpirTable | None = None
-    source: str = ""
-    has_no_symbol: bool = False
-    """Whether the table, if there is one, must be found by what it looks like."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    step: LadderStep
-    processes: tuple[RankProcess, ...] = ()
-    size: int | None = None
-    ended: RankSet = field(default_factory=RankSet)
-    other_jobs: int = 0
-    """Number of further jobs whose ranks were found: spawned ones, below a launcher."""
-
-
-def _resolve_launcher(stat: ProcessStat, processes: _Processes) -> int:
-    """Return the launcher that the user means by a pid: itself, or the one below it."""
+    The rank is the one whose job is wanted: that around the pid, or the first one below it.
+    """
     pid = stat.pid
     if processes.is_launcher(pid):
+        # Open MPI starts its daemons with srun in a Slurm job; the ranks are mpirun's.
+        if scanning.starts_daemons(pid) and (launcher := _launcher_above(pid, processes)):
+            return launcher, 0
         # srun's twin, which forwards its signals, has an empty table: its parent has the ranks.
-        return stat.ppid if _is_twin(pid, stat.ppid, processes) else pid
+        return (stat.ppid if _is_twin(pid, stat.ppid, processes) else pid), 0
     own = processes.identity(pid)
 
     def is_no_rank(each: int) -> bool:
         identity = processes.identity(each)
         return not processes.is_launcher(each) and (identity is None or identity == own)
 
-    launchers = [each for each in processes.below(pid, is_no_rank) if processes.is_launcher(each)]
+    launchers = [
+        each
+        for each in processes.below(pid, is_no_rank)
+        if processes.is_launcher(each) and not _is_of_overlay(each)
+    ]
     if len(launchers) > 1:
         names = _listed([processes.describe(each) for each in launchers])
         raise DiscoveryError(
             f"{pid} ({stat.comm}) has several launchers below it: {names}; give one"
         )
     if launchers:
-        return launchers[0]
-    if own is not None:
-        raise DiscoveryError(_is_inside(stat, own, processes))
+        return launchers[0], 0
+    if own is not None and not processes.is_daemon(pid):
+        rank_pid = processes.rank_pid(pid)
+        what = f"{pid} is rank {own.rank}"
+        if rank_pid != pid:
+            what = f"{pid} ({stat.comm}) runs inside rank {own.rank} (pid {rank_pid})"
+        return _launcher_of(pid, rank_pid, what, processes, steps), rank_pid
     # Below one that we do not know by name there may still be ranks.
-    scan = _scan(pid, processes)
-    above = next((each for each in processes.above(pid) if processes.is_launcher(each)), None)
-    if scan.processes and above is None:
-        above = _owner_of_ports(scan.processes[0].pid, processes)
-    if above is not None and scan.processes:
-        raise DiscoveryError(
-            f"{pid} ({stat.comm}) belongs to the job of {processes.describe(above)}; "
-            f"use pgdb attach {above}"
-        )
-    if not scan.processes:
+    groups = scanning.scan_below(pid, processes)
+    if not groups:
         denied = procfs.why_not_traceable(pid) if processes.environment(pid) is None else None
-        hint = denied or "give the pid of mpirun, mpiexec or srun"
         raise DiscoveryError(
             f"{pid} ({stat.comm}) is no MPI launcher and no process below it has a rank's "
-            f"environment; {hint}"
+            f"environment; {denied or _GIVE_LAUNCHER}"
         )
-    if scan.other_jobs:
+    first = groups[0].processes[0].pid
+    if processes.is_daemon(pid) or _launcher_above(pid, processes):
+        what = f"{pid} ({stat.comm}) has ranks below it"
+        return _launcher_of(pid, first, what, processes, steps), first
+    if len(groups) > 1:
         raise DiscoveryError(
-            f"{pid} ({stat.comm}) has ranks of {scan.other_jobs + 1} jobs below it and none of "
-            "their launchers; give the pid of mpirun, mpiexec or srun"
+            f"{pid} ({stat.comm}) has ranks of {len(groups)} jobs below it and none of "
+            f"their launchers; {_GIVE_LAUNCHER}"
         )
-    return pid
+    if launcher := _owner_of_ports(first, processes):
+        what = f"{pid} ({stat.comm}) has ranks below it"
+        steps.append(LadderStep("launcher", f"{what}, of {processes.describe(launcher)}"))
+        return launcher, first
+    outcome = f"{processes.describe(pid)} is no launcher PGDB knows; looked for ranks below it"
+    steps.append(LadderStep("launcher", outcome))
+    return pid, 0
 
 
-def _is_inside(stat: ProcessStat, identity: RankIdentity, processes: _Processes) -> str:
-    pid = stat.pid
-    rank_pid = processes.topmost_of_rank(pid, identity)
-    launcher = next(
-        (each for each in processes.above(rank_pid) if processes.is_launcher(each)), None
-    ) or _owner_of_ports(rank_pid, processes)
-    what = f"{pid} is rank {identity.rank}"
-    if rank_pid != pid:
-        what = f"{pid} ({stat.comm}) runs inside rank {identity.rank} (pid {rank_pid})"
-    if launcher is None:
-        return (
-            f"{what} of a job whose launcher is not on this host or has ended; "
-            "attach from the launcher's host with its pid"
-        )
-    return f"{what} of the job of {processes.describe(launcher)}; use pgdb attach {launcher}"
+def _launcher_of(
+    pid: int, rank_pid: int, what: str, processes: Processes, steps: list[LadderStep]
+) -> int:
+    """Return the launcher that process *pid* of rank *rank_pid* belongs to, 0 if it is not here."""
+    launcher = _launcher_above(pid, processes) or _owner_of_ports(rank_pid, processes)
+    whose = (
+        f"of the job of {processes.describe(launcher)}"
+        if launcher
+        else "of a job whose launcher is not on this host or has ended"
+    )
+    steps.append(LadderStep("launcher", f"{what} {whose}"))
+    return launcher
 
 
-def _is_twin(pid: int, parent: int, processes: _Processes) -> bool:
+def _launcher_above(pid: int, processes: Processes) -> int:
+    return next((each for each in processes.above(pid) if processes.is_launcher(each)), 0)
+
+
+def _owner_of_ports(pid: int, processes: Processes) -> int:
+    """Return the launcher of this host that listens where rank *pid* reports to, 0 if none."""
+    ports = scanning.launcher_ports(processes.environment(pid) or {})
+    for each in processes.parent_of if ports else ():
+        if processes.is_launcher(each) and procfs.on_this_host(each):
+            listening = procfs.listening_ports(each)
+            if listening and not listening.isdisjoint(ports):
+                return each
+    return 0
+
+
+def _is_of_overlay(pid: int) -> bool:
+    """Return whether a launcher runs aggregators of PGDB's."""
+    return "pgdb.backend" in (procfs.command_line(pid) or [])
+
+
+def _is_twin(pid: int, parent: int, processes: Processes) -> bool:
     """Return whether *pid* is a fork of launcher *parent*, and no launcher run as a rank."""
     path = procfs.executable(pid)
     return (
@@ -280,12 +223,65 @@ def _is_twin(pid: int, parent: int, processes: _Processes) -> bool:
     )
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
     return ", ".join(names[:_MANY]) + more
 
 
-def _by_symbol(launcher: int, processes: _Processes) -> _MpirResult:
+def _count(ranks: int) -> str:
+    return f"{ranks} rank" if ranks == 1 else f"{ranks} ranks"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rung:
+    """What came of one rung that gives a table of all ranks."""
+
+    step: LadderStep
+    table: MpirTable | None = None
+    source: str = ""
+    has_no_symbol: bool = False
+    """Whether the table, if there is one, must be found by what it looks like."""
+
+
+def _of_launcher(
+    launcher: int, processes: Processes, steps: list[LadderStep], pmix: PmixQuery | None
+) -> FoundJob:
+    """Climb the ladder for a launcher of this host.
+
+    :raises DiscoveryError: if the job has ended, or no rung tells where its ranks are.
+    """
+    if processes.environment(launcher) is None and (why := procfs.why_not_traceable(launcher)):
+        raise DiscoveryError(f"the job of {processes.describe(launcher)} cannot be debugged: {why}")
+    rung = _by_symbol(launcher, processes)
+    steps.append(rung.step)
+    if rung.has_no_symbol:
+        rung = _by_structure(launcher, processes)
+        steps.append(rung.step)
+    # Open MPI 5's launcher does not notice that a PMIx tool has left, and ends the later for each
+    # (see pgdb.jobs.pmix): it is asked only where nothing else leads to all of its ranks.
+    if rung.table is None and _has_pmix(launcher) and not _scan_will_do(launcher, processes):
+        rung = _by_pmix(launcher, processes, pmix)
+        steps.append(rung.step)
+    if rung.table is not None:
+        return _from_table(rung, launcher, processes, steps)
+    return _from_scan(launcher, processes, steps)
+
+
+def _scan_will_do(launcher: int, processes: Processes) -> bool:
+    """Return whether a scan here finds all ranks, or it is known where else to scan."""
+    groups = scanning.scan_below(launcher, processes)
+    if scanning.remote_hosts(launcher, processes) or _slurm_job(launcher, 0, processes):
+        return bool(groups) or bool(_selector_of_launcher(launcher, processes))
+    if not groups:
+        return False
+    group = groups[0]
+    ranks = RankSet(each.rank for each in group.processes)
+    ended = _missing(group.processes[0].pid, ranks, processes)
+    return group.size is not None and len(ranks) + len(ended) == group.size
+
+
+def _by_symbol(launcher: int, processes: Processes) -> _Rung:
+    name = "MPIR_proctable by symbol"
     twins = [each for each in processes.children(launcher) if _is_twin(each, launcher, processes)]
     outcome = ""
     has_no_symbol = False
@@ -298,85 +294,100 @@ def _by_symbol(launcher: int, processes: _Processes) -> _MpirResult:
                 outcome = str(error)
                 has_no_symbol = isinstance(error, mpir.NoProctableError)
         else:
-            return _MpirResult(
-                step=LadderStep(
-                    name="MPIR_proctable by symbol",
-                    outcome=f"{processes.describe(pid)} lists {_count(table.size)}",
-                ),
-                table=table,
-                source=f"MPIR_proctable of {processes.describe(pid)}",
-            )
-    step = LadderStep(name="MPIR_proctable by symbol", outcome=outcome)
-    return _MpirResult(step=step, has_no_symbol=has_no_symbol)
+            who = processes.describe(pid)
+            step = LadderStep(name, f"{who} lists {_count(table.size)}")
+            return _Rung(step=step, table=table, source=f"MPIR_proctable of {who}")
+    return _Rung(step=LadderStep(name, outcome), has_no_symbol=has_no_symbol)
 
 
-def _by_structure(launcher: int, processes: _Processes) -> _MpirResult:
+def _by_structure(launcher: int, processes: Processes) -> _Rung:
     name = "MPIR_proctable by structure"
     try:
         table = mpir.search_proctable(launcher)
     except DiscoveryError as error:
-        return _MpirResult(step=LadderStep(name=name, outcome=str(error)))
-    where = processes.describe(launcher)
-    return _MpirResult(
-        step=LadderStep(
-            name=name, outcome=f"the memory of {where} has a table of {_count(table.size)}"
-        ),
-        table=table,
-        source=f"table of ranks in the memory of {where}",
-    )
+        return _Rung(step=LadderStep(name, str(error)))
+    who = processes.describe(launcher)
+    step = LadderStep(name, f"the memory of {who} has a table of {_count(table.size)}")
+    return _Rung(step=step, table=table, source=f"table of ranks in the memory of {who}")
 
 
-def _count(ranks: int) -> str:
-    return f"{ranks} rank" if ranks == 1 else f"{ranks} ranks"
+def _has_pmix(launcher: int) -> bool:
+    return os.path.basename(procfs.executable(launcher) or "") in ("prterun", "prte")
 
 
-def _from_mpir(
-    found: _MpirResult, launcher: int, processes: _Processes, steps: list[LadderStep]
+def _by_pmix(launcher: int, processes: Processes, pmix: PmixQuery | None) -> _Rung:
+    if pmix is None:
+        from pgdb.jobs.pmix import query_job
+
+        pmix = query_job
+    who = processes.describe(launcher)
+    try:
+        members = tuple(sorted(pmix(launcher), key=lambda each: each.rank))
+    except DiscoveryError as error:
+        return _Rung(step=LadderStep("PMIx", str(error)))
+    if not members:
+        return _Rung(step=LadderStep("PMIx", f"{who} names no rank"))
+    step = LadderStep("PMIx", f"{who} names {_count(len(members))}")
+    # PMIx leaves out the ranks that have ended.
+    identities = (processes.identity(each.pid) for each in members)
+    sizes = [each.size for each in identities if each is not None and each.size is not None]
+    table = MpirTable(processes=members, size=max(members[-1].rank + 1, *sizes[:1]))
+    return _Rung(step=step, table=table, source=f"PMIx server of {who}")
+
+
+def _from_table(
+    rung: _Rung, launcher: int, processes: Processes, steps: list[LadderStep]
 ) -> FoundJob:
     """Sort the entries of a launcher's table by where they are and whether they live.
 
-    :raises DiscoveryError: if none of them lives on this host.
+    :raises DiscoveryError: if none of them is left.
     """
-    assert found.table is not None
+    assert rung.table is not None
+    here = os.uname().nodename
     below = set(processes.below(launcher))
     kept: list[RankProcess] = []
-    local: list[int] = []
+    local: dict[int, int] = {}
     ended: list[int] = []
-    for entry in found.table.processes:
-        if not _is_here(entry, found.table.size, processes):
+    unborn: list[int] = []
+    names: dict[str, None] = {}
+    for entry in rung.table.processes:
+        # No other host could do anything with the name localhost.
+        host = here if entry.host in mpir.LOOPBACK else entry.host
+        names[host] = None
+        if entry.pid == 0:
+            # PMIx's word for a rank whose host has not reported yet; a scan there finds it.
+            unborn.append(entry.rank)
+        elif not _is_here(entry, rung.table.size, processes):
             kept.append(entry)
         elif _lives(entry, below, processes):
-            local.append(entry.rank)
+            local[entry.rank] = entry.pid
             # The table names what the launcher was told to start, the kernel what runs now.
             path = procfs.executable(entry.pid) or entry.executable
-            kept.append(
-                RankProcess(rank=entry.rank, host=entry.host, pid=entry.pid, executable=path)
-            )
+            kept.append(RankProcess(rank=entry.rank, host=host, pid=entry.pid, executable=path))
         else:
             ended.append(entry.rank)
-    who = processes.describe(launcher)
-    if not local and ended:
+    if not kept:
         raise DiscoveryError(
-            f"the job of {who} has ended: of its {_count(found.table.size)} "
-            f"none is left on {os.uname().nodename}"
+            f"the job of {processes.describe(launcher)} has ended: of its "
+            f"{_count(rung.table.size)} none is left on {here}"
         )
-    if not local:
-        hosts = list(dict.fromkeys(entry.host for entry in kept))
-        raise DiscoveryError(
-            f"all ranks of {who} run on other hosts ({_listed(hosts)}), none on "
-            f"{os.uname().nodename}; run pgdb on one of those"
-        )
-    return FoundJob(
-        launcher_pid=launcher,
-        table=ProcTable(processes=tuple(kept), source=found.source),
-        steps=tuple(steps),
-        job_size=found.table.size,
+    is_alone = len(local) == len(kept) and len(names) == 1
+    rank_pid = next(iter(local.values()), 0)
+    missing = _missing(rank_pid, RankSet(unborn) | RankSet(each.rank for each in kept), processes)
+    return _job(
+        launcher,
+        rank_pid,
+        processes,
+        steps,
+        table=ProcTable(processes=tuple(kept), source=rung.source),
+        hosts=(here,) if is_alone else tuple(names),
+        job_size=rung.table.size,
         local_ranks=RankSet(local),
-        ended=RankSet(ended),
+        ended=RankSet(ended) | missing,
     )
 
 
-def _is_here(entry: RankProcess, size: int, processes: _Processes) -> bool:
+def _is_here(entry: RankProcess, size: int, processes: Processes) -> bool:
     """Return whether a table's entry is a process of this host.
 
     Launchers call this host by other names too (Slurm's node names, an address): then a process
@@ -388,19 +399,11 @@ def _is_here(entry: RankProcess, size: int, processes: _Processes) -> bool:
     return (
         identity is not None
         and (identity.rank, identity.size) == (entry.rank, size)
-        and _same_namespace(entry.pid)
+        and procfs.on_this_host(entry.pid)
     )
 
 
-def _same_namespace(pid: int) -> bool:
-    # Hosts that share one /proc, as containers may, have a name each all the same.
-    try:
-        return os.readlink(f"/proc/{pid}/ns/uts") == os.readlink("/proc/self/ns/uts")
-    except OSError:
-        return True
-
-
-def _lives(entry: RankProcess, below: set[int], processes: _Processes) -> bool:
+def _lives(entry: RankProcess, below: set[int], processes: Processes) -> bool:
     """Return whether the rank's process still runs, and is not another one with its pid."""
     if processes.has_ended(entry.pid):
         return False
@@ -410,148 +413,181 @@ def _lives(entry: RankProcess, below: set[int], processes: _Processes) -> bool:
     identity = processes.identity(entry.pid)
     # A rank may have been started with an environment of its own (env -i).
     parent = processes.parent_of.get(entry.pid, 0)
-    return (identity is not None and identity.rank == entry.rank) or (
-        processes.name(parent) == "slurmstepd"
+    return (identity is not None and identity.rank == entry.rank) or processes.is_daemon(parent)
+
+
+def _from_scan(launcher: int, processes: Processes, steps: list[LadderStep]) -> FoundJob:
+    """Take the ranks that the launcher has here, and the hosts where it started daemons.
+
+    :raises DiscoveryError: if there are neither.
+    """
+    groups = scanning.scan_below(launcher, processes)
+    hosts = scanning.remote_hosts(launcher, processes)
+    who = processes.describe(launcher)
+    source = f"environment of the ranks of {who}"
+    if groups:
+        steps.append(_scan_step(groups[0], f"of {who}", len(groups) - 1, hosts))
+        hosts = (os.uname().nodename, *hosts)
+        return _from_group(groups[0], launcher, processes, steps, source=source, hosts=hosts)
+    outcome = _why_no_rank(launcher, processes)
+    if hosts:
+        outcome += f", but it started daemons on {_listed(hosts)}"
+    steps.append(LadderStep("environment", outcome))
+    # In a Slurm job srun starts the daemons, and only Slurm knows on which hosts.
+    is_elsewhere = bool(hosts or _slurm_job(launcher, 0, processes))
+    if not is_elsewhere or not _selector_of_launcher(launcher, processes):
+        raise DiscoveryError(_nothing_found(launcher, processes, steps))
+    group = RankGroup(key="", size=None, processes=())
+    return _from_group(group, launcher, processes, steps, source=source, hosts=hosts)
+
+
+def _of_rank(
+    rank_pid: int, launcher: int, processes: Processes, steps: list[LadderStep]
+) -> FoundJob:
+    """Find the ranks of this host that are of one job with a rank.
+
+    :raises DiscoveryError: if nothing tells which those are.
+    """
+    identity = processes.identity(rank_pid)
+    groups = scanning.scan(processes.selector(rank_pid))
+    group = next((g for g in groups if any(each.pid == rank_pid for each in g.processes)), None)
+    if group is None or identity is None:
+        raise DiscoveryError(
+            f"{steps[-1].outcome}, and nothing in its environment tells which other processes "
+            f"are of that job; {_GIVE_PIDS}"
+        )
+    whose = f"of one job with rank {identity.rank} (pid {rank_pid})"
+    steps.append(_scan_step(group, whose, 0, ()))
+    return _from_group(
+        group,
+        launcher if launcher in processes.above(rank_pid) else 0,
+        processes,
+        steps,
+        source=f"environment of the ranks {whose}",
+        hosts=(os.uname().nodename,),
     )
 
 
-def _scan(launcher: int, processes: _Processes) -> _Scan:
-    """Find the ranks by the environment that the launcher gave them.
-
-    They are the topmost processes below the launcher that have one of their own: what they
-    start inherits it. Slurm starts ranks apart from srun; those name a port that it listens on.
-    """
-    inherited = processes.identity(launcher)
-    found: dict[str, list[tuple[int, RankIdentity]]] = {}
-    unreadable = 0
-    zombies = 0
-
-    def is_no_rank(pid: int) -> bool:
-        identity = processes.identity(pid)
-        return identity is None or identity == inherited
-
-    for pid in processes.below(launcher, is_no_rank):
-        if processes.has_ended(pid):
-            zombies += 1
-        elif processes.environment(pid) is None:
-            unreadable += 1
-        elif not is_no_rank(pid):
-            identity = processes.identity(pid)
-            assert identity is not None
-            found.setdefault(processes.job_key(pid, identity), []).append((pid, identity))
-    where = f"below {processes.describe(launcher)}"
-    if not found:
-        found = _scan_by_port(launcher, processes)
-        where = f"of {processes.describe(launcher)}, by the port it listens on"
-    if not found:
-        unread = f"; {unreadable} could not be read" if unreadable else ""
-        dead = f"; {zombies} below it have ended" if zombies else ""
-        return _Scan(
-            step=LadderStep(
-                name="environment",
-                outcome=f"no process of {processes.describe(launcher)} has a rank's environment"
-                + unread
-                + dead,
-            )
-        )
-    # What MPI_Comm_spawn started is a job of its own, and later than the one that asked for it.
-    first = min(found, key=lambda key: min(_start_time(pid, processes) for pid, _ in found[key]))
-    return _as_scan(found[first], where, len(found) - 1, processes)
+def _from_group(
+    group: RankGroup,
+    launcher: int,
+    processes: Processes,
+    steps: list[LadderStep],
+    *,
+    source: str,
+    hosts: tuple[str, ...],
+) -> FoundJob:
+    table = ProcTable(processes=group.processes, source=source)
+    rank_pid = group.processes[0].pid if group.processes else 0
+    return _job(
+        launcher,
+        rank_pid,
+        processes,
+        steps,
+        table=table,
+        hosts=hosts,
+        job_size=group.size,
+        local_ranks=table.ranks,
+        ended=_missing(rank_pid, table.ranks, processes),
+    )
 
 
-def _as_scan(
-    members: list[tuple[int, RankIdentity]], where: str, others: int, processes: _Processes
-) -> _Scan:
-    host = os.uname().nodename
-    table: dict[int, RankProcess] = {}
-    for pid, identity in sorted(members, key=lambda each: _start_time(each[0], processes)):
-        table.setdefault(
-            identity.rank,
-            RankProcess(
-                rank=identity.rank,
-                host=host,
-                pid=pid,
-                executable=procfs.executable(pid) or "",
-            ),
-        )
-    one = members[0][1]
-    here = len(table)
-    # Only where all ranks were started on this host is it known which of them are missing.
-    all_here = one.size is not None and one.local_size == one.size
-    ended = RankSet.range(0, one.size or 0) - RankSet(table) if all_here else RankSet()
-    outcome = f"{_count(here)} {where}"
-    if one.size is not None and here < one.size:
-        outcome += f", {one.size - here} of {one.size} not on this host or ended"
+def _job(
+    launcher: int,
+    rank_pid: int,
+    processes: Processes,
+    steps: list[LadderStep],
+    *,
+    table: ProcTable,
+    hosts: tuple[str, ...],
+    job_size: int | None,
+    local_ranks: RankSet,
+    ended: RankSet,
+) -> FoundJob:
+    """Add what the launcher, or else one rank of this host, tells about the whole job."""
+    return FoundJob(
+        launcher_pid=launcher,
+        command=tuple(procfs.command_line(launcher) or ()) if launcher else (),
+        table=table,
+        hosts=hosts,
+        selector=(
+            processes.selector(rank_pid) if rank_pid else _selector_of_launcher(launcher, processes)
+        ),
+        slurm_job=_slurm_job(launcher, rank_pid, processes),
+        steps=tuple(steps),
+        job_size=job_size,
+        local_ranks=local_ranks,
+        ended=ended,
+    )
+
+
+def _scan_step(group: RankGroup, whose: str, others: int, hosts: tuple[str, ...]) -> LadderStep:
+    here = len(group.processes)
+    outcome = f"{_count(here)} {whose}"
+    if group.size is not None and here < group.size:
+        outcome += f", {group.size - here} of {group.size} not on this host or ended"
+    if hosts:
+        outcome += f"; it started daemons on {_listed(hosts)}"
     if others:
         outcome += f"; left out: {others} more started with MPI_Comm_spawn"
-    return _Scan(
-        step=LadderStep(name="environment", outcome=outcome),
-        processes=tuple(table[rank] for rank in sorted(table)),
-        size=one.size,
-        ended=ended,
-        other_jobs=others,
+    return LadderStep("environment", outcome)
+
+
+def _missing(rank_pid: int, ranks: RankSet, processes: Processes) -> RankSet:
+    """Return which ranks are not among *ranks*; known only where all were started on this host."""
+    identity = processes.identity(rank_pid)
+    if identity is None or identity.size is None or identity.local_size != identity.size:
+        return RankSet()
+    return RankSet.range(0, identity.size) - ranks
+
+
+def _selector_of_launcher(launcher: int, processes: Processes) -> str:
+    """Return what finds the ranks of a launcher that has none on this host, as far as it tells.
+
+    Intel's tells the job's key to its ranks alone.
+    """
+    if _has_pmix(launcher):
+        # The name that PRRTE makes for the first job of its own: prterun-HOST-PID@1.
+        return f"key:prterun-{os.uname().nodename}-{launcher}@1"
+    if step := mpir.read_slurm_step(launcher):
+        return f"slurm:{step}"
+    for pid in processes.children(launcher):
+        words = procfs.command_line(pid) or []
+        if selector := scanning.proxy_selector(words):
+            return selector
+        # Open MPI 4 gives numbers to its jobs: the daemons are one, the ranks the next.
+        if "orte_hnp_uri" in words[:-1]:
+            uri = words[words.index("orte_hnp_uri") + 1].strip('"')
+            job = uri.partition(".")[0]
+            return f"key:{uri} {int(job) + 1}" if job.isdecimal() else ""
+    return ""
+
+
+def _slurm_job(launcher: int, rank_pid: int, processes: Processes) -> str:
+    for pid in (launcher, rank_pid):
+        if pid and (job := (processes.environment(pid) or {}).get("SLURM_JOB_ID")):
+            return job
+    # An srun outside of any allocation makes one of its own, and tells debuggers alone.
+    return mpir.read_slurm_step(launcher).partition(".")[0] if launcher else ""
+
+
+def _why_no_rank(launcher: int, processes: Processes) -> str:
+    below = list(processes.below(launcher))
+    ended = sum(processes.has_ended(pid) for pid in below)
+    unread = sum(
+        processes.environment(pid) is None for pid in below if not processes.has_ended(pid)
+    )
+    return (
+        f"no process of {processes.describe(launcher)} has a rank's environment"
+        + (f"; {unread} could not be read" if unread else "")
+        + (f"; {ended} below it have ended" if ended else "")
     )
 
 
-def _start_time(pid: int, processes: _Processes) -> int:
-    stat = processes.stat(pid)
-    return stat.start_time_ticks if stat is not None else 0
-
-
-def _scan_by_port(
-    launcher: int, processes: _Processes
-) -> dict[str, list[tuple[int, RankIdentity]]]:
-    ports = procfs.listening_ports(launcher) or frozenset()
-    found: dict[str, list[tuple[int, RankIdentity]]] = {}
-    since = _start_time(launcher, processes)
-    for pid in processes.parent_of if ports else ():
-        environment = processes.environment(pid)
-        identity = processes.identity(pid)
-        if (
-            environment
-            and identity is not None
-            and not ports.isdisjoint(_launcher_ports(environment))
-            and processes.topmost_of_rank(pid, identity) == pid
-            and _start_time(pid, processes) >= since
-            and _same_namespace(pid)
-        ):
-            found.setdefault(processes.job_key(pid, identity), []).append((pid, identity))
-    return found
-
-
-def _launcher_ports(environment: Mapping[str, str]) -> set[int]:
-    """Return the ports that a rank's environment gives as its launcher's."""
-    texts = [environment.get("SLURM_SRUN_COMM_PORT", "")]
-    # 1955790848.0;tcp://192.0.2.2:59781;tcp6://[fd00::2]:44909
-    texts += [
-        part.rpartition(":")[2]
-        for part in environment.get("OMPI_MCA_orte_hnp_uri", "").split(";")[1:]
-    ]
-    return {int(text) for text in texts if text.isdecimal()}
-
-
-def _owner_of_ports(pid: int, processes: _Processes) -> int | None:
-    """Return the launcher of this host that listens where rank *pid* reports to."""
-    ports = _launcher_ports(processes.environment(pid) or {})
-    for each in processes.parent_of if ports else ():
-        if processes.is_launcher(each):
-            listening = procfs.listening_ports(each)
-            if listening and not listening.isdisjoint(ports):
-                return each
-    return None
-
-
-def _nothing_found(
-    stat: ProcessStat,
-    launcher: int,
-    scan: _Scan,
-    processes: _Processes,
-    steps: list[LadderStep],
-) -> str:
+def _nothing_found(launcher: int, processes: Processes, steps: list[LadderStep]) -> str:
     below = list(processes.below(launcher))
+    who = processes.describe(launcher)
     if below and all(processes.has_ended(pid) for pid in below):
-        return (
-            f"the job of {processes.describe(launcher)} has ended: all processes below it are gone"
-        )
-    tried = "; ".join(step.outcome for step in steps)
-    return f"no rank of {processes.describe(launcher)} was found on {os.uname().nodename}: {tried}"
+        return f"the job of {who} has ended: all processes below it are gone"
+    tried = "; ".join(f"{step.name}: {step.outcome}" for step in steps)
+    return f"no rank of {who} was found on {os.uname().nodename}: {tried}; {_GIVE_PIDS}"

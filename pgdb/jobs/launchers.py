@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import enum
 import os
-import platform
 import re
 import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgdb.errors import StartError, UsageError
 from pgdb.jobs import options
 from pgdb.jobs.options import OptionTable, ReadOption
+from pgdb.jobs.procfs import is_launcher_name
 
 VERSION_DEADLINE_S = 20.0
 """Longest wait for ``LAUNCHER --version``; generous, for cold network file systems."""
 
-# Only what is named like a launcher is ever run with --version: a user's own script or program
-# might take that for a reason to start working.
-_LAUNCHER_NAME = re.compile(r"(?:mpirun|mpiexec|orterun|prterun|srun)(?:[-_.][\w.+-]+)?\Z")
-_SCRIPT_NAME = re.compile(r".*\.(?:sh|bash|csh|py|pl|lua)\Z")
 _INTERPRETER = re.compile(r"(?:(?:ba|da|k|z|tc|c)?sh|python[\d.]*|perl[\d.]*)\Z")
 _ALTERNATIVES = (
     "PGDB knows mpirun and mpiexec of Open MPI, MPICH and Intel MPI, and srun; "
@@ -90,9 +86,11 @@ def find_launcher(word: str) -> Launcher:
     if found is None:
         raise StartError(_why_not_runnable(word, Path(word)))
     path = Path(os.path.abspath(found))
-    if not any(_is_launcher_name(each.name) for each in (path, path.resolve())):
+    # Only what is named like a launcher is ever run with --version: a user's own script or
+    # program might take that for a reason to start working.
+    if not any(is_launcher_name(each.name) for each in (path, path.resolve())):
         raise StartError(f"{word!r} is not an MPI launcher by its name; {_ALTERNATIVES}")
-    return _identify(path)
+    return identify(path)
 
 
 def launcher_of_process(pid: int) -> Launcher | None:
@@ -111,22 +109,18 @@ def launcher_of_process(pid: int) -> Launcher | None:
     if _INTERPRETER.match(executable.name):
         script = next((word for word in words[1:] if not word.startswith("-")), "")
         path = directory / script
-    if not _is_launcher_name(path.name) or not path.is_file():
+    if not is_launcher_name(path.name) or not path.is_file():
         return None
     if path.name == "srun":
         # Its own SLURM_CONF may be another than ours, without which srun --version fails.
         try:
-            return _identify(path)
+            return identify(path)
         except StartError:
             return Launcher(path, Family.SLURM, "Slurm")
     try:
-        return _identify(_before_prterun(path) or path)
+        return identify(_before_prterun(path) or path)
     except StartError:
         return None
-
-
-def _is_launcher_name(name: str) -> bool:
-    return bool(_LAUNCHER_NAME.match(name)) and not _SCRIPT_NAME.match(name)
 
 
 def _before_prterun(path: Path) -> Path | None:
@@ -140,13 +134,17 @@ def _before_prterun(path: Path) -> Path | None:
     return mpirun if os.access(mpirun, os.X_OK) else None
 
 
-def _identify(path: Path) -> Launcher:
+def identify(path: Path) -> Launcher:
+    """Return the launcher at *path*, by what it says to ``--version``.
+
+    :raises StartError: if that is not what a launcher says.
+    """
     status, output, errors = _ask_version(path)
     for pattern, name, family in _VERSIONS:
         if match := pattern.search(output):
             return Launcher(path, family, f"{name} {match[1].rstrip(',')}")
     if (mpirun := _before_prterun(path)) is not None:
-        return _identify(mpirun)
+        return identify(mpirun)
     said = [line for line in (errors or output).splitlines() if line.strip()]
     if status:
         last = said[-1].strip() if said else f"exit status {status}"
@@ -299,6 +297,25 @@ def _parse_part(launcher: Launcher, words: Sequence[str], start: int) -> _Part:
         may_leave_host=any(_may_leave_host(option, table) for option in seen),
         doubts=tuple(doubts),
     )
+
+
+def options_of(
+    launcher: Launcher, argv: Sequence[str]
+) -> Iterator[tuple[ReadOption, Sequence[str]]]:
+    """Yield the options before the first program of a line that runs already, with their words.
+
+    It ends where the line cannot be understood.
+    """
+    at = 1
+    while at < len(argv) and argv[at].startswith("-") and argv[at] not in ("-", "--"):
+        try:
+            read = options.read_option(_TABLES[launcher.family], argv, at)
+        except UsageError:
+            return
+        if not read[0].name:
+            return
+        yield read[-1], argv[at : read[-1].end]
+        at = read[-1].end
 
 
 def _read_checked(
@@ -461,165 +478,3 @@ def _why_not_runnable(word: str, path: Path, where: str = "") -> str:
     if path.exists():
         return f"{word!r} is not executable{where} (chmod +x {word})"
     return f"{word!r} does not exist{where}"
-
-
-def overlay_line(
-    launcher: Launcher,
-    count: int,
-    program: Sequence[str],
-    *,
-    slurm_job_id: int | None = None,
-) -> tuple[str, ...]:
-    """Return the line that starts *count* processes of *program*, a program of PGDB's own.
-
-    They are not bound to cores and may be more than there are cores. mpirun and mpiexec put
-    them on this host and give their input to the first; srun puts them into the step's
-    allocation, that of *slurm_job_id* if given, and gives its input to all. To be run with
-    :func:`scrubbed_environment`.
-    """
-    path = str(launcher.path)
-    number = ("-n", str(count))
-    placement: tuple[str, ...]
-    if launcher.family is Family.OPEN_MPI_4:
-        # "none" is Open MPI 4's word for no host file, not even the installation's; 5 takes it
-        # for the name of one.
-        placement = ("--bind-to", "none", "--oversubscribe", "--default-hostfile", "none")
-    elif launcher.family is Family.OPEN_MPI_5:
-        placement = ("--bind-to", "none", "--map-by", ":OVERSUBSCRIBE")
-    elif launcher.family is Family.MPICH:
-        placement = ("-launcher", "fork", "-hosts", "localhost", "-bind-to", "none")
-    elif launcher.family is Family.INTEL:
-        placement = ("-launcher", "fork", "-hosts", "localhost", "-genv", "I_MPI_PIN", "off")
-    else:
-        placement = ("--overlap", "--overcommit", "--cpu-bind=none")
-        placement += ("--mem=0", "--gres=none", "--mpi=none")
-        if slurm_job_id is not None:
-            placement += (f"--jobid={slurm_job_id}",)
-    return (path, *placement, *number, *program)
-
-
-# Intel's script has 3 KB.
-_SCRIPT_READ_BYTES = 65536
-
-_LIBRARY_NAMES = {
-    Family.OPEN_MPI_4: ("libmpi.so.40", "libmpi.so.20", "libmpi.so.12"),
-    Family.OPEN_MPI_5: ("libmpi.so.40",),
-    # Debian's MPICH 4.0 names its library libmpich.so.12; the names without a number there are
-    # Open MPI's, or linker scripts.
-    Family.MPICH: ("libmpi.so.12", "libmpich.so.12"),
-    Family.INTEL: ("libmpi.so.12",),
-}
-
-
-def mpi_library(launcher: Launcher) -> Path | None:
-    """Return the MPI library of the installation that *launcher* is part of.
-
-    None for srun, which serves any MPI, and where the installation has an unusual layout.
-    """
-    binary = _binary(launcher)
-    if launcher.family is Family.SLURM or binary is None:
-        return None
-    prefix = binary.parent.parent
-    multiarch = f"lib/{platform.machine()}-linux-gnu"
-    for directory in ("lib", "lib64", "lib/release", multiarch):
-        for name in _LIBRARY_NAMES[launcher.family]:
-            library = prefix / directory / name
-            if library.is_file():
-                return library
-    return None
-
-
-def _binary(launcher: Launcher) -> Path | None:
-    """Return the program behind *launcher*, links and wrapper scripts followed."""
-    path = launcher.path.resolve()
-    try:
-        with path.open("rb") as file:
-            start = file.read(_SCRIPT_READ_BYTES)
-    except OSError:
-        return None
-    if not (start.startswith(b"#!") and b"mpiexec.hydra" in start):
-        return path
-    # Intel's mpirun runs the mpiexec.hydra that comes first in PATH, be it MPICH's, unless an
-    # Intel environment script beside it changes PATH first: its --version tells which it is.
-    in_path = shutil.which("mpiexec.hydra")
-    for hydra in (path.with_name("mpiexec.hydra"), Path(in_path) if in_path else path):
-        try:
-            if hydra != path and _identify(hydra).version == launcher.version:
-                return hydra.resolve()
-        except StartError:
-            continue
-    return path
-
-
-def mpi4py_environment(launcher: Launcher, directory: Path) -> dict[str, str]:
-    """Return the variables that make mpi4py use the MPI of *launcher*; empty if unknown.
-
-    For Debian's MPICH a link is made in *directory*, which must last as long as the processes.
-    """
-    library = mpi_library(launcher)
-    if library is None:
-        return {}
-    # Not MPI4PY_MPIABI: where it is set, mpi4py 4.1.2 leaves MPI4PY_LIBMPI alone.
-    variables = {}
-    if library.name == "libmpich.so.12":
-        # mpi4py's module needs a library of the name libmpi.so.12: with MPI4PY_LIBMPI alone the
-        # dynamic linker does not see that the one loaded already, whose SONAME is
-        # libmpich.so.12, is meant (tried with mpi4py 4.1.2).
-        link = directory / "libmpi.so.12"
-        link.unlink(missing_ok=True)
-        link.symlink_to(library)
-        library = link
-        paths = (str(directory), os.environ.get("LD_LIBRARY_PATH", ""))
-        variables["LD_LIBRARY_PATH"] = ":".join(path for path in paths if path)
-    variables["MPI4PY_LIBMPI"] = str(library)
-    return variables
-
-
-# What launchers put into the environment of a rank (seen with Open MPI 4.1.4 and 5.0.11, MPICH
-# 4.0.2 and 5.0.2, Intel MPI 2021.18, Slurm 22.05).
-_OF_A_RANK = re.compile(
-    r"""(?x)
-    (?: PMI_ | PMIX_(?!MCA_|PREFIX\Z) | MPI_LOCAL | HYDI_ | HYDRA_BSTRAP_
-      | HYDRA_(?:LAUNCH_TYPE|IP_VERSION)\Z | MPIR_CVAR_CH3_INTERFACE_HOSTNAME\Z
-      | I_MPI_(?:INFO_ | PIN_INFO\Z | PIN_MAPPING\Z | HYDRA_UUID\Z | INTERNAL_)
-      | OMPI_(?!MCA_|ALLOW_) | OPAL_USER_PARAMS_GIVEN\Z | PRTE_(?:LAUNCHED|SHARED_FS)\Z
-      | SLURM_(?:PROCID|LOCALID|NODEID|GTIDS|TASK_PID|LAUNCH_NODE_IPADDR|PRIO_PROCESS)\Z
-      | SLURM_(?:STEP | SRUN_COMM_ | PMI) | SRUN_DEBUG\Z | FLUX_TASK_ )
-    """
-)
-# How the job wants its ranks placed says nothing about ours, and some of it cannot be overridden
-# in the line (a rank file, a mapping policy).
-_OF_PLACEMENT = re.compile(
-    r"""(?x)
-    (?: OMPI_MCA_(?:orte_default_hostfile | orte_rankfile | rmaps_ | hwloc_base_)
-      | PRTE_MCA_(?:prte_default_hostfile | rmaps_ | hwloc_)
-      | HYDRA_(?:HOST_FILE | BINDING | MAPPING)\Z
-      | I_MPI_(?:HYDRA_HOST | PERHOST\Z | PIN(?:_|\Z))
-      | SLURM_(?:NTASKS | NPROCS\Z | CPUS_PER_TASK\Z | CPU_BIND | MEM_ | GPUS | GRES
-               | DISTRIBUTION\Z | HINT\Z | THREADS_PER_CORE\Z | TRES_PER_TASK\Z | EXACT\Z) )
-    """
-)
-# Set by orterun and prterun in a rank; outside of one they are the user's own.
-_OF_OPEN_MPI_RANK = re.compile(
-    r"""(?x)
-    OMPI_MCA_(?:ess | initial_wdir | mpi_oversubscribe | mpi_yield_when_idle
-      | orte_(?!base_help) | pmix\Z | shmem_RUNTIME | cpu_type | num_procs | PREFIXES)
-    | (?: OPAL | PMIX | PRTE )_PREFIX\Z
-    """
-)
-
-
-def scrubbed_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Return *env* for processes of PGDB's own, without what an MPI job around us has set.
-
-    Also without how the user wants the job's ranks placed; other settings of the user's, such
-    as ``OMPI_MCA_btl``, OMPI_ALLOW_RUN_AS_ROOT, SLURM_CONF and SLURM_JOB_ID, stay.
-    """
-    patterns = [_OF_A_RANK, _OF_PLACEMENT]
-    if "OMPI_COMM_WORLD_RANK" in env:
-        patterns.append(_OF_OPEN_MPI_RANK)
-    return {
-        name: value
-        for name, value in env.items()
-        if not any(pattern.match(name) for pattern in patterns)
-    }

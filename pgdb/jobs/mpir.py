@@ -31,8 +31,14 @@ MAX_RANKS = 1 << 22
 MAX_STRING_BYTES = 4096
 """Longest host name or path that is believed: PATH_MAX."""
 
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+"""Names that every host has for itself."""
+
 _TABLE = "MPIR_proctable"
 _SIZE = "MPIR_proctable_size"
+# Pointers to text in srun, made for the TotalView debugger and kept since (Slurm 22.05).
+_SLURM_JOB = "totalview_jobid"
+_SLURM_STEP = "totalview_stepid"
 # char *, char *, int and the padding that aligns the next pointer.
 _ENTRY = struct.Struct("<QQi4x")
 # Elf64_Sym: st_name, st_info, st_other, st_shndx, st_value, st_size.
@@ -93,7 +99,7 @@ def read_proctable(pid: int) -> MpirTable:
     with _Memory(pid, name) as memory:
         # An executable that refers to a variable of a shared object may have its own copy
         # of it (a copy relocation), and the object's then stays empty: so all are looked at.
-        for table_address, size_address in _symbol_addresses(pid, mappings):
+        for table_address, size_address in _symbol_addresses(pid, mappings, (_TABLE, _SIZE)):
             empty = True
             size = memory.integer(size_address)
             if size is None or size == 0:
@@ -152,10 +158,30 @@ def search_proctable(pid: int) -> MpirTable:
     raise NoProctableError(f"nothing in the memory of {name} looks like a table of ranks")
 
 
+def read_slurm_step(pid: int) -> str:
+    """Return the step that srun *pid* has started, as ``JOB.STEP``; empty if it does not tell.
+
+    Nothing else tells it on srun's host when srun made the allocation itself.
+    """
+    if os.path.basename(procfs.executable(pid) or "").partition("-")[0] != "srun":
+        return ""
+    name = _describe(pid)
+    try:
+        mappings = _read_mappings(pid, name)
+        with _Memory(pid, name) as memory:
+            for addresses in _symbol_addresses(pid, mappings, (_SLURM_JOB, _SLURM_STEP)):
+                job, step = (memory.string(memory.pointer(address)) for address in addresses)
+                if job and step and job.isdecimal() and step.isdecimal():
+                    return f"{job}.{step}"
+    except DiscoveryError:
+        pass
+    return ""
+
+
 def is_this_host(name: str) -> bool:
     """Return whether *name* is this host's, be it given short or with its domain."""
     own = os.uname().nodename
-    if name in (own, "localhost", "127.0.0.1", "::1"):
+    if name in (own, *LOOPBACK):
         return True
     # Two full names must be equal: node1.east and node1.west are two hosts.
     return name.partition(".")[0] == own.partition(".")[0] and not ("." in name and "." in own)
@@ -269,8 +295,10 @@ def _read_mappings(pid: int, name: str) -> list[_Mapping]:
     return mappings
 
 
-def _symbol_addresses(pid: int, mappings: list[_Mapping]) -> Iterator[tuple[int, int]]:
-    """Yield where the table's pointer and its size are, for each object that has them."""
+def _symbol_addresses(
+    pid: int, mappings: list[_Mapping], variables: tuple[str, str]
+) -> Iterator[tuple[int, int]]:
+    """Yield where two variables are, for each object that has both."""
     executable = procfs.executable(pid)
     seen = set()
     for mapping in mappings:
@@ -281,25 +309,27 @@ def _symbol_addresses(pid: int, mappings: list[_Mapping]) -> Iterator[tuple[int,
         # /proc/PID/exe opens also a file that was deleted or replaced since, and
         # /proc/PID/root the file that a process in another mount namespace means.
         file = Path(f"/proc/{pid}/exe" if path == executable else f"/proc/{pid}/root{path}")
-        values = _symbol_values(file, mapping)
+        values = _symbol_values(file, mapping, variables)
         if values is not None:
             yield values
 
 
-def _symbol_values(file: Path, mapping: _Mapping) -> tuple[int, int] | None:
+def _symbol_values(
+    file: Path, mapping: _Mapping, variables: tuple[str, str]
+) -> tuple[int, int] | None:
     try:
         with file.open("rb") as stream:
             # Looking symbols up in all of a launcher's objects took 0.5-2 s, finding the one
             # or two files that hold the bytes at all under 10 ms.
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as image:
-                if image.find(_SIZE.encode() + b"\0") < 0:
+                if image.find(variables[-1].encode() + b"\0") < 0:
                     return None
             # pyelftools takes 0.1 s to import, and most sessions never need it.
             from elftools.common.exceptions import ELFError
             from elftools.elf.elffile import ELFFile
 
             try:
-                return _look_up(ELFFile(stream), mapping)
+                return _look_up(ELFFile(stream), mapping, variables)
             except (ELFError, struct.error):
                 return None
     except (OSError, ValueError):
@@ -307,7 +337,7 @@ def _symbol_values(file: Path, mapping: _Mapping) -> tuple[int, int] | None:
         return None
 
 
-def _look_up(elf: ELFFile, mapping: _Mapping) -> tuple[int, int] | None:
+def _look_up(elf: ELFFile, mapping: _Mapping, variables: tuple[str, str]) -> tuple[int, int] | None:
     if elf.elfclass != 64 or not elf.little_endian:
         return None
     bias = _load_bias(elf, mapping)
@@ -319,7 +349,7 @@ def _look_up(elf: ELFFile, mapping: _Mapping) -> tuple[int, int] | None:
         if section is None:
             continue
         names = elf.get_section(section["sh_link"]).data()
-        wanted = {offset: name for name in (_TABLE, _SIZE) for offset in _offsets(names, name)}
+        wanted = {offset: name for name in variables for offset in _offsets(names, name)}
         found: dict[str, int] = {}
         # 20 times as fast as asking pyelftools for each symbol of a large .symtab.
         data = section.data()
@@ -328,7 +358,7 @@ def _look_up(elf: ELFFile, mapping: _Mapping) -> tuple[int, int] | None:
             if name_at in wanted and _SHN_UNDEF < section_index < _SHN_LORESERVE:
                 found[wanted[name_at]] = value + bias
         if len(found) == 2:
-            return found[_TABLE], found[_SIZE]
+            return found[variables[0]], found[variables[1]]
     return None
 
 

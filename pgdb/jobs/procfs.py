@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,13 @@ _PF_KTHREAD = 0x00200000
 _CAP_SYS_PTRACE = 19
 # include/net/tcp_states.h
 _TCP_LISTEN = "0A"
+
+# What stands behind the dot or dash names a flavour (mpirun.openmpi, mpiexec.hydra, srun-wlm,
+# MVAPICH's mpirun_rsh), unless it is a user's script.
+_LAUNCHER_NAME = re.compile(
+    r"(?:mpirun|mpiexec|orterun|prterun|prun|srun)(?:[-_.][\w.+-]+)?(?<!\.(?:sh|py|pl))"
+    r"(?<!\.(?:csh|lua))(?<!\.bash)\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +214,37 @@ def listening_ports(pid: int, proc: Path = PROC) -> frozenset[int] | None:
             if len(columns) > 9 and columns[3] == _TCP_LISTEN and columns[9] in inodes:
                 ports.add(int(columns[1].rpartition(":")[2], 16))
     return frozenset(ports)
+
+
+def mapped_files(pid: int, proc: Path = PROC) -> frozenset[str]:
+    """Return the paths of the files that *pid* has mapped; empty where they may not be read."""
+    lines = os.fsdecode(_read(proc / str(pid) / "maps") or b"").splitlines()
+    columns = (line.split(maxsplit=5) for line in lines)
+    return frozenset(each[5] for each in columns if len(each) == 6 and each[5].startswith("/"))
+
+
+def on_this_host(pid: int, proc: Path = PROC) -> bool:
+    """Return whether *pid* is of this process's host.
+
+    Containers with a host name each may share one /proc, and so may several nodes of a Slurm
+    that has them on one machine.
+    """
+    node = os.environ.get("SLURMD_NODENAME")
+    if node and (environment(pid, proc) or {}).get("SLURMD_NODENAME", node) != node:
+        return False
+    try:
+        return os.readlink(proc / str(pid) / "ns" / "uts") == os.readlink(proc / "self/ns/uts")
+    except OSError:
+        return True
+
+
+def is_launcher_name(name: str) -> bool:
+    """Return whether a program of that name is an MPI launcher.
+
+    >>> [is_launcher_name(name) for name in ("mpirun", "mpiexec.hydra", "mpirun.sh", "ring")]
+    [True, True, False, False]
+    """
+    return bool(_LAUNCHER_NAME.match(name))
 
 
 def yama_scope(proc: Path = PROC) -> int:

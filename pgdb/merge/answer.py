@@ -7,29 +7,29 @@ in exactly one class or in ``missing``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, TypeVar, cast
 
 import msgspec
 
-from pgdb.merge.masking import SlotFiller, join_slots
+from pgdb.errors import ProtocolError
+from pgdb.merge.forms import Formed, count_holes, nothing_common, take_form
+from pgdb.merge.masking import DIFFERENT, SlotFiller, join_slots
+from pgdb.merge.summary import Summary, Totals
+from pgdb.merge.texts import TextKind, map_arguments, map_texts
 from pgdb.ranks import RankSet
-from pgdb.records import (
-    BreakpointsMade,
-    Event,
-    Failure,
-    Frame,
-    Output,
-    Record,
-    Stack,
-    Stop,
-    Text,
-    Value,
-    Variable,
-    Variables,
-)
+from pgdb.records import SLOT, Event, Failure, Record, Stack, Stop, Threads, Various
 
 R = TypeVar("R", bound=Record | Event)
+
+MOST_DISTINCT = 1024
+"""Different answers of one kind that are told one by one; of more, summaries."""
+_MOST_PENDING = 1024
+MOST_COLUMNS = 64
+"""Holes of a form that are summed up; a form with more has no summaries."""
+_FEW_OF_A_FORM = 8
+# The call paths of a prefix tree are what is asked for, and share what they have in common.
+_MOST_FORMS: dict[type[Formed], int] = {Stack: 1 << 16, Threads: 1 << 16}
 
 
 class EquivalenceClass(msgspec.Struct, Generic[R], frozen=True):
@@ -40,16 +40,33 @@ class EquivalenceClass(msgspec.Struct, Generic[R], frozen=True):
     """What they said, with marks where they may differ without mattering."""
     slots: tuple[str, ...] = ()
     """What stood at the marks; DIFFERENT_SLOT where the ranks differ."""
+    columns: tuple[Summary, ...] = ()
+    """Where the record is :class:`~pgdb.records.Various`: what stood in each hole of its form, or
+    nothing where there are too many holes, or no form."""
 
     @property
     def is_error(self) -> bool:
         """Whether the command failed on these ranks."""
-        return isinstance(self.record, Failure)
+        record = self.record.form if isinstance(self.record, Various) else self.record
+        return isinstance(record, Failure)
 
     @property
     def filled(self) -> R:
         """The record with its marks filled: equal addresses as they were, others as ``…``."""
         return fill_record(self.record, self.slots)
+
+    def part(self, ranks: RankSet) -> EquivalenceClass[R]:
+        """Return what those of *ranks* that are in this class have said.
+
+        Of a part of those that are summed up nothing is known but that.
+        """
+        if self.ranks <= ranks:
+            return self
+        record, left = self.record, self.ranks & ranks
+        if isinstance(record, Various):
+            mixed = Various(form=nothing_common(type(record.form)))
+            return EquivalenceClass(ranks=left, record=cast(R, mixed))
+        return EquivalenceClass(ranks=left, record=record, slots=self.slots)
 
 
 class Missing(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -82,86 +99,245 @@ class Missing(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 
 class Merger(Generic[R]):
-    """Collects classes; ranks that come twice keep what they said first."""
+    """Collects classes; ranks that come twice keep what they said first.
+
+    Where more than :data:`MOST_DISTINCT` different things of one kind were said, those of which
+    there are many of one form become one class, with summaries in place of the values. Whether
+    they do depends only on all that was said, and not on who merged it with whom.
+    """
 
     def __init__(self) -> None:
-        self._members: dict[R, tuple[list[RankSet], tuple[str, ...]]] = {}
+        self._members: dict[R, _Member] = {}
+        self._counts: dict[type[Formed], int] = {}
+        self._crowds: dict[type[Formed], _Crowd[R]] = {}
         self.ranks = RankSet()
 
-    def add(self, ranks: RankSet, record: R, slots: tuple[str, ...] = ()) -> None:
-        """Add what *ranks* said."""
-        ranks = ranks - self.ranks
-        if not ranks:
+    def add(
+        self,
+        ranks: RankSet,
+        record: R,
+        slots: tuple[str, ...] = (),
+        columns: tuple[Summary, ...] = (),
+    ) -> None:
+        """Add what *ranks* said.
+
+        :raises ProtocolError: if *columns* do not fit the form, or *slots* the record.
+        """
+        new = ranks - self.ranks
+        if not new:
             return
-        self.ranks = self.ranks | ranks
-        known = self._members.get(record)
-        if known is None:
-            self._members[record] = ([ranks], slots)
-            return
-        known[0].append(ranks)
-        if known[1] != slots:
-            self._members[record] = (known[0], join_slots(known[1], slots))
+        self.ranks = self.ranks | new
+        if columns and len(new) < len(ranks) and isinstance(record, Various):
+            # The known ranks cannot be taken out of a summary, nor be counted twice.
+            record = cast(R, Various(form=nothing_common(type(record.form))))
+            columns = ()
+        self._add(new, record, slots, columns)
 
     def add_classes(self, classes: Iterable[EquivalenceClass[R]]) -> None:
         """Add classes that were merged elsewhere."""
+        classes = tuple(classes)
+        if len(classes) == 1:
+            self.add(classes[0].ranks, classes[0].record, classes[0].slots, classes[0].columns)
+            return
+        together = RankSet.union(each.ranks for each in classes)
+        is_partition = len(together) == sum(len(each.ranks) for each in classes)
+        if is_partition and together.isdisjoint(self.ranks):
+            # The usual case, without a look at all ranks for each of very many classes.
+            self.ranks = self.ranks | together
+            for each in classes:
+                if each.ranks:
+                    self._add(each.ranks, each.record, each.slots, each.columns)
+            return
         for each in classes:
-            self.add(each.ranks, each.record, each.slots)
+            self.add(each.ranks, each.record, each.slots, each.columns)
 
     @property
     def classes(self) -> tuple[EquivalenceClass[R], ...]:
         """The classes so far, least rank first."""
         found = [
-            EquivalenceClass(ranks=RankSet.union(sets), record=record, slots=slots)
-            for record, (sets, slots) in self._members.items()
+            EquivalenceClass(ranks=RankSet.union(member.sets), record=record, slots=member.slots)
+            for record, member in self._members.items()
         ]
+        for kind, crowd in self._crowds.items():
+            found += crowd.classes(kind)
         return tuple(sorted(found, key=lambda each: each.ranks.first))
 
     def __bool__(self) -> bool:
-        return bool(self._members)
+        return bool(self.ranks)
+
+    def _add(
+        self, ranks: RankSet, record: R, slots: tuple[str, ...], columns: tuple[Summary, ...]
+    ) -> None:
+        if isinstance(record, Various):
+            self._absorb(record.form, ranks, columns)
+            return
+        member = self._members.get(record)
+        if member is not None:
+            member.sets.append(ranks)
+            if member.slots != slots:
+                member.slots = join_slots(member.slots, slots)
+            return
+        if not isinstance(record, Formed):
+            self._members[record] = _Member([ranks], slots)
+            return
+        kind: type[Formed] = type(cast(Formed, record))
+        crowd = self._crowds.get(kind)
+        if crowd is None:
+            self._members[record] = _Member([ranks], slots)
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+            if self._counts[kind] > MOST_DISTINCT:
+                self._begin_crowd(kind)
+            return
+        if crowd.mixed is not None:
+            crowd.mixed.append(ranks)
+            return
+        form, parts = take_form(record)
+        if form in crowd.sums:
+            crowd.sums[form].add(ranks, parts)
+            return
+        self._members[record] = _Member([ranks], slots)
+        crowd.told.setdefault(form, []).append(record)
+        self._settle(crowd, form)
+        self._mix_if_many(crowd, kind)
+
+    def _begin_crowd(self, kind: type[Formed]) -> _Crowd[R]:
+        crowd = self._crowds[kind] = _Crowd()
+        for record in self._members:
+            if isinstance(record, kind):
+                crowd.told.setdefault(take_form(record)[0], []).append(record)
+        for form in list(crowd.told):
+            self._settle(crowd, form)
+        self._mix_if_many(crowd, kind)
+        return crowd
+
+    def _absorb(self, form: Formed, ranks: RankSet, columns: tuple[Summary, ...]) -> None:
+        kind = type(form)
+        crowd = self._crowds.get(kind) or self._begin_crowd(kind)
+        if form == nothing_common(kind):
+            self._mix(crowd)
+        if crowd.mixed is not None:
+            crowd.mixed.append(ranks)
+            return
+        if form not in crowd.sums:
+            self._sum_up(crowd, form)
+        crowd.sums[form].absorb(ranks, columns)
+        self._mix_if_many(crowd, kind)
+
+    def _settle(self, crowd: _Crowd[R], form: Formed) -> None:
+        if len(crowd.told.get(form, ())) > _FEW_OF_A_FORM:
+            self._sum_up(crowd, form)
+
+    def _sum_up(self, crowd: _Crowd[R], form: Formed) -> None:
+        sums = crowd.sums[form] = _Sums(count_holes(form))
+        for record in crowd.told.pop(form, ()):
+            assert isinstance(record, Formed)
+            parts = take_form(record)[1]
+            for ranks in self._members.pop(record).sets:
+                sums.add(ranks, parts)
+
+    def _mix_if_many(self, crowd: _Crowd[R], kind: type[Formed]) -> None:
+        if len(crowd.told) + len(crowd.sums) > _MOST_FORMS.get(kind, MOST_DISTINCT):
+            self._mix(crowd)
+
+    def _mix(self, crowd: _Crowd[R]) -> None:
+        if crowd.mixed is not None:
+            return
+        crowd.mixed = [each for sums in crowd.sums.values() for each in sums.sets]
+        for records in crowd.told.values():
+            for record in records:
+                crowd.mixed += self._members.pop(record).sets
+        crowd.sums.clear()
+        crowd.told.clear()
+
+
+class _Member:
+    """Ranks that said the same, in the making."""
+
+    __slots__ = ("sets", "slots")
+
+    def __init__(self, sets: list[RankSet], slots: tuple[str, ...]) -> None:
+        self.sets = sets
+        self.slots = slots
+
+
+class _Sums:
+    """Ranks that said things of one form, and what of them is summed up."""
+
+    def __init__(self, holes: int) -> None:
+        self.sets: list[RankSet] = []
+        count = holes if holes <= MOST_COLUMNS else 0
+        self._columns = [Totals() for _ in range(count)]
+        # Most holes of a form hold few different parts, so that those are collected first.
+        self._pending: list[dict[str, list[RankSet]]] = [{} for _ in range(count)]
+
+    def add(self, ranks: RankSet, parts: Sequence[str]) -> None:
+        self.sets.append(ranks)
+        # None of them are summed up where there are too many.
+        for number, (pending, part) in enumerate(zip(self._pending, parts, strict=False)):
+            pending.setdefault(part, []).append(ranks)
+            if len(pending) > _MOST_PENDING:
+                self._flush(number)
+
+    def absorb(self, ranks: RankSet, columns: Sequence[Summary]) -> None:
+        if len(columns) != len(self._columns):
+            raise ProtocolError(f"{len(columns)} summaries for {len(self._columns)} holes")
+        self.sets.append(ranks)
+        for column, summary in zip(self._columns, columns, strict=True):
+            column.add(summary)
+
+    def columns(self) -> tuple[Summary, ...]:
+        for number in range(len(self._columns)):
+            self._flush(number)
+        return tuple(column.summary() for column in self._columns)
+
+    def _flush(self, number: int) -> None:
+        for part, sets in self._pending[number].items():
+            self._columns[number].add_text(RankSet.union(sets), part)
+        self._pending[number].clear()
+
+
+class _Crowd(Generic[R]):
+    """Answers of one kind, of which there are more different ones than are told one by one."""
+
+    def __init__(self) -> None:
+        self.told: dict[Formed, list[R]] = {}
+        """Forms of which there are few, with their answers, which are members still."""
+        self.sums: dict[Formed, _Sums] = {}
+        """Forms of which there are many."""
+        self.mixed: list[RankSet] | None = None
+        """All ranks, once there are too many forms to tell them."""
+
+    def classes(self, kind: type[Formed]) -> Iterator[EquivalenceClass[R]]:
+        for form, sums in self.sums.items():
+            yield EquivalenceClass(
+                ranks=RankSet.union(sums.sets),
+                record=cast(R, Various(form=form)),
+                columns=sums.columns(),
+            )
+        if self.mixed is not None:
+            yield EquivalenceClass(
+                ranks=RankSet.union(self.mixed),
+                record=cast(R, Various(form=nothing_common(kind))),
+            )
 
 
 def fill_record(record: R, slots: tuple[str, ...]) -> R:
     """Return *record* with its marks filled from *slots*, see :class:`SlotFiller`."""
+    if isinstance(record, Various):
+        # Their slots were not kept, since there are as many as ranks.
+        form = map_texts(record.form, lambda text, _: text.replace(SLOT, DIFFERENT))
+        return cast(R, Various(form=form))
     if not slots:
         return record
     filler = SlotFiller(slots)
-    filled: Record | Event = record
-    match record:
-        case Value(text=text):
-            filled = Value(text=filler.fill(text))
-        case Text(text=text):
-            filled = Text(text=filler.fill(text))
-        case Output(text=text):
-            filled = Output(text=filler.fill(text))
-        case Failure(message=message):
-            filled = Failure(message=filler.fill(message))
-        case Variables(items=items, empty=empty):
-            filled = Variables(items=_fill_variables(items, filler), empty=empty)
-        case Stack(frames=frames, hidden=hidden, more=more):
-            hidden = filler.fill(hidden)
-            filled = Stack(
-                frames=tuple(_fill_frame(frame, filler) for frame in frames),
-                hidden=hidden,
-                more=more,
-            )
-        case Stop(frame=frame, detail=detail) if frame is not None:
-            frame = _fill_frame(frame, filler)
-            level = filler.fill("\ufffc")
-            frame = msgspec.structs.replace(frame, level=int(level) if level.isdigit() else -1)
-            filled = msgspec.structs.replace(record, frame=frame, detail=filler.fill(detail))
-        case BreakpointsMade(text=text):
-            filled = msgspec.structs.replace(record, text=filler.fill(text))
-        case _:
-            pass
-    return filled  # type: ignore[return-value]  # each case returns the class it was given
 
+    def fill(text: str, kind: TextKind) -> str:
+        del kind
+        return filler.fill(text)
 
-def _fill_variables(items: tuple[Variable, ...], filler: SlotFiller) -> tuple[Variable, ...]:
-    return tuple(
-        Variable(name=item.name, value=filler.fill(item.value), is_argument=item.is_argument)
-        for item in items
-    )
-
-
-def _fill_frame(frame: Frame, filler: SlotFiller) -> Frame:
-    return msgspec.structs.replace(frame, arguments=_fill_variables(frame.arguments, filler))
+    if not isinstance(record, Stop) or record.frame is None:
+        return map_texts(record, fill)
+    frame = map_arguments(record.frame, fill)
+    level = filler.fill(SLOT)
+    frame = msgspec.structs.replace(frame, level=int(level) if level.isdigit() else -1)
+    return msgspec.structs.replace(record, frame=frame, detail=filler.fill(record.detail))

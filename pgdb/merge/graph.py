@@ -5,7 +5,8 @@ a line of text) at one position, an edge leads from an item to what follows it, 
 stand where their answer ends; the ranks of an edge are those of all ends behind it. For stacks
 the position is the call path from the outermost frame, so that the graph is the call-graph
 prefix tree (Arnold et al., Stack Trace Analysis for Large Scale Debugging, IPDPS 2007). What
-ranks have in common is sent once, however many of them there are.
+ranks have in common is sent once, however many of them there are: equal items at equal
+positions, and the form of answers that differ only in some values, see :mod:`pgdb.merge.forms`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from pgdb.errors import ProtocolError
-from pgdb.merge.answer import EquivalenceClass
+from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.merge.forms import Formed, fill_rows, take_form
+from pgdb.merge.packing import Partition, from_partition, to_partition
+from pgdb.merge.summary import Summary
 from pgdb.ranks import RankSet
-from pgdb.records import Done, Frame, Record, Stack, Struct, Text, Variable, Variables
+from pgdb.records import (
+    Done,
+    Frame,
+    Record,
+    Stack,
+    Struct,
+    Text,
+    Threads,
+    ThreadStack,
+    Variable,
+    Variables,
+)
 
 if TYPE_CHECKING:
     import networkx
@@ -36,6 +51,14 @@ class Call(Struct, frozen=True, tag="call"):
     frame: Frame
 
 
+class ThreadEnd(Struct, frozen=True, tag="thread"):
+    """The end of the stack of one or several threads; what follows is the next one."""
+
+    shape: Stack
+    """The stack without its frames."""
+    count: int
+
+
 class Binding(Struct, frozen=True, tag="binding"):
     """A variable and its value."""
 
@@ -48,8 +71,10 @@ class Whole(Struct, frozen=True, tag="whole"):
     record: Record
 
 
-Item = Line | Call | Binding | Whole
+Item = Line | Call | ThreadEnd | Binding | Whole
 ItemKind = TypeVar("ItemKind", Line, Call, Binding)
+Column = str | tuple[str, ...]
+"""One text for each class, or a single one that all of them have."""
 
 
 class Node(msgspec.Struct, frozen=True, array_like=True):
@@ -60,13 +85,17 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
 
 
 class End(msgspec.Struct, frozen=True, array_like=True):
-    """Ranks whose answer is the path to *node*."""
+    """Where the answers of one class end, or of several classes of one form."""
 
     node: int
     shape: Record
-    """The record without its items, which are the path."""
-    ranks: RankSet
-    slots: tuple[str, ...] = ()
+    """The record without its items, which are the path to *node*."""
+    count: int = 1
+    """Number of classes."""
+    parts: tuple[Column, ...] = ()
+    """What fills the holes of the form, where there are several classes."""
+    slots: tuple[Column, ...] = ()
+    columns: tuple[Summary, ...] = ()
 
 
 class AnswerGraph(msgspec.Struct, frozen=True):
@@ -74,32 +103,71 @@ class AnswerGraph(msgspec.Struct, frozen=True):
 
     nodes: tuple[Node, ...]
     ends: tuple[End, ...]
+    partition: Partition
+    """The ranks of each class in the order of the ends, then those of each set of missing ones."""
+    missing: tuple[str, ...] = ()
+    """Which sets of :class:`Missing` are not empty."""
 
 
-def to_graph(classes: Iterable[EquivalenceClass[Record]]) -> AnswerGraph:
+_MISSING = ("late", "lost", "running")
+# With fewer classes than this there is nothing to be gained from forms.
+_FEW_CLASSES = 8
+_SMALLEST_FAMILY = 4
+
+
+def to_graph(
+    classes: Iterable[EquivalenceClass[Record]], missing: Missing | None = None
+) -> AnswerGraph:
     """Return the graph of *classes*, each distinct item at each position once."""
     numbers: dict[Node, int] = {}
     ends = []
-    for each in classes:
-        shape, items = _split(each.record)
+    sets = []
+    for family in _families(tuple(classes)):
+        record, parts = family.record, family.parts
+        shape, items = _split(record)
         at = -1
         for item in items:
             at = numbers.setdefault(Node(parent=at, item=item), len(numbers))
-        ends.append(End(node=at, shape=shape, ranks=each.ranks, slots=each.slots))
-    return AnswerGraph(nodes=tuple(numbers), ends=tuple(ends))
+        members = family.members
+        sets += [each.ranks for each in members]
+        ends.append(
+            End(
+                node=at,
+                shape=shape,
+                count=len(members),
+                parts=parts,
+                slots=_columns([each.slots for each in members]),
+                columns=members[0].columns,
+            )
+        )
+    kinds = [name for name in _MISSING if missing is not None and getattr(missing, name)]
+    sets += [getattr(missing, name) for name in kinds]
+    return AnswerGraph(
+        nodes=tuple(numbers),
+        ends=tuple(ends),
+        partition=to_partition(sets),
+        missing=tuple(kinds),
+    )
 
 
-def from_graph(graph: AnswerGraph) -> tuple[EquivalenceClass[Record], ...]:
-    """Return the classes that *graph* was made of.
+def from_graph(graph: AnswerGraph) -> tuple[tuple[EquivalenceClass[Record], ...], Missing]:
+    """Return the classes that *graph* was made of, least rank first, and the missing ranks.
 
-    :raises ProtocolError: if a node's parent does not stand before it, an end has no node, or its
-        path is of other items than its record.
+    :raises ProtocolError: if a node's parent does not stand before it, an end has no node, its
+        path is of other items than its record, or its columns do not fit its form; and for a
+        partition that is none.
     """
     nodes = graph.nodes
     for number, node in enumerate(nodes):
         if not -1 <= node.parent < number:
             raise ProtocolError(f"answer graph: node {number} has parent {node.parent}")
-    classes = []
+    if not set(graph.missing) <= set(_MISSING) or len(set(graph.missing)) < len(graph.missing):
+        raise ProtocolError(f"answer graph: no way to be missing: {graph.missing}")
+    sets = from_partition(graph.partition)
+    class_count = sum(end.count for end in graph.ends)
+    if class_count + len(graph.missing) != len(sets) or any(end.count < 1 for end in graph.ends):
+        raise ProtocolError(f"answer graph: {class_count} classes, {len(sets)} sets of ranks")
+    classes: list[EquivalenceClass[Record]] = []
     for end in graph.ends:
         if not -1 <= end.node < len(nodes):
             raise ProtocolError(f"answer graph: an end at node {end.node} of {len(nodes)}")
@@ -110,10 +178,17 @@ def from_graph(graph: AnswerGraph) -> tuple[EquivalenceClass[Record], ...]:
             items.append(nodes[at].item)
             at = nodes[at].parent
         items.reverse()
-        classes.append(
-            EquivalenceClass(ranks=end.ranks, record=_join(end.shape, items), slots=end.slots)
-        )
-    return tuple(classes)
+        form = _join(end.shape, items)
+        slots = _rows(end.slots, end.count)
+        for number, record in enumerate(_records(form, end)):
+            ranks = sets[len(classes)]
+            classes.append(
+                EquivalenceClass(
+                    ranks=ranks, record=record, slots=slots[number], columns=end.columns
+                )
+            )
+    missing = dict(zip(graph.missing, sets[len(classes) :], strict=True))
+    return tuple(sorted(classes, key=lambda each: each.ranks.first)), Missing(**missing)
 
 
 def to_networkx(classes: Iterable[EquivalenceClass[Record]]) -> networkx.DiGraph[Any]:
@@ -123,36 +198,113 @@ def to_networkx(classes: Iterable[EquivalenceClass[Record]]) -> networkx.DiGraph
     """
     import networkx  # 0.1 s and more to import: only when somebody analyses
 
-    graph = to_graph(classes)
-    reached: list[list[RankSet]] = [[] for _ in graph.nodes]
+    nodes: dict[Node, list[RankSet]] = {}
+    numbers: dict[Node, int] = {}
     everyone: list[RankSet] = []
-    for end in graph.ends:
-        everyone.append(end.ranks)
-        if end.node >= 0:
-            reached[end.node].append(end.ranks)
+    for each in classes:
+        at = -1
+        everyone.append(each.ranks)
+        for item in _split(each.record)[1]:
+            node = Node(parent=at, item=item)
+            nodes.setdefault(node, []).append(each.ranks)
+            at = numbers.setdefault(node, len(numbers))
     result: networkx.DiGraph[Any] = networkx.DiGraph()
     result.add_node(-1, label="", ranks=str(RankSet.union(everyone)))
-    for number in range(len(graph.nodes) - 1, -1, -1):
-        node = graph.nodes[number]
-        ranks = RankSet.union(reached[number])
-        result.add_node(number, label=_label(node.item), ranks=str(ranks))
-        result.add_edge(node.parent, number, ranks=str(ranks))
-        if node.parent >= 0:
-            reached[node.parent].append(ranks)
+    for node, reached in nodes.items():
+        ranks = str(RankSet.union(reached))
+        result.add_node(numbers[node], label=_label(node.item), ranks=ranks)
+        result.add_edge(node.parent, numbers[node], ranks=ranks)
     return result
+
+
+# -- classes of one form --------------------------------------------------------------------------
+
+
+class _Family:
+    """Classes whose records have one form."""
+
+    __slots__ = ("members", "parts", "record")
+
+    def __init__(
+        self,
+        record: Record,
+        members: Sequence[EquivalenceClass[Record]],
+        parts: tuple[Column, ...] = (),
+    ) -> None:
+        self.record = record
+        """The form, or the whole record of the only member."""
+        self.members = members
+        self.parts = parts
+
+
+def _families(classes: Sequence[EquivalenceClass[Record]]) -> Iterable[_Family]:
+    if len(classes) < _FEW_CLASSES:
+        yield from (_Family(each.record, (each,)) for each in classes)
+        return
+    # Marks inside of strings are in the parts: records of one form can have other slots.
+    alike: dict[tuple[Formed, int], list[tuple[EquivalenceClass[Record], tuple[str, ...]]]] = {}
+    for each in classes:
+        if isinstance(each.record, Formed):
+            form, parts = take_form(each.record)
+            alike.setdefault((form, len(each.slots)), []).append((each, parts))
+        else:
+            yield _Family(each.record, (each,))
+    for (form, _), found in alike.items():
+        if len(found) < _SMALLEST_FAMILY:
+            yield from (_Family(each.record, (each,)) for each, _ in found)
+        else:
+            columns = _columns([parts for _, parts in found])
+            yield _Family(form, [each for each, _ in found], columns)
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> tuple[Column, ...]:
+    """Turn rows into columns; one in which all rows agree is a single text."""
+    if len(rows) == 1:
+        return rows[0]
+    columns: list[Column] = []
+    for column in zip(*rows, strict=True):
+        first = column[0]
+        columns.append(first if all(each == first for each in column) else column)
+    return tuple(columns)
+
+
+def _rows(columns: Sequence[Column], count: int) -> list[tuple[str, ...]]:
+    spread = [(each,) * count if isinstance(each, str) else each for each in columns]
+    if any(len(each) != count for each in spread):
+        raise ProtocolError(f"answer graph: a column that has not {count} rows")
+    return list(zip(*spread, strict=True)) if spread else [()] * count
+
+
+def _records(form: Record, end: End) -> Iterable[Record]:
+    if end.count == 1 and not end.parts:
+        return (form,)
+    if not isinstance(form, Formed):
+        raise ProtocolError(f"answer graph: {type(form).__name__} has no form")
+    try:
+        records = fill_rows(form, end.parts, end.count)
+    except ValueError as error:
+        raise ProtocolError(f"answer graph: {error}") from None
+    if len(records) != end.count:
+        raise ProtocolError(f"answer graph: {len(records)} records of {end.count}")
+    return records
+
+
+# -- records and their items -----------------------------------------------------------------------
 
 
 def _split(record: Record) -> tuple[Record, list[Item]]:
     match record:
         case Stack(frames=frames, hidden=hidden, more=more):
-            # A level is a matter of the path, and equal frames at different depths of the
-            # inner end must become one node.
-            calls: list[Item] = [
-                Call(frame=msgspec.structs.replace(frame, level=0)) for frame in reversed(frames)
-            ]
-            return Stack(frames=(), hidden=hidden, more=more), calls
-        case Variables(items=items, empty=empty):
-            return Variables(items=(), empty=empty), [Binding(variable=item) for item in items]
+            return Stack(frames=(), hidden=hidden, more=more), [*_calls(frames)]
+        case Threads(stacks=stacks, hidden=hidden):
+            items: list[Item] = []
+            for each in stacks:
+                items += _calls(each.stack.frames)
+                shape = msgspec.structs.replace(each.stack, frames=())
+                items.append(ThreadEnd(shape=shape, count=each.count))
+            return Threads(stacks=(), hidden=hidden), items
+        case Variables(items=variables, empty=empty):
+            return Variables(items=(), empty=empty), [Binding(variable=each) for each in variables]
         case Text(text=text):
             return Text(text=""), [Line(text=line) for line in text.split("\n")]
         case _:
@@ -162,16 +314,9 @@ def _split(record: Record) -> tuple[Record, list[Item]]:
 def _join(shape: Record, items: Sequence[Item]) -> Record:
     match shape:
         case Stack(hidden=hidden, more=more):
-            frames = [item.frame for item in _all(Call, items)]
-            frames.reverse()
-            return Stack(
-                frames=tuple(
-                    msgspec.structs.replace(frame, level=level)
-                    for level, frame in enumerate(frames)
-                ),
-                hidden=hidden,
-                more=more,
-            )
+            return Stack(frames=_frames(_all(Call, items)), hidden=hidden, more=more)
+        case Threads(hidden=hidden):
+            return Threads(stacks=_thread_stacks(items), hidden=hidden)
         case Variables(empty=empty):
             bound = tuple(item.variable for item in _all(Binding, items))
             return Variables(items=bound, empty=empty)
@@ -181,6 +326,36 @@ def _join(shape: Record, items: Sequence[Item]) -> Record:
             if len(items) != 1 or not isinstance(items[0], Whole):
                 raise ProtocolError("answer graph: an end whose path is no single record")
             return items[0].record
+
+
+def _calls(frames: Sequence[Frame]) -> list[Call]:
+    # A level is a matter of the path, and equal frames at different depths of the inner end must
+    # become one node.
+    return [Call(frame=msgspec.structs.replace(frame, level=0)) for frame in reversed(frames)]
+
+
+def _frames(calls: Sequence[Call]) -> tuple[Frame, ...]:
+    return tuple(
+        msgspec.structs.replace(call.frame, level=level)
+        for level, call in enumerate(reversed(calls))
+    )
+
+
+def _thread_stacks(items: Sequence[Item]) -> tuple[ThreadStack, ...]:
+    stacks = []
+    calls: list[Call] = []
+    for item in items:
+        if isinstance(item, Call):
+            calls.append(item)
+        elif isinstance(item, ThreadEnd):
+            stack = msgspec.structs.replace(item.shape, frames=_frames(calls))
+            stacks.append(ThreadStack(stack=stack, count=item.count))
+            calls = []
+        else:
+            raise ProtocolError("answer graph: a path that is not all threads")
+    if calls:
+        raise ProtocolError("answer graph: a thread without an end")
+    return tuple(stacks)
 
 
 def _all(kind: type[ItemKind], items: Sequence[Item]) -> list[ItemKind]:
@@ -197,6 +372,8 @@ def _label(item: Item) -> str:
         case Call(frame=frame):
             place = f" {frame.file}:{frame.line}" if frame.line else ""
             return f"{frame.function}{place}"
+        case ThreadEnd(count=count):
+            return f"{count} threads" if count > 1 else "1 thread"
         case Binding(variable=variable):
             return f"{variable.name} = {variable.value}"
         case Whole(record=record):

@@ -13,20 +13,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pgdb.records import (
-    SLOT,
-    BreakpointsMade,
-    Event,
-    Failure,
-    Output,
-    Record,
-    Stack,
-    Stop,
-    Text,
-    Value,
-    Variable,
-    Variables,
-)
+from pgdb.errors import ProtocolError
+from pgdb.merge.texts import TextKind, map_arguments, map_texts
+from pgdb.records import SLOT, Event, Record, Stack, Stop, Threads, ThreadStack
 
 # A mark in the program's own data is masked too, so that it gets itself back.
 # User-space addresses of the machines we know have 5 to 16 hex digits. Short numbers are data:
@@ -34,7 +23,23 @@ from pgdb.records import (
 _POINTER = re.compile(rf"{SLOT}|\b0x[0-9a-f]{{5,16}}\b")
 # In free text (x, info registers) only what lies where Linux maps programs is taken for an
 # address: 47-bit user space, position-independent executables, libraries, stacks.
-_FREE_TEXT = re.compile(rf"{SLOT}|\b0x0*(?:5[5-6][0-9a-f]{{10}}|7[ef][0-9a-f]{{10}})\b")
+# Linux numbers threads and processes as it likes. GDB prints those numbers in lists of threads
+# ("* 1    Thread 0x7ffff7d8c740 (LWP 4711) main ()", "  2    LWP 4712 ..."), when a thread is
+# selected and at the top of info proc; elsewhere such words may be the program's, with its data.
+# The threads of Open MPI and MPICH wait in poll and epoll_wait for what is left of some hour.
+_FREE_TEXT = re.compile(
+    rf"""{SLOT}
+    | \b0x0*(?:5[5-6][0-9a-f]{{10}}|7[ef][0-9a-f]{{10}})\b
+    | (?:(?<=\(LWP[ ])|(?<=\(process[ ]))\d+(?=\))
+    | (?P<before>
+        ^[* ][ ]+\d+(?:\.\d+)?[ ]+(?:LWP|process)[ ]
+        | \Aprocess[ ](?=\d+\n)
+        | \b_*(?:GI_+)?(?:poll|epoll_wait)[ ]\([^()\n]*\btimeout=
+      )(?:timeout@entry=)?-?\d+
+    """,
+    re.X | re.M,
+)
+_MAY_HAVE = re.compile(r"LWP |process |timeout=")
 DIFFERENT_SLOT = f"\0{SLOT}\0"
 """A slot in which the members of a class differ; no text that GDB prints."""
 DIFFERENT = "…"
@@ -48,15 +53,6 @@ def mask_values(text: str, slots: list[str]) -> str:
     >>> mask_values('(char *) 0x5555555592a0 "abc"', found), found
     ('(char *) \ufffc "abc"', ['0x5555555592a0'])
     """
-    return _mask(_POINTER, text, slots)
-
-
-def mask_free_text(text: str, slots: list[str]) -> str:
-    """Replace what looks like an address of a program in any text, appending it to *slots*."""
-    return _mask(_FREE_TEXT, text, slots)
-
-
-def _mask(pattern: re.Pattern[str], text: str, slots: list[str]) -> str:
     if "0x" not in text and SLOT not in text:
         return text
 
@@ -64,7 +60,28 @@ def _mask(pattern: re.Pattern[str], text: str, slots: list[str]) -> str:
         slots.append(match[0])
         return SLOT
 
-    return pattern.sub(take, text)
+    return _POINTER.sub(take, text)
+
+
+def mask_free_text(text: str, slots: list[str]) -> str:
+    """Replace what looks like an address of a program in any text, appending it to *slots*.
+
+    So are the numbers that Linux has for threads and processes, where GDB prints them.
+
+    >>> found = []
+    >>> mask_free_text("* 1    LWP 4711 main () at ring.c:5", found), found
+    ('* 1    LWP \ufffc main () at ring.c:5', ['4711'])
+    """
+    if "0x" not in text and SLOT not in text and not _MAY_HAVE.search(text):
+        return text
+
+    def take(match: re.Match[str]) -> str:
+        before = match["before"] or ""
+        masked = mask_free_text(before, slots)
+        slots.append(match[0].removeprefix(before))
+        return masked + SLOT
+
+    return _FREE_TEXT.sub(take, text)
 
 
 def mask_record(
@@ -76,65 +93,69 @@ def mask_record(
     *join_arguments* the arguments in a stack are masked whole, so that ranks at the same place
     are of one class whatever they were called with; where they agree the value is kept.
     """
-    slots: list[str] = []
     if numbers_are_data:
         return Masked(record=record, slots=())
-    masked: Record | Event = record
-    match record:
-        case Value(text=text):
-            masked = Value(text=mask_values(text, slots))
-        case Variables(items=items, empty=empty):
-            masked = Variables(items=_mask_variables(items, slots), empty=empty)
-        case Stack(frames=frames, hidden=hidden, more=more):
-            mask = _mask_whole if join_arguments else _mask_variables
-            if hidden:
-                slots.append(hidden)
-                hidden = SLOT
-            masked = Stack(
-                frames=tuple(
-                    msgspec.structs.replace(frame, arguments=mask(frame.arguments, slots))
-                    for frame in frames
-                ),
-                hidden=hidden,
-                more=more,
-            )
-        case Stop(frame=frame) if frame is not None:
-            # Who stopped where is the news of a stop; its arguments may differ on every rank.
-            arguments = _mask_whole(frame.arguments, slots)
-            slots.append(str(frame.level))
-            frame = msgspec.structs.replace(frame, arguments=arguments, level=0)
-            label, colon, value = record.detail.partition(": ")
-            slots.extend(SLOT for _ in range(label.count(SLOT)))
-            detail = label
-            if colon:
-                slots.append(value)
-                detail = f"{label}{colon}{SLOT}"
-            masked = msgspec.structs.replace(record, frame=frame, detail=detail)
-        case Text(text=text):
-            masked = Text(text=mask_free_text(text, slots))
-        case Output(text=text):
-            masked = Output(text=mask_free_text(text, slots))
-        case Failure(message=message):
-            masked = Failure(message=mask_values(message, slots))
-        case BreakpointsMade(text=text):
-            masked = msgspec.structs.replace(record, text=mask_values(text, slots))
-        case _:
-            pass
-    return Masked(record=masked, slots=tuple(slots))
+    slots: list[str] = []
+    change = _Mask(slots, join_arguments=join_arguments)
+    if isinstance(record, Threads):
+        return _mask_threads(record, join_arguments)
+    if not isinstance(record, Stop):
+        masked = map_texts(record, change)
+        return Masked(record=masked, slots=tuple(slots))
+    if record.frame is None:
+        return Masked(record=record, slots=())
+    # Who stopped where is the news of a stop; its arguments may differ on every rank.
+    frame = map_arguments(record.frame, _Mask(slots, join_arguments=True))
+    slots.append(str(frame.level))
+    frame = msgspec.structs.replace(frame, level=0)
+    label, colon, value = record.detail.partition(": ")
+    slots.extend(SLOT for _ in range(label.count(SLOT)))
+    detail = label
+    if colon:
+        slots.append(value)
+        detail = f"{label}{colon}{SLOT}"
+    stop = msgspec.structs.replace(record, frame=frame, detail=detail)
+    return Masked(record=stop, slots=tuple(slots))
 
 
-def _mask_variables(items: Sequence[Variable], slots: list[str]) -> tuple[Variable, ...]:
-    return tuple(
-        Variable(name=item.name, value=mask_values(item.value, slots), is_argument=item.is_argument)
-        for item in items
+class _Mask:
+    """Masks one text after the other, as its kind wants it."""
+
+    def __init__(self, slots: list[str], *, join_arguments: bool) -> None:
+        self._slots = slots
+        self._join_arguments = join_arguments
+
+    def __call__(self, text: str, kind: TextKind) -> str:
+        if kind == "hidden" or (kind == "argument" and self._join_arguments):
+            self._slots.append(text)
+            return SLOT
+        if kind == "text":
+            return mask_free_text(text, self._slots)
+        return mask_values(text, self._slots)
+
+
+def _mask_threads(record: Threads, join_arguments: bool) -> Masked:
+    """Mask the stacks of threads; those that are equal then become one, with their number.
+
+    Their order is that of what is left, so that ranks with the same threads say the same.
+    """
+    counts: dict[Stack, int] = {}
+    slots_of: dict[Stack, tuple[str, ...]] = {}
+    for each in record.stacks:
+        slots: list[str] = []
+        stack = map_texts(each.stack, _Mask(slots, join_arguments=join_arguments))
+        found = tuple(slots)
+        counts[stack] = counts.get(stack, 0) + each.count
+        slots_of[stack] = join_slots(slots_of.get(stack, found), found)
+    ordered = sorted(counts, key=msgspec.msgpack.encode)
+    all_slots = [slot for stack in ordered for slot in slots_of[stack]]
+    if record.hidden:
+        all_slots.append(record.hidden)
+    threads = Threads(
+        stacks=tuple(ThreadStack(stack=stack, count=counts[stack]) for stack in ordered),
+        hidden=SLOT if record.hidden else "",
     )
-
-
-def _mask_whole(items: Sequence[Variable], slots: list[str]) -> tuple[Variable, ...]:
-    slots.extend(item.value for item in items)
-    return tuple(
-        Variable(name=item.name, value=SLOT, is_argument=item.is_argument) for item in items
-    )
+    return Masked(record=threads, slots=tuple(all_slots))
 
 
 class Masked(msgspec.Struct, frozen=True):
@@ -149,9 +170,13 @@ def join_slots(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
 
     DIFFERENT_SLOT means "different": the operation is associative, commutative and idempotent, as
     merging needs.
+
+    :raises ProtocolError: if they are not of equal number; slots come from the wire.
     """
     if one == other:
         return tuple(one)
+    if len(one) != len(other):
+        raise ProtocolError(f"{len(one)} slots and {len(other)} slots for one record")
     return tuple(a if a == b else DIFFERENT_SLOT for a, b in zip(one, other, strict=True))
 
 

@@ -10,10 +10,13 @@ heartbeats beside the ones below (docs/decisions.md).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from typing import IO
 
 from pgdb.errors import LinkError, ProtocolError
 from pgdb.overlay.credentials import tls_context
@@ -27,6 +30,8 @@ LOSS_S = 20.0
 """A link on which nothing came for this long is lost."""
 CONNECT_TIMEOUT_S = 10.0
 HANDSHAKE_TIMEOUT_S = 10.0
+COMMAND_LINGER_S = 3.0
+"""How long the command behind a link may take to end after the link."""
 MAX_UNSENT_BYTES = 2 * MAX_MESSAGE_BYTES
 """A peer that lets this much pile up does not read, and is given up."""
 MAX_FIRST_MESSAGE_BYTES = 1 << 20
@@ -38,7 +43,13 @@ _BACKLOG = 1024
 class Channel:
     """A connection that carries messages, owned by the task that runs :meth:`receive`."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        command: asyncio.subprocess.Process | None = None,
+    ) -> None:
+        self._command = asyncio.create_task(_end_with(writer, command)) if command else None
         self._reader = reader
         self._writer = writer
         self._loop = asyncio.get_running_loop()
@@ -51,12 +62,7 @@ class Channel:
     def peer(self) -> str:
         """``host:port`` of the other end."""
         name = self._writer.get_extra_info("peername")
-        return f"{name[0]}:{name[1]}" if name else "a closed link"
-
-    @property
-    def local_host(self) -> str:
-        """Address of this end, as the other end sees it."""
-        return str(self._writer.get_extra_info("sockname")[0])
+        return f"{name[0]}:{name[1]}" if name else "the other end"
 
     def send(self, message: AnyMessage) -> None:
         """Queue a message; a link that is gone says so to :meth:`receive`, not here."""
@@ -106,6 +112,11 @@ class Channel:
         """Close the link once what was queued has been sent."""
         self._timer.cancel()
         self._writer.close()
+
+    async def wait_ended(self) -> None:
+        """Wait until the link is closed, by whichever end."""
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
 
     async def wait_closed(self, timeout_s: float) -> None:
         """Wait until all that was queued has been sent and the link is closed."""
@@ -195,26 +206,85 @@ async def listen_on(
     return Listener(server)
 
 
-async def connect(address: str, credentials: bytes) -> Channel:
-    """Connect to ``host:port``.
+async def connect(address: str, credentials: bytes, *, via: Sequence[str] = ()) -> Channel:
+    """Connect to ``host:port``, or through the standard input and output of the command *via*.
 
     :raises LinkError: if nothing answers there in time, or it is not of this session.
     """
     host, _, port = address.rpartition(":")
+    context = tls_context(credentials, server=False)
+    command = channel = None
+    # What ssh says of a link, again and again while it is lost, is not for the terminal. No pipe:
+    # what ssh leaves behind (ControlPersist) would keep it open.
+    said = tempfile.TemporaryFile()
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            reader, writer = await asyncio.open_connection(
-                host, int(port), ssl=tls_context(credentials, server=False)
-            )
+            if via:
+                ours, command = await _through(via, said)
+                reader, writer = await asyncio.open_connection(
+                    sock=ours, ssl=context, server_hostname=""
+                )
+            else:
+                reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+        _tune(writer)
+        channel = Channel(reader, writer, command)
+        return channel
     except TimeoutError:
         raise LinkError(f"{address} does not answer within {CONNECT_TIMEOUT_S:g} s") from None
     except (OSError, ssl.SSLError, ValueError) as error:
-        raise LinkError(f"cannot connect to {address}: {error}") from None
-    _tune(writer)
-    return Channel(reader, writer)
+        await _kill(command)
+        said.seek(0)
+        words = said.read().decode("utf-8", "replace").strip().splitlines()
+        raise LinkError(f"cannot connect to {address}: {words[-1] if words else error}") from None
+    finally:
+        said.close()
+        if channel is None:
+            await _kill(command)
+
+
+async def _through(
+    command: Sequence[str], said: IO[bytes]
+) -> tuple[socket.socket, asyncio.subprocess.Process]:
+    """Start *command*, which passes its input and output on to somewhere; return our end."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=said,
+                start_new_session=True,
+            )
+        except OSError:
+            ours.close()
+            raise
+    ours.setblocking(False)
+    return ours, process
+
+
+async def _end_with(writer: asyncio.StreamWriter, command: asyncio.subprocess.Process) -> int:
+    """Wait for the command of a link, which ends with it; see to that; return its status."""
+    try:
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        # It has had the end of its input; an ssh whose host is gone does not come that far.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(COMMAND_LINGER_S):
+                await command.wait()
+    finally:
+        await _kill(command)
+    return await command.wait()
+
+
+async def _kill(command: asyncio.subprocess.Process | None) -> None:
+    if command is not None and command.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            command.kill()
+        await command.wait()
 
 
 def _tune(writer: asyncio.StreamWriter) -> None:
     raw = writer.get_extra_info("socket")
-    if raw is not None:
+    if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

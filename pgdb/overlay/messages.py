@@ -7,22 +7,20 @@ They say what is wanted (Evaluate, Backtrace, Resume), never how GDB/MI spells i
 
 from __future__ import annotations
 
-import re
 from typing import Any, Literal
 
 import msgspec
 
 from pgdb.errors import ProtocolError, RankSetError
-from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.merge.answer import EquivalenceClass
 from pgdb.merge.graph import AnswerGraph
+from pgdb.merge.packing import pack, unpack
 from pgdb.ranks import RankSet
 from pgdb.records import Event
 
 PROTOCOL_VERSION = 1
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024
 """Largest message that is sent or accepted."""
-MAX_WIRE_RANK = 1 << 26
-"""Ranks above this are refused from the wire: a few bytes could stand for a huge set."""
 
 RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
 """GDB's commands that set a rank running, spelled out."""
@@ -52,6 +50,8 @@ class Evaluate(Operation, frozen=True, kw_only=True):
     expression: str
     format: str = ""
     """GDB's format letters without the slash, e.g. ``x``."""
+    raw_pointers: bool = False
+    """Whether pointers with other addresses are other values."""
 
 
 class Backtrace(Operation, frozen=True, kw_only=True):
@@ -63,6 +63,45 @@ class Backtrace(Operation, frozen=True, kw_only=True):
     """Fold away what goes on inside an MPI call."""
     split: bool = False
     """Whether ranks with other values of arguments are of another class."""
+    threads: bool = False
+    """Whether to list all threads; answered with Threads instead of a Stack. With *fold*, those of
+    the MPI library itself are left out."""
+    offsets: bool = False
+    """Whether frames say where in their function they stand."""
+
+
+class ReadBlock(Operation, frozen=True, kw_only=True):
+    """Read numbers as they stand in memory; answered with a Block."""
+
+    expression: str
+    """A number or an array of numbers, ``u[0]@1000`` included."""
+    start: int = 0
+    """Number of elements to pass over."""
+    count: int = 0
+    """Number of elements to read, 0 for all the rest."""
+    limit_bytes: int
+    """More than this is not read but answered with a Failure."""
+
+
+class Reduce(Operation, frozen=True, kw_only=True):
+    """Sum up a number, or all elements of an array of numbers, on the way up.
+
+    Answered with Various of the one form that is a hole, whatever the number.
+    """
+
+    expression: str
+    low: float = 0.0
+    """Lower end of a histogram; used where *bins* is not 0."""
+    high: float = 0.0
+    bins: int = 0
+    limit_bytes: int
+    """Larger arrays are not read but answered with a Failure."""
+
+
+class Recall(Operation, frozen=True, kw_only=True):
+    """Say again what was said to an earlier request, in full: addresses, every value."""
+
+    request_id: int
 
 
 class SelectFrame(Operation, frozen=True, kw_only=True):
@@ -76,6 +115,8 @@ class ListVariables(Operation, frozen=True, kw_only=True):
     """List variables of the selected frame."""
 
     which: Literal["locals", "arguments"]
+    raw_pointers: bool = False
+    """Whether pointers with other addresses are other values."""
 
 
 class Console(Operation, frozen=True, kw_only=True):
@@ -148,6 +189,9 @@ AnyOperation = (
     | Backtrace
     | SelectFrame
     | ListVariables
+    | ReadBlock
+    | Reduce
+    | Recall
     | Console
     | Script
     | Resume
@@ -174,8 +218,10 @@ class Hello(Message, frozen=True, kw_only=True):
     node: int
     host: str
     pid: int
+    names: tuple[str, ...] = ()
+    """What launchers may call its host by: names, then addresses."""
     address: str = ""
-    """``host:port`` at which this node listens; empty when the wire-up was done by MPI."""
+    """``host:port`` at which this node listens."""
     wants_table: bool = False
     """Whether it only asks the front end for the :class:`Table`, before it has a parent."""
     subtree: tuple[int, ...] = ()
@@ -183,9 +229,20 @@ class Hello(Message, frozen=True, kw_only=True):
 
 
 class Table(Message, frozen=True, kw_only=True):
-    """The addresses of all nodes, by node number, for the wire-up without MPI."""
+    """A node's place in the tree, for the wire-up without MPI or from a front end that calls.
 
+    From a front end that listens it answers a :class:`Hello`. Where the front end can only call,
+    it is the first message on the link to node 0, and nodes hand it on to their children.
+    """
+
+    node: int
+    """The receiver's number from now on."""
+    count: int
+    fan_out: int
     addresses: tuple[str, ...]
+    """``host:port`` of all nodes, by number; empty where MPI has told them."""
+    is_parent: bool = False
+    """Whether the link that it came by is the one to the receiver's parent."""
 
 
 class Joined(Message, frozen=True, kw_only=True):
@@ -194,25 +251,56 @@ class Joined(Message, frozen=True, kw_only=True):
     nodes: tuple[Hello, ...]
 
 
+class Find(Message, frozen=True, kw_only=True):
+    """Look for ranks of the job on your host; every node answers with a :class:`Found`."""
+
+    mark: str = ""
+    """At a launch: the mark that held ranks carry; answered when all of the host are held."""
+    selector: str = ""
+    """What finds the ranks of a running job, see :mod:`pgdb.jobs.scanning`."""
+    shares: tuple[int, ...] = ()
+    """For each node, which share of its host's ranks it takes."""
+    shares_per_host: int = 1
+
+
+class FoundRanks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Ranks of one job on one host."""
+
+    job: str
+    """What tells the job from others that were found; empty for held ranks."""
+    size: int
+    """Ranks in MPI_COMM_WORLD, 0 where nothing tells."""
+    ranks: RankSet
+    pids: tuple[int, ...]
+    """Process of each rank, in order."""
+    executable: str = ""
+    """What the first of them executes."""
+
+
+class Found(Message, frozen=True, kw_only=True):
+    """What one node has found on its host."""
+
+    node: int
+    jobs: tuple[FoundRanks, ...]
+
+
 class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The ranks of one aggregator."""
 
     node: int
     ranks: RankSet
-    index: int = 0
-    """Which share of its host this is; the host's ranks are divided by :mod:`pgdb.jobs.hold`."""
-    pids: tuple[int, ...] = ()
-    """Process of each rank, in order; empty at a launch, where the held ranks report."""
+    pids: tuple[int, ...]
+    """Process of each rank, in order."""
 
 
 class Setup(Message, frozen=True, kw_only=True):
     """Who debugs what; travels down to every node."""
 
     shares: tuple[Share, ...]
-    mark: str = ""
-    """The mark of the hold program, at a launch."""
+    is_held: bool = False
+    """Whether the ranks wait in the hold program, before their own."""
     gdb: str
-    """The GDB to run."""
+    """The GDB to run: a path, or a name to be looked for on each host."""
     gdb_commands: tuple[str, ...] = ()
     """GDB commands to run in every GDB before it attaches."""
     program: str = ""
@@ -235,7 +323,6 @@ class Reply(Message, frozen=True, kw_only=True):
 
     request_id: int
     graph: AnswerGraph
-    missing: Missing = Missing()
     late: bool = False
     """Whether it comes after the deadline's reply: further answers for the same request."""
 
@@ -255,7 +342,10 @@ class Lost(Message, frozen=True, kw_only=True):
 
 
 class Announce(Message, frozen=True, kw_only=True):
-    """What the ranks below a node that found a new parent are doing; taken as the truth."""
+    """What the ranks of a node that found a new parent are doing; taken as the truth.
+
+    On its way down, where it is empty, it asks for that.
+    """
 
     nodes: tuple[int, ...]
     classes: tuple[EquivalenceClass[Event], ...]
@@ -273,6 +363,8 @@ AnyMessage = (
     Hello
     | Table
     | Joined
+    | Find
+    | Found
     | Setup
     | Request
     | Reply
@@ -284,36 +376,16 @@ AnyMessage = (
 )
 
 
-_DIGITS = re.compile(r"[0-9]+")
-_FOLDED = re.compile(r"[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?(?:,[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?)*")
-
-
 def _encode_hook(value: Any) -> Any:
     if isinstance(value, RankSet):
-        text = str(value)
-        data = value.to_bytes()
-        return text if len(text) <= len(data) else data
+        return pack(value)
     raise TypeError(f"no wire form for {type(value).__name__}")
 
 
 def _decode_hook(kind: type, value: Any) -> Any:
     if kind is not RankSet:
         raise TypeError(f"no wire form for {kind.__name__}")
-    if value == "":
-        return RankSet()
-    if isinstance(value, str):
-        if not _FOLDED.fullmatch(value):
-            raise ValueError("rank set: no folded text")
-        if any(len(number) > 9 or int(number) > MAX_WIRE_RANK for number in _DIGITS.findall(value)):
-            raise ValueError("rank set: a rank is too large")
-        ranks = RankSet.parse(value)
-    elif isinstance(value, bytes):
-        ranks = RankSet.from_bytes(value)
-    else:
-        raise ValueError(f"rank set: {type(value).__name__}")
-    if ranks and ranks.last > MAX_WIRE_RANK:
-        raise ValueError("rank set: a rank is too large")
-    return ranks
+    return unpack(value)
 
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode_hook)
@@ -340,6 +412,12 @@ def decode(data: bytes) -> AnyMessage:
     """
     try:
         return _DECODER.decode(data)
-    except (msgspec.DecodeError, RankSetError, ValueError, RecursionError) as error:
+    except (
+        msgspec.DecodeError,
+        ProtocolError,
+        RankSetError,
+        ValueError,
+        RecursionError,
+    ) as error:
         why = " ".join(str(error).split())  # it quotes what came, line ends and all
         raise ProtocolError(f"no valid message ({why}): {data[:40]!r}") from None

@@ -20,6 +20,7 @@ from pgdb.overlay.messages import (
     Announce,
     AnyMessage,
     Events,
+    Found,
     Hello,
     Joined,
     Lost,
@@ -28,7 +29,7 @@ from pgdb.overlay.messages import (
     Setup,
     Share,
 )
-from pgdb.overlay.router import Router
+from pgdb.overlay.router import Gathered, Router
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
 from pgdb.records import Event
@@ -76,8 +77,7 @@ class TreeNode(ABC):
     def __init__(self, number: int, topology: Topology) -> None:
         self.number = number
         self.topology = topology
-        height = topology.height(max(number, 0)) + (1 if number < 0 else 0)
-        self.router = Router(height=height)
+        self.router = Router(height=topology.levels_below(number))
         self.shares: dict[int, Share] = {}
         self._channels: dict[int, Channel] = {}
         self._nodes_below: dict[int, set[int]] = {}
@@ -90,6 +90,10 @@ class TreeNode(ABC):
 
     # -- what the derived class adds ---------------------------------------------------------
 
+    def answered(self, gathered: Gathered) -> None:
+        """Take what has come back for a request; it goes up."""
+        self.up(gathered.reply())
+
     @abstractmethod
     def up(self, message: AnyMessage) -> None:
         """Take a message on its way to the front end."""
@@ -99,17 +103,27 @@ class TreeNode(ABC):
         """Have this node's own *ranks* answer *request*."""
 
     def accept_hello(self, hello: Hello, channel: Channel) -> bool:
-        """Decide whether a node may become a child; one that may not has been answered."""
+        """Decide whether a node becomes a child; one that does not is answered by us."""
         return True
+
+    def forget_hello(self, hello: Hello) -> None:
+        """Take that a node which was not accepted has closed its link."""
+        LOG.debug("node %d has left again", hello.node)
+
+    def place(self, number: int, topology: Topology) -> None:
+        """Take another place in the tree, before there are children."""
+        self.number = number
+        self.topology = topology
+        self.router = Router(height=topology.levels_below(number))
 
     # -- children ----------------------------------------------------------------------------
 
-    async def serve_child(self, channel: Channel) -> None:
-        """Run one link that a child has opened, until it ends."""
+    async def serve_child(self, channel: Channel, first: AnyMessage | None = None) -> None:
+        """Run one link to a child, until it ends; *first* if its first message was read."""
         node: int | None = None
         why = "it closed the link"
         try:
-            hello = await channel.receive()
+            hello = first if first is not None else await channel.receive()
             if not isinstance(hello, Hello):
                 raise ProtocolError(f"{channel.peer} began with {type(hello).__name__}")
             if hello.version != PROTOCOL_VERSION or hello.release != release():
@@ -123,7 +137,10 @@ class TreeNode(ABC):
                 )
                 return
             if not self.accept_hello(hello, channel):
-                await channel.receive()  # it closes the link when it has what it wants
+                try:
+                    await channel.receive()  # it closes the link when it has what it wants
+                finally:
+                    self.forget_hello(hello)
                 return
             node = hello.node
             self._add_child(hello, channel)
@@ -175,15 +192,15 @@ class TreeNode(ABC):
         del self._channels[node]
         nodes = self._nodes_below.pop(node)
         ranks, replies = self.router.lose(node)
-        for reply in replies:
-            self.up(reply)
+        for gathered in replies:
+            self.answered(gathered)
         self.up(Lost(nodes=tuple(sorted(nodes)), ranks=ranks, why=why))
 
     def _handle(self, child: int, message: AnyMessage) -> None:
         match message:
             case Reply():
-                for reply in self.router.add_reply(message):
-                    self.up(reply)
+                for gathered in self.router.add_reply(message):
+                    self.answered(gathered)
                 self._set_deadline()
             case Events(classes=classes):
                 for each in classes:
@@ -204,11 +221,11 @@ class TreeNode(ABC):
                 if back and back == set(nodes):
                     return
                 gone = ranks - self.router.ranks
-                for reply in self.router.lose_ranks(gone):
-                    self.up(reply)
+                for gathered in self.router.lose_ranks(gone):
+                    self.answered(gathered)
                 left = tuple(node for node in nodes if node not in back)
                 self.up(Lost(nodes=left, ranks=gone, why=message.why))
-            case Announce():
+            case Announce() | Found():
                 self.up(message)
             case _:
                 raise ProtocolError(f"a child sent {type(message).__name__}")
@@ -222,8 +239,8 @@ class TreeNode(ABC):
             self._channels[child].send(part)
         if own:
             self.ask_own(request, own)
-        for reply in self.router.lose_ranks(RankSet()):
-            self.up(reply)
+        for gathered in self.router.lose_ranks(RankSet()):
+            self.answered(gathered)
         self._set_deadline()
 
     def add_event(self, ranks: RankSet, record: Event, slots: tuple[str, ...]) -> None:
@@ -250,6 +267,6 @@ class TreeNode(ABC):
 
     def _expire(self) -> None:
         self._deadline_timer = None
-        for reply in self.router.expire(self._loop.time()):
-            self.up(reply)
+        for gathered in self.router.expire(self._loop.time()):
+            self.answered(gathered)
         self._set_deadline()

@@ -23,6 +23,21 @@ LEVEL_MARGIN_S = 0.5
 _MAX_REMEMBERED = 256
 
 
+class Gathered(msgspec.Struct, frozen=True):
+    """What has come back for one request."""
+
+    request_id: int
+    classes: tuple[EquivalenceClass[Record], ...]
+    missing: Missing = Missing()
+    is_late: bool = False
+    """Whether it comes after the deadline: further answers of a request that was answered."""
+
+    def reply(self) -> Reply:
+        """Return the message that takes it up."""
+        graph = to_graph(self.classes, self.missing)
+        return Reply(request_id=self.request_id, graph=graph, late=self.is_late)
+
+
 class Gathering:
     """The answers of one request at one node."""
 
@@ -36,13 +51,14 @@ class Gathering:
     def add(self, classes: tuple[EquivalenceClass[Record], ...], missing: Missing) -> None:
         """Take answers, and ranks that will not answer."""
         known = self.request.ranks
-        for each in classes:
-            self.merger.add(each.ranks & known, each.record, each.slots)
+        self.merger.add_classes(each.part(known) for each in classes)
         # The last word on why a rank is missing holds, so that it is missing for one reason, and
         # an answer beats an earlier word that there would be none.
-        missing = missing - (missing.ranks - known)
-        self.missing = ((self.missing - missing.ranks) | missing) - self.merger.ranks
-        self.waiting = self.waiting - self.merger.ranks - self.missing.ranks
+        if missing or self.missing:
+            missing = missing - (missing.ranks - known)
+            self.missing = ((self.missing - missing.ranks) | missing) - self.merger.ranks
+            self.waiting = self.waiting - self.missing.ranks
+        self.waiting = self.waiting - self.merger.ranks
 
     def lose(self, ranks: RankSet) -> None:
         """Note that *ranks* cannot answer any longer."""
@@ -55,11 +71,11 @@ class Gathering:
         """Whether nobody is waited for."""
         return not self.waiting
 
-    def reply(self) -> Reply:
+    def gathered(self) -> Gathered:
         """Return what is known now; who is still silent counts as late."""
-        return Reply(
+        return Gathered(
             request_id=self.request.request_id,
-            graph=to_graph(self.merger.classes),
+            classes=self.merger.classes,
             missing=self.missing | Missing(late=self.waiting),
         )
 
@@ -107,40 +123,38 @@ class Router:
         gathering.lose(request.ranks - self.ranks)
         return onward, request.ranks & self.own
 
-    def add_answer(
-        self, request_id: int, ranks: RankSet, record: Record, slots: tuple[str, ...]
-    ) -> list[Reply]:
+    def add_answer(self, request_id: int, said: EquivalenceClass[Record]) -> list[Gathered]:
         """Take the answer of ranks of this node; return what is to go up now."""
-        return self._add(request_id, (EquivalenceClass(ranks, record, slots),), Missing())
+        return self._add(request_id, (said,), Missing())
 
-    def add_missing(self, request_id: int, missing: Missing) -> list[Reply]:
+    def add_missing(self, request_id: int, missing: Missing) -> list[Gathered]:
         """Take that ranks of this node will not answer; return what is to go up now."""
         return self._add(request_id, (), missing)
 
-    def add_reply(self, reply: Reply) -> list[Reply]:
+    def add_reply(self, reply: Reply) -> list[Gathered]:
         """Take a child's reply; return what is to go up now.
 
         :raises ProtocolError: if its graph is none.
         """
-        return self._add(reply.request_id, from_graph(reply.graph), reply.missing)
+        return self._add(reply.request_id, *from_graph(reply.graph))
 
-    def lose(self, child: int) -> tuple[RankSet, list[Reply]]:
+    def lose(self, child: int) -> tuple[RankSet, list[Gathered]]:
         """Forget *child*; return the ranks lost with it, and the replies that completes."""
         ranks = self._children.pop(child, RankSet())
         return ranks, self.lose_ranks(ranks)
 
-    def lose_ranks(self, ranks: RankSet) -> list[Reply]:
+    def lose_ranks(self, ranks: RankSet) -> list[Gathered]:
         """Wait for *ranks* no longer; return the replies that completes."""
         for gathering in self._open.values():
             gathering.lose(ranks)
         return self._finished()
 
-    def expire(self, now_s: float) -> list[Reply]:
+    def expire(self, now_s: float) -> list[Gathered]:
         """Return the replies that must go up now although somebody is silent."""
         replies = []
         for request_id, gathering in list(self._open.items()):
             if gathering.deadline_s <= now_s:
-                replies.append(gathering.reply())
+                replies.append(gathering.gathered())
                 self._remember(request_id, gathering.waiting | gathering.missing.late)
                 del self._open[request_id]
         return replies
@@ -151,25 +165,24 @@ class Router:
 
     def _add(
         self, request_id: int, classes: tuple[EquivalenceClass[Record], ...], missing: Missing
-    ) -> list[Reply]:
+    ) -> list[Gathered]:
         gathering = self._open.get(request_id)
         if gathering is not None:
             gathering.add(classes, missing)
             return self._finished()
         awaited = self._late.get(request_id, RankSet())
         late: Merger[Record] = Merger()
-        for each in classes:
-            late.add(each.ranks & awaited, each.record, each.slots)
+        late.add_classes(each.part(awaited) for each in classes)
         if not late:
             return []
         self._late[request_id] = awaited - late.ranks
-        return [Reply(request_id=request_id, graph=to_graph(late.classes), late=True)]
+        return [Gathered(request_id=request_id, classes=late.classes, is_late=True)]
 
-    def _finished(self) -> list[Reply]:
+    def _finished(self) -> list[Gathered]:
         replies = []
         for request_id, gathering in list(self._open.items()):
             if gathering.is_complete:
-                replies.append(gathering.reply())
+                replies.append(gathering.gathered())
                 if gathering.missing.late:
                     self._remember(request_id, gathering.missing.late)
                 del self._open[request_id]

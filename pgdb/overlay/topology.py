@@ -47,13 +47,13 @@ class Topology:
             found.extend(self.children(each))
         return tuple(found)
 
-    def height(self, node: int) -> int:
+    def levels_below(self, node: int) -> int:
         """Return the number of levels below *node*."""
-        height = 0
+        levels = 0
         while children := self.children(node):
             node = children[0]
-            height += 1
-        return height
+            levels += 1
+        return levels
 
 
 def share_out(ranks: RankSet, count: int) -> tuple[RankSet, ...]:

@@ -8,25 +8,36 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdb.frontend import jsonlines
+from pgdb.frontend import jsonlines, jsonshapes
+from pgdb.frontend.analysis.arrays import Arrays
+from pgdb.frontend.analysis.checking import judge_values, parse
+from pgdb.frontend.analysis.comparing import compare
+from pgdb.frontend.analysis.decompose import Layout
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.jsonlines import Line, encode
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.overlay import SessionDirectory
 from pgdb.frontend.session import Session, Told
+from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.frontend.text.reports import Place
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
+from pgdb.merge.calltree import CallTree
 from pgdb.merge.masking import mask_record
+from pgdb.merge.summary import Summary, empty_bins, summarize, summarize_array
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import (
+    HOLE,
+    Block,
     Breakpoint,
     BreakpointList,
     BreakpointsMade,
@@ -43,9 +54,12 @@ from pgdb.records import (
     Stack,
     Stop,
     Text,
+    Threads,
+    ThreadStack,
     Value,
     Variable,
     Variables,
+    Various,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +83,17 @@ RECORDS: tuple[Record, ...] = (
     Stack(
         frames=(FRAME, Frame(level=2, function="??", library="libmpi.so")), hidden="3", more=True
     ),
+    Threads(
+        stacks=(
+            ThreadStack(stack=Stack(frames=(FRAME,), hidden="3")),
+            ThreadStack(stack=Stack(frames=(), more=True), count=3),
+        ),
+        hidden="2",
+    ),
     Value(text="{1, 2}"),
+    Block(dtype="<f8", shape=(4, 2), data=bytes(range(16)), start=6, order="F"),
+    Various(form=Value(text=f"{{{HOLE}, {HOLE}}}")),
+    Various(form=Threads(stacks=(ThreadStack(stack=Stack(frames=(FRAME,))),))),
     Variables(items=(Variable(name="x", value="1"),)),
     Variables(items=(), empty="No locals."),
     Text(text="line 1\nline 2"),
@@ -129,7 +153,7 @@ def one_shown(lines: list[Line]) -> dict[str, Any]:
 
 
 def test_hello_names_versions_ranks_and_hosts() -> None:
-    async def get() -> jsonlines.HelloLine:
+    async def get() -> jsonshapes.HelloLine:
         directory = SessionDirectory()
         try:
             session = Session("launch", SessionOptions(), directory)
@@ -395,6 +419,293 @@ def test_error_and_end() -> None:
     assert shown(jsonlines.end(0, NOW_S)) == {"type": "end", "time": NOW_S, "status": 0}
 
 
+# -- trees, arrays, comparisons, checks, statistics, places ----------------------------------------
+
+
+def summed_up() -> Summary:
+    """Return what is known of 0, 1.5, NaN, infinity, 4.5 and a text on the ranks 0 to 5."""
+    texts = ["0", "1.5", "nan(0x8000000000000)", "inf", "4.5", '"a"']
+    return summarize((RankSet([rank]), text) for rank, text in enumerate(texts))
+
+
+COLUMN = {
+    "count": 3,
+    "low": 0,
+    "high": 4.5,
+    "at_low": "0",
+    "at_high": "4",
+    "mean": 2.0,
+    "deviation": 1.8708286933869707,
+    "distinct": 3,
+    "nan": "2",
+    "above": "3",
+    "others": "5",
+}
+
+
+def test_what_was_summed_up_has_a_column_for_each_hole() -> None:
+    nothing = summarize([(RankSet.parse("0-5"), "-inf")])
+    each: EquivalenceClass[Record] = EquivalenceClass(
+        ranks=RankSet.parse("0-5"),
+        record=Various(form=Value(text=f"{{{HOLE}, {HOLE}}}")),
+        columns=(summed_up(), nothing),
+    )
+    (only,) = shown(jsonlines.answer(answered(each), text_of, NOW_S))["classes"]
+    assert only == {
+        "ranks": "0-5",
+        "text": "<Various>",
+        "record": {"kind": "various", "form": {"kind": "value", "text": f"{{{HOLE}, {HOLE}}}"}},
+        "columns": [COLUMN, {"count": 0, "below": "0-5"}],
+    }
+
+
+def test_very_many_different_answers_are_one_class_of_a_line() -> None:
+    answer = merged(*(Value(text=f"{{x = {rank}, y = 1}}") for rank in range(1500)))
+    (only,) = shown(jsonlines.answer(answer, text_of, NOW_S))["classes"]
+    assert only["record"]["form"] == {"kind": "value", "text": f"{{x = {HOLE}, y = {HOLE}}}"}
+    low, same = only["columns"]
+    assert (low["low"], low["high"], low["at_high"], low["count"]) == (0, 1499, "1499", 1500)
+    assert (same["low"], same["high"], same["distinct"]) == (1, 1, 1)
+
+
+def stack_of(*calls: tuple[str, int]) -> Stack:
+    """Return a stack of functions, outermost first, each at a line of ring.c."""
+    frames = [
+        Frame(level=level, function=name, file="ring.c", fullname="/r/ring.c", line=line)
+        for level, (name, line) in enumerate(reversed(calls))
+    ]
+    return Stack(frames=tuple(frames))
+
+
+def test_tree_has_its_nodes_and_whoever_is_not_in_it() -> None:
+    tree = CallTree.from_classes(
+        [
+            said("0-2", stack_of(("main", 67), ("exchange", 48))),
+            said("3", stack_of(("main", 66), ("begin_log", 22))),
+            said("4", Failure(message="No stack.")),
+        ],
+        missing=Missing(running=RankSet([5])),
+    )
+    assert shown(jsonlines.tree(tree, "tree", NOW_S, ["a.dot"])) == {
+        "type": "tree",
+        "time": NOW_S,
+        "command": "tree",
+        "by": "function",
+        "ranks": "0-3",
+        "nodes": [
+            {
+                "number": 1,
+                "ranks": "0-3",
+                "frames": [{"function": "main"}],
+                "sources": [{"file": "ring.c", "line": 66}, {"file": "ring.c", "line": 67}],
+            },
+            {
+                "number": 2,
+                "ranks": "0-2",
+                "parent": 1,
+                "frames": [{"function": "exchange"}],
+                "sources": [{"file": "ring.c", "line": 48}],
+                "leaf": True,
+            },
+            {
+                "number": 3,
+                "ranks": "3",
+                "parent": 1,
+                "frames": [{"function": "begin_log"}],
+                "sources": [{"file": "ring.c", "line": 22}],
+                "leaf": True,
+                "odd": True,
+            },
+        ],
+        "missing": {"late": "", "lost": "", "running": "5"},
+        "errors": [{"ranks": "4", "message": "No stack."}],
+        "files": ["a.dot"],
+    }
+
+
+def test_arrays_are_told_by_their_form() -> None:
+    found = Arrays(
+        expression="u",
+        ranks=RankSet.parse("0-4"),
+        by_rank={
+            0: numpy.zeros((2, 3)),
+            1: numpy.ones((2, 3)),
+            2: numpy.array(7, dtype=numpy.int32),
+        },
+        errors=(said("3", Failure(message="No symbol.")),),
+        missing=Missing(running=RankSet([4])),
+    )
+    line = jsonlines.arrays(found, "dump u u.npz", NOW_S, text="u.npz", file="u.npz", whole=None)
+    assert shown(line) == {
+        "type": "arrays",
+        "time": NOW_S,
+        "command": "dump u u.npz",
+        "expression": "u",
+        "ranks": "0-4",
+        "forms": [
+            {"ranks": "0-1", "dtype": "float64", "shape": [2, 3]},
+            {"ranks": "2", "dtype": "int32", "shape": []},
+        ],
+        "missing": {"late": "", "lost": "", "running": "4"},
+        "errors": [{"ranks": "3", "message": "No symbol."}],
+        "size_bytes": 100,
+        "text": "u.npz",
+        "file": "u.npz",
+    }
+
+
+def test_arrays_tell_of_the_global_array_what_is_not_sure() -> None:
+    by_rank = {0: numpy.array([0.0, 1.0, 2.0, 3.0]), 1: numpy.array([9.0, 3.0, 4.0, 5.0])}
+    found = Arrays(expression="u", ranks=RankSet([0, 1, 2]), by_rank=by_rank)
+    whole = found.assemble(Layout(dims=(6,), grid=(3,), halo=(1,)))
+    line = shown(jsonlines.arrays(found, "decompose", NOW_S, text="", file="", whole=whole))
+    assert line["shape"] == [6]
+    # The last two are rank 2's; of the second, ranks 0 and 1 do not say the same.
+    assert (line["absent"], line["conflicts"]) == (2, 1)
+
+
+def test_comparison_tells_what_differs_where_and_by_how_much() -> None:
+    before = answered(
+        said("0", Value(text="{x = 1, y = 2}")),
+        said("1-2", Value(text="{x = 3, y = 2}")),
+        said("3", Value(text="7")),
+    )
+    after = answered(
+        said("0-1", Value(text="{x = 1, y = 2}")), missing=Missing(running=RankSet([2]))
+    )
+    after = replace(after, ranks=RankSet([0, 1, 2]))
+    found = compare(before, after)
+    line = jsonlines.comparison(found, "p", before="then", after="now", text=text_of)
+    assert {**shown(line), "time": NOW_S} == {
+        "type": "compare",
+        "time": NOW_S,
+        "expression": "p",
+        "before": "then",
+        "after": "now",
+        "by": "rank",
+        "same": False,
+        "equal": "0",
+        "equal_others": "0",
+        "differences": [
+            {
+                "ranks": "1",
+                "others": "1",
+                "before": {"kind": "value", "text": "{x = 3, y = 2}"},
+                "after": {"kind": "value", "text": "{x = 1, y = 2}"},
+                "parts": [
+                    {
+                        "path": ".x",
+                        "before": "3",
+                        "after": "1",
+                        "absolute": 2.0,
+                        "relative": 2 / 3,
+                    }
+                ],
+            }
+        ],
+        "left_out": [
+            {"ranks": left.ranks and str(left.ranks), "side": left.side, "why": left.why}
+            for left in found.left_out
+        ],
+    }
+    assert [str(left.ranks) for left in found.left_out] == ["2", "3"]
+
+
+def test_comparison_by_value_has_the_classes_of_one_side() -> None:
+    before = answered(said("0-1", Value(text="1")), said("2", Value(text="5")))
+    after = answered(said("3-4", Value(text="1")), said("5", Value(text="6")))
+    found = compare(before, after, by="value")
+    line = shown(jsonlines.comparison(found, "x", before="[0-2]", after="[3-5]", text=text_of))
+    assert line["by"] == "value" and line["same"] is False
+    assert (line["equal"], line["equal_others"]) == ("0-1", "3-4")
+    assert "differences" not in line
+    record = {"kind": "value", "text": "5"}
+    assert line["only_before"] == [{"ranks": "2", "text": "<Value>", "record": record, "value": 5}]
+    assert [(each["ranks"], each["value"]) for each in line["only_after"]] == [("5", 6)]
+
+
+def test_check_names_who_fails_it() -> None:
+    answer = answered(
+        said("0-2", Value(text="1")), said("3", Value(text="2")), said("4", Failure(message="No."))
+    )
+    answer = replace(answer, ranks=RankSet.parse("0-5"), missing=Missing(running=RankSet([5])))
+    found = judge_values(parse("x same"), answer)
+    line = shown(jsonlines.checked(found))
+    assert {**line, "time": NOW_S} == {
+        "type": "assert",
+        "time": NOW_S,
+        "condition": found.requirement.title,
+        "expression": "x",
+        "ok": False,
+        "ranks": "0-5",
+        "passed": "0-2",
+        "failing": [
+            {key: value for key, value in each.items() if value}
+            for each in (
+                {"ranks": "3", "value": "2", "why": found.failing[0].why},
+                {"ranks": "4", "value": "No.", "why": found.failing[1].why, "error": True},
+            )
+        ],
+        "missing": {"late": "", "lost": "", "running": "5"},
+        "common": "1",
+    }
+
+
+def test_statistics_are_as_the_page_says() -> None:
+    summary = summed_up()
+    answer = answered(said("6", Failure(message="No symbol.")), missing=Missing(RankSet([7])))
+    line = shown(jsonlines.statistics("x", summary, RankSet.parse("0-5"), answer, text_of))
+    failed = {"kind": "error", "message": "No symbol."}
+    assert {**line, "time": NOW_S} == {
+        "type": "stat",
+        "time": NOW_S,
+        "expression": "x",
+        "ranks": "0-5",
+        **COLUMN,
+        "lows": [0, 1.5, None, None, 4.5],
+        "highs": [0, 1.5, None, None, 4.5],
+        "errors": [{"ranks": "6", "text": "<Failure>", "record": failed, "error": True}],
+        "missing": {"late": "7", "lost": "", "running": ""},
+    }
+
+
+def test_statistics_have_the_bins_that_were_asked_for() -> None:
+    bins = empty_bins(0.0, 3.0, 2)
+    summary = summarize_array(3, numpy.array([0.0, 1.0, 2.0]), bins)
+    line = shown(jsonlines.statistics("x", summary, RankSet([3]), answered(), text_of))
+    assert line["bins"] == [
+        {"low": 0.0, "high": 1.5, "count": 2},
+        {"low": 1.5, "high": 3.0, "count": 1},
+    ]
+    assert (line["lows"], line["highs"]) == ([None] * 3 + [0], [None] * 3 + [2])
+
+
+def test_statistics_of_no_number_at_all_are_a_line() -> None:
+    line = shown(jsonlines.statistics("x", None, RankSet(), answered(), text_of))
+    assert (line["count"], line["ranks"]) == (0, "")
+    assert "low" not in line and "mean" not in line
+
+
+def test_places_say_who_is_where_and_does_what() -> None:
+    line = jsonlines.places(
+        [Place(RankSet.parse("0-1"), "n1", (11, 12), "stopped")],
+        [
+            happened("0", Stop(reason="interrupted")),
+            happened("1", Exit(code=3)),
+        ],
+        {"late": RankSet([1])},
+        text_of,
+    )
+    assert {**shown(line), "time": NOW_S} == {
+        "type": "ranks",
+        "time": NOW_S,
+        "places": [{"ranks": "0-1", "host": "n1", "pids": [11, 12], "state": "stopped"}],
+        "stops": [{"ranks": "0", "reason": "interrupted", "text": "<Stop>"}],
+        "exits": [{"ranks": "1", "text": "<Exit>", "code": 3}],
+        "sets": {"late": "1"},
+    }
+
+
 # -- the job's output ----------------------------------------------------------------------------
 
 
@@ -405,7 +716,7 @@ def output(data: bytes) -> dict[str, Any]:
 
 
 def test_messages_of_pgdb_are_told_apart_from_the_output_of_the_job() -> None:
-    line = jsonlines.OutputLine(time=NOW_S, stream="pgdb", text="3 ranks left\n")
+    line = jsonshapes.OutputLine(time=NOW_S, stream="pgdb", text="3 ranks left\n")
     assert shown(line) == {
         "type": "output",
         "time": NOW_S,
@@ -435,7 +746,7 @@ def test_bytes_of_the_output_come_back_from_any_pieces(pieces: list[bytes]) -> N
     for piece in pieces:
         told = Told(kind="output", text=piece.decode("utf-8", "replace"), data=piece)
         line = DECODER.decode(encode(jsonlines.told(told, text_of, NOW_S)[0]))
-        assert isinstance(line, jsonlines.OutputLine)
+        assert isinstance(line, jsonshapes.OutputLine)
         back += line.data or line.text.encode()
     assert back == b"".join(pieces)
 
@@ -450,7 +761,7 @@ def test_any_text_makes_one_line_that_can_be_read(message: str, command: str) ->
     assert len(text.splitlines()) == 1
     assert not re.search(r"[\x00-\x1f\x7f-\x9f]", text), "a control would reach the terminal"
     line = DECODER.decode(text)
-    assert isinstance(line, jsonlines.ErrorLine)
+    assert isinstance(line, jsonshapes.ErrorLine)
     assert line.message == re.sub(r"[\ud800-\udfff]", "\ufffd", message)
     assert line.command == command
 
@@ -467,22 +778,47 @@ def test_bytes_of_a_line_that_was_no_utf8_do_not_hurt() -> None:
 # -- classes and records -------------------------------------------------------------------------
 
 
+def tagged_as_on_the_wire(written: Any) -> Any:
+    """Return a record as the overlay writes it: tagged with type, wherever --json says kind.
+
+    A breakpoint has a kind of its own, GDB's, and is no record.
+    """
+    if isinstance(written, list):
+        return [tagged_as_on_the_wire(each) for each in written]
+    if not isinstance(written, dict):
+        return written
+    found = {key: tagged_as_on_the_wire(value) for key, value in written.items()}
+    return found if "number" in found else {TAG.get(key, key): found[key] for key in found}
+
+
+TAG = {"kind": "type"}
+
+
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
 def test_record_comes_back_the_same(record: Record) -> None:
     line = shown(jsonlines.answer(answered(said("0-2", record)), text_of, NOW_S))
-    written = line["classes"][0]["record"]
-    again = msgspec.convert({"type": written.pop("kind"), **written}, Record)
-    assert again == record
+    written = tagged_as_on_the_wire(line["classes"][0]["record"])
+    # From JSON, in which bytes are base64.
+    assert msgspec.json.decode(json.dumps(written), type=Record) == record
+
+
+def test_records_inside_records_are_of_a_kind_too() -> None:
+    threads = Threads(stacks=(ThreadStack(stack=Stack(frames=())),))
+    line = shown(jsonlines.answer(answered(said("0", Various(form=threads))), text_of, NOW_S))
+    assert line["classes"][0]["record"] == {
+        "kind": "various",
+        "form": {"kind": "threads", "stacks": [{"stack": {"kind": "stack", "frames": []}}]},
+    }
 
 
 def test_every_kind_of_record_is_tried() -> None:
     kinds = {type(record) for record in RECORDS}
     assert kinds == set(get_args(Record))
-    assert kinds == {kind.__base__ for kind in get_args(jsonlines.RecordObject)}
+    assert kinds == {kind.__base__ for kind in get_args(jsonshapes.RecordObject)}
 
 
 def test_records_keep_their_tags() -> None:
-    for kind in get_args(jsonlines.RecordObject):
+    for kind in get_args(jsonshapes.RecordObject):
         assert kind.__struct_config__.tag == kind.__base__.__struct_config__.tag
 
 
@@ -622,20 +958,42 @@ def test_page_explains_every_field() -> None:
         for name in set(kind.__struct_fields__) - {"time"}:
             assert f"`{name}`" in sections()[tag(kind)], f"{tag(kind)}: {name}"
     parts = {
-        "answer": (jsonlines.AnswerClass, jsonlines.MissingRanks),
-        "stop": (jsonlines.StopClass,),
-        "exit": (jsonlines.ExitClass, jsonlines.LauncherEnd),
-        "hello": (jsonlines.HostRanks,),
+        "answer": (jsonshapes.AnswerClass, jsonshapes.MissingRanks, jsonshapes.Column),
+        "stop": (jsonshapes.StopClass,),
+        "exit": (jsonshapes.ExitClass, jsonshapes.LauncherEnd),
+        "hello": (jsonshapes.HostRanks,),
+        "tree": (
+            jsonshapes.TreeNode,
+            jsonshapes.TreeFrame,
+            jsonshapes.TreeSource,
+            jsonshapes.TreeFailure,
+        ),
+        "compare": (
+            jsonshapes.ComparedRanks,
+            jsonshapes.ComparedPart,
+            jsonshapes.LeftOutRanks,
+        ),
+        "assert": (jsonshapes.FailingRanks,),
+        "stat": (jsonshapes.HistogramBin,),
+        "ranks": (jsonshapes.PlacedRanks,),
+        "arrays": (jsonshapes.ArrayForm, jsonshapes.ArrayFailure),
     }
     for title, kinds in parts.items():
         for kind in kinds:
             for name in kind.__struct_fields__:
                 assert f"`{name}`" in sections()[title], f"{title}: {name}"
     _, _, records = PAGE.read_text(encoding="utf-8").partition("\n## Records\n")
-    for kind in (*get_args(jsonlines.RecordObject), Frame, Variable, Breakpoint):
+    records_and_parts = (
+        *get_args(jsonshapes.RecordObject),
+        ThreadStack,
+        Frame,
+        Variable,
+        Breakpoint,
+    )
+    for kind in records_and_parts:
         for name in kind.__struct_fields__:
             assert f"`{name}`" in records, f"{kind.__name__}: {name}"
-    for kind in get_args(jsonlines.RecordObject):
+    for kind in get_args(jsonshapes.RecordObject):
         assert f"| `{tag(kind)}` |" in records
 
 
@@ -644,7 +1002,7 @@ def test_page_names_every_reason_and_stage() -> None:
     stages = get_args(
         next(
             each.type
-            for each in msgspec.structs.fields(jsonlines.ProgressLine)
+            for each in msgspec.structs.fields(jsonshapes.ProgressLine)
             if each.name == "stage"
         )
     )
@@ -661,7 +1019,7 @@ def test_page_names_every_reason_and_stage() -> None:
 def test_schema_file_is_up_to_date() -> None:
     way_out = "run: python -m pgdb.frontend.jsonlines > docs/json-schema.json"
     # Through JSON: msgspec has tuples for what a file has lists for.
-    expected = json.loads(json.dumps(jsonlines.schema()))
+    expected = json.loads(json.dumps(jsonshapes.schema()))
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == expected, way_out
 
 
@@ -678,7 +1036,8 @@ def test_schema_module_writes_the_file() -> None:
 
 
 def test_schema_lets_later_releases_add_fields() -> None:
-    assert "additionalProperties" not in SCHEMA.read_text(encoding="utf-8")
-    names = set(jsonlines.schema()["$defs"])  # type: ignore[call-overload]
+    # A mapping says of what its values are.
+    assert '"additionalProperties": false' not in SCHEMA.read_text(encoding="utf-8")
+    names = set(jsonshapes.schema()["$defs"])  # type: ignore[call-overload]
     assert {kind.__name__ for kind in get_args(Line)} <= names
     assert not any("." in name for name in names), "two structs of one name"

@@ -23,10 +23,11 @@ import pgdb
 from pgdb import records
 from pgdb.errors import CommandError, PgdbError, SessionEndedError, UsageError
 from pgdb.frontend import session as aio
-from pgdb.frontend import start, sync, view
+from pgdb.frontend import sync, view
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.overlay import SessionDirectory
 from pgdb.frontend.session import Told
+from pgdb.frontend.starting import start
+from pgdb.frontend.starting.overlay import SessionDirectory
 from pgdb.ranks import RankSet
 
 DEADLINE_S = 10.0
@@ -39,6 +40,7 @@ SESSION_INNER = {
     "ask", "insert_breakpoint", "start_run", "start_console_run", "finish_run", "wait_stopped",
     # How a session comes about, and what the user interfaces share.
     "begin", "started", "start_told", "on_close", "watch_job", "take_output", "note_detached",
+    "note_killed", "hushed",
 }  # fmt: skip
 
 
@@ -456,7 +458,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from pgdb.frontend import session as aio, sync, view
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.overlay import SessionDirectory
+from pgdb.frontend.starting.overlay import SessionDirectory
 
 class Session(aio.Session):
     async def close(self, *, kill=None):

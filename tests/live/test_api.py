@@ -360,6 +360,8 @@ def test_a_body_that_raises_ends_the_session(mpi: Mpi, ring: Program) -> None:
 
 def test_kill(launched: pgdb.Session, ring: Program) -> None:
     launched.kill()
+    # Known at once, and not only when the launcher has noticed.
+    assert launched.named_set("exited") == launched.set and not launched.named_set("stopped")
     wait_until(lambda: not pids_of(ring), "the ranks end")
 
 

@@ -49,7 +49,7 @@ def test_a_pid_that_is_none() -> None:
     assert_refused(attach("2147483647"), 3, "there is no process", "mpirun")
     assert_refused(attach("12x"), 2, "'12x' is no process id")
     assert_refused(attach("-1"), 2)
-    assert_refused(attach(), 2, "PID")
+    assert_refused(attach("--pids", "12", "13"), 2, "--pids takes the place of the job")
 
 
 def test_a_pid_of_something_else() -> None:
@@ -63,7 +63,9 @@ def test_a_pid_of_something_else() -> None:
 
 def test_the_pid_of_a_rank_and_of_a_job_that_has_ended(build: Build, start_job: StartJob) -> None:
     with start_job(2, build("storm.c")) as job:
-        assert_refused(attach(job.ranks[1]), 3, "is rank 1", f"pgdb attach {job.pid}")
+        finished = attach(job.ranks[1])
+        assert finished.status == 0, finished.out + finished.err
+        assert finished.out.startswith("2 ranks on 1 host ")
         assert_untouched(job.ranks)
     assert_refused(attach(job.pid), 3, f"there is no process {job.pid}")
 

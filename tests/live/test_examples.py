@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from pgdb.jobs.launchers import find_launcher, mpi4py_environment
+from pgdb.jobs.launchers import find_launcher
+from pgdb.jobs.placement import mpi4py_environment
 from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob
 from tests.support.programs import ROOT, Mpi, Program, is_traced, wait_progress
@@ -379,9 +380,12 @@ def test_wrong_value(run: RunSession) -> None:
     assert {place(each["frame"]) for each in stops.values()} == {done.program.at("reduce")}
     done.must_show(f"Breakpoint 1, wrong_value () at {done.program.at('reduce')}")
     assert done.values("print partial") == {0: "1", 1: "1", 2: "1", 3: "0.875"}
-    widths = done.values("print width")
+    widths = {rank: each["record"]["text"] for rank, each in done.by_rank("print width").items()}
     right = f"({', '.join(['0.125'] * 8)})"
     assert widths == {0: right, 1: right, 2: right, 3: right.removesuffix("0.125)") + "0)"}
+    # The page shows what differs, with its place.
+    done.must_show("(8)  [0-2] 0.125")
+    done.must_show("[3]   0  <-- differs")
     assert done.finished.status == 0
 
 

@@ -14,7 +14,7 @@ import re
 import pytest
 
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.start import attach
+from pgdb.frontend.starting.start import attach
 from pgdb.jobs import procfs
 from pgdb.records import Exit, Stop
 from tests.conftest import Build, StartJob

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import re
+from array import array
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdb import ranks as rank_sets
 from pgdb.errors import RankSetError
 from pgdb.ranks import MAX_RANK, RankSet
 
@@ -212,3 +216,57 @@ def test_an_empty_set_has_no_first_rank() -> None:
 def test_a_set_is_not_equal_to_a_python_set() -> None:
     assert RankSet([1]) != {1}
     assert 1 in RankSet([1]) and 2 not in RankSet([1])
+
+
+# -- arrays, and sets with very many runs --------------------------------------------------------
+
+
+@given(python_sets)
+def test_an_array_and_back(numbers: frozenset[int]) -> None:
+    ranks = RankSet(numbers)
+    listed = ranks.to_array()
+    assert listed.typecode == "I" and listed.tolist() == sorted(numbers)
+    assert RankSet.from_array(listed) == ranks
+
+
+def test_an_array_need_not_be_in_order() -> None:
+    assert RankSet.from_array(array("I", [7, 3, 3, 9])) == RankSet([3, 7, 9])
+
+
+@given(python_sets)
+def test_runs_are_counted(numbers: frozenset[int]) -> None:
+    begins = sum(number - 1 not in numbers for number in numbers)
+    assert RankSet(numbers).run_count == begins
+
+
+# Runs of every length next to one another, and steps that hold for a while.
+gappy = st.lists(st.sampled_from([1, 1, 2, 2, 2, 3, 3, 10]), max_size=60).map(
+    lambda gaps: frozenset(itertools.accumulate(gaps))
+)
+
+
+@given(gappy | python_sets)
+def test_sets_of_many_runs_are_folded_in_the_same_way(numbers: frozenset[int]) -> None:
+    ranks = RankSet(numbers)
+    plain = [*ranks.strided_ranges()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rank_sets, "_MANY_RUNS", -1)
+        assert [*ranks.strided_ranges()] == plain
+
+
+def test_sets_around_the_limit_are_folded_in_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = 10_000
+    rng = random.Random(3)
+    alone = RankSet(itertools.accumulate(rng.choice([2, 3, 3, 3, 5]) for _ in range(limit)))
+    runs = RankSet.union(RankSet.range(at, at + rng.randint(1, 4)) for at in range(0, 5 * limit, 5))
+    for ranks in (alone, runs, RankSet.range(0, 4 * limit, 2)):
+        over = ranks | RankSet([10 * limit])
+        texts = {str(each): each for each in (ranks, over)}
+        assert len(texts) == 2
+        for text, each in texts.items():
+            assert RankSet.parse(text) == each
+            monkeypatch.setattr(rank_sets, "_MANY_RUNS", 1 << 40)
+            assert str(each) == text
+            monkeypatch.setattr(rank_sets, "_MANY_RUNS", limit)
+        assert over.run_count > ranks.run_count
+    assert alone.run_count == runs.run_count == limit

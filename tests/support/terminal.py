@@ -20,16 +20,27 @@ import sys
 import termios
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from tests.support.programs import POLL_S, processes_with, status, wait_until
+from pgdb.ranks import RankSet
+from tests.support.hosts import Hosts
+from tests.support.programs import (
+    POLL_S,
+    RANK_VARIABLES,
+    Program,
+    is_traced,
+    processes_with,
+    status,
+    wait_until,
+)
 
 PGDB = (sys.executable, "-m", "pgdb")
 MARK = "PGDB_TEST_MARK"
 DEADLINE_S = 60.0
+PROMPT = r"\(pgdb [0-9,/-]+( running)?\)"
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()=>].?)")
 
 
@@ -227,6 +238,25 @@ class Terminal:
             if not self._read(left):
                 raise AssertionError(f"it ended before {pattern!r} in:\n{text[self._seen :]}")
 
+    def ask(self, text: str, *patterns: str, deadline_s: float = 30.0) -> None:
+        """Type a line, and wait for what is to be shown of it, in any order, and the prompt."""
+        at = len(self.text)
+        self.line(text)
+        end = time.monotonic() + deadline_s
+        for pattern in patterns:
+            self._seen = at
+            self.expect(pattern, deadline_s=max(0.0, end - time.monotonic()))
+        self.expect(PROMPT, deadline_s=deadline_s)
+
+    def expect_ranks(self, pattern: str, ranks: str, *, deadline_s: float = 30.0) -> None:
+        """Wait until *pattern* has been shown for all *ranks*, on one line or more."""
+        missing = RankSet.parse(ranks)
+        end = time.monotonic() + deadline_s
+        while missing:
+            left_s = max(0.0, end - time.monotonic())
+            shown = self.expect(rf"\[([0-9,/-]+)\] +{pattern}", deadline_s=left_s)
+            missing -= RankSet.parse(shown[1])
+
     def shows(self, pattern: str, *, within_s: float) -> bool:
         """Return whether something is shown within a time, without taking it as expected."""
         end = time.monotonic() + within_s
@@ -271,6 +301,62 @@ class Terminal:
 
 
 # -- what a job looks like from outside --------------------------------------------------------
+
+
+def ranks_of(mark: str, program: Program) -> dict[int, int]:
+    """Return the processes of a program that carry a mark, by rank."""
+    found = {}
+    for pid in marked(mark):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/exe").resolve() == program.path.resolve():
+                variables = variables_of(pid)
+                # One that is about to end has none any longer.
+                for rank in [variables[name] for name in RANK_VARIABLES if name in variables][:1]:
+                    found[int(rank)] = pid
+    return dict(sorted(found.items()))
+
+
+def variables_of(pid: int) -> dict[str, str]:
+    """Return the environment that a process was started with."""
+    text = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace")
+    pairs = (each.partition("=") for each in text.split("\0") if each)
+    return {name: value for name, _, value in pairs}
+
+
+def wait_broken(ranks: Mapping[int, int]) -> None:
+    """Wait until traced ranks (rank -> pid) run with breakpoints in their code."""
+
+    def are_broken() -> bool:
+        pids = ranks.values()
+        return all(map(is_traced, pids)) and all(map(foreign_code, pids))
+
+    wait_until(are_broken, "there are breakpoints in the code of all ranks", 30)
+
+
+@contextlib.contextmanager
+def leaving_nothing(hosts: Hosts, *, deadline_s: float = 10.0) -> Iterator[None]:
+    """Check that what comes up on hosts, whatever it is, has gone soon after the context.
+
+    That is stricter than a mark, which does not tell whether a process has lost it on its way.
+    """
+    before = {host: set(hosts.processes(host)) for host in hosts.names}
+
+    def left() -> dict[str, dict[int, str]]:
+        found = {
+            host: {pid: line for pid, line in hosts.processes(host).items() if pid not in pids}
+            for host, pids in before.items()
+        }
+        return {host: lines for host, lines in found.items() if lines}
+
+    yield
+    end = time.monotonic() + deadline_s
+    while (found := left()) and time.monotonic() < end:
+        time.sleep(POLL_S)
+    for lines in found.values():
+        for pid in lines:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    assert not found, f"left behind after {deadline_s:g} s: {found}"
 
 
 def switches_of(pid: int) -> int:

@@ -254,14 +254,35 @@ def test_what_is_none(name: str) -> None:
     assert not decode.MPI_CALL.match(name)
 
 
-def test_frames_inside_the_outermost_mpi_call_are_folded() -> None:
-    shown, hidden = decode.fold_inner(
-        frames("poll", "opal_progress", "PMPI_Recv", "MPI_Allreduce", "solve", "main")
+def test_addresses() -> None:
+    listed = [{"addr": "0x00005555"}, {"addr": "<unavailable>"}, {}, "junk"]
+    assert decode.addresses(listed) == (0x5555, 0, 0)
+
+
+def test_threads() -> None:
+    frame = {"level": "0", "func": "poll"}
+    payload = {
+        "threads": [
+            {"id": "1", "target-id": "Thread 0x7f45e3636740 (LWP 6597)", "frame": frame},
+            {"id": "2", "target-id": "process 12"},
+            {"id": "3"},
+            "junk",
+        ]
+    }
+    assert decode.threads(payload) == (
+        decode.Thread(id="1", process=6597, frames=(frame,)),
+        decode.Thread(id="2", process=12, frames=()),
+        decode.Thread(id="3", process=0, frames=()),
     )
-    assert [each.function for each in shown] == ["MPI_Allreduce", "solve", "main"]
-    assert hidden == 3
-    assert decode.fold_inner(frames("solve", "main")) == (frames("solve", "main"), 0)
-    assert decode.fold_inner(()) == ((), 0)
+    assert decode.threads({}) == ()
+
+
+def test_one_instruction_is_not_two() -> None:
+    call = {"address": "0x1", "inst": "call 0x5080 <MPI_Recv@plt>"}
+    assert decode.only_instruction({"asm_insns": [call]}) == "call 0x5080 <MPI_Recv@plt>"
+    assert decode.only_instruction({"asm_insns": [{"inst": "(bad)"}, call]}) == ""
+    assert decode.only_instruction({"asm_insns": ["junk"]}) == ""
+    assert decode.only_instruction({"msg": "Cannot access memory"}) == ""
 
 
 def test_the_place_of_a_stop_is_the_innermost_readable_source(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import signal
 import socket
 import subprocess
@@ -59,8 +60,19 @@ class Session:
         if environment is None:
             environment = {**os.environ, "PMI_RANK": str(rank), "PMI_SIZE": str(size)}
             environment |= {"MPI_LOCALRANKID": str(rank), "MPI_LOCALNRANKS": str(size)}
+        line = self.line(*program, seconds=seconds, address=address)
+        return self.start_line(line, environment, cwd, preexec)
+
+    def start_line(
+        self,
+        line: list[str | bytes],
+        environment: Mapping[str, str] | Mapping[bytes, bytes] | None = None,
+        cwd: Path | None = None,
+        preexec: Callable[[], None] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start a line that has the hold program in it."""
         process = subprocess.Popen(
-            self.line(*program, seconds=seconds, address=address),
+            line,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -97,6 +109,13 @@ def session() -> Iterator[Session]:
 
 stranger = session
 """Another session on the same host."""
+
+
+def read_report(link: socket.socket) -> bytes:
+    """Read what a held rank tells the front end: a length, a newline, that many bytes."""
+    with link.makefile("rb") as report:
+        length = int(report.readline())
+        return report.read(length)
 
 
 def finish(process: subprocess.Popen[bytes]) -> bytes:
@@ -159,6 +178,60 @@ def test_a_front_end_that_cannot_be_reached_leaves_the_rank_to_the_aggregator(
     assert release(process) == b"hello\n"
 
 
+def test_it_is_said_that_a_front_end_cannot_be_reached(session: Session) -> None:
+    process = session.start("echo", "hello", rank=4, address="127.0.0.1:1,[::1]:1", size=8)
+    # Not the first rank of its host, so that nothing is said and it is held.
+    session.wait_held()
+    release(process)
+    environment = {**os.environ, "PMI_RANK": "4", "PMI_SIZE": "8"}
+    environment |= {"MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "1"}
+    process = session.start("echo", "hello", address="127.0.0.1:1,[::1]:1", environment=environment)
+    output, errors = process.communicate(timeout=DEADLINE_S)
+    assert output == b"hello\n"
+    assert errors.decode() == (
+        f"pgdb: rank 4 on {os.uname().nodename} cannot reach the front end at 127.0.0.1:1, "
+        "[::1]:1; the ranks of this host run on undebugged; --listen ADDRESS names an address "
+        "that they can reach\n"
+    )
+
+
+def test_the_addresses_of_the_front_end_are_tried_in_order(session: Session) -> None:
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
+        other.settimeout(DEADLINE_S)
+        port = other.getsockname()[1]
+        for address in (
+            f"[::1]:{port}",
+            f"::1:{port}",
+            f"no.such.host.invalid:{port},[::1]:{port}",
+        ):
+            process = session.start("true", address=f"127.0.0.1:1,{address},{session.address}")
+            link, _ = other.accept()
+            with link:
+                link.settimeout(DEADLINE_S)
+                assert read_report(link).startswith(session.mark.encode())
+                session.wait_held()
+                release(process)
+
+
+def test_an_address_that_does_not_answer_costs_three_seconds(session: Session) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as silent:
+        # Its queue is full, so that the kernel does not answer a further one.
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(silent.getsockname())
+        began = time.monotonic()
+        deaf = f"127.0.0.1:{silent.getsockname()[1]}"
+        process = session.start("true", address=f"{deaf},{session.address}")
+        with session.accept():
+            assert 2.9 <= time.monotonic() - began < 10
+            release(process)
+        for each in waiting:
+            each.close()
+
+
 def test_a_rank_without_an_aggregator_yet_is_held_all_the_same(session: Session) -> None:
     session.collector.close()
     process = session.start("echo", "hello")
@@ -170,13 +243,21 @@ def test_a_rank_without_an_aggregator_yet_is_held_all_the_same(session: Session)
 
 
 def test_the_reports_say_who_is_held_where_with_what(session: Session, tmp_path: Path) -> None:
-    process = session.start("prog ram", "one", "", "t w o", rank=0, cwd=tmp_path)
-    with session.accept() as link, link.makefile("rb") as report:
-        reported = report.readline()
-    expected = [session.mark, "0", "4", "0", "4", str(process.pid), os.uname().nodename]
-    expected += [str(tmp_path.resolve()), "prog ram", "one", "", "t w o"]
+    process = session.start("prog ram", "one", "", "t w o\n2\n", rank=0, cwd=tmp_path)
+    with session.accept() as link:
+        reported = read_report(link)
+    expected = [session.mark, "0", "4", "0", "4", str(process.pid), os.uname().nodename, "", ""]
+    expected += [str(tmp_path.resolve()), "prog ram", "one", "", "t w o\n2\n"]
     assert session.wait_held() == expected
-    assert reported.decode() == "\0".join(expected) + "\n"
+    assert reported.decode() == "\0".join(expected)
+
+
+def test_the_reports_say_what_slurm_calls_the_host_and_the_job(session: Session) -> None:
+    environment = {"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_LOCALID": "0"}
+    environment |= {"SLURMD_NODENAME": "node7", "SLURM_JOB_ID": "4711"}
+    process = session.start("true", environment=environment)
+    assert session.wait_held()[6:9] == [os.uname().nodename, "node7", "4711"]
+    release(process)
 
 
 def test_only_the_first_rank_of_a_host_reports_to_the_front_end(session: Session) -> None:
@@ -199,6 +280,7 @@ def test_only_the_first_rank_of_a_host_reports_to_the_front_end(session: Session
                 "PMI_SIZE": "8",
                 "SLURM_PROCID": "5",
                 "SLURM_LOCALID": "1",
+                "SLURM_NODEID": "2",
                 "SLURM_STEP_TASKS_PER_NODE": "2(x4)",
             },
             ["5", "8", "1", "2"],
@@ -224,18 +306,40 @@ def test_only_the_first_rank_of_a_host_reports_to_the_front_end(session: Session
                 "SLURM_PROCID": "2",
                 "SLURM_NTASKS": "8",
                 "SLURM_LOCALID": "0",
+                "SLURM_NODEID": "1",
                 "SLURM_STEP_TASKS_PER_NODE": "2(x4)",
             },
             ["2", "8", "0", "2"],
         ),
+        ({"PMI_RANK": "5", "PMI_SIZE": "8"}, ["5", "8", "-1", "8"]),
     ],
-    ids=["none", "pmi2 in slurm", "hydra", "open mpi in slurm", "slurm"],
+    ids=["none", "pmi2 in slurm", "hydra", "open mpi in slurm", "slurm", "no local names"],
 )
 def test_who_a_rank_is(session: Session, environment: dict[str, str], identity: list[str]) -> None:
     process = session.start("true", environment=environment)
     session.collector.settimeout(3.0)
     assert session.wait_held()[1:5] == identity
     release(process)
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("4", [4]),
+        ("2(x3)", [2, 2, 2]),
+        ("2(x3),1", [2, 2, 2, 1]),
+        ("1(x2),2", [1, 1, 2]),  # srun -m arbitrary
+        ("16,3(x2),16", [16, 3, 3, 16]),
+        ("", []),
+        ("x", []),
+        ("2(x", [2]),
+    ],
+)
+def test_ranks_of_a_node_of_slurm(text: str, counts: list[int]) -> None:
+    for node, count in enumerate([*counts, -1]):
+        environment = {"SLURM_STEP_TASKS_PER_NODE": text, "SLURM_NODEID": str(node)}
+        assert hold.slurm_local_size(environment) == count
+    assert hold.slurm_local_size({"SLURM_STEP_TASKS_PER_NODE": "4"}) == -1
 
 
 def test_the_shares_of_a_host_are_contiguous_and_even() -> None:
@@ -249,7 +353,9 @@ def test_a_rank_that_does_not_know_its_place_goes_to_a_share_that_there_is() -> 
 
 
 def test_each_share_has_an_address_of_its_own() -> None:
-    assert hold.collector_address("m", 1) == "\0pgdb-m-1"
+    places = {hold.collector_address("m", share, node) for share in (0, 1) for node in ("", "n1")}
+    assert len(places) == 4
+    assert all(place.startswith("\0pgdb-m-") for place in places)
 
 
 STATUS = ("grep", "-E", "^(SigBlk|SigIgn|SigPnd|ShdPnd)", "/proc/self/status")
@@ -278,15 +384,18 @@ def test_signals_that_were_blocked_are_blocked_again(session: Session) -> None:
     assert b"SigBlk:\t0000000000002a00" in status
 
 
-def ignore_pipe() -> None:
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-
-
-@pytest.mark.xfail(reason="SIGPIPE is set to its default whatever it was: hold.py, main()")
-def test_sigpipe_that_was_ignored_is_ignored_again(session: Session) -> None:
-    process = session.start(*STATUS, preexec=ignore_pipe)
-    session.wait_held()
-    assert release(process) == plain(*STATUS, preexec=ignore_pipe)
+@pytest.mark.parametrize("trap", ["true", "trap '' PIPE", "trap '' PIPE XFSZ TTIN"])
+def test_what_the_launcher_ignores_is_ignored(session: Session, trap: str) -> None:
+    # The interpreter forgets what it was; the launcher, here a shell, is its parent.
+    status = plain("sh", "-c", f"{trap}; cat /proc/self/status").splitlines()
+    (wanted,) = (line for line in status if line.startswith(b"SigIgn"))
+    held = shlex.join(map(str, session.line("cat", "/proc/self/status")))
+    process = session.start_line(["sh", "-c", f"{trap}; {held}; exit $?"])
+    pid = int(session.wait_held()[5])
+    assert pid != process.pid
+    os.kill(pid, signal.SIGUSR1)
+    assert wanted in finish(process).splitlines()
+    assert bool(int(wanted.split()[1], 16) >> (signal.SIGPIPE - 1) & 1) == (trap != "true")
 
 
 def test_a_release_that_comes_twice_does_not_hit_the_program(session: Session) -> None:
@@ -401,6 +510,35 @@ def test_the_path_of_the_rank_is_searched(session: Session, tmp_path: Path) -> N
     assert release(process) == b"found\n"
 
 
+HYDRA = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}
+OPEN_MPI = {
+    "OMPI_COMM_WORLD_RANK": "1",
+    "OMPI_COMM_WORLD_SIZE": "2",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+}
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_script_that_names_no_interpreter(
+    session: Session, tmp_path: Path, by_name: bool
+) -> None:
+    program = tmp_path / "script"
+    program.write_text('echo "$0" "$@"\n')
+    program.chmod(0o755)
+    word = program.name if by_name else str(program)
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    process = session.start(word, "a b", environment=HYDRA | path)
+    session.wait_held()
+    assert release(process) == f"{program} a b\n".encode()
+    process = session.start(word, "a b", environment=OPEN_MPI | path)
+    session.wait_held()
+    process.send_signal(signal.SIGUSR1)
+    _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 126
+    assert errors.decode() == f"pgdb: cannot run {word}: Exec format error\n"
+
+
 def test_no_program_is_an_error() -> None:
     line = [sys.executable, "-I", "-S", hold.__file__, "mark", "h:1", "1", "1", "--"]
     done = subprocess.run(line, capture_output=True, check=False, timeout=DEADLINE_S)
@@ -438,8 +576,8 @@ def test_an_aggregator_that_is_busy_hears_of_every_rank_all_the_same(session: Se
     # The kernel queues 10 datagrams (net.unix.max_dgram_qlen); hosts have more ranks than that.
     count = 16
     ranks = [session.start("true", rank=rank, size=count) for rank in range(count)]
-    with session.accept() as link, link.makefile("rb") as report:
-        report.readline()
+    with session.accept() as link:
+        read_report(link)
         until = time.monotonic() + DEADLINE_S
         window = threading.Event()
         while not all(comm(rank) == hold.HELD_NAME for rank in ranks):
@@ -461,9 +599,8 @@ def test_a_program_of_very_many_arguments(session: Session) -> None:
     # Larger than a datagram can be: the aggregator finds such a rank in /proc.
     many = [f"argument-{number:050d}" for number in range(8000)]
     process = session.start("echo", *many)
-    with session.accept() as link, link.makefile("rb") as report:
-        line = report.readline()
-        assert line.endswith(many[-1].encode() + b"\n")
+    with session.accept() as link:
+        assert read_report(link).endswith(many[-1].encode())
         assert release(process) == " ".join(many).encode() + b"\n"
 
 

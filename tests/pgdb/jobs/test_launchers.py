@@ -1,7 +1,6 @@
 import os
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,12 +14,9 @@ from pgdb.jobs.launchers import (
     check_program,
     find_launcher,
     launcher_of_process,
-    mpi4py_environment,
-    mpi_library,
-    overlay_line,
     parse_launch_line,
-    scrubbed_environment,
 )
+from pgdb.jobs.placement import scrubbed_environment
 
 VERSIONS = {
     Family.OPEN_MPI_4: "mpirun (Open MPI) 4.1.4",
@@ -362,105 +358,6 @@ def test_a_program_of_a_search_path_becomes_absolute(place):
     assert line.held(["/hold"])[-2:] == ("/hold", str(place / "work" / "sub" / "inner"))
 
 
-def installation(root, family, *libraries):
-    launcher = script(root / "bin" / "mpirun", f"cat <<'END'\n{VERSIONS[family]}\nEND")
-    for name in libraries:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(b"")
-    return find_launcher(str(launcher))
-
-
-def test_the_library_is_the_one_of_the_launchers_own_prefix(tmp_path):
-    launcher = installation(
-        tmp_path / "a", Family.OPEN_MPI_5, "lib64/libmpi.so.40", "lib/libmpi.so"
-    )
-    assert mpi_library(launcher) == tmp_path / "a" / "lib64" / "libmpi.so.40"
-    assert mpi4py_environment(launcher, tmp_path) == {
-        "MPI4PY_LIBMPI": str(tmp_path / "a" / "lib64" / "libmpi.so.40")
-    }
-
-
-def test_the_library_of_another_mpi_in_the_same_prefix_is_not_taken(tmp_path):
-    launcher = installation(tmp_path, Family.MPICH, "lib/libmpi.so.40", "lib/libmpi.so")
-    assert mpi_library(launcher) is None
-    assert mpi4py_environment(launcher, tmp_path) == {}
-
-
-def test_debians_mpich_gets_the_link_it_needs(tmp_path, monkeypatch):
-    monkeypatch.setenv("LD_LIBRARY_PATH", "/before")
-    launcher = installation(tmp_path / "a", Family.MPICH, "lib/libmpich.so.12")
-    for _ in range(2):
-        variables = mpi4py_environment(launcher, tmp_path)
-        assert (tmp_path / "libmpi.so.12").readlink() == tmp_path / "a/lib/libmpich.so.12"
-    assert variables == {
-        "MPI4PY_LIBMPI": str(tmp_path / "libmpi.so.12"),
-        "LD_LIBRARY_PATH": f"{tmp_path}:/before",
-    }
-
-
-@pytest.mark.parametrize("family", HYDRAS)
-def test_a_script_that_runs_another_hydra_has_that_ones_library(tmp_path, monkeypatch, family):
-    # As Intel's mpirun does when its directory is not the first in PATH.
-    mpirun = script(tmp_path / "intel" / "bin" / "mpirun", 'mpiexec.hydra "$@"')
-    for root, each in (("intel", Family.INTEL), ("mpich", Family.MPICH)):
-        script(tmp_path / root / "bin" / "mpiexec.hydra", f"cat <<'END'\n{VERSIONS[each]}\nEND")
-        library = tmp_path / root / "lib" / "libmpi.so.12"
-        library.parent.mkdir()
-        library.write_bytes(b"")
-    root = tmp_path / ("intel" if family is Family.INTEL else "mpich")
-    monkeypatch.setenv("PATH", f"{root / 'bin'}:{os.environ['PATH']}")
-    launcher = find_launcher(str(mpirun))
-    assert launcher.family is family
-    assert mpi_library(launcher) == root / "lib" / "libmpi.so.12"
-
-
-def test_srun_tells_nothing_about_the_mpi(tmp_path):
-    launcher = Launcher(Path("/usr/bin/srun"), Family.SLURM, "Slurm 22.05.8")
-    assert mpi_library(launcher) is None
-    assert mpi4py_environment(launcher, tmp_path) == {}
-
-
-@pytest.mark.parametrize("family", Family)
-def test_the_overlay_line_is_one_that_pgdb_itself_understands(place, family):
-    launcher = find_launcher(str(place / family / ("srun" if family == "Slurm" else "mpirun")))
-    line = parse_launch_line(overlay_line(launcher, 3, ["tool", "-n"]), environment={})
-    assert (words_of(line), line.rank_count, line.doubts) == (["tool"], 3, ())
-    assert line.programs[0].arguments == ("-n",)
-
-
-def test_the_overlay_joins_the_slurm_job_that_is_named():
-    launcher = Launcher(Path("/usr/bin/srun"), Family.SLURM, "Slurm 22.05.8")
-    line = overlay_line(launcher, 2, ["tool"], slurm_job_id=17)
-    assert "--jobid=17" in line
-    assert {"--overlap", "--mem=0", "--gres=none", "--mpi=none"} <= set(line)
-
-
-def test_the_environment_of_a_surrounding_rank_is_scrubbed():
-    kept = {
-        "PATH": "/bin",
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_MCA_btl_tcp_if_include": "eth0",
-        "SLURM_CONF": "/etc/slurm.conf",
-        "SLURM_JOB_ID": "1",
-        "SLURM_JOB_NODELIST": "n1",
-        "I_MPI_FABRICS": "shm",
-        "PMIX_MCA_gds": "hash",
-    }
-    dropped = [
-        *("OMPI_COMM_WORLD_RANK", "OMPI_UNIVERSE_SIZE", "OMPI_MCA_ess", "OMPI_MCA_orte_hnp_uri"),
-        *("PMIX_RANK", "PMIX_NAMESPACE", "PMIX_SERVER_URI4", "OPAL_PREFIX", "PRTE_LAUNCHED"),
-        *("PMI_RANK", "PMI_FD", "MPI_LOCALRANKID", "HYDI_CONTROL_FD", "I_MPI_HYDRA_UUID"),
-        *("SLURM_PROCID", "SLURM_STEP_ID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_CPU_BIND"),
-    ]
-    assert scrubbed_environment(kept | dict.fromkeys(dropped, "1")) == kept
-
-
-def test_outside_of_a_rank_what_the_user_set_for_open_mpi_stays():
-    kept = {"OPAL_PREFIX": "/opt/ompi", "OMPI_MCA_pmix": "ext3x", "PMIX_PREFIX": "/opt/pmix"}
-    placement = {"OMPI_MCA_rmaps_base_mapping_policy": "ppr:1:node", "HYDRA_HOST_FILE": "hosts"}
-    assert scrubbed_environment(kept | placement) == kept
-
-
 def wait_until(condition, deadline_s=20.0):
     end = time.monotonic() + deadline_s
     while not condition():
@@ -502,22 +399,6 @@ def real_launcher(word):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("word", REAL)
-def test_overlay_processes_come_up_as_one_mpi_job(word, tmp_path, root_allowed):
-    launcher = real_launcher(word)
-    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
-    text = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(f'{w.size}:{w.rank}\\n', end='')"
-    done = subprocess.run(
-        overlay_line(launcher, 3, [sys.executable, "-c", text]),
-        env=scrubbed_environment(os.environ) | mpi4py_environment(launcher, tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert sorted(done.stdout.split()) == ["3:0", "3:1", "3:2"], done.stderr
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("word", REAL)
 def test_a_held_line_runs_the_prefix_for_every_rank(word, root_allowed):
     launcher = real_launcher(word)
     more = ["--oversubscribe"] if "Open MPI" in launcher.family else []
@@ -544,20 +425,3 @@ def test_a_running_launcher_is_recognised(word, root_allowed):
         process.communicate(b"\n", timeout=60)
     assert found is not None
     assert (found.family, found.version) == (launcher.family, launcher.version)
-
-
-@pytest.mark.mpi
-def test_srun_starts_the_overlay(root_allowed):
-    if shutil.which("srun") is None:
-        pytest.skip("srun is not installed")
-    if subprocess.run(["srun", "--version"], capture_output=True, timeout=60).returncode:
-        pytest.skip("srun is installed, but no Slurm answers here")
-    launcher = find_launcher("srun")
-    done = subprocess.run(
-        overlay_line(launcher, 3, ["printenv", "SLURM_PROCID"]),
-        env=scrubbed_environment(os.environ),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert sorted(done.stdout.split()) == ["0", "1", "2"], done.stderr

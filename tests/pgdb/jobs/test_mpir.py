@@ -45,6 +45,9 @@ int MPIR_proctable_size;
 #endif
 #endif
 long unrelated[64] = {1, 2, 3};
+#ifdef SLURM_STEP
+char *totalview_jobid = "17", *totalview_stepid = SLURM_STEP;
+#endif
 
 int main(int argc, char **argv)
 {
@@ -275,6 +278,27 @@ def test_entries_that_are_not_filled_in_yet_are_left_out(symbols: Path) -> None:
         table = mpir.read_proctable(pid)
     assert table.size == 3
     assert [each.rank for each in table.processes] == [0, 2]
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "flags", "step"),
+    [
+        ("srun", ('-DSLURM_STEP="3"',), "17.3"),
+        ("srun-wlm", ("-DTABLE", '-DSLURM_STEP="3"'), "17.3"),
+        ("srun", ("-DSLURM_STEP=NULL",), ""),
+        ("srun", ('-DSLURM_STEP="\\001"',), ""),
+        ("srun", (), ""),
+        ("mpiexec", ('-DSLURM_STEP="3"',), ""),
+    ],
+)
+def test_srun_tells_its_step(tmp_path: Path, name: str, flags: tuple[str, ...], step: str) -> None:
+    with running(compile_launcher(tmp_path / name, *flags), 1) as pid:
+        assert mpir.read_slurm_step(pid) == step
+
+
+def test_a_process_that_is_gone_has_no_step() -> None:
+    assert mpir.read_slurm_step(2**22 + 1) == ""
 
 
 def test_a_process_without_a_table_says_so() -> None:

@@ -350,3 +350,45 @@ def test_the_environment_of_a_real_child_is_its_rank(cat: subprocess.Popen[bytes
     environment = procfs.environment(cat.pid)
     assert environment is not None
     assert procfs.rank_environment(environment) == RankIdentity(3, 4, None, None, None)
+
+
+def test_mapped_files_are_those_with_a_path(tmp_path: Path) -> None:
+    add_process(tmp_path, 70)
+    (tmp_path / "70" / "maps").write_text(
+        "5581-5582 r-xp 00000000 08:01 1234       /opt/my app/solver\n"
+        "5582-5583 rw-p 00001000 08:01 1234       /opt/my app/solver\n"
+        "7f01-7f02 r-xp 00000000 08:01 99         /lib/libmpi.so.40 (deleted)\n"
+        "7f03-7f04 rw-p 00000000 00:00 0 \n"
+        "7ffd-7ffe rw-p 00000000 00:00 0          [stack]\n"
+    )
+    assert procfs.mapped_files(70, tmp_path) == {
+        "/opt/my app/solver",
+        "/lib/libmpi.so.40 (deleted)",
+    }
+    assert procfs.mapped_files(71, tmp_path) == frozenset()
+    assert os.path.realpath(sys.executable) in procfs.mapped_files(os.getpid())
+
+
+def test_a_process_with_another_host_name_is_elsewhere(tmp_path: Path) -> None:
+    for name, namespace in (("self", 1), ("70", 1), ("71", 2)):
+        (tmp_path / name / "ns").mkdir(parents=True)
+        (tmp_path / name / "ns" / "uts").symlink_to(f"uts:[{namespace}]")
+    # Where the kernel does not tell, as of another user's process, it is taken for one of ours.
+    assert [procfs.on_this_host(pid, tmp_path) for pid in (70, 71, 72)] == [True, False, True]
+    assert procfs.on_this_host(os.getpid())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mpirun", "mpiexec.hydra", "mpirun.openmpi", "mpirun_rsh", "srun-wlm", "orterun", "prun"],
+)
+def test_names_of_launchers(name: str) -> None:
+    assert procfs.is_launcher_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "mpirunner", "xmpirun", "mpirun.sh", "srun.py", "mpiexec.bash", "mpirun.x.csh", "prte"],
+)
+def test_names_of_other_programs(name: str) -> None:
+    assert not procfs.is_launcher_name(name)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import time
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdb.errors import ProtocolError
-from pgdb.merge.answer import EquivalenceClass
+from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.merge.forms import Formed, fill_form, take_form
 from pgdb.merge.graph import (
     AnswerGraph,
     Call,
@@ -22,35 +26,76 @@ from pgdb.merge.graph import (
     to_graph,
     to_networkx,
 )
+from pgdb.merge.packing import to_partition
+from pgdb.overlay.messages import Reply, decode, encode
 from pgdb.ranks import RankSet
-from pgdb.records import Done, Frame, Record, Stack, Text, Value, Variable, Variables
-from tests.support.strategies import RECORDS, rank_sets, records
+from pgdb.records import (
+    HOLE,
+    Done,
+    Frame,
+    Record,
+    Stack,
+    Text,
+    Threads,
+    ThreadStack,
+    Value,
+    Variable,
+    Variables,
+    Various,
+)
+from tests.support.strategies import RECORDS, class_of, class_tuples, formed, merged, rank_sets
 
-classes = st.lists(
-    st.builds(
-        lambda ranks, record, slots: EquivalenceClass(ranks, record, slots),
-        rank_sets,
-        records,
-        st.lists(st.sampled_from(["", "0x7ffe12345678"]), max_size=2).map(tuple),
-    ),
-    max_size=6,
-).map(tuple)
+
+def sent(
+    classes: Iterable[EquivalenceClass[Record]],
+) -> tuple[EquivalenceClass[Record], ...]:
+    """Return what comes back out of a graph."""
+    arrived, missing = from_graph(to_graph(classes))
+    assert not missing
+    return arrived
 
 
-@given(classes)
-def test_round_trip(classes: tuple[EquivalenceClass[Record], ...]) -> None:
-    graph = to_graph(classes)
-    assert from_graph(graph) == classes
+@given(class_tuples(), rank_sets, rank_sets, rank_sets)
+def test_round_trip(
+    classes: tuple[EquivalenceClass[Record], ...], late: RankSet, lost: RankSet, running: RankSet
+) -> None:
+    answered = RankSet.union(each.ranks for each in classes)
+    missing = Missing(late=late - answered, lost=lost - answered - late)
+    missing |= Missing(running=running - answered - late - lost)
+    graph = to_graph(classes, missing)
+    assert from_graph(graph) == (classes, missing)
     assert len(set(graph.nodes)) == len(graph.nodes)
     assert all(node.parent < number for number, node in enumerate(graph.nodes))
+
+
+def test_nothing_at_all() -> None:
+    assert from_graph(to_graph(())) == ((), Missing())
+    only = Missing(late=RankSet([3]))
+    assert from_graph(to_graph((), only)) == ((), only)
+
+
+@given(
+    st.lists(formed, min_size=1, max_size=2), st.integers(8, 20), st.randoms(use_true_random=False)
+)
+def test_round_trip_of_many_classes_of_few_forms(
+    some: list[Formed], count: int, rng: random.Random
+) -> None:
+    # Records of the same form, but for their parts; which may have addresses in them.
+    parts = ["1", "2", '"a"', '"0x5555555592a0"', "-2.5e3", HOLE]
+    classes = []
+    for rank in range(count):
+        form, taken = take_form(rng.choice(some))
+        record = fill_form(form, [rng.choice(parts) for _ in taken])
+        classes.append(class_of(RankSet([rank]), record))
+    assert sent(classes) == tuple(classes)
 
 
 @pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
 def test_round_trip_of_every_kind(kind: type) -> None:
     @given(RECORDS[kind])
     def holds(record: Record) -> None:
-        once = (EquivalenceClass(RankSet([0]), record),)
-        assert from_graph(to_graph(once)) == once
+        once = (class_of(RankSet([0]), record),)
+        assert sent(once) == once
 
     holds()
 
@@ -58,7 +103,10 @@ def test_round_trip_of_every_kind(kind: type) -> None:
 @pytest.mark.parametrize("text", ["", "\n", "\n\n", "a", "a\n", "\na", "a\n\nb", "\r\n", "\x0b"])
 def test_texts_with_empty_lines(text: str) -> None:
     once: tuple[EquivalenceClass[Record], ...] = (EquivalenceClass(RankSet([0]), Text(text=text)),)
-    assert from_graph(to_graph(once)) == once
+    assert sent(once) == once
+
+
+FRAME = Frame(level=0, function="main")
 
 
 def stack(*functions: str) -> Stack:
@@ -80,7 +128,7 @@ def test_stacks_of_different_depth_share_their_call_path() -> None:
         EquivalenceClass(RankSet([4]), stack("solve", "main")),
     )
     graph = to_graph(said)
-    assert from_graph(graph) == said
+    assert from_graph(graph) == (said, Missing())
     assert len(graph.nodes) == 6  # main, main-solve, …-MPI_Recv, main-write, solve, solve-main
     drawn = to_networkx(said)
     assert drawn.nodes[-1]["ranks"] == "0-4"
@@ -97,15 +145,52 @@ def test_recursion_is_one_node_for_each_depth() -> None:
     )
     graph = to_graph(said)
     assert len(graph.nodes) == 4
-    assert from_graph(graph) == said
+    assert from_graph(graph) == (said, Missing())
 
 
 def test_equal_variables_at_one_position_are_sent_once() -> None:
     def variables(last: str) -> Variables:
         return Variables(items=(Variable(name="n", value="8"), Variable(name="x", value=last)))
 
-    graph = to_graph(EquivalenceClass(RankSet([rank]), variables(str(rank))) for rank in range(100))
-    assert len(graph.nodes) == 101
+    few = [class_of(RankSet([rank]), variables(f"v{rank}")) for rank in range(100)]
+    assert len(to_graph(few).nodes) == 101
+
+
+def wire_bytes(classes: Iterable[EquivalenceClass[Record]]) -> int:
+    return len(encode(Reply(request_id=1, graph=to_graph(classes))))
+
+
+def particle(rank: int, size: int) -> Value:
+    return Value(text="{" + ", ".join(f"x{at} = {rank}" for at in range(size)) + "}")
+
+
+def test_classes_of_one_form_are_sent_with_the_form_once() -> None:
+    for size in (1, 30):
+        classes = [class_of(RankSet([rank]), particle(rank, size)) for rank in range(1000)]
+        graph = to_graph(classes)
+        assert len(graph.nodes) == len(graph.ends) == 1
+        assert from_graph(graph)[0] == tuple(classes)
+        # The numbers themselves (3 digits and their length), and some bytes for the ranks.
+        assert wire_bytes(classes) < 1000 * (5 * size + 8)
+
+
+def test_what_all_classes_of_a_form_have_is_sent_once() -> None:
+    def value(rank: int) -> Value:
+        return Value(text=f'{{id = {rank}, name = "{"n" * 500}", p = 0x5555555592a0}}')
+
+    classes = [class_of(RankSet([rank]), value(rank)) for rank in range(1000)]
+    assert sent(classes) == tuple(classes)
+    assert wire_bytes(classes) < 1000 * 16
+
+
+def test_addresses_in_strings_do_not_stand_in_the_way() -> None:
+    # In a string a mark is inside of a part, so that records of one form can have other slots.
+    said_by = ['"at 0x5555555592a0"', '"nowhere"'] * 6
+    classes = [
+        class_of(RankSet([rank]), Variables(items=(Variable(name=f"v{rank % 3}", value=text),)))
+        for rank, text in enumerate(said_by)
+    ]
+    assert sent(classes) == tuple(classes)
 
 
 def test_a_long_text_costs_no_more_than_its_length() -> None:
@@ -113,26 +198,49 @@ def test_a_long_text_costs_no_more_than_its_length() -> None:
     text = "\n".join(str(number) for number in range(60_000))
     once: tuple[EquivalenceClass[Record], ...] = (EquivalenceClass(RankSet([0]), Text(text=text)),)
     began = time.process_time()
-    assert from_graph(to_graph(once)) == once
+    assert sent(once) == once
     assert time.process_time() - began < 5.0
 
 
-def end(node: int, shape: Record) -> End:
-    return End(node=node, shape=shape, ranks=RankSet([0]))
+def end(node: int, shape: Record, **more: Any) -> End:
+    return End(node=node, shape=shape, **more)
+
+
+ONE = to_partition((RankSet([0]),))
+WHOLE = Node(-1, Whole(record=Value(text=f"{HOLE}")))
 
 
 @pytest.mark.parametrize(
     ("graph", "faulty"),
     [
-        (AnswerGraph(nodes=(Node(0, Line(text="a")),), ends=()), "node 0 has parent 0"),
-        (AnswerGraph(nodes=(Node(-2, Line(text="a")),), ends=()), "node 0 has parent -2"),
-        (AnswerGraph(nodes=(), ends=(end(0, Text(text="")),)), "an end at node 0 of 0"),
-        (AnswerGraph(nodes=(), ends=(end(-2, Text(text="")),)), "an end at node -2 of 0"),
-        (AnswerGraph(nodes=(), ends=(end(-1, Done()),)), "no single record"),
+        (AnswerGraph((Node(0, Line(text="a")),), (), ONE), "node 0 has parent 0"),
+        (AnswerGraph((Node(-2, Line(text="a")),), (), ONE), "node 0 has parent -2"),
+        (AnswerGraph((), (end(0, Text(text="")),), ONE), "an end at node 0 of 0"),
+        (AnswerGraph((), (end(-2, Text(text="")),), ONE), "an end at node -2 of 0"),
+        (AnswerGraph((), (end(-1, Done()),), ONE), "no single record"),
         (
-            AnswerGraph(nodes=(Node(-1, Line(text="a")),), ends=(end(0, Value(text="")),)),
+            AnswerGraph((Node(-1, Line(text="a")),), (end(0, Value(text="")),), ONE),
             "no single record",
         ),
+        (AnswerGraph((), (), ONE), "0 classes, 1 sets"),
+        (AnswerGraph((WHOLE,), (end(0, Done()),) * 2, ONE), "2 classes, 1 sets"),
+        (AnswerGraph((WHOLE,), (end(0, Done(), count=0),), to_partition(())), "0 classes, 0 sets"),
+        (
+            AnswerGraph((WHOLE,), (end(0, Done(), count=2), end(0, Done(), count=-1)), ONE),
+            "1 classes, 1 sets",
+        ),
+        (AnswerGraph((), (), ONE, missing=("asleep",)), "no way to be missing"),
+        (AnswerGraph((), (), to_partition((RankSet([0]), RankSet([1]))), ("late",)), "2 sets"),
+        (AnswerGraph((WHOLE,), (end(0, Done(), parts=("1", "2")),), ONE), "more parts"),
+        (AnswerGraph((WHOLE,), (end(0, Done(), parts=(("1", "2"),)),), ONE), "2 records of 1"),
+        (AnswerGraph((WHOLE,), (end(0, Done(), slots=((),)),), ONE), "has not 1 rows"),
+        (
+            AnswerGraph((Node(-1, Whole(record=Done())),), (end(0, Done(), parts=("1",)),), ONE),
+            "Done has no form",
+        ),
+        (AnswerGraph((), (end(-1, Text(text=""), parts=("1",)),), ONE), "more parts"),
+        (AnswerGraph((Node(-1, Call(FRAME)),), (end(0, Threads(stacks=())),), ONE), "without an e"),
+        (AnswerGraph((WHOLE,), (end(0, Threads(stacks=())),), ONE), "not all threads"),
     ],
 )
 def test_graphs_that_are_none_are_refused(graph: AnswerGraph, faulty: str) -> None:
@@ -140,11 +248,72 @@ def test_graphs_that_are_none_are_refused(graph: AnswerGraph, faulty: str) -> No
         from_graph(graph)
 
 
+def test_a_way_to_be_missing_is_told_once() -> None:
+    graph = to_graph((), Missing(late=RankSet([0]), lost=RankSet([1])))
+    with pytest.raises(ProtocolError, match="no way to be missing"):
+        from_graph(msgspec.structs.replace(graph, missing=("late", "late")))
+
+
 @pytest.mark.parametrize("shape", [Text(text=""), Stack(frames=()), Variables(items=())])
 def test_a_path_of_foreign_items_is_refused(shape: Record) -> None:
     node = Node(-1, Whole(record=Value(text="1")))
     with pytest.raises(ProtocolError, match="answer graph"):
-        from_graph(AnswerGraph(nodes=(node,), ends=(end(0, shape),)))
+        from_graph(AnswerGraph((node,), (end(0, shape),), ONE))
+
+
+_FAMILY = to_graph(
+    [class_of(RankSet([rank]), particle(rank, 2)) for rank in range(9)]
+    + [
+        class_of(RankSet([20]), stack("main", "f")),
+        class_of(RankSet([21, 22]), Text(text="a\nb")),
+        class_of(RankSet([23, 24]), Various(form=Value(text=HOLE))),
+        class_of(RankSet([25]), Threads(stacks=(ThreadStack(stack=stack("main")),), hidden="2")),
+    ],
+    Missing(late=RankSet([30])),
+)
+_FAMILY_BYTES = encode(Reply(request_id=1, graph=_FAMILY))
+
+
+@given(st.lists(st.tuples(st.integers(0), st.integers(0, 255)), min_size=1, max_size=4))
+def test_a_graph_with_broken_bytes_is_a_graph_or_our_error(broken: list[tuple[int, int]]) -> None:
+    data = bytearray(_FAMILY_BYTES)
+    for where, value in broken:
+        data[where % len(data)] = value
+    try:
+        reply = decode(bytes(data))
+        assert not isinstance(reply, Reply) or merged(from_graph(reply.graph)[0]) is not None
+    except ProtocolError as error:
+        assert "\n" not in str(error)
+
+
+def test_columns_travel_with_their_form() -> None:
+    summed = class_of(RankSet.range(0, 2000), Various(form=particle(7, 1)))
+    form = Various(form=Value(text=f"{{x = {HOLE}, y = {HOLE}}}"))
+    both = (class_of(RankSet.range(3000, 6000), form), summed)
+    assert len(both[0].columns) == 2 and both[0].columns[0].count == 3000
+    assert set(sent(both)) == set(both)
+
+
+def test_various_and_threads_are_drawn() -> None:
+    threads = Threads(
+        stacks=(
+            ThreadStack(stack=stack("start", "main", "work"), count=1),
+            ThreadStack(stack=stack("start", "spin"), count=3),
+        )
+    )
+    said: tuple[EquivalenceClass[Record], ...] = (
+        EquivalenceClass(RankSet([0, 1]), threads),
+        class_of(RankSet([2, 3]), Various(form=Value(text=HOLE))),
+    )
+    drawn = to_networkx(said)
+    labels = [data["label"] for number, data in drawn.nodes(data=True) if number >= 0]
+    assert labels.count("start") == 2 and "1 thread" in labels and "3 threads" in labels
+    assert drawn.nodes[-1]["ranks"] == "0-3"
+    assert all(
+        drawn.nodes[at]["ranks"] == drawn.edges[edge]["ranks"]
+        for edge in drawn.edges
+        for at in edge[1:]
+    )
 
 
 def test_levels_are_no_part_of_a_node() -> None:

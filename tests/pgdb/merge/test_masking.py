@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdb.errors import ProtocolError
 from pgdb.merge.answer import fill_record
 from pgdb.merge.masking import (
     DIFFERENT,
@@ -29,11 +32,14 @@ from pgdb.records import (
     Stack,
     Stop,
     Text,
+    Threads,
+    ThreadStack,
     Value,
     Variable,
     Variables,
+    Various,
 )
-from tests.support.strategies import EVENTS, RECORDS, events, records, stacks
+from tests.support.strategies import EVENTS, RECORDS, events, records, stacks, threads
 
 HEAP = "0x5555555592a0"
 STACK = "0x7ffe12345678"
@@ -44,10 +50,25 @@ def test_the_strategies_leave_no_kind_out() -> None:
     assert set(EVENTS) == set(get_args(Event))
 
 
-@given(records | events)
+# The threads of a rank are put into an order of their own, see below; what was summed up on the way
+# is never masked.
+ordered_records = st.one_of(
+    [made for kind, made in RECORDS.items() if kind not in (Threads, Various)]
+)
+
+
+@given(ordered_records | events)
 def test_filling_gives_back_what_masking_took(record: Record | Event) -> None:
     masked = mask_record(record)
     assert fill_record(masked.record, masked.slots) == record
+
+
+@given(records | events)
+def test_what_is_masked_has_nothing_left_to_mask(record: Record | Event) -> None:
+    masked = mask_record(record)
+    again = mask_record(masked.record)
+    assert again.record == masked.record
+    assert len(again.slots) == len(masked.slots)
 
 
 @given(stacks)
@@ -111,6 +132,24 @@ def test_which_values_are_masked(text: str, masked: str) -> None:
         ("rax 0xdeadbeef", "rax 0xdeadbeef"),
         ("eflags 0x246", "eflags 0x246"),
         ("0xffffffffffffffff", "0xffffffffffffffff"),
+        # The numbers of threads and processes in what GDB prints.
+        (
+            f"* 1    Thread {STACK} (LWP 4711) main ()\n  2    LWP 4712 work ()",
+            f"* 1    Thread {SLOT} (LWP {SLOT}) main ()\n  2    LWP {SLOT} work ()",
+        ),
+        ("* 1    process 4711 1 (native) /bin/a", f"* 1    process {SLOT} 1 (native) /bin/a"),
+        ("[Switching to thread 1 (process 47)]", f"[Switching to thread 1 (process {SLOT})]"),
+        ("process 4711\ncmdline = './a'\n", f"process {SLOT}\ncmdline = './a'\n"),
+        (
+            f"__GI___poll (fds={STACK}, nfds=1, timeout=3599317) at poll.c:29",
+            f"__GI___poll (fds={SLOT}, nfds=1, timeout={SLOT}) at poll.c:29",
+        ),
+        ("epoll_wait (epfd=1, timeout=timeout@entry=5)", f"epoll_wait (epfd=1, timeout={SLOT})"),
+        # Not where the program's own text may stand.
+        ("send_all (count=3, timeout=30)", "send_all (count=3, timeout=30)"),
+        ("process 3", "process 3"),
+        ('"process 3 of LWP 4"', '"process 3 of LWP 4"'),
+        ("solved by process 3\n", "solved by process 3\n"),
     ],
 )
 def test_free_text_is_masked_only_where_programs_lie(text: str, masked: str) -> None:
@@ -179,3 +218,70 @@ def test_an_argument_whose_value_is_empty_stays_empty() -> None:
     stop = Stop(reason="breakpoint-hit", frame=frame)
     masked = mask_record(stop)
     assert fill_record(masked.record, masked.slots) == stop
+
+
+# -- threads ---------------------------------------------------------------------------------------
+
+
+def stack_at(address: str, function: str = "work") -> Stack:
+    argument = Variable(name="p", value=address, is_argument=True)
+    return Stack(frames=(Frame(level=0, function=function, arguments=(argument,)),))
+
+
+@given(threads, st.randoms(use_true_random=False), st.booleans())
+def test_threads_are_the_same_in_any_order(
+    record: Threads, rng: random.Random, join_arguments: bool
+) -> None:
+    shuffled = list(record.stacks)
+    rng.shuffle(shuffled)
+    other = Threads(stacks=tuple(shuffled), hidden=record.hidden)
+    one_masked, other_masked = (
+        mask_record(each, join_arguments=join_arguments) for each in (record, other)
+    )
+    assert one_masked == other_masked
+
+
+@given(threads)
+def test_no_thread_is_lost_or_made_up(record: Threads) -> None:
+    masked = mask_record(record)
+    assert isinstance(masked.record, Threads)
+    expected: Counter[Stack] = Counter()
+    originals: dict[Stack, set[Stack]] = {}
+    for each in record.stacks:
+        stack = mask_record(each.stack).record
+        assert isinstance(stack, Stack)
+        expected[stack] += each.count
+        originals.setdefault(stack, set()).add(each.stack)
+    assert {each.stack: each.count for each in masked.record.stacks} == expected
+    filled = fill_record(masked.record, masked.slots)
+    assert isinstance(filled, Threads) and filled.hidden == record.hidden
+    # Where one stack has become of one, or of equal ones, it is filled as it was.
+    for before, after in zip(masked.record.stacks, filled.stacks, strict=True):
+        if len(originals[before.stack]) == 1:
+            assert {after.stack} == originals[before.stack]
+
+
+def test_threads_that_differ_in_addresses_only_are_counted() -> None:
+    said = [stack_at(HEAP), stack_at(STACK), stack_at("7"), stack_at(HEAP, "main")]
+    masked = mask_record(Threads(stacks=tuple(ThreadStack(stack=each) for each in said)))
+    assert isinstance(masked.record, Threads)
+    assert sorted(each.count for each in masked.record.stacks) == [1, 1, 2]
+    filled = fill_record(masked.record, masked.slots)
+    assert isinstance(filled, Threads)
+    (both,) = (each for each in filled.stacks if each.count == 2)
+    assert both.stack.frames[0].arguments[0].value == DIFFERENT
+
+
+def test_ranks_with_the_same_threads_are_of_one_class_whatever_their_order() -> None:
+    one, other = (stack_at(HEAP, name) for name in ("a", "b"))
+    orders = [(one, other), (other, one)]
+    masked = [
+        mask_record(Threads(stacks=tuple(ThreadStack(stack=each) for each in order), hidden=hidden))
+        for order, hidden in zip(orders, ("2", "3"), strict=True)
+    ]
+    assert masked[0].record == masked[1].record
+
+
+def test_slots_of_another_number_are_refused() -> None:
+    with pytest.raises(ProtocolError, match="1 slots and 2 slots"):
+        join_slots(("a",), ("a", "b"))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 import ssl
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +22,11 @@ from pgdb.overlay.channel import Channel, Listener, connect, listen
 from pgdb.overlay.credentials import make_credentials, tls_context
 from pgdb.overlay.messages import Heartbeat, Lost, Shutdown, Table, encode
 from pgdb.ranks import RankSet
+from tests.support.programs import is_alive, wait_until
 
 CREDENTIALS = make_credentials()
 DEADLINE_S = 20.0
+TABLE = Table(node=0, count=1, fan_out=32, addresses=("h:1",))
 
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -81,8 +87,8 @@ def test_messages_go_both_ways_in_order() -> None:
         async with linked() as (near, far):
             for number in range(100):
                 near.send(lost(str(number)))
-            far.send(Table(addresses=("h:1",)))
-            assert await near.receive() == Table(addresses=("h:1",))
+            far.send(TABLE)
+            assert await near.receive() == TABLE
             for number in range(100):
                 assert await far.receive() == lost(str(number))
 
@@ -105,7 +111,6 @@ def test_the_ends_know_each_others_addresses() -> None:
     async def test() -> None:
         async with linked() as (near, far):
             assert near.peer.startswith("127.0.0.1:") and far.peer.startswith("127.0.0.1:")
-            assert near.local_host == far.local_host == "127.0.0.1"
 
     run(test)
 
@@ -400,7 +405,7 @@ def test_a_peer_that_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_heartbeats_are_not_sent_behind_other_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel_module, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(channel_module, "HEARTBEAT_S", 0.4)
     sent: list[object] = []
     original = Channel.send
 
@@ -414,7 +419,7 @@ def test_heartbeats_are_not_sent_behind_other_messages(monkeypatch: pytest.Monke
         async with linked() as (near, far):
             receiving = asyncio.create_task(far.receive())
             far._timer.cancel()
-            until = time.monotonic() + 0.5
+            until = time.monotonic() + 1.0
             while time.monotonic() < until:
                 near.send(lost("work"))
                 await asyncio.wait((receiving,), timeout=0.01)
@@ -442,3 +447,161 @@ def test_the_listener_closes_and_links_stay(monkeypatch: pytest.MonkeyPatch) -> 
                 await each.wait_closed(5.0)
 
     run(test)
+
+
+# -- through a command ---------------------------------------------------------------------------
+
+# What ssh -W does, to an address of this host.
+RELAY = """
+import os, socket, sys, threading
+
+link = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+
+def pass_input() -> None:
+    while data := os.read(0, 65536):
+        link.sendall(data)
+    link.shutdown(socket.SHUT_WR)
+
+threading.Thread(target=pass_input, daemon=True).start()
+while data := link.recv(65536):
+    os.write(1, data)
+"""
+
+
+def relay(port: int) -> tuple[str, ...]:
+    return (sys.executable, "-S", "-c", RELAY, str(port))
+
+
+def command_of(channel: Channel) -> asyncio.Task[int]:
+    """Return what waits for the end of the channel's command."""
+    assert channel._command is not None
+    return channel._command
+
+
+def test_a_link_through_a_command_carries_messages_both_ways() -> None:
+    async def test() -> None:
+        async with listening() as (listener, accepted):
+            near = await connect("far:1", CREDENTIALS, via=relay(listener.port))
+            far = await accepted.channels.get()
+            assert near.peer == "the other end"
+            large = lost("x" * (4 << 20))
+            for channel, other in ((near, far), (far, near)):
+                for number in range(50):
+                    channel.send(lost(str(number)))
+                channel.send(large)
+                for number in range(50):
+                    assert await other.receive() == lost(str(number))
+                assert await other.receive() == large
+            near.close()
+            with pytest.raises(LinkError, match="it closed the link"):
+                await far.receive()
+            await near.wait_closed(5.0)
+            assert await command_of(near) == 0, "the end of its input ends the command"
+
+    run(test)
+
+
+def test_a_far_end_that_closes_is_seen_through_a_command() -> None:
+    async def test() -> None:
+        async with listening() as (listener, accepted):
+            near = await connect("far:1", CREDENTIALS, via=relay(listener.port))
+            far = await accepted.channels.get()
+            far.send(lost("last words"))
+            far.close()
+            assert await near.receive() == lost("last words")
+            with pytest.raises(LinkError, match="it closed the link"):
+                await near.receive()
+            await near.wait_closed(5.0)
+            assert await command_of(near) == 0
+
+    run(test)
+
+
+def test_a_command_that_dies_is_a_lost_link_for_both_ends(tmp_path: Path) -> None:
+    async def test() -> None:
+        file = tmp_path / "pid"
+        tells = ("sh", "-c", f'echo $$ > {file}; exec "$@"', "sh")
+        async with listening() as (listener, accepted):
+            near = await connect("far:1", CREDENTIALS, via=(*tells, *relay(listener.port)))
+            far = await accepted.channels.get()
+            os.kill(int(file.read_text()), signal.SIGKILL)
+            for end in (near, far):
+                with pytest.raises(LinkError):
+                    await end.receive()
+            await near.wait_closed(5.0)
+            assert await command_of(near) == -signal.SIGKILL
+
+    run(test)
+
+
+def test_a_command_that_does_not_end_with_its_link_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(channel_module, "COMMAND_LINGER_S", 0.2)
+
+    async def test() -> None:
+        async with listening() as (listener, accepted):
+            # As an ssh whose host has gone.
+            python, *flags, program, port = relay(listener.port)
+            program += "threading.Event().wait()\n"
+            near = await connect("far:1", CREDENTIALS, via=(python, *flags, program, port))
+            await accepted.channels.get()
+            near.close()
+            assert await command_of(near) == -signal.SIGKILL
+
+    run(test)
+
+
+def test_a_command_does_not_outlive_the_loop(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    tells = ("sh", "-c", f'echo $$ > {file}; exec "$@"', "sh")
+
+    async def test() -> None:
+        async with listening() as (listener, accepted):
+            await connect("far:1", CREDENTIALS, via=(*tells, *relay(listener.port)))
+            await accepted.channels.get()
+
+    run(test)
+    wait_until(lambda: not is_alive(int(file.read_text())), "the relay has ended")
+
+
+def test_another_session_behind_a_command_is_refused() -> None:
+    async def test() -> None:
+        async with listening() as (listener, accepted):
+            with pytest.raises(LinkError, match="cannot connect to far:1"):
+                await connect("far:1", make_credentials(), via=relay(listener.port))
+            assert accepted.count == 0
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("no-such-command",), ("false",), ("echo", "Permission denied (publickey)."), ("/",)],
+    ids=["missing", "ends", "talks", "no program"],
+)
+def test_a_command_that_does_not_lead_there_is_told(command: tuple[str, ...]) -> None:
+    async def test() -> None:
+        with pytest.raises(LinkError, match="cannot connect to far:1: "):
+            await connect("far:1", CREDENTIALS, via=command)
+
+    run(test)
+
+
+@pytest.mark.parametrize("way", ["silent", "refused"])
+def test_a_command_whose_link_does_not_come_up_is_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, way: str
+) -> None:
+    if way == "silent":
+        monkeypatch.setattr(channel_module, "CONNECT_TIMEOUT_S", 0.3)
+    file = tmp_path / "pid"
+    # It does not look at its input, as an ssh that waits for its host.
+    says = "echo nonsense;" if way == "refused" else ""
+    command = ("sh", "-c", f"echo $$ > {file}; {says} exec sleep 600")
+
+    async def test() -> None:
+        with pytest.raises(LinkError, match="far:1"):
+            await connect("far:1", CREDENTIALS, via=command)
+
+    run(test)
+    wait_until(lambda: not is_alive(int(file.read_text())), "the command has ended")

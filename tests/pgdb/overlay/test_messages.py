@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pgdb.errors import ProtocolError
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.merge.graph import to_graph
+from pgdb.merge.packing import MAX_PACKED_RANK
 from pgdb.overlay import messages
 from pgdb.overlay.messages import (
     FRONT_END,
-    MAX_WIRE_RANK,
     Acquire,
     Announce,
     AnyMessage,
@@ -27,6 +27,9 @@ from pgdb.overlay.messages import (
     Detach,
     Evaluate,
     Events,
+    Find,
+    Found,
+    FoundRanks,
     Heartbeat,
     Hello,
     InsertBreakpoint,
@@ -36,6 +39,9 @@ from pgdb.overlay.messages import (
     ListBreakpoints,
     ListVariables,
     Lost,
+    ReadBlock,
+    Recall,
+    Reduce,
     Reply,
     Request,
     Resume,
@@ -50,15 +56,27 @@ from pgdb.overlay.messages import (
 )
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Running, Value
-from tests.support.strategies import EVENTS, RECORDS, rank_sets
+from tests.support.strategies import EVENTS, class_tuples, rank_sets
 
 RANKS = RankSet.parse("0-3,8")
-HELLO = Hello(version=1, release="PGDB 1", node=3, host="node1", pid=7, address="h:1", subtree=(3,))
+HELLO = Hello(
+    version=1,
+    release="PGDB 1",
+    node=3,
+    host="node1",
+    pid=7,
+    names=("node1", "10.0.0.1"),
+    address="h:1",
+    subtree=(3,),
+)
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     Acquire(),
     Evaluate(expression="x", format="x"),
-    Backtrace(limit=-3, fold=False),
+    Backtrace(limit=-3, fold=False, split=True, threads=True, offsets=True),
+    ReadBlock(expression="u[0]@9", start=3, count=4, limit_bytes=5),
+    Reduce(expression="u", low=-1.5, high=2.5, bins=10, limit_bytes=5),
+    Recall(request_id=7),
     SelectFrame(command="up 2"),
     ListVariables(which="locals"),
     Console(command="info threads", run=True),
@@ -75,14 +93,20 @@ OPERATIONS: tuple[AnyOperation, ...] = (
 
 MESSAGES: tuple[AnyMessage, ...] = (
     HELLO,
-    Table(addresses=("a:1", "b:2")),
+    Table(node=1, count=2, fan_out=32, addresses=("a:1", "b:2"), is_parent=True),
     Joined(nodes=(HELLO,)),
-    Setup(shares=(Share(node=0, ranks=RANKS, index=1, pids=(7, 8)),), gdb="gdb", mark="m"),
+    Find(mark="m", selector="s", shares=(0, 1), shares_per_host=2),
+    Found(
+        node=1, jobs=(FoundRanks(job="j", size=9, ranks=RANKS, pids=(7, 8), executable="/bin/x"),)
+    ),
+    Setup(shares=(Share(node=0, ranks=RANKS, pids=(7, 8)),), is_held=True, gdb="gdb"),
     *(Request(request_id=1, ranks=RANKS, operation=each, timeout_s=1.5) for each in OPERATIONS),
     Reply(
         request_id=1,
-        graph=to_graph((EquivalenceClass(RANKS, Value(text="7")),)),
-        missing=Missing(late=RANKS, lost=RankSet([9]), running=RankSet()),
+        graph=to_graph(
+            (EquivalenceClass(RANKS, Value(text="7")),),
+            Missing(late=RankSet([7, 10]), lost=RankSet([9]), running=RankSet()),
+        ),
         late=True,
     ),
     Events(classes=(EquivalenceClass(RANKS, Exit(code=1), ("x",)),)),
@@ -103,15 +127,12 @@ def test_round_trip(message: AnyMessage) -> None:
     assert decode(encode(message)) == message
 
 
-classes_of_records = st.lists(
-    st.builds(EquivalenceClass, rank_sets, st.one_of(list(RECORDS.values()))), max_size=4
-).map(tuple)
 classes_of_events = st.lists(
     st.builds(EquivalenceClass, rank_sets, st.one_of(list(EVENTS.values()))), max_size=4
 ).map(tuple)
 
 
-@given(classes_of_records)
+@given(class_tuples())
 def test_replies_of_all_records_go_over_the_wire(classes: tuple[Any, ...]) -> None:
     reply = Reply(request_id=1, graph=to_graph(classes))
     assert decode(encode(reply)) == reply
@@ -128,7 +149,7 @@ def test_events_go_over_the_wire(classes: tuple[Any, ...]) -> None:
     [
         RankSet(),
         RankSet([0]),
-        RankSet([MAX_WIRE_RANK]),
+        RankSet([MAX_PACKED_RANK]),
         RankSet.range(0, 1 << 20),
         RankSet.range(0, 1 << 20, 3),
         RankSet(rank for rank in range(20_000) if (rank * 2654435761) % 7 < 3),
@@ -154,9 +175,9 @@ def test_the_bare_form_is_read() -> None:
 @pytest.mark.parametrize(
     "ranks",
     [
-        str(MAX_WIRE_RANK + 1),
-        f"0-{MAX_WIRE_RANK + 1}",
-        f"0-{MAX_WIRE_RANK + 1}/2",
+        str(MAX_PACKED_RANK + 1),
+        f"0-{MAX_PACKED_RANK + 1}",
+        f"0-{MAX_PACKED_RANK + 1}/2",
         "9" * 5000,
         RankSet([2**31 - 1]).to_bytes()[:-1],
         "x",
@@ -179,10 +200,10 @@ def test_rank_sets_that_are_none_or_too_large_are_refused(ranks: object) -> None
 @pytest.mark.parametrize(
     "ranks",
     [
-        f"0..{MAX_WIRE_RANK + 1}",
-        f" {MAX_WIRE_RANK + 1}",
-        f"0^{MAX_WIRE_RANK + 1}",
-        RankSet([MAX_WIRE_RANK + 1]).to_bytes(),
+        f"0..{MAX_PACKED_RANK + 1}",
+        f" {MAX_PACKED_RANK + 1}",
+        f"0^{MAX_PACKED_RANK + 1}",
+        RankSet([MAX_PACKED_RANK + 1]).to_bytes(),
         RankSet.range(0, 1 << 31).to_bytes(),
     ],
     ids=["dots", "blank", "operator", "bitmap", "runs"],

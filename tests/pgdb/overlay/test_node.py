@@ -36,7 +36,7 @@ from pgdb.overlay.messages import (
 from pgdb.overlay.node import EventBuffer, TreeNode, release
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
-from pgdb.records import Output, Running, Value
+from pgdb.records import Output, Record, Running, Value
 
 CREDENTIALS = make_credentials()
 DEADLINE_S = 20.0
@@ -72,8 +72,9 @@ class Node(TreeNode):
     def ask_own(self, request: Request, ranks: RankSet) -> None:
         for rank in ranks - self.silent:
             record = Value(text=str(rank % 2))
-            for reply in self.router.add_answer(request.request_id, RankSet([rank]), record, ()):
-                self.up(reply)
+            said: EquivalenceClass[Record] = EquivalenceClass(RankSet([rank]), record)
+            for gathered in self.router.add_answer(request.request_id, said):
+                self.answered(gathered)
 
     def hello(self, **changes: Any) -> Hello:
         below = {node for nodes in self._nodes_below.values() for node in nodes}
@@ -134,7 +135,8 @@ def run(test: Callable[[Tree], Coroutine[Any, Any, None]], *, count: int = 7) ->
 def setup_of(count: int) -> Setup:
     return Setup(
         shares=tuple(
-            Share(node=node, ranks=RankSet([2 * node, 2 * node + 1])) for node in range(count)
+            Share(node=node, ranks=RankSet([2 * node, 2 * node + 1]), pids=(1, 1))
+            for node in range(count)
         ),
         gdb="gdb",
     )
@@ -190,10 +192,14 @@ def losses(taken: list[AnyMessage]) -> list[Lost]:
 
 def said(reply: Reply) -> dict[str, str]:
     found = {}
-    for each in from_graph(reply.graph):
+    for each in from_graph(reply.graph)[0]:
         assert isinstance(each.record, Value)
         found[str(each.ranks)] = each.record.text
     return found
+
+
+def missing(reply: Reply) -> Missing:
+    return from_graph(reply.graph)[1]
 
 
 async def ask(root: Node, ranks: RankSet, *, number: int, timeout_s: float = 10.0) -> Reply:
@@ -218,7 +224,7 @@ def test_a_request_reaches_all_ranks_and_the_answers_are_merged() -> None:
         assert root.router.ranks == ALL
         reply = await ask(root, ALL, number=1)
         assert said(reply) == {"0-12/2": "0", "1-13/2": "1"}
-        assert not reply.missing and not reply.late
+        assert not missing(reply) and not reply.late
         some = await ask(root, RankSet([3, 12]), number=2)
         assert said(some) == {"3": "1", "12": "0"}
 
@@ -228,7 +234,7 @@ def test_a_request_reaches_all_ranks_and_the_answers_are_merged() -> None:
 def test_ranks_that_there_are_not_are_lost_at_once() -> None:
     async def test(nodes: Tree) -> None:
         reply = await ask(nodes[FRONT_END], RankSet([0, 99]), number=1)
-        assert said(reply) == {"0": "0"} and reply.missing == Missing(lost=RankSet([99]))
+        assert said(reply) == {"0": "0"} and missing(reply) == Missing(lost=RankSet([99]))
 
     run(test)
 
@@ -242,10 +248,11 @@ def test_silent_ranks_are_told_at_the_deadline_and_answer_late(
         root, leaf = nodes[FRONT_END], nodes[5]
         leaf.silent = RankSet([10])
         reply = await ask(root, ALL, number=1, timeout_s=0.05)
-        assert reply.missing == Missing(late=RankSet([10]))
+        assert missing(reply) == Missing(late=RankSet([10]))
         assert said(reply) == {"0-8/2,12": "0", "1-13/2": "1"}
-        for late in leaf.router.add_answer(1, RankSet([10]), Value(text="7"), ()):
-            leaf.up(late)
+        late: EquivalenceClass[Record] = EquivalenceClass(RankSet([10]), Value(text="7"))
+        for gathered in leaf.router.add_answer(1, late):
+            leaf.answered(gathered)
         await root.wait(lambda taken: len(replies(taken, 1)) == 2)
         second = replies(root.taken, 1)[1]
         assert second.late and said(second) == {"10": "7"}
@@ -310,12 +317,12 @@ def test_a_lost_leaf_is_told_and_costs_only_its_own_answers() -> None:
         await nodes[6].crash()
         await root.wait(lambda taken: bool(replies(taken, 1)))
         reply = replies(root.taken, 1)[0]
-        assert reply.missing.ranks <= RankSet([12, 13]) and 12 in reply.missing.lost
+        assert missing(reply).ranks <= RankSet([12, 13]) and 12 in missing(reply).lost
         (loss,) = losses(root.taken)
         assert loss.nodes == (6,) and loss.ranks == RankSet([12, 13])
         assert root.router.ranks == ALL - loss.ranks
         after = await ask(root, ALL, number=2)
-        assert after.missing == Missing(lost=RankSet([12, 13]))
+        assert missing(after) == Missing(lost=RankSet([12, 13]))
 
     run(test)
 
@@ -329,7 +336,7 @@ def test_a_lost_middle_node_takes_its_subtree_and_the_orphans_come_back() -> Non
         assert loss.nodes == (1, 3, 4)
         assert loss.ranks == RankSet.parse("2-3,6-9")
         reply = await ask(root, ALL, number=1)
-        assert reply.missing == Missing(lost=loss.ranks)
+        assert missing(reply) == Missing(lost=loss.ranks)
 
         before = len(root.taken)
         for orphan in (3, 4):
@@ -339,7 +346,7 @@ def test_a_lost_middle_node_takes_its_subtree_and_the_orphans_come_back() -> Non
             nodes[orphan].task = asyncio.create_task(nodes[orphan].serve_parent(nodes[0].address))
         await root.wait(lambda taken: joined(taken[before:]) == {3, 4})
         again = await ask(root, ALL, number=2)
-        assert again.missing == Missing(lost=RankSet([2, 3]))
+        assert missing(again) == Missing(lost=RankSet([2, 3]))
         assert said(again) == {"0,4-12/2": "0", "1,5-13/2": "1"}
 
     run(test)
@@ -360,7 +367,7 @@ def test_orphans_that_come_back_before_the_loss_is_seen_are_not_lost() -> None:
             await nodes[1].changed.wait_for(lambda: 3 not in nodes[1]._channels)
         await ask(root, RankSet([2]), number=1)  # comes up behind node 1's word of the loss
         reply = await ask(root, ALL, number=2)
-        assert not reply.missing, "the ranks of node 3 are reached through node 0"
+        assert not missing(reply), "the ranks of node 3 are reached through node 0"
         assert losses(root.taken) == []
         nodes[0]._channels[3].close()
         await second
@@ -380,7 +387,7 @@ def test_a_node_that_comes_back_with_its_subtree_brings_all_of_it() -> None:
         nodes[1].task = asyncio.create_task(nodes[1].serve_parent(root.address))
         await root.wait(lambda taken: 1 in joined(taken[before:]))
         reply = await ask(root, ALL, number=1)
-        assert not reply.missing
+        assert not missing(reply)
 
     run(test)
 
@@ -395,7 +402,7 @@ def test_requests_under_way_through_a_lost_node_do_not_wait_for_their_deadline()
         await root.wait(lambda taken: True)
         await nodes[1].crash()
         await root.wait(lambda taken: bool(replies(taken, 1)))
-        lost = replies(root.taken, 1)[0].missing
+        lost = missing(replies(root.taken, 1)[0])
         assert RankSet([6, 7]) <= lost.lost and not lost.late
 
     run(test)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.merge.graph import from_graph, to_graph
 from pgdb.overlay.messages import Detach, Reply, Request
-from pgdb.overlay.router import LEVEL_MARGIN_S, Router
+from pgdb.overlay.router import LEVEL_MARGIN_S, Gathered, Router
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Value
 
@@ -34,20 +34,20 @@ def missing(*, late: str = "", lost: str = "", number: int = 1) -> Reply:
         return RankSet.parse(text) if text else RankSet()
 
     silent = Missing(late=read(late), lost=read(lost))
-    return Reply(request_id=number, graph=to_graph(()), missing=silent)
+    return Reply(request_id=number, graph=to_graph((), silent))
 
 
-def said(answer: Reply) -> dict[str, str]:
+def said(answer: Gathered) -> dict[str, str]:
     """Return the text of each class by its ranks."""
     found = {}
-    for each in from_graph(answer.graph):
+    for each in answer.classes:
         assert isinstance(each.record, Value)
         found[str(each.ranks)] = each.record.text
     return found
 
 
-def answer(router: Router, rank: int, text: str = "1", *, number: int = 1) -> list[Reply]:
-    return router.add_answer(number, RankSet([rank]), Value(text=text), ())
+def answer(router: Router, rank: int, text: str = "1", *, number: int = 1) -> list[Gathered]:
+    return router.add_answer(number, EquivalenceClass(RankSet([rank]), Value(text=text)))
 
 
 def parent_of_two(*, own: str = "0") -> Router:
@@ -80,7 +80,7 @@ def test_the_reply_goes_up_when_the_last_one_has_answered() -> None:
     assert answer(router, 0, "b") == []
     (done,) = router.add_reply(reply("4-7", "a"))
     assert said(done) == {"0": "b", "1-7": "a"}
-    assert not done.missing and not done.late
+    assert not done.missing and not done.is_late
     assert router.open_requests == () and router.next_deadline_s() is None
 
 
@@ -108,7 +108,7 @@ def test_who_is_silent_at_the_deadline_is_late() -> None:
     assert router.expire(due - 0.001) == []
     (partial,) = router.expire(due)
     assert said(partial) == {"1-3": "a"}
-    assert partial.missing == Missing(late=RankSet.parse("0,4-7")) and not partial.late
+    assert partial.missing == Missing(late=RankSet.parse("0,4-7")) and not partial.is_late
     assert router.expire(due + 100) == [] and router.next_deadline_s() is None
 
 
@@ -127,22 +127,23 @@ def test_an_answer_after_the_deadline_goes_up_marked_late_and_once() -> None:
     router.add_reply(reply("1-3"))
     router.expire(1000.0)
     (late,) = router.add_reply(reply("4-5", "z"))
-    assert late.late and said(late) == {"4-5": "z"} and not late.missing
+    assert late.is_late and said(late) == {"4-5": "z"} and not late.missing
     assert router.add_reply(reply("4-5", "y")) == []
     assert router.add_reply(reply("1-3", "y")) == []
     (own,) = answer(router, 0, "w")
-    assert own.late and said(own) == {"0": "w"}
+    assert own.is_late and said(own) == {"0": "w"}
     assert answer(router, 0, "w") == []
 
 
 def test_a_childs_partial_reply_completes_and_its_late_one_follows() -> None:
     router = parent_of_two()
     router.start(request("4-7"), 0.0)
-    partial = Reply(request_id=1, graph=reply("4-5").graph, missing=Missing(late=RankSet([6, 7])))
+    classes, _ = from_graph(reply("4-5").graph)
+    partial = Reply(request_id=1, graph=to_graph(classes, Missing(late=RankSet([6, 7]))))
     (first,) = router.add_reply(partial)
-    assert first.missing == Missing(late=RankSet([6, 7])) and not first.late
+    assert first.missing == Missing(late=RankSet([6, 7])) and not first.is_late
     (second,) = router.add_reply(reply("6", late=True))
-    assert second.late and said(second) == {"6": "1"}
+    assert second.is_late and said(second) == {"6": "1"}
 
 
 def test_a_late_answer_in_time_for_the_node_above_is_no_longer_late() -> None:
@@ -151,7 +152,7 @@ def test_a_late_answer_in_time_for_the_node_above_is_no_longer_late() -> None:
     assert router.add_reply(missing(late="4-7")) == []
     assert router.add_reply(reply("4-7", "a", late=True)) == []
     (done,) = router.add_reply(reply("1-3", "a"))
-    assert said(done) == {"1-7": "a"} and not done.missing and not done.late
+    assert said(done) == {"1-7": "a"} and not done.missing and not done.is_late
 
 
 def test_duplicates_are_dropped() -> None:
@@ -240,18 +241,18 @@ def test_many_old_requests_are_forgotten() -> None:
         router.expire(1000.0)
     assert answer(router, 0, number=1) == []
     (late,) = answer(router, 0, number=1000)
-    assert late.late
+    assert late.is_late
 
 
-def assert_partition(done: Reply, asked: RankSet) -> None:
+def assert_partition(done: Gathered, asked: RankSet) -> None:
     """Every rank is in exactly one class or in one of the sets of missing ones."""
     lost = done.missing
-    sets = [each.ranks for each in from_graph(done.graph)] + [lost.late, lost.lost, lost.running]
+    sets = [each.ranks for each in done.classes] + [lost.late, lost.lost, lost.running]
     assert RankSet.union(sets) == asked
     assert sum(len(each) for each in sets) == len(asked)
 
 
-def disturbed(rng: random.Random, router: Router, asked: RankSet) -> Iterable[Reply]:
+def disturbed(rng: random.Random, router: Router, asked: RankSet) -> Iterable[Gathered]:
     """Let children answer in parts, twice, not at all, be lost and come back, then time out."""
     for _ in range(rng.randint(0, 12)):
         some = RankSet(rng.sample(range(10), rng.randint(1, 5)))
@@ -277,11 +278,11 @@ def test_whatever_happens_every_rank_is_answered_for_once(rng: random.Random) ->
     asked = RankSet(rng.sample(range(10), rng.randint(1, 10)))
     router.start(Request(request_id=1, ranks=asked, operation=Detach(), timeout_s=1.0), 0.0)
     first, *late = [*router.lose_ranks(RankSet()), *disturbed(rng, router, asked)]
-    assert not first.late
+    assert not first.is_late
     assert_partition(first, asked)
     came = RankSet()
     for each in late:
-        assert each.late and not each.missing
-        ranks = RankSet.union(part.ranks for part in from_graph(each.graph))
+        assert each.is_late and not each.missing
+        ranks = RankSet.union(part.ranks for part in each.classes)
         assert ranks <= first.missing.late and ranks.isdisjoint(came)
         came = came | ranks

@@ -43,10 +43,10 @@ def test_subtrees_divide_the_tree(tree: Topology) -> None:
 
 
 @given(trees)
-def test_height_is_that_of_the_highest_child_and_one(tree: Topology) -> None:
-    for node in range(tree.count):
-        heights = [tree.height(child) for child in tree.children(node)]
-        assert tree.height(node) == (max(heights) + 1 if heights else 0)
+def test_there_is_one_level_more_than_below_the_highest_child(tree: Topology) -> None:
+    for node in (FRONT_END, *range(tree.count)):
+        below = [tree.levels_below(child) for child in tree.children(node)]
+        assert tree.levels_below(node) == (max(below) + 1 if below else 0)
 
 
 def test_a_tree_of_two_levels() -> None:
@@ -55,7 +55,8 @@ def test_a_tree_of_two_levels() -> None:
     assert tree.children(0) == (1, 2) and tree.children(1) == (3, 4) and tree.children(3) == ()
     assert tree.ancestors(6) == (2, 0, FRONT_END)
     assert tree.subtree(1) == (1, 3, 4)
-    assert tree.height(0) == 2
+    assert tree.levels_below(0) == 2
+    assert tree.levels_below(FRONT_END) == 3
 
 
 def test_no_aggregators_no_children() -> None:

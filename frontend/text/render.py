@@ -2,22 +2,33 @@
 
 Every class is shown; where there are too many for a screen the biggest and the smallest are, and
 it is said how many are folded and how to unfold them. Rank sets stand in brackets before what
-they said.
+they said. The text is plain; :mod:`pgdb.frontend.text.palette` gives it colours.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+import msgspec
+
 from pgdb.frontend.answers import Answer
-from pgdb.merge.answer import EquivalenceClass, Merger
+from pgdb.frontend.text import threadtext
+from pgdb.frontend.text.layout import DIFFERS, SHOWN_OF_MANY, Layout, Row
+from pgdb.frontend.text.layout import MOST_CLASSES as MOST_CLASSES
+from pgdb.frontend.text.layout import brackets as brackets
+from pgdb.frontend.text.valuetext import Said, summary_lines, value_rows
+from pgdb.merge.answer import EquivalenceClass
+from pgdb.merge.forms import count_holes, fill_form
 from pgdb.merge.masking import DIFFERENT
+from pgdb.merge.runs import runs
 from pgdb.ranks import RankSet
 from pgdb.records import (
     FATAL_SIGNALS,
+    HOLE,
+    SLOT,
+    Block,
     Breakpoint,
     BreakpointList,
     BreakpointsMade,
@@ -34,16 +45,16 @@ from pgdb.records import (
     Stack,
     Stop,
     Text,
+    Threads,
     Value,
+    Variable,
     Variables,
-    parse_number,
+    Various,
 )
 
-MOST_CLASSES = 12
-"""Classes that are shown in full; of more, the biggest and the smallest."""
-_SHOWN_OF_MANY = 4
-_BARS = "▁▂▃▄▅▆▇█"
-_SPARKLINE_WIDTH = 32
+_SHORT_ARGUMENT = 8
+_LEAST_FOLDED = 4
+"""Fewer calls of a recursion are shown one by one."""
 
 
 class ReadSource(Protocol):
@@ -59,29 +70,47 @@ def no_source(path: str, line: int, /) -> str | None:
     return None
 
 
-def brackets(ranks: RankSet) -> str:
-    """Return a rank set as it is shown: ``[0-3,8]``."""
-    return f"[{ranks}]"
-
-
 def answer(
-    said: Answer, *, number: int = 0, whole: bool = False, read_source: ReadSource = no_source
+    said: Answer,
+    *,
+    number: int = 0,
+    whole: bool = False,
+    read_source: ReadSource = no_source,
+    width: int = 0,
 ) -> str:
     """Return the text of an answer, every class and every missing rank.
 
     *number* is what ``expand`` would call it; with *whole* nothing is folded. The line of a
-    frame that was selected is read with *read_source*.
+    frame that was selected is read with *read_source*. Nothing is wider than *width* but
+    rank sets and source lines; 0 is no limit, for a log.
     """
+    layout = Layout(width=width, whole=whole, classes=numbered_sets(said))
     if said.told:
         classes = tuple(each for each in said.classes if not _is_told(each))
         said = replace(said, classes=classes)
-    blocks = [*_variable_lines(said, whole)] if _is_variables(said) else _blocks(said, whole)
-    lines = [line for line in blocks if line]
+        layout.classes = ()  # whoever has stopped is told elsewhere, without a number
+    if _has(said, Variables):
+        lines = layout.lines(_variable_rows(said, layout))
+    elif threadtext.has_threads(said):
+        others = threadtext.without_threads(said)
+        lines = threadtext.lines(said, layout, lambda each: stack(each, layout))
+        lines += _blocks(others, layout)
+    elif _has(said, Value):
+        lines = layout.lines(_value_rows(said, layout))
+    else:
+        lines = _blocks(said, layout)
     lines += _selected_lines(said, read_source)
-    if not whole and _is_folded(said):
-        lines.append(_folded_note(said, number))
+    if layout.is_shortened and not whole and number:
+        lines.append(f"(expand {number} shows all of it)")
     lines += missing(said)
     return "\n".join(lines)
+
+
+def numbered_sets(said: Answer) -> tuple[RankSet, ...]:
+    """Return what @1, @2 … stand for behind an answer."""
+    if threadtext.has_threads(said):
+        return threadtext.numbered_sets(said)
+    return tuple(each.ranks for each in said.classes)
 
 
 def missing(said: Answer) -> list[str]:
@@ -114,27 +143,64 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
             return "\n".join(f"{item.name} = {item.value}" for item in items) or empty
         case Stack():
             return stack(said)
+        case Threads():
+            return threadtext.threads(said, stack)
         case BreakpointsMade(breakpoints=breakpoints):
             return "\n".join(breakpoint_made(made) for made in breakpoints)
         case BreakpointList(breakpoints=breakpoints):
             return breakpoint_table(breakpoints)
+        case Various():
+            return _various(each, command)
+        case Block():
+            elements = " x ".join(map(str, said.shape)) or "1"
+            return f"{elements} numbers of type {said.dtype}, from {said.start} on"
         case Stop() | Exit() | Running():
             return event(said)
         case Done():
             return ""
 
 
-def stack(said: Stack) -> str:
-    """Return a stack as GDB prints it."""
+def stack(said: Stack, layout: Layout | None = None) -> str:
+    """Return a stack as GDB prints it; in a *layout* that is not whole recursion is folded."""
     hidden = int(said.hidden) if said.hidden.isdigit() else 0
     unknown = bool(said.hidden) and not said.hidden.isdigit()
     lines = []
+    folds = {} if layout is None or layout.whole else _recursion(said)
+    left_out = 0
     for offset, each in enumerate(said.frames):
+        if fold := folds.get(offset):
+            left_out, text = fold
+            lines.append(text)
+        if left_out:
+            left_out -= 1
+            continue
         level = "#*" if unknown else f"#{offset + hidden}"
         lines.append(f"{level:<3} {frame(each)}")
+    if layout is not None and folds:
+        layout.is_shortened = True
     if said.more:
         lines.append("(more frames follow)")
     return "\n".join(lines) or "No stack."
+
+
+def _recursion(said: Stack) -> dict[int, tuple[int, str]]:
+    """Return the frames that recursion repeats: where they begin, how many, and what stands there.
+
+    The first and the last call stay.
+    """
+    places = [(each.function, each.file, each.line) for each in said.frames]
+    found = {}
+    for run in runs(places):
+        count = run.length - 2 * run.period
+        if count < _LEAST_FOLDED:
+            continue
+        start = run.start + run.period
+        cycle = [
+            f"{each.function} at {each.file}:{each.line}" if each.line else each.function
+            for each in said.frames[start : start + run.period]
+        ]
+        found[start] = (count, f"    … {count} more of {' and '.join(cycle)}")
+    return found
 
 
 def frame(each: Frame) -> str:
@@ -165,16 +231,25 @@ def event(told: Event | Stop | Exit | Running) -> str:
             return stage
 
 
-def events(classes: Sequence[EquivalenceClass[Event]], read_source: ReadSource = no_source) -> str:
-    """Return the lines for events that came together, least rank first."""
+def events(
+    classes: Sequence[EquivalenceClass[Event]],
+    read_source: ReadSource = no_source,
+    width: int = 0,
+) -> str:
+    """Return the lines for events that came together, least rank first.
+
+    Where a stop is wider than *width* its long arguments are left out; 0 is no limit.
+    """
     lines = []
     shown = [each for each in classes if isinstance(each.record, Stop | Exit | Output | Gone)]
-    width = max((len(brackets(each.ranks)) for each in shown), default=0)
+    column = max((len(brackets(each.ranks)) for each in shown), default=0)
     few = len(shown) <= 3
     for each in shown:
         told = each.filled
         text = event(told)
-        lines += _prefixed(each.ranks, text, width)
+        if width and isinstance(told, Stop) and len(text.partition("\n")[0]) > width - column - 1:
+            text = event(_with_short_arguments(told))
+        lines += _prefixed(each.ranks, text, column)
         if not isinstance(told, Stop) or told.frame is None:
             continue
         if few or told.signal in FATAL_SIGNALS:
@@ -226,24 +301,6 @@ def breakpoint_table(breakpoints: Sequence[Breakpoint]) -> str:
     return "\n".join(lines)
 
 
-def numbers(values: dict[int, int | float]) -> str:
-    """Return a summary of numbers by rank: range, extremes with their ranks, mean, shape."""
-    usual = {rank: value for rank, value in values.items() if math.isfinite(value)}
-    parts = []
-    if usual:
-        low, high = min(usual.values()), max(usual.values())
-        mean = math.fsum(usual.values()) / len(usual)
-        at_low = RankSet(rank for rank, value in usual.items() if value == low)
-        at_high = RankSet(rank for rank, value in usual.items() if value == high)
-        parts.append(f"{low:g} … {high:g}, {len(set(usual.values()))} values")
-        parts.append(f"min {low:g} {_few(at_low)}  max {high:g} {_few(at_high)}  mean {mean:g}")
-        parts.append(_sparkline([usual[rank] for rank in sorted(usual)]))
-    strange = RankSet(values.keys() - usual.keys())
-    if strange:
-        parts.append(f"not finite on {brackets(strange)}")
-    return "  ".join(parts)
-
-
 # -- inside ------------------------------------------------------------------------------------
 
 
@@ -251,6 +308,8 @@ def _stop(told: Stop) -> str:
     where = frame(told.frame) if told.frame is not None else "??"
     if told.inside:
         where = f"{told.inside} <- {where}"
+    if told.program:
+        where += f", {told.program}"
     detail = f"\n    {told.detail}" if told.detail else ""
     if told.reason == "function-finished" and told.detail.endswith(DIFFERENT):
         detail += " ('print $' shows it)"
@@ -276,30 +335,67 @@ def _stop(told: Stop) -> str:
             return f"stopped in {where}{detail}"
 
 
-def _blocks(said: Answer, whole: bool) -> list[str]:
-    classes = said.classes if whole or not _is_folded(said) else _chosen(said)
-    if not whole and (summary := _number_summary(said)):
-        return [summary, *(_block(each, said, 0) for each in said.classes if each.is_error)]
-    lines = [(each, record(each, said.command)) for each in classes]
-    width = max((len(brackets(each.ranks)) for each, text in lines if "\n" not in text), default=0)
-    return [_block(each, said, width) for each in classes]
+def _with_short_arguments(told: Stop) -> Stop:
+    """Return a stop whose arguments are shown only where they are short; ``bt`` shows them all."""
+    if told.frame is None:
+        return told
+    arguments = tuple(
+        each if len(each.value) <= _SHORT_ARGUMENT else Variable(each.name, DIFFERENT)
+        for each in told.frame.arguments
+    )
+    return msgspec.structs.replace(
+        told, frame=msgspec.structs.replace(told.frame, arguments=arguments)
+    )
 
 
-def _block(each: EquivalenceClass[Record], said: Answer, width: int) -> str:
-    text = record(each, said.command)
-    if not text:
-        return ""
+def _blocks(said: Answer, layout: Layout) -> list[str]:
+    classes = said.classes
+    if len(classes) > MOST_CLASSES and not layout.whole:
+        by_size = sorted(classes, key=lambda each: (-len(each.ranks), each.ranks.first))
+        chosen = (*by_size[:SHOWN_OF_MANY], *by_size[-SHOWN_OF_MANY:])
+        chosen_ids = {id(each) for each in chosen}
+        classes = tuple(each for each in classes if id(each) in chosen_ids or each.is_error)
+    texts = [(each, text) for each in classes if (text := _text(each, said, layout))]
+    short = [each.ranks for each, text in texts if not _is_tall(each, text, said)]
+    column = layout.column(short)
+    lines: list[str] = []
+    for each, text in texts:
+        mark = layout.mark(each.ranks)
+        if _is_tall(each, text, said):
+            lines += (_heading(each, said, layout) + mark, text)
+        else:
+            lines.append(f"{layout.brackets(each.ranks):<{column}} {text}{mark}")
+    if left := len(said.classes) - len(classes):
+        layout.is_shortened = True
+        ranks = len(said.ranks) - sum(len(each.ranks) for each in classes)
+        lines.append(f"({left} more classes with {ranks} ranks are folded)")
+    return lines
+
+
+def _text(each: EquivalenceClass[Record], said: Answer, layout: Layout) -> str:
+    filled = each.filled
+    return stack(filled, layout) if isinstance(filled, Stack) else record(each, said.command)
+
+
+def _is_tall(each: EquivalenceClass[Record], text: str, said: Answer) -> bool:
+    """Return whether what ranks said stands below them, not beside them."""
     is_stack = isinstance(each.record, Stack) and said.command.startswith("backtrace")
-    if is_stack or isinstance(each.record, BreakpointList) or "\n" in text:
-        heading = brackets(each.ranks)
-        if is_stack and len(said.classes) > 1:
-            sizes = [len(other.ranks) for other in said.classes]
-            heading += f"  {len(each.ranks)} of {len(said.ranks)}"
-            # Only where most are alike is there one that differs.
-            if sizes.count(min(sizes)) == 1 and len(each.ranks) == min(sizes) < max(sizes):
-                heading += "  <-- differs"
-        return f"{heading}\n{text}"
-    return "\n".join(_prefixed(each.ranks, text, width))
+    return is_stack or isinstance(each.record, BreakpointList) or "\n" in text
+
+
+def _heading(each: EquivalenceClass[Record], said: Answer, layout: Layout) -> str:
+    heading = layout.brackets(each.ranks)
+    if not isinstance(each.record, Stack) or len(said.classes) < 2:
+        return heading
+    sizes = [len(other.ranks) for other in said.classes]
+    heading += f"  {len(each.ranks)} of {len(said.ranks)}"
+    if _recursion(each.record):
+        # Those that differ in nothing else look alike.
+        heading += f"  {len(each.record.frames)} frames"
+    # Only where most are alike is there one that differs.
+    if sizes.count(min(sizes)) == 1 and len(each.ranks) == min(sizes) < max(sizes):
+        heading += f"  {DIFFERS}"
+    return heading
 
 
 def _prefixed(ranks: RankSet, text: str, width: int) -> list[str]:
@@ -324,106 +420,73 @@ def _is_told(each: EquivalenceClass[Record]) -> bool:
     return isinstance(each.record, Stop | Exit | Running)
 
 
-def _is_variables(said: Answer) -> bool:
-    return any(isinstance(each.record, Variables) for each in said.classes)
+def _has(said: Answer, kind: type[Value | Variables]) -> bool:
+    """Return whether some rank has said a record of this kind."""
+    return any(isinstance(_form(each), kind) for each in said.classes)
 
 
-def _variable_lines(said: Answer, whole: bool) -> list[str]:
-    """Return variables one by one: what is equal once, what differs with its ranks."""
-    order: dict[str, Merger[Record]] = {}
-    others = []
+def _form(each: EquivalenceClass[Record]) -> Record:
+    return each.record.form if isinstance(each.record, Various) else each.record
+
+
+def _value_rows(said: Answer, layout: Layout) -> list[Row]:
+    """Return the rows of the values of an expression, then those of whoever has none."""
+    values: list[Said] = []
+    others: list[Row] = []
     for each in said.classes:
-        filled = each.filled
-        if not isinstance(filled, Variables):
+        form = _form(each)
+        if isinstance(form, Value):
+            columns = each.columns if isinstance(each.record, Various) else None
+            values.append(Said(each.ranks, form.text, each.slots, columns))
+        else:
+            others.append((each.ranks, record(each, said.command)))
+    return value_rows(_expression(said.command), values, layout) + others
+
+
+def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
+    """Return variables one by one: what is equal once, what differs with its ranks."""
+    order: dict[str, list[Said]] = {}
+    others: list[Row] = []
+    for each in said.classes:
+        form = _form(each)
+        if not isinstance(form, Variables) or not form.items:
             others.append((each.ranks, record(each)))
             continue
-        if not filled.items:
-            others.append((each.ranks, filled.empty))
+        columns = each.columns if isinstance(each.record, Various) else None
+        slot = hole = 0
         # A name can stand for several variables, one in each block.
         seen: dict[str, int] = {}
-        for item in filled.items:
+        for item in form.items:
             seen[item.name] = seen.get(item.name, 0) + 1
             key = item.name if seen[item.name] == 1 else f"{item.name} ({seen[item.name]})"
-            order.setdefault(key, Merger()).add(each.ranks, Value(text=item.value))
-    rows: list[tuple[RankSet, str]] = []
-    for name, merger in order.items():
-        one = Answer(command=f"print {name}", ranks=merger.ranks, classes=merger.classes)
-        summary = "" if whole else _summary_of(one)
-        if summary:
-            rows.append((merger.ranks, f"{name} = {summary}"))
-            continue
-        classes = one.classes if whole or not _is_folded(one) else _chosen(one)
-        for each_value in classes:
-            if isinstance(each_value.record, Value):
-                rows.append((each_value.ranks, f"{name} = {each_value.record.text}"))
-        if len(classes) < len(one.classes):
-            rows.append((merger.ranks, f"{name}: {len(one.classes)} values in all"))
-    rows += others
-    width = max((len(brackets(ranks)) for ranks, _ in rows), default=0)
-    return [line for ranks, text in rows for line in _prefixed(ranks, text, width)]
+            slots = each.slots[slot : slot + item.value.count(SLOT)]
+            slot += len(slots)
+            own = None
+            if columns is not None and HOLE in item.value:
+                own = columns[hole : hole + item.value.count(HOLE)]
+                hole += item.value.count(HOLE)
+            order.setdefault(key, []).append(Said(each.ranks, item.value, slots, own))
+    rows: list[Row] = []
+    for name, values in order.items():
+        rows += value_rows(name, values, layout)
+    return rows + others
 
 
-def _is_folded(said: Answer) -> bool:
-    return len(said.classes) > MOST_CLASSES
-
-
-def _chosen(said: Answer) -> tuple[EquivalenceClass[Record], ...]:
-    by_size = sorted(said.classes, key=lambda each: (len(each.ranks), each.ranks.first))
-    chosen = {id(each) for each in (*by_size[:_SHOWN_OF_MANY], *by_size[-_SHOWN_OF_MANY:])}
-    return tuple(each for each in said.classes if id(each) in chosen or each.is_error)
-
-
-def _folded_note(said: Answer, number: int) -> str:
-    if _summary_of(said) or _is_variables(said):
-        return f"(expand {number} shows every value)" if number else ""
-    shown = _chosen(said)
-    left = [each for each in said.classes if all(each is not other for other in shown)]
-    ranks = sum(len(each.ranks) for each in left)
-    hint = f"; expand {number} shows them" if number else ""
-    return f"({len(left)} more classes with {ranks} ranks are folded{hint})"
-
-
-def _number_summary(said: Answer) -> str:
-    if not (summary := _summary_of(said)):
-        return ""
-    ranks = RankSet.union(each.ranks for each in said.classes if not each.is_error)
-    return f"{brackets(ranks)} {_expression(said.command)} = {summary}"
-
-
-def _summary_of(said: Answer) -> str:
-    """Return the summary of an answer that is many different numbers, else an empty text."""
-    if not _is_folded(said):
-        return ""
-    values: dict[int, int | float] = {}
-    for each in said.classes:
-        if each.is_error:
-            continue
-        number = parse_number(each.record.text) if isinstance(each.record, Value) else None
-        if number is None:
-            return ""
-        for rank in each.ranks:
-            values[rank] = number
-    return numbers(values) if values else ""
-
-
-def _sparkline(values: Sequence[float]) -> str:
-    """Return the values, in order of rank, as a line of bars."""
-    cells = min(len(values), _SPARKLINE_WIDTH)
-    low, high = min(values), max(values)
-    if cells < 2 or low == high:
-        return ""
-    bars = []
-    for cell in range(cells):
-        part = values[cell * len(values) // cells : (cell + 1) * len(values) // cells]
-        # The extreme of a cell is what must not be averaged away.
-        peak = max(part, key=lambda value: abs(value - (low + high) / 2))
-        bars.append(_BARS[min(len(_BARS) - 1, int((peak - low) / (high - low) * len(_BARS)))])
-    return "".join(bars)
-
-
-def _few(ranks: RankSet) -> str:
-    text = str(ranks)
-    return f"[{text}]" if len(text) <= 24 else f"[{ranks.first},… {len(ranks)} ranks]"
+def _various(each: EquivalenceClass[Record], command: str) -> str:
+    """Return what is known of ranks whose answers were summed up on the way."""
+    assert isinstance(each.record, Various)
+    form = each.record.form
+    layout = Layout()
+    if isinstance(form, Value):
+        said = Said(each.ranks, form.text, each.slots, each.columns)
+        rows = value_rows(_expression(command), [said], layout)
+        return "\n".join(text for _, text in rows)
+    common = fill_form(form, [DIFFERENT] * count_holes(form))
+    text = record(EquivalenceClass(ranks=each.ranks, record=common, slots=each.slots), command)
+    lines = [text, f"different on each of {len(each.ranks)} ranks"]
+    if len(each.columns) == 1:
+        lines += summary_lines(each.columns[0], layout)
+    return "\n".join(line for line in lines if line)
 
 
 def _expression(command: str) -> str:
@@ -445,7 +508,8 @@ def job_line(
     places = ", ".join(f"{host}: {members}" for host, members in hosts.items())
     return (
         f"{_plural(len(ranks), 'rank')} on {_plural(len(hosts), 'host')} ({places}), "
-        f"{_plural(aggregators, 'aggregator')}, fan-out {fan_out}, GDB {gdb}, {mpi}"
+        f"{_plural(aggregators, 'aggregator')}, fan-out {fan_out}, "
+        + ", ".join(part for part in (f"GDB {gdb}" if gdb else "", mpi) if part)
     )
 
 

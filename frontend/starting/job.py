@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from pgdb.jobs import keeper
 TERMINATE_TIMEOUT_S = 3.0
 """How long a launcher may take to end after SIGTERM. Open MPI 4's sometimes never does."""
 
+_OF_OURS = re.compile(r"pgdb: |(?:[a-z_]+\.)*[A-Z]\w+(?:Error|Exception): ")
 StreamName = Literal["stdout", "stderr"]
 
 
@@ -80,6 +82,10 @@ class Launcher:
         """Process id of the launcher."""
         return self.process.pid
 
+    async def wait(self) -> int:
+        """Return its exit status when it has ended."""
+        return await self.process.wait()
+
     @property
     def has_ended(self) -> bool:
         """Whether the launcher has ended."""
@@ -111,17 +117,33 @@ class Launcher:
 
 
 class OverlayLauncher(Launcher):
-    """The launcher of the aggregators: credentials in, log out."""
+    """A launcher of aggregators: credentials in, log out."""
 
-    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        log: Path,
+        reading: asyncio.Task[None] | None = None,
+    ) -> None:
         super().__init__(process)
         self._log = log
+        self._reading = reading
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], *, environment: Mapping[str, str], rendezvous: str, log: Path
+        cls,
+        argv: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        rendezvous: str,
+        log: Path,
+        keep_input: bool = False,
+        on_line: Callable[[str], None] | None = None,
     ) -> OverlayLauncher:
-        """Start the aggregators; *rendezvous* is all that their rank 0 can read.
+        """Start aggregators; *rendezvous* is all that they can read.
+
+        With *keep_input* their input stays open for as long as we live. What they print goes to
+        *log*, and by lines to *on_line* if there is one.
 
         :raises StartError: if the launcher cannot be started.
         """
@@ -130,7 +152,7 @@ class OverlayLauncher(Launcher):
                 process = await asyncio.create_subprocess_exec(
                     *argv,
                     stdin=subprocess.PIPE,
-                    stdout=output,
+                    stdout=output if on_line is None else subprocess.PIPE,
                     stderr=output,
                     env=dict(environment),
                     start_new_session=True,
@@ -139,10 +161,21 @@ class OverlayLauncher(Launcher):
                 raise StartError(f"cannot start {argv[0]}: {error.strerror}") from None
         assert process.stdin is not None
         with contextlib.suppress(ConnectionError):
-            process.stdin.write(rendezvous.encode("ascii"))
+            process.stdin.write(rendezvous.encode("ascii") + b"\n")
             await process.stdin.drain()
-        process.stdin.close()
-        return cls(process, log)
+        if not keep_input:
+            process.stdin.close()
+        reading = None
+        if on_line is not None and process.stdout is not None:
+            reading = asyncio.create_task(_read_lines(process.stdout, on_line, log))
+        return cls(process, log, reading)
+
+    async def end(self) -> None:
+        """End the launcher, and what is left of its process group."""
+        await super().end()
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
 
     def last_words(self) -> str:
         """Return the last lines of the log, on one line, for a message."""
@@ -150,8 +183,19 @@ class OverlayLauncher(Launcher):
             lines = self._log.read_text("utf-8", "replace").strip().splitlines()
         except OSError:
             return ""
-        telling = [line.strip() for line in lines if line.strip(" -*\t")]
-        return " | ".join(telling[-4:])
+        told = [line.strip() for line in lines]
+        # What our own processes said last says more than what a launcher says of their status.
+        own = [line for line in told if _OF_OURS.match(line)]
+        return " | ".join(own[-1:] or [line for line in told if line.strip(" -*")][-4:])
+
+
+async def _read_lines(
+    stream: asyncio.StreamReader, on_line: Callable[[str], None], log: Path
+) -> None:
+    with log.open("ab", buffering=0) as output:
+        async for data in stream:
+            output.write(data)
+            on_line(data.decode("utf-8", "replace").rstrip("\n"))
 
 
 class JobLauncher(Launcher):

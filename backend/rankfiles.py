@@ -1,0 +1,178 @@
+"""The files of a rank: where they can be opened from here, and what the rank calls them.
+
+A rank can see another file system than we do: it runs in a container, or below a root of its
+own. The kernel shows that file system as /proc/PID/root. GDB's own way there (``target:`` names)
+is setns(2), which needs CAP_SYS_ADMIN and leads to the namespace's root, not to that of a process
+that has called chroot(2) (GDB 13.1). So GDB is given names below /proc/PID/root, and what it says
+is put back into the names that the rank has for its files: they are the same on all ranks.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import IO
+
+from pgdb.backend.gdb.session import GdbSession, Listener
+
+_DELETED = " (deleted)"
+
+
+class RankGdb(GdbSession):
+    """A GDB that calls files what its rank calls them, wherever it has found them."""
+
+    def __init__(self, listener: Listener) -> None:
+        super().__init__(listener)
+        self._names: Sequence[tuple[str, str]] = ()
+
+    def rename(self, names: Sequence[tuple[str, str]]) -> None:
+        """Replace in all that GDB says from now on the first of each pair by the second."""
+        self._names = names
+
+    def _line(self, line: str) -> None:
+        for found, name in self._names:
+            line = line.replace(found, name)
+        super()._line(line)
+
+
+@dataclass(frozen=True, slots=True)
+class RankFiles:
+    """Where GDB finds the files of one rank; empty where it finds them by itself."""
+
+    root: str
+    """Directory that the rank's absolute names are below of."""
+    executable: str
+    name: str
+    """What the rank calls its executable."""
+    identity: tuple[int, int]
+    """Device and inode of the executable."""
+    replaced: tuple[str, ...]
+    """Executable and libraries whose files have been deleted or replaced since they were mapped."""
+
+    @property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """What GDB says, and what the rank calls it; longest first."""
+        pairs = ((self.executable, self.name), (f"{self.root}/", "/"))
+        return tuple(pair for pair in pairs if pair[0] not in ("", "/"))
+
+
+@dataclass(frozen=True, slots=True)
+class MappedFile:
+    """An executable mapping of a file in a process."""
+
+    start: int
+    end: int
+    offset_bytes: int
+    """Where in the file it begins."""
+    path: str
+    is_deleted: bool
+    """Whether the file has gone, or another one has its name now."""
+
+
+def look_at(pid: int) -> RankFiles:
+    """Return where the files of the process *pid* are.
+
+    :raises OSError: if it has ended, or belongs to another user.
+    """
+    link = f"/proc/{pid}/exe"
+    status = os.stat(link)
+    name = os.readlink(link)
+    is_deleted = name.endswith(_DELETED)
+    name = name.removesuffix(_DELETED)
+    root = root_of(pid)
+    # Not what a program has made executable itself, such as libffi's /memfd:libffi.
+    replaced = [each.path for each in mapped(pid) if each.is_deleted and ".so" in each.path]
+    return RankFiles(
+        root=root,
+        executable=_for_gdb(link) if root or is_deleted else "",
+        name=_below_root(pid, name) if root else name,
+        identity=(status.st_dev, status.st_ino),
+        replaced=tuple(dict.fromkeys([name] * is_deleted + replaced)),
+    )
+
+
+def root_of(pid: int) -> str:
+    """Return the directory below which *pid* has its files, empty where that is our own root.
+
+    :raises OSError: if it has ended, or belongs to another user.
+    """
+
+    def sight(process: str) -> tuple[int, int, int]:
+        root = os.stat(f"/proc/{process}/root")
+        return os.stat(f"/proc/{process}/ns/mnt").st_ino, root.st_dev, root.st_ino
+
+    return "" if sight(str(pid)) == sight("self") else f"/proc/{pid}/root"
+
+
+def mapped(pid: int) -> Iterator[MappedFile]:
+    """Yield every executable mapping of a file in *pid*; none where they may not be read."""
+    try:
+        with open(f"/proc/{pid}/maps", errors="surrogateescape") as maps:
+            lines = maps.read().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and "x" in fields[1] and fields[5].startswith("/"):
+            start, _, end = fields[0].partition("-")
+            yield MappedFile(
+                start=int(start, 16),
+                end=int(end, 16),
+                offset_bytes=int(fields[2], 16),
+                path=fields[5].removesuffix(_DELETED),
+                is_deleted=fields[5].endswith(_DELETED),
+            )
+
+
+def open_mapped(pid: int, mapping: MappedFile) -> int:
+    """Open the file of a mapping of *pid*; return the descriptor.
+
+    :raises OSError: if it cannot be reached, or another one has its name now.
+    """
+    try:
+        # The very file, though it be deleted; needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
+        return os.open(f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}", os.O_RDONLY)
+    except OSError:
+        if mapping.is_deleted:
+            raise
+    return os.open(f"/proc/{pid}/root{_below_root(pid, mapping.path)}", os.O_RDONLY)
+
+
+def _below_root(pid: int, path: str) -> str:
+    """Return what the process calls a file that the kernel calls *path*.
+
+    The two differ for a process that has called chroot(2) in its mount namespace.
+    """
+    root = os.readlink(f"/proc/{pid}/root").rstrip("/")
+    return path.removeprefix(root) if path.startswith(f"{root}/") else path
+
+
+def _for_gdb(link: str) -> str:
+    """Return the name by which GDB reads the executable behind a link of /proc.
+
+    GDB resolves the link as text, and opens again by that name what it has closed (GDB 13.1). It
+    goes on with the link where there is no such file here, but another one of the same name
+    (/usr/bin/python3 in a container) would be taken for the rank's. Then it gets a copy, by a
+    name that does not resolve either.
+    """
+    resolved = os.path.realpath(link)
+    if not os.path.exists(resolved) or os.path.samefile(resolved, link):
+        return link
+    status = os.stat(link)
+    copy = _copy_for((status.st_dev, status.st_ino, status.st_mtime_ns))
+    if not os.fstat(copy.fileno()).st_size:
+        with open(link, "rb") as file:
+            shutil.copyfileobj(file, copy)
+        copy.flush()
+    return f"/proc/{os.getpid()}/fd/{copy.fileno()}"
+
+
+@cache
+def _copy_for(identity: tuple[int, int, int]) -> IO[bytes]:
+    """Return the file, without a name, for the copy of an executable: one for all its ranks."""
+    del identity
+    return tempfile.TemporaryFile(prefix="pgdb-")

@@ -1,0 +1,254 @@
+"""The stacks of one rank: of the selected thread or of all, folded so that they can be compared."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from pgdb.backend.folding import (
+    Objects,
+    Place,
+    find_mpi_call,
+    internal_name,
+    is_of_runtime,
+    mpi_name,
+    named,
+)
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.looking import failure
+from pgdb.backend.rankfiles import mapped
+from pgdb.overlay.messages import Backtrace
+from pgdb.records import Failure, Frame, Record, Stack, Threads, ThreadStack
+
+# x86: call rel32 and call *(rip+disp32); ARM and POWER: every instruction.
+_CALL_LENGTHS_BYTES = (5, 6, 4)
+# "call 0x5080 <MPI_Recv@plt>", "call *0x2fe2(%rip) # 0x7fd8 <MPI_Recv@got.plt>", "bl 0x66c <f>"
+_CALLED = re.compile(r"<(\w+)(?:@[\w.]+)?>\Z")
+# "main + 31 in section .text of /bin/a", "main in section .text"
+_SYMBOL = re.compile(r"\S.*?(?: \+ (\d+))? in section ")
+
+
+class Stacks:
+    """Asks the GDB of one rank for stacks; what it learns of the program it asks once."""
+
+    def __init__(self, gdb: GdbSession) -> None:
+        self._gdb = gdb
+        self._pid = 0
+        # All three hold as long as nothing is loaded or unloaded; the last two are by address.
+        self._objects: Objects | None = None
+        self._offsets: dict[int, str] = {}
+        self._calls: dict[int, str] = {}
+
+    def on_notice(self, name: str) -> None:
+        """Forget what is where when libraries have come or gone."""
+        if name in ("library-loaded", "library-unloaded"):
+            self._objects = None
+            self._offsets.clear()
+            self._calls.clear()
+
+    async def backtrace(self, pid: int, asked: Backtrace) -> Record:
+        """List the frames of the selected thread, or of all threads, of the process *pid*."""
+        if asked.threads:
+            return await self._threads(pid, asked)
+        places = await self._list(pid, _window(asked))
+        if isinstance(places, Failure):
+            return places
+        if asked.offsets:
+            await self._learn_offsets([places])
+        return await self._stack(places, asked)
+
+    async def folded(self, pid: int, limit: int) -> tuple[Frame, ...]:
+        """Return the *limit* innermost frames of the selected thread, folded at an MPI call.
+
+        None if GDB has none. Their levels are those by which GDB knows them.
+        """
+        places = await self._list(pid, f" 0 {limit - 1}")
+        return () if isinstance(places, Failure) else await self._fold(places)
+
+    # -- threads -----------------------------------------------------------------------------
+
+    async def _threads(self, pid: int, asked: Backtrace) -> Record:
+        listed, selected = await asyncio.gather(
+            self._gdb.send("-thread-info"), self._gdb.send("-stack-info-frame")
+        )
+        if listed.kind != "done":
+            return failure(listed)
+        threads = decode.threads(listed.payload)
+        answers = await asyncio.gather(
+            *(self._list(pid, _window(asked), f" --thread {each.id}") for each in threads)
+        )
+        if "frame" in selected.payload:
+            # GDB 13.1 goes back to its thread and frame by itself, which it does not promise.
+            await asyncio.gather(
+                self._gdb.send(f"-thread-select {listed.payload.get('current-thread-id', 1)}"),
+                self._gdb.send(f"-stack-select-frame {selected.payload['frame'].get('level', 0)}"),
+            )
+        stacks = []
+        for thread, answer in zip(threads, answers, strict=True):
+            is_cut = isinstance(answer, Failure)
+            # The stack of a thread may be damaged: then there is the frame that it stands in.
+            places = self._places(pid, thread.frames, ()) if isinstance(answer, Failure) else answer
+            if not asked.fold or thread.process == pid or not is_of_runtime(places):
+                stacks.append((places, is_cut))
+        if asked.offsets:
+            await self._learn_offsets([places for places, _ in stacks])
+        shown = [await self._stack(places, asked, is_cut=is_cut) for places, is_cut in stacks]
+        hidden = str(len(threads) - len(shown)) if asked.fold else ""
+        # Those that differ by what does not matter become one where that is taken out of them.
+        counts = Counter(shown)
+        return Threads(
+            stacks=tuple(ThreadStack(stack, count) for stack, count in counts.items()),
+            hidden=hidden,
+        )
+
+    # -- listing -----------------------------------------------------------------------------
+
+    async def _list(self, pid: int, window: str, thread: str = "") -> tuple[Place, ...] | Failure:
+        listed, arguments = await asyncio.gather(
+            self._gdb.send(f"-stack-list-frames{thread}{window}"),
+            self._gdb.send(f"-stack-list-arguments{thread} 1{window}"),
+        )
+        for result in (listed, arguments):
+            if result.kind != "done":
+                return failure(result)
+        return self._places(
+            pid, listed.payload.get("stack", ()), arguments.payload.get("stack-args", ())
+        )
+
+    def _places(
+        self, pid: int, frames: Sequence[Any], arguments: Sequence[Any]
+    ) -> tuple[Place, ...]:
+        objects = self._objects_of(pid)
+        return tuple(
+            Place(frame, address, objects.owner(address, frame.library))
+            for frame, address in zip(
+                decode.stack(frames, arguments), decode.addresses(frames), strict=True
+            )
+        )
+
+    def _objects_of(self, pid: int) -> Objects:
+        if self._objects is None or self._pid != pid:
+            try:
+                executable = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
+            except OSError:
+                executable = ""
+            self._pid, self._objects = pid, Objects(tuple(mapped(pid)), executable)
+        return self._objects
+
+    # -- one stack ---------------------------------------------------------------------------
+
+    async def _stack(
+        self, places: Sequence[Place], asked: Backtrace, *, is_cut: bool = False
+    ) -> Stack:
+        frames = tuple(each.frame for each in places)
+        if asked.offsets:
+            frames = tuple(
+                msgspec.structs.replace(frame, offset=offset)
+                for frame, offset in zip(frames, self._offsets_of(places), strict=True)
+            )
+        hidden = 0
+        if asked.fold:
+            call, hidden = await self._mpi_call(places)
+            frames = (call, *frames[hidden + 1 :]) if call is not None else frames
+        limit, more = asked.limit, is_cut
+        if limit > 0:
+            more = more or len(frames) > limit
+            # What GDB was asked for is no more than that: whether there is more was not asked.
+            more = more or (bool(_window(asked)) and len(frames) == limit)
+            frames = frames[:limit]
+        elif limit < 0:
+            hidden += max(0, len(frames) + limit)
+            frames = frames[limit:]
+        return Stack(
+            frames=tuple(decode.at_level(frame, level) for level, frame in enumerate(frames)),
+            hidden=str(hidden) if hidden or asked.fold else "",
+            more=more,
+        )
+
+    async def _fold(self, places: Sequence[Place]) -> tuple[Frame, ...]:
+        call, hidden = await self._mpi_call(places)
+        frames = tuple(each.frame for each in places)
+        return (call, *frames[hidden + 1 :]) if call is not None else frames
+
+    async def _mpi_call(self, places: Sequence[Place]) -> tuple[Frame | None, int]:
+        """Return the frame of the MPI call that the thread is in, and how many are inside it."""
+        at = find_mpi_call(places, has_mpi=self._objects is not None and self._objects.has_mpi)
+        if at is None:
+            return None, 0
+        frame = places[at].frame
+        name = mpi_name(frame.function)
+        if not name and at + 1 < len(places):
+            name = await self._called_from(places[at + 1].address)
+        return named(frame, name or internal_name(frame.function)), at
+
+    async def _called_from(self, address: int) -> str:
+        """Return the MPI call that the instruction before *address* makes, empty if it is none.
+
+        Intel's library has functions without symbols, which GDB calls ``??``.
+        """
+        if address not in self._calls:
+            answers = await asyncio.gather(
+                *(
+                    self._gdb.send(f"-data-disassemble -s {address - length} -e {address} -- 0")
+                    for length in _CALL_LENGTHS_BYTES
+                )
+            )
+            # Not x/i, which would move on what the user's next x shows.
+            found = (
+                match[1]
+                for answer in answers
+                if (match := _CALLED.search(decode.only_instruction(answer.payload)))
+            )
+            self._calls[address] = next(filter(None, map(mpi_name, found)), "")
+        return self._calls[address]
+
+    # -- offsets -----------------------------------------------------------------------------
+
+    async def _learn_offsets(self, stacks: Iterable[Sequence[Place]]) -> None:
+        wanted = {
+            address
+            for places in stacks
+            for address in _looked_up(places)
+            if address and address not in self._offsets
+        }
+        order = sorted(wanted)
+        results = await asyncio.gather(
+            *(self._gdb.send(console(f"info symbol {address:#x}")) for address in order)
+        )
+        for address, result in zip(order, results, strict=True):
+            match = _SYMBOL.match(result.text)
+            self._offsets[address] = str(int(match[1] or 0)) if match else ""
+
+    def _offsets_of(self, places: Sequence[Place]) -> tuple[str, ...]:
+        offsets = []
+        for at, (place, address) in enumerate(zip(places, _looked_up(places), strict=True)):
+            found = self._offsets.get(address, "")
+            outer = places[at + 1] if at + 1 < len(places) else None
+            # An inlined function has the address of the frame that it is part of.
+            is_inlined = (
+                outer is not None
+                and outer.address == place.address
+                and outer.frame.function != place.frame.function
+            )
+            if not found or is_inlined or place.frame.function == "??":
+                offsets.append("")
+            else:
+                offsets.append(f"+{int(found) + place.address - address}")
+        return tuple(offsets)
+
+
+def _looked_up(places: Sequence[Place]) -> list[int]:
+    # A return address may lie behind the end of a function that never gets back to it.
+    return [place.address - 1 if at else place.address for at, place in enumerate(places)]
+
+
+def _window(asked: Backtrace) -> str:
+    return f" 0 {asked.limit - 1}" if asked.limit > 0 and not asked.fold else ""

@@ -1,0 +1,224 @@
+"""What merging costs and saves: bytes and time of an answer on its way up the tree.
+
+    python bench/merge.py [--ranks N ...] [--real N]
+
+Answers of generated ranks in 1, 5, 1,000 and all-different classes are taken up a tree of
+aggregators with 128 ranks each and a fan-out of 32, by the code that the aggregators run, message
+by message; the classes are blocks of ranks or drawn at random. Beside it stands a plain gather:
+every rank's text is sent to the root, which decodes it and groups equal texts. A Markdown table is
+printed:
+
+- in, out: most bytes into one aggregator, and bytes of the root's answer;
+- gather: bytes of all texts, and how many times more that is than what reaches the root;
+- busiest, path: time of the slowest aggregator, and of the longest path (the slowest of each level
+  added up), each as a share of the time that the plain gather takes at the root.
+
+With --real the same is done with what N ranks of tests/programs/ring.c say to ``backtrace`` and
+``print local``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import msgspec
+from attach import running_job
+
+from pgdb import attach
+from pgdb.frontend.text import render
+from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.merge.graph import from_graph
+from pgdb.merge.masking import mask_record
+from pgdb.overlay.messages import Backtrace, Reply, Request, decode, encode
+from pgdb.overlay.router import Gathering
+from pgdb.ranks import RankSet
+from pgdb.records import Frame, Record, Stack, Value, Variable
+
+RANKS_PER_AGGREGATOR = 128
+FAN_OUT = 32
+DEPTH = 12
+Part = tuple[tuple[EquivalenceClass[Record], ...], Missing]
+"""What one rank, or one child, has answered."""
+
+
+@dataclass
+class Cost:
+    """What the way up has cost."""
+
+    most_in_bytes: int = 0
+    out_bytes: int = 0
+    busiest_s: float = 0.0
+    path_s: float = 0.0
+    level_s: float = field(default=0.0, repr=False)
+
+    def node(self, in_bytes: int, out_bytes: int, took_s: float) -> None:
+        """Count one aggregator."""
+        self.most_in_bytes = max(self.most_in_bytes, in_bytes)
+        self.out_bytes = out_bytes
+        self.busiest_s = max(self.busiest_s, took_s)
+        self.level_s = max(self.level_s, took_s)
+
+    def end_level(self) -> None:
+        """Add the slowest aggregator of a level to the path."""
+        self.path_s += self.level_s
+        self.level_s = 0.0
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Raw)
+    parser.add_argument("--ranks", type=int, nargs="*", default=[65_536, 1_048_576])
+    parser.add_argument("--real", type=int, default=0, metavar="N")
+    chosen = parser.parse_args()
+    print("| ranks | answer | classes | in | out | gather | more | busiest | path |")
+    print("|--:|---|---|--:|--:|--:|--:|--:|--:|")
+    if chosen.real:
+        for name, answers in real_answers(chosen.real):
+            report(name, "as they come", answers, ranks_per_aggregator=16, join_arguments=True)
+    for count in chosen.ranks:
+        for classes in (1, 5, 1_000, count):
+            patterns = ("blocks", "random") if 1 < classes < count else ("",)
+            for pattern in patterns:
+                labels = make_labels(count, classes, pattern)
+                kind = f"{classes:,} {pattern}" if classes < count else "all different"
+                report("backtrace", kind, [stack_of(label) for label in labels])
+                if classes == count:
+                    report("print", kind, [Value(text=str(1.5 * label)) for label in labels])
+
+
+def make_labels(count: int, classes: int, pattern: str) -> list[int]:
+    """Return the class of each rank."""
+    if pattern == "random":
+        chance = random.Random(1)
+        return [chance.randrange(classes) for _ in range(count)]
+    return [rank * classes // count for rank in range(count)]
+
+
+def stack_of(label: int) -> Stack:
+    """Return a stack whose innermost frame has an argument that tells the class."""
+    return Stack(frames=(frame_of(0, label), *OUTER_FRAMES))
+
+
+def frame_of(level: int, argument: int) -> Frame:
+    """Return a frame with one argument."""
+    return Frame(
+        level=level,
+        function=f"function_{level}",
+        arguments=(Variable(name="n", value=str(argument)),),
+        file="solver.c",
+        line=100 + level,
+    )
+
+
+OUTER_FRAMES = tuple(frame_of(level, level) for level in range(1, DEPTH))
+
+
+def report(
+    name: str,
+    kind: str,
+    answers: Sequence[Record],
+    *,
+    ranks_per_aggregator: int = RANKS_PER_AGGREGATOR,
+    join_arguments: bool = False,
+) -> None:
+    """Take *answers*, one for each rank, up both ways, and print a row."""
+    cost = climb(answers, ranks_per_aggregator, join_arguments=join_arguments)
+    messages = [msgspec.msgpack.encode((rank, text_of(each))) for rank, each in enumerate(answers)]
+    gather_bytes = sum(map(len, messages))
+    begun = time.perf_counter()
+    ranks_of: dict[str, list[int]] = {}
+    for message in messages:
+        rank, text = msgspec.msgpack.decode(message)
+        ranks_of.setdefault(text, []).append(rank)
+    for ranks in ranks_of.values():
+        RankSet(ranks)
+    gather_s = time.perf_counter() - begun
+    print(
+        f"| {len(answers):,} | {name} | {kind} | {cost.most_in_bytes:,} | {cost.out_bytes:,} "
+        f"| {gather_bytes:,} | {gather_bytes / cost.out_bytes:,.0f} "
+        f"| {cost.busiest_s / gather_s:.2f} | {cost.path_s / gather_s:.2f} |",
+        flush=True,
+    )
+
+
+def text_of(record: Record) -> str:
+    """Return what a rank would have sent as plain text."""
+    return render.record(EquivalenceClass(ranks=RankSet([0]), record=record))
+
+
+def climb(
+    answers: Sequence[Record], ranks_per_aggregator: int, *, join_arguments: bool = False
+) -> Cost:
+    """Take the answers of all ranks up the tree, message by message."""
+    cost = Cost()
+    messages = []
+    for first in range(0, len(answers), ranks_per_aggregator):
+        part = answers[first : first + ranks_per_aggregator]
+        ranks = RankSet.range(first, first + len(part))
+        begun = time.perf_counter()
+        message = gather(ranks, masked(part, first, join_arguments=join_arguments))
+        took_s = time.perf_counter() - begun
+        in_bytes = sum(len(text_of(each)) for each in part)
+        cost.node(in_bytes, len(message), took_s)
+        messages.append((ranks, message))
+    cost.end_level()
+    while len(messages) > 1:
+        above = []
+        for first in range(0, len(messages), FAN_OUT):
+            children = messages[first : first + FAN_OUT]
+            ranks = RankSet.union(each for each, _ in children)
+            begun = time.perf_counter()
+            message = gather(ranks, decoded([data for _, data in children]))
+            took_s = time.perf_counter() - begun
+            cost.node(sum(len(data) for _, data in children), len(message), took_s)
+            above.append((ranks, message))
+        messages = above
+        cost.end_level()
+    return cost
+
+
+def masked(answers: Sequence[Record], first: int, *, join_arguments: bool) -> Iterator[Part]:
+    """Yield what each rank of an aggregator says, from rank *first* on."""
+    for rank, record in enumerate(answers, first):
+        mask = mask_record(record, join_arguments=join_arguments)
+        said = EquivalenceClass(RankSet([rank]), cast(Record, mask.record), mask.slots)
+        yield (said,), Missing()
+
+
+def decoded(messages: Sequence[bytes]) -> Iterator[Part]:
+    """Yield what each of a node's children says."""
+    for data in messages:
+        reply = decode(data)
+        assert isinstance(reply, Reply)
+        yield from_graph(reply.graph)
+
+
+def gather(ranks: RankSet, parts: Iterable[Part]) -> bytes:
+    """Merge answers at one node; return the message that goes up."""
+    request = Request(request_id=1, ranks=ranks, operation=Backtrace(), timeout_s=math.inf)
+    gathering = Gathering(request, math.inf)
+    for classes, missing in parts:
+        gathering.add(classes, missing)
+    return encode(gathering.gathered().reply())
+
+
+def real_answers(count: int) -> Iterator[tuple[str, list[Record]]]:
+    """Yield what *count* ranks of a real job say to two commands."""
+    with running_job(count) as (launcher, _), attach(launcher) as session:
+        for answer in (session.backtrace(), session.evaluate("local")):
+            said = session.recall(answer, session.set)
+            yield answer.command, [said.for_rank(rank) for rank in session.set]
+
+
+class _Raw(argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of the description as they are."""
+
+
+if __name__ == "__main__":
+    main()

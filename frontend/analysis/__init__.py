@@ -1,0 +1,1 @@
+"""What is made of answers: values taken apart, compared, checked; arrays; samples."""

@@ -1,0 +1,318 @@
+"""Numbers of many ranks as NumPy arrays, read from memory.
+
+The ranks are first asked how much there is, so that nothing is moved that is more than the limit,
+and then for pieces, so that no message holds more than some of it.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pgdb.errors import CommandError
+from pgdb.frontend.analysis.decompose import GlobalArray, Layout, assemble
+from pgdb.frontend.analysis.limits import check_size
+from pgdb.frontend.answers import Answer
+from pgdb.merge.answer import EquivalenceClass, Merger, Missing
+from pgdb.overlay.messages import AnyOperation, ReadBlock
+from pgdb.ranks import RankSet
+from pgdb.records import Block, Failure, Record
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PIECE_BYTES = 64 * 1024 * 1024
+"""Most that one answer brings; the overlay's largest message is four times that."""
+_BEHIND_ALL = 1 << 62
+
+
+class Ask(Protocol):
+    """How ranks are asked: :meth:`pgdb.frontend.session.Session.ask`."""
+
+    async def __call__(
+        self, command: str, operation: AnyOperation, ranks: RankSet, *, timeout_s: float | None
+    ) -> Answer:
+        """Return the merged answer of *ranks*."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """The numbers of an expression on each rank."""
+
+    expression: str
+    ranks: RankSet
+    """The ranks that were asked."""
+    by_rank: Mapping[int, NDArray[Any]]
+    """The numbers of each rank that gave some, in order of rank; read-only, since ranks with equal
+    numbers share one array. A single number is an array without dimensions."""
+    errors: tuple[EquivalenceClass[Record], ...] = ()
+    """Ranks on which they could not be read, and why."""
+    missing: Missing = field(default_factory=Missing)
+    """Ranks that have not answered: they run, are late or lost."""
+    elapsed_s: float = 0.0
+    limit_bytes: int = sys.maxsize
+    """Most that was allowed to be read, and that a global array may have."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether all ranks that were asked have given their numbers."""
+        return not self.errors and not self.missing
+
+    @property
+    def given(self) -> RankSet:
+        """The ranks that have given their numbers."""
+        return RankSet(self.by_rank)
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of all numbers together."""
+        return sum(each.nbytes for each in self.by_rank.values())
+
+    @property
+    def forms(self) -> dict[tuple[str, tuple[int, ...]], RankSet]:
+        """The ranks of each element type and shape, least rank first."""
+        found: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+        for rank, values in self.by_rank.items():
+            found.setdefault((values.dtype.name, values.shape), []).append(rank)
+        return {form: RankSet(ranks) for form, ranks in found.items()}
+
+    @property
+    def failures(self) -> Answer:
+        """What went wrong, as an answer without what went well."""
+        return Answer(
+            command=f"print {self.expression}",
+            ranks=self.ranks,
+            classes=self.errors,
+            missing=self.missing,
+            elapsed_s=self.elapsed_s,
+        )
+
+    def check(self) -> Arrays:
+        """Return these arrays.
+
+        :raises CommandError: if they could not be read on some rank; its message says on which.
+        :raises NoAnswerError: if some rank has not answered.
+        """
+        self.failures.check()
+        return self
+
+    def stack(self) -> NDArray[Any]:
+        """Return all as one array whose first index counts the ranks of :attr:`given`.
+
+        :raises CommandError: if there are none, or their shapes or element types differ.
+        """
+        import numpy
+
+        forms = self.forms
+        if not forms:
+            raise CommandError(f"{self.expression}: no rank has given any numbers")
+        if len(forms) > 1:
+            words = ", ".join(f"{form_text(*form)} on [{ranks}]" for form, ranks in forms.items())
+            raise CommandError(f"{self.expression} differs in shape: {words}; name fewer ranks")
+        return numpy.stack(list(self.by_rank.values()))
+
+    def assemble(self, layout: Layout) -> GlobalArray:
+        """Return the one array that the ranks hold the parts of.
+
+        :raises CommandError: if the parts do not fit the layout, or it is more than
+            :attr:`limit_bytes`.
+        """
+        return assemble(
+            self.by_rank,
+            self.ranks,
+            layout,
+            name=self.expression,
+            limit_bytes=self.limit_bytes,
+        )
+
+
+def form_text(kind: str, shape: tuple[int, ...]) -> str:
+    """Return an element type and a shape in words, such as ``float64[4][3]``."""
+    return kind + "".join(f"[{extent}]" for extent in shape)
+
+
+async def read_arrays(
+    ask: Ask, expression: str, ranks: RankSet, *, limit_bytes: int, timeout_s: float | None = None
+) -> Arrays:
+    """Read *expression*, a number or an array of numbers, on *ranks*.
+
+    Ranks that cannot give it are named in the result and spoil nothing. *timeout_s* is for each
+    piece.
+
+    :raises CommandError: if all together are more than *limit_bytes*, or than the memory here.
+    """
+    begun_s = time.monotonic()
+    reading = _Reading(ask, expression, limit_bytes, timeout_s)
+    forms = await reading.ask_forms(ranks)
+    total = sum(each.size_bytes * len(each.ranks) for each in forms)
+    count = sum(len(each.ranks) for each in forms)
+    less = "name fewer ranks, or read a part, ELEMENT@COUNT"
+    check_size(f"{expression} on {count} ranks", total, limit_bytes, less=less)
+    for piece in pieces(forms, PIECE_BYTES):
+        await reading.read(piece)
+    return Arrays(
+        expression=expression,
+        ranks=ranks,
+        by_rank=reading.arrays(forms),
+        errors=reading.errors.classes,
+        missing=reading.missing,
+        elapsed_s=time.monotonic() - begun_s,
+        limit_bytes=limit_bytes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Ranks whose numbers are of the same type and shape."""
+
+    ranks: RankSet
+    block: Block
+    """Without data."""
+
+    @property
+    def count(self) -> int:
+        """Number of elements on each rank."""
+        return math.prod(self.block.shape)
+
+    @property
+    def item_bytes(self) -> int:
+        """Size of an element."""
+        return int(self.block.dtype[2:])
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the numbers of one rank."""
+        return self.count * self.item_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What is asked for at once."""
+
+    ranks: RankSet
+    start: int = 0
+    count: int = 0
+    """0 for all there is."""
+
+
+def pieces(forms: Sequence[Form], most_bytes: int) -> Iterator[Piece]:
+    """Yield what to ask for, so that no answer has more than *most_bytes*.
+
+    Whole arrays of several ranks where they fit, else a part of the array of one rank.
+    """
+    together: list[int] = []
+    sum_bytes = 0
+    for form in forms:
+        if not form.count:
+            continue
+        for rank in form.ranks:
+            if form.size_bytes > most_bytes:
+                step = max(1, most_bytes // form.item_bytes)
+                for start in range(0, form.count, step):
+                    yield Piece(RankSet([rank]), start, min(step, form.count - start))
+                continue
+            if sum_bytes + form.size_bytes > most_bytes:
+                yield Piece(RankSet(together))
+                together, sum_bytes = [], 0
+            together.append(rank)
+            sum_bytes += form.size_bytes
+    if together:
+        yield Piece(RankSet(together))
+
+
+class _Reading:
+    """One reading under way: what has come, and who has failed."""
+
+    def __init__(
+        self, ask: Ask, expression: str, limit_bytes: int, timeout_s: float | None
+    ) -> None:
+        self._ask = ask
+        self._expression = expression
+        self._limit_bytes = limit_bytes
+        self._timeout_s = timeout_s
+        self._data: dict[int, list[bytes]] = {}
+        self._forms: dict[int, Block] = {}
+        self.errors: Merger[Record] = Merger()
+        self.missing = Missing()
+
+    async def ask_forms(self, ranks: RankSet) -> list[Form]:
+        """Ask for type and shape: a block behind the end has nothing else."""
+        answer = await self._send(ranks, _BEHIND_ALL, 0)
+        forms = []
+        for each in answer.classes:
+            if isinstance(each.record, Block):
+                block = Block(
+                    dtype=each.record.dtype,
+                    shape=each.record.shape,
+                    data=b"",
+                    order=each.record.order,
+                )
+                forms.append(Form(ranks=each.ranks, block=block))
+                for rank in each.ranks:
+                    self._forms[rank] = block
+                    self._data[rank] = []
+        return forms
+
+    async def read(self, piece: Piece) -> None:
+        """Read one piece; who has failed before is left out."""
+        ranks = piece.ranks - self._failed
+        if not ranks:
+            return
+        answer = await self._send(ranks, piece.start, piece.count)
+        for each in answer.classes:
+            block = each.record
+            if not isinstance(block, Block):
+                continue
+            for rank in each.ranks:
+                form = self._forms[rank]
+                if (block.dtype, block.shape) != (form.dtype, form.shape):
+                    changed = f"{self._expression} has changed while it was read"
+                    self.errors.add(RankSet([rank]), Failure(message=changed))
+                else:
+                    self._data[rank].append(block.data)
+
+    def arrays(self, forms: Sequence[Form]) -> dict[int, NDArray[Any]]:
+        """Return what has come."""
+        import numpy
+
+        made: dict[int, tuple[bytes, NDArray[Any]]] = {}
+        found: dict[int, NDArray[Any]] = {}
+        failed = self._failed
+        for rank in sorted(rank for form in forms for rank in form.ranks - failed):
+            parts, form = self._data[rank], self._forms[rank]
+            # Equal numbers came once and are one object, which keeps them one array.
+            key = id(parts[0]) if len(parts) == 1 else -1
+            if key not in made or made[key][0] is not parts[0]:
+                data = parts[0] if len(parts) == 1 else b"".join(parts)
+                values = numpy.frombuffer(data, form.dtype) if data else numpy.empty(0, form.dtype)
+                values = values.reshape(form.shape, order=form.order)
+                values.flags.writeable = False
+                found[rank] = values
+                if len(parts) == 1:
+                    made[key] = (data, values)
+            else:
+                found[rank] = made[key][1]
+            self._data[rank] = []
+        return found
+
+    @property
+    def _failed(self) -> RankSet:
+        return self.errors.ranks | self.missing.ranks
+
+    async def _send(self, ranks: RankSet, start: int, count: int) -> Answer:
+        operation = ReadBlock(
+            expression=self._expression, start=start, count=count, limit_bytes=self._limit_bytes
+        )
+        answer = await self._ask(
+            f"print {self._expression}", operation, ranks, timeout_s=self._timeout_s
+        )
+        self.errors.add_classes(
+            each for each in answer.classes if not isinstance(each.record, Block)
+        )
+        self.missing = self.missing | answer.missing
+        return answer

@@ -1,0 +1,553 @@
+"""What differs between two answers: rank by rank, position by position, or value by value.
+
+Nothing is asked here but what an answer has kept back at the leaves. Addresses are masked in
+answers, so that they are no difference; a NaN equals any other NaN.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+import msgspec
+
+from pgdb.errors import UsageError
+from pgdb.frontend.analysis import values
+from pgdb.frontend.analysis.differences import NONE
+from pgdb.frontend.analysis.differences import compare as differences_of
+from pgdb.frontend.answers import Answer
+from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.merge.masking import join_slots, mask_record
+from pgdb.ranks import RankSet
+from pgdb.records import SLOT, Failure, Record, Value, Variables, Various, parse_number
+
+PAGE_RANKS = 1024
+"""Ranks whose answers are asked for in full at a time."""
+_MOST_ELEMENTS = 100_000
+# Where most classes are of one rank, looking ranks up beats intersecting every class with every
+# other: 65,536 classes on both sides would be 4 thousand million intersections.
+_FEW_PAIRS = 10_000
+
+_BEFORE, _AFTER = RankSet([0]), RankSet([1])
+
+By = Literal["rank", "position", "value"]
+"""Which two values are compared: of the same rank, of ranks at the same place in their sets, or
+any; then what counts is whether a value occurs on the other side at all."""
+RecallFull = Callable[[Answer, RankSet], Awaitable[Answer]]
+"""Asks the leaves again for what some ranks have said, in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A place in a value at which two sides differ."""
+
+    path: str
+    """Where it is, such as ``.x[1]``; empty for the whole value."""
+    before: str
+    """Its text, empty where that side has no such place."""
+    after: str
+    absolute: float | None = None
+    """Size of the difference, where both are finite numbers."""
+    relative: float | None = None
+    """The same by the larger of the two magnitudes; None as well where both are 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Ranks on which the same differs in the same way."""
+
+    ranks: RankSet
+    others: RankSet
+    """The ranks on the other side; by rank, the same ones."""
+    before: Record
+    after: Record
+    parts: tuple[Part, ...]
+    """The places at which values differ; none where the records are no values."""
+
+    @property
+    def absolute(self) -> float | None:
+        """The largest absolute difference of two numbers in it, if there is one."""
+        return max(
+            (each.absolute for each in self.parts if each.absolute is not None), default=None
+        )
+
+    @property
+    def relative(self) -> float | None:
+        """The largest relative difference of two numbers in it, if there is one."""
+        return max(
+            (each.relative for each in self.parts if each.relative is not None), default=None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Ranks that could not be compared."""
+
+    ranks: RankSet
+    why: str
+    side: Literal["before", "after", "both"]
+    """The answer that is the reason, and whose ranks these are."""
+    is_error: bool = False
+    """Whether they have answered with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How two answers differ; every rank that was asked is in one of its sets."""
+
+    by: By
+    equal: RankSet
+    """Ranks that say the same on both sides; by value: what they say occurs on the other."""
+    equal_others: RankSet
+    """Their ranks on the other side."""
+    differences: tuple[Difference, ...] = ()
+    """By rank and by position, the largest numeric difference first."""
+    only_before: tuple[EquivalenceClass[Record], ...] = ()
+    """By value: what occurs on the first side only, the rarest first."""
+    only_after: tuple[EquivalenceClass[Record], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    on_both: tuple[EquivalenceClass[Record], ...] = ()
+    """By value: what is literally the same on both sides, with the ranks of both."""
+
+    @property
+    def differing(self) -> RankSet:
+        """The ranks of the first side that differ."""
+        return RankSet.union(
+            [each.ranks for each in self.differences] + [each.ranks for each in self.only_before]
+        )
+
+    @property
+    def has_compared(self) -> bool:
+        """Whether there was anything that could be compared."""
+        sides = (self.equal, self.equal_others, self.differences)
+        return any((*sides, self.only_before, self.only_after))
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether some ranks could not be compared since they cannot evaluate what was asked."""
+        return any(each.is_error for each in self.left_out)
+
+    @property
+    def same(self) -> bool:
+        """Whether everything was compared and nothing differs."""
+        return not (self.differences or self.only_before or self.only_after or self.left_out)
+
+
+def compare(
+    before: Answer,
+    after: Answer,
+    *,
+    by: By = "rank",
+    tolerance: float = 0.0,
+    absolute_tolerance: float = 0.0,
+) -> Comparison:
+    """Compare two answers, of one session or of two.
+
+    Numbers that differ by no more than *tolerance* times the larger magnitude, or by no more than
+    *absolute_tolerance*, are equal.
+
+    :raises UsageError: if a tolerance is negative, or ranks are to be compared by position and
+        there are more of them on one side.
+    """
+    if not (tolerance >= 0 and absolute_tolerance >= 0):
+        raise UsageError("a tolerance must be 0 or more")
+    close = _Closeness(tolerance, absolute_tolerance)
+    if by == "value":
+        return _by_value(before, after, close)
+    if by == "rank":
+        return _by_rank(before, after, close)
+    if len(before.ranks) != len(after.ranks):
+        raise UsageError(
+            f"ranks cannot be paired: [{before.ranks}] are {len(before.ranks)} and "
+            f"[{after.ranks}] are {len(after.ranks)}"
+        )
+    partner = dict(zip(after.ranks, before.ranks, strict=True))
+    back = {mine: theirs for theirs, mine in partner.items()}
+    found = _by_rank(before, _moved(after, partner), close)
+    return replace(
+        found,
+        by="position",
+        equal_others=_map(found.equal, back),
+        differences=tuple(
+            replace(each, others=_map(each.ranks, back)) for each in found.differences
+        ),
+        left_out=tuple(
+            replace(each, ranks=_map(each.ranks, back)) if each.side == "after" else each
+            for each in found.left_out
+        ),
+    )
+
+
+async def in_full(answer: Answer, recall: RecallFull) -> Answer:
+    """Return *answer* with every value in it, also those that were only summed up on the way.
+
+    They are asked for again, a page of ranks after the other; ranks that are no longer kept are
+    missing in what is returned.
+    """
+    summed_up = RankSet.union(
+        each.ranks for each in answer.classes if isinstance(each.record, Various)
+    )
+    if not summed_up:
+        return answer
+    # Not a Merger, which would sum them up again.
+    members: dict[Record, list[RankSet]] = {}
+    slots: dict[Record, tuple[str, ...]] = {}
+    missing = answer.missing
+
+    def add(ranks: RankSet, record: Record, found: tuple[str, ...]) -> None:
+        members.setdefault(record, []).append(ranks)
+        slots[record] = join_slots(slots.get(record, found), found)
+
+    for each in answer.classes:
+        if not isinstance(each.record, Various):
+            add(each.ranks, each.record, each.slots)
+    has_format = "/" in answer.command.partition(" ")[0]
+    for page in pages(summed_up):
+        part = await recall(answer, page)
+        missing |= part.missing
+        for each in part.classes:
+            masked = mask_record(each.filled, numbers_are_data=has_format)
+            add(each.ranks, cast(Record, masked.record), masked.slots)
+    classes = [
+        EquivalenceClass(ranks=RankSet.union(sets), record=record, slots=slots[record])
+        for record, sets in members.items()
+    ]
+    classes.sort(key=lambda each: each.ranks.first)
+    return replace(answer, classes=tuple(classes), missing=missing)
+
+
+def part_of(answer: Answer, ranks: RankSet) -> Answer:
+    """Return what some ranks have said; of a part of a class that is summed up, only that."""
+    return replace(
+        answer,
+        ranks=answer.ranks & ranks,
+        classes=tuple(
+            each.part(ranks) for each in answer.classes if not each.ranks.isdisjoint(ranks)
+        ),
+        missing=answer.missing - (answer.missing.ranks - ranks),
+    )
+
+
+def pages(ranks: RankSet, size: int = PAGE_RANKS) -> Iterator[RankSet]:
+    """Cut a set into parts of *size* ranks, in order."""
+    left = iter(ranks)
+    while page := list(itertools.islice(left, size)):
+        yield RankSet(page)
+
+
+def number_of(text: str) -> int | float | None:
+    """Return the number that a value is, be it that of a character, or None.
+
+    >>> number_of("-1.5"), number_of("97 'a'"), number_of("red")
+    (-1.5, 97, None)
+    """
+    number = parse_number(text)
+    if number is None and text.endswith("'"):
+        return parse_number(text.partition(" ")[0])
+    return number
+
+
+# -- inside ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Closeness:
+    """When two texts count as equal."""
+
+    tolerance: float
+    absolute: float
+
+    @property
+    def is_exact(self) -> bool:
+        return not (self.tolerance or self.absolute)
+
+    def numbers(self, one: float, other: float) -> bool:
+        if one == other or (math.isnan(one) and math.isnan(other)):
+            return True
+        return math.isclose(one, other, rel_tol=self.tolerance, abs_tol=self.absolute)
+
+    def texts(self, one: str, other: str) -> bool:
+        if one == other:
+            return True
+        a, b = number_of(one), number_of(other)
+        return a is not None and b is not None and self.numbers(a, b)
+
+
+def _by_rank(before: Answer, after: Answer, close: _Closeness) -> Comparison:
+    equal: list[RankSet] = []
+    differences: list[Difference] = []
+    left_out: list[LeftOut] = []
+    for mine, theirs, ranks in _pairs(before, after):
+        if why := _why_not(mine.record, theirs.record):
+            left_out.append(LeftOut(ranks, why, "both", is_error=mine.is_error))
+            continue
+        if mine.record == theirs.record:
+            equal.append(ranks)
+            continue
+        parts = _parts(mine, theirs, close)
+        if parts or not _has_parts(mine.record, theirs.record):
+            differences.append(Difference(ranks, ranks, mine.filled, theirs.filled, parts))
+        else:
+            equal.append(ranks)
+    left_out += _unanswered(before, after)
+    differences.sort(key=_by_size)
+    same = RankSet.union(equal)
+    return Comparison("rank", same, same, tuple(differences), left_out=tuple(left_out))
+
+
+def _pairs(
+    before: Answer, after: Answer
+) -> Iterator[tuple[EquivalenceClass[Record], EquivalenceClass[Record], RankSet]]:
+    """Yield each two classes that have ranks in common, with those ranks."""
+    if len(before.classes) * len(after.classes) <= _FEW_PAIRS:
+        for mine in before.classes:
+            for theirs in after.classes:
+                if ranks := mine.ranks & theirs.ranks:
+                    yield mine, theirs, ranks
+        return
+    owner = {rank: number for number, each in enumerate(after.classes) for rank in each.ranks}
+    for mine in before.classes:
+        members: dict[int, list[int]] = {}
+        for rank in mine.ranks:
+            if rank in owner:
+                members.setdefault(owner[rank], []).append(rank)
+        for number, found in members.items():
+            yield mine, after.classes[number], RankSet(found)
+
+
+def _why_not(mine: Record, theirs: Record) -> str:
+    if isinstance(mine, Various) or isinstance(theirs, Various):
+        return "too many different values, which are not kept"
+    if isinstance(mine, Failure) and isinstance(theirs, Failure):
+        return f"error: {mine.message}"
+    return ""
+
+
+def _unanswered(before: Answer, after: Answer) -> Iterator[LeftOut]:
+    """Yield the ranks that only one side has an answer of, and those that none has."""
+    mine = RankSet.union(each.ranks for each in before.classes)
+    theirs = RankSet.union(each.ranks for each in after.classes)
+    for why, ranks in _reasons(before, (before.ranks | theirs) - mine):
+        yield LeftOut(ranks, why, "before")
+    for why, ranks in _reasons(after, mine - theirs):
+        yield LeftOut(ranks, why, "after")
+
+
+def _reasons(answer: Answer, ranks: RankSet) -> Iterator[tuple[str, RankSet]]:
+    missing = answer.missing
+    for why, members in (
+        ("running", missing.running),
+        ("no answer in time", missing.late),
+        ("ended, detached or lost", missing.lost),
+        ("not asked", ranks - missing.ranks),
+    ):
+        if found := members & ranks:
+            yield why, found
+
+
+def _by_value(before: Answer, after: Answer, close: _Closeness) -> Comparison:
+    left_out = []
+    sides: list[list[EquivalenceClass[Record]]] = []
+    for answer, side in ((before, "before"), (after, "after")):
+        usable = []
+        for each in answer.classes:
+            if why := _why_not(each.record, each.record):
+                left = LeftOut(each.ranks, why, side, each.is_error)  # type: ignore[arg-type]
+                left_out.append(left)
+            else:
+                usable.append(each)
+        sides.append(usable)
+        left_out += [
+            LeftOut(ranks, why, side)  # type: ignore[arg-type]
+            for why, ranks in _reasons(answer, answer.missing.ranks)
+        ]
+    equal_before, only_before = _split(sides[0], _Values(sides[1], close))
+    equal_after, only_after = _split(sides[1], _Values(sides[0], close))
+    return Comparison(
+        "value",
+        equal_before,
+        equal_after,
+        only_before=only_before,
+        only_after=only_after,
+        left_out=tuple(left_out),
+        on_both=_on_both(*sides),
+    )
+
+
+def _on_both(
+    one: list[EquivalenceClass[Record]], other: list[EquivalenceClass[Record]]
+) -> tuple[EquivalenceClass[Record], ...]:
+    theirs = {each.record: each for each in other}
+    return tuple(
+        EquivalenceClass(
+            ranks=each.ranks | there.ranks,
+            record=each.record,
+            slots=join_slots(each.slots, there.slots),
+        )
+        for each in one
+        if (there := theirs.get(each.record)) is not None
+    )
+
+
+def _split(
+    side: list[EquivalenceClass[Record]], other: _Values
+) -> tuple[RankSet, tuple[EquivalenceClass[Record], ...]]:
+    lone = [each for each in side if each not in other]
+    equal = RankSet.union(each.ranks for each in side if each in other)
+    lone.sort(key=lambda each: (len(each.ranks), each.ranks.first))
+    return equal, tuple(lone)
+
+
+class _Values:
+    """What occurs on one side."""
+
+    def __init__(self, classes: list[EquivalenceClass[Record]], close: _Closeness) -> None:
+        self._close = close
+        self._classes = classes
+        self._records = {each.record for each in classes}
+        found = (_number(each.record) for each in classes)
+        self._numbers = sorted(number for number in found if number is not None)
+
+    def __contains__(self, each: EquivalenceClass[Record]) -> bool:
+        if each.record in self._records:
+            return True
+        if (number := _number(each.record)) is not None:
+            at = bisect_left(self._numbers, number)
+            # With both kinds of tolerance, what is near is next to it in order.
+            near = self._numbers[max(0, at - 1) : at + 1]
+            return any(self._close.numbers(number, other) for other in near)
+        if self._close.is_exact:
+            return False
+        return any(
+            _has_parts(each.record, other.record) and not _parts(each, other, self._close)
+            for other in self._classes
+        )
+
+
+def _number(record: Record) -> int | float | None:
+    number = number_of(record.text) if isinstance(record, Value) else None
+    # A NaN has no place in an order; as a record it equals those that GDB prints alike.
+    return None if number is None or math.isnan(number) else number
+
+
+def _has_parts(one: Record, other: Record) -> bool:
+    both = (one, other)
+    return all(isinstance(each, Value) for each in both) or all(
+        isinstance(each, Variables) for each in both
+    )
+
+
+def _parts(
+    mine: EquivalenceClass[Record], theirs: EquivalenceClass[Record], close: _Closeness
+) -> tuple[Part, ...]:
+    """Return the places at which two values differ; none if these are no values."""
+    if not _has_parts(mine.record, theirs.record):
+        return ()
+    if isinstance(mine.record, Value) and isinstance(theirs.record, Value):
+        one, other = mine.record.text, theirs.record.text
+        if number_of(one) is not None and number_of(other) is not None:
+            part = _part("", one, other, close)
+            return () if part is None else (part,)
+    before, after = _trees(mine), _trees(theirs)
+    found = []
+    for name in dict.fromkeys((*before, *after)):
+        if name not in before or name not in after:
+            one, other = (
+                values.filled(side[name]) if name in side else "" for side in (before, after)
+            )
+            found.append(Part(name, one, other))
+            continue
+        for place in differences_of(((_BEFORE, before[name]), (_AFTER, after[name]))).places:
+            one, other = (
+                next((text for ranks, text in place.texts if not ranks.isdisjoint(side)), "")
+                for side in (_BEFORE, _AFTER)
+            )
+            one, other = ("" if text == NONE else text for text in (one, other))
+            if (part := _part(f"{name}{place.path}", one, other, close)) is not None:
+                found.append(part)
+    return tuple(found)
+
+
+def _trees(each: EquivalenceClass[Record]) -> dict[str, values.Node]:
+    """Return the value, or each variable by its name, as a tree."""
+    if isinstance(each.record, Value):
+        return {"": values.parse(each.record.text, each.slots)}
+    assert isinstance(each.record, Variables)
+    found: dict[str, values.Node] = {}
+    used = 0
+    for item in each.record.items:
+        marks = item.value.count(SLOT)
+        name = item.name
+        # A name can stand for several variables, one in each block.
+        while name in found:
+            name += "'"
+        found[name] = values.parse(item.value, each.slots[used : used + marks])
+        used += marks
+    return found
+
+
+def _part(path: str, before: str, after: str, close: _Closeness) -> Part | None:
+    """Return how two texts differ, element by element where both are arrays; None if not."""
+    one = [before] if number_of(before) is not None else _elements(before)
+    other = [after] if number_of(after) is not None else _elements(after)
+    pairs = list(zip(one, other, strict=True)) if len(one) == len(other) else []
+    sizes = []
+    are_numbers = bool(pairs)
+    for mine, theirs in pairs:
+        if close.texts(mine, theirs):
+            continue
+        a, b = number_of(mine), number_of(theirs)
+        if a is None or b is None or not (math.isfinite(a) and math.isfinite(b)):
+            are_numbers = False
+        else:
+            sizes.append((float(abs(b - a)), abs(b - a) / max(abs(a), abs(b))))
+    if are_numbers and not sizes:
+        return None
+    if not are_numbers:
+        return Part(path, before, after)
+    absolute, relative = (max(each) for each in zip(*sizes, strict=True))
+    return Part(path, before, after, absolute, relative)
+
+
+def _elements(text: str) -> list[str]:
+    """Return the leaves of a value in order; none if they are too many."""
+    found: list[str] = []
+
+    def walk(node: values.Node) -> None:
+        if isinstance(node, values.Leaf):
+            found.append(node.text)
+            return
+        for item in node.items:
+            begin = len(found)
+            walk(item.value)
+            if item.count > 1 and len(found) <= _MOST_ELEMENTS:
+                found.extend(found[begin:] * min(item.count - 1, _MOST_ELEMENTS))
+
+    walk(values.parse(text))
+    return found if len(found) <= _MOST_ELEMENTS else []
+
+
+def _by_size(each: Difference) -> tuple[float, float, int]:
+    # What is no pair of finite numbers (a NaN, an error) differs most.
+    odd = any(part.absolute is None for part in each.parts) or not each.parts
+    return (-math.inf if odd else 0.0, -(each.relative or 0.0), each.ranks.first)
+
+
+def _moved(answer: Answer, partner: dict[int, int]) -> Answer:
+    classes = tuple(
+        msgspec.structs.replace(each, ranks=_map(each.ranks, partner)) for each in answer.classes
+    )
+    missing = Missing(
+        late=_map(answer.missing.late, partner),
+        lost=_map(answer.missing.lost, partner),
+        running=_map(answer.missing.running, partner),
+    )
+    return replace(answer, ranks=_map(answer.ranks, partner), classes=classes, missing=missing)
+
+
+def _map(ranks: RankSet, to: dict[int, int]) -> RankSet:
+    return RankSet(to[rank] for rank in ranks)

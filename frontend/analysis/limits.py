@@ -1,0 +1,40 @@
+"""How much is read or put together at most: the option ``array_limit_bytes``, and the memory."""
+
+from __future__ import annotations
+
+import os
+
+from pgdb.errors import CommandError
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size in words.
+
+    >>> size_text(80), size_text(8_000_000), size_text(1 << 30), size_text(3 << 50)
+    ('80 bytes', '7.6 MiB', '1.0 GiB', '3072.0 TiB')
+    """
+    size = float(size_bytes)
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024 or unit == "TiB":
+            break
+        size /= 1024
+    return f"{size_bytes} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+
+
+def check_size(what: str, size_bytes: int, limit_bytes: int, *, less: str) -> None:
+    """Check that there may be so many numbers on this host; *less* says how to ask for fewer.
+
+    :raises CommandError: if they are more than *limit_bytes*, or than the memory of this host.
+    """
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size_bytes > memory_bytes:
+        # Linux would promise it, and end the front end while it is being filled.
+        raise CommandError(
+            f"{what} is {size_text(size_bytes)}, more than the memory of this host, "
+            f"{size_text(memory_bytes)}; {less.removeprefix('or ')}"
+        )
+    if size_bytes > limit_bytes:
+        raise CommandError(
+            f"{what} is {size_text(size_bytes)}, more than array-limit, "
+            f"{size_text(limit_bytes)}; raise it with 'set array-limit {size_bytes}', {less}"
+        )

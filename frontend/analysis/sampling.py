@@ -1,0 +1,155 @@
+"""Stacks of a job at several times: stop who runs, list the stacks, let them run on.
+
+The job ends up as it was: who ran runs, who was stopped is stopped, also when the sampling is
+given up. A rank that stops of its own accord meanwhile (a breakpoint, a signal) stays stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pgdb.errors import UsageError
+from pgdb.frontend.answers import Answer
+from pgdb.merge.calltree import CallTree, TreeBy
+from pgdb.overlay.messages import Backtrace
+from pgdb.ranks import RankSet
+from pgdb.records import FATAL_SIGNALS, Stop
+
+if TYPE_CHECKING:
+    from pgdb.frontend.session import Session
+
+MOST_SAMPLES = 10_000
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Stacks, as they were found at one time or at several."""
+
+    tree: CallTree
+    answer: Answer
+    """The last answer that the tree was made of."""
+    ended_early: bool = False
+    """Whether all ranks had stopped by themselves before the last sample was due."""
+
+
+async def take(
+    session: Session,
+    ranks: RankSet,
+    *,
+    by: TreeBy = "function",
+    threads: bool = False,
+    samples: int = 1,
+    every_s: float = 1.0,
+    fold: bool = True,
+) -> Samples:
+    """List the stacks of *ranks* and merge them; at several times those that run are stopped.
+
+    Between two samples the ranks run for *every_s* seconds.
+
+    :raises UsageError: if a number is out of range, or several samples are wanted and no rank runs.
+    """
+    check(session, ranks, by=by, samples=samples, every_s=every_s)
+    operation = Backtrace(fold=fold, threads=threads, offsets=by == "pc")
+    if samples == 1:
+        answer = await session.ask("backtrace", operation, ranks)
+        return Samples(_tree(answer, by, 0.0), answer)
+    idle = ranks & session.state.stopped
+    sampler = _Sampler(session, ranks, operation)
+    trees: list[CallTree] = []
+    begun_s = time.monotonic()
+    # That ranks stop for a sample and go on is no news.
+    with session.hushed(ranks):
+        while True:
+            at_s = time.monotonic() - begun_s if trees else 0.0
+            answer = await sampler.sample()
+            trees.append(_tree(answer, by, at_s, idle))
+            running = ranks & session.state.running
+            if len(trees) == samples or not running:
+                break
+            await session.wait_stopped("tree", running, timeout_s=every_s)
+    return Samples(CallTree.union(trees), answer, ended_early=len(trees) < samples)
+
+
+def check(session: Session, ranks: RankSet, *, by: str, samples: int, every_s: float) -> None:
+    """Check that stacks can be taken in this way.
+
+    :raises UsageError: if a number is out of range, or several samples are wanted and no rank runs.
+    """
+    if by not in ("function", "line", "pc"):
+        raise UsageError(f"tree: no tree by {by!r}; there are function, line and pc")
+    if not 1 <= samples <= MOST_SAMPLES:
+        raise UsageError(f"tree: {samples} samples cannot be taken; 1 to {MOST_SAMPLES} can")
+    if not 0 < every_s < float("inf"):
+        raise UsageError(f"tree: a sample every {every_s:g} s cannot be taken; more than 0 s can")
+    if samples > 1 and not ranks & session.state.running:
+        raise UsageError(
+            f"tree: no rank of [{ranks}] runs, so that all samples would be the same; "
+            "'continue &' sets them running"
+        )
+
+
+def _tree(answer: Answer, by: TreeBy, at_s: float, idle: RankSet = RankSet()) -> CallTree:
+    return CallTree.from_classes(
+        answer.classes, by=by, at_s=at_s, missing=answer.missing, idle=idle
+    )
+
+
+class _Sampler:
+    """Lists the stacks of some ranks again and again."""
+
+    def __init__(self, session: Session, ranks: RankSet, operation: Backtrace) -> None:
+        self._session = session
+        self._ranks = ranks
+        self._operation = operation
+        self._interrupted = RankSet()
+        """Ranks that were told to stop, and may do so later."""
+
+    async def sample(self) -> Answer:
+        """List the stacks once, those that run being stopped for it."""
+        session = self._session
+        self._interrupted = self._interrupted | (self._ranks & session.state.running)
+        try:
+            # Not given up half way: who stops for us after that would stay stopped.
+            stops = await _to_its_end(session.ranks(self._ranks).interrupt())
+            asked = self._ranks - stops.missing.ranks
+            answer = await session.ask("backtrace", self._operation, asked)
+            return replace(answer, ranks=self._ranks, missing=answer.missing | stops.missing)
+        finally:
+            await _to_its_end(self._go_on())
+
+    async def _go_on(self) -> None:
+        """Let the ranks run on that have stopped for us, and only those."""
+        state = self._session.state
+        ours = RankSet()
+        has_crashed = False
+        for each in state.latest(self._interrupted & state.stopped):
+            if isinstance(each.record, Stop):
+                has_crashed |= each.record.signal in FATAL_SIGNALS
+                if each.record.reason == "interrupted":
+                    ours = ours | each.ranks
+        self._interrupted = self._interrupted & state.running
+        # Where one crashes all are to stop, and that cannot be told from our own stop.
+        if has_crashed and self._session.options.stop_on_error:
+            return
+        if ours and not self._session.has_ended:
+            await self._session.start_run("continue", "", ours)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for *work* although this task is cancelled meanwhile; then that is heeded."""
+    task = asyncio.create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.exception()  # else asyncio logs that nobody has looked at it
+        raise cancelled
+    return task.result()

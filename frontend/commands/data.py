@@ -1,0 +1,563 @@
+"""Commands that take numbers as they stand in memory: ``dump``, ``plot``, ``decompose``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import importlib.util
+import re
+import shlex
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend import jsonlines
+from pgdb.frontend.analysis import decompose
+from pgdb.frontend.analysis.arrays import Arrays, form_text
+from pgdb.frontend.analysis.decompose import GlobalArray, Layout
+from pgdb.frontend.analysis.limits import size_text
+from pgdb.frontend.answers import Answer
+from pgdb.frontend.commands.table import (
+    COMMANDS,
+    Call,
+    Completes,
+    Group,
+    Outcome,
+    Shown,
+    need_argument,
+)
+from pgdb.frontend.export import arrayfiles, pictures
+from pgdb.frontend.text import plots, render
+from pgdb.merge.answer import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import Record, Text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_T = TypeVar("_T")
+
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+_GDB_DUMPS = frozenset({"binary", "ihex", "memory", "srec", "tekhex", "value", "verilog"})
+_GLOBAL_FORMATS = (".npz", ".npy", *pictures.FORMATS)
+_MOST_MAPS = 4
+_MAP_ROWS = 20
+_MOST_CONFLICTS = 4
+_BINS = 10
+_PICTURE_BINS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """An expression and the options around it."""
+
+    expression: str
+    options: Mapping[str, str]
+
+    def has(self, name: str) -> bool:
+        """Return whether an option was given."""
+        return name in self.options
+
+    def path(self) -> Path | None:
+        """Return the file behind ``-o``."""
+        text = self.options.get("-o")
+        return Path(text).expanduser() if text else None
+
+
+def _parse(call: Call, flags: Sequence[str], with_value: Sequence[str]) -> _Typed:
+    """Read options before and behind an expression, which can have spaces and dashes of its own."""
+    words = _WORD.findall(need_argument(call, "an expression"))
+    expression: list[str] = []
+    options: dict[str, str] = {}
+    left = iter(words)
+    for word in left:
+        name, equals, value = word.partition("=")
+        if name in flags and not equals:
+            options[name] = ""
+        elif name in with_value:
+            value = value if equals else next(left, "")
+            if not value:
+                raise UsageError(f"{call.word}: {name} needs a value")
+            options[name] = _unquoted(value)
+        elif name.startswith("--") and name[2:3].isalpha():
+            known = ", ".join((*flags, *with_value))
+            raise UsageError(f"{call.word}: no option {name!r}; there are {known}")
+        else:
+            expression.append(word)
+    if not expression:
+        raise UsageError(f"'{call.word}' needs an expression")
+    return _Typed(" ".join(expression), options)
+
+
+def _unquoted(word: str) -> str:
+    try:
+        return " ".join(shlex.split(word))
+    except ValueError:
+        return word
+
+
+# -- dump ----------------------------------------------------------------------------------------
+
+
+@COMMANDS.command(
+    "dump",
+    group=Group.DATA,
+    usage="dump EXPR FILE",
+    summary="write the numbers of each rank to a file",
+    completes=Completes.EXPRESSION,
+)
+async def _dump(call: Call) -> Outcome:
+    """Write EXPR, a number or an array of numbers such as u or p[0]@1000, as each rank has it in
+    memory. The name of FILE says the format:
+
+    .npz, .h5   'ranks', and 'values' with the ranks along the first index; where shapes differ
+                'rank_0', 'rank_1' …
+    .npy        the values alone, where all shapes are equal
+    .csv        a line rank,i0,i1,…,value for each number, indices from 0
+
+    Ranks that cannot give it are named and left out. 'set array-limit' says how much is read at
+    most. GDB's own forms, such as 'dump binary memory', go to GDB.
+    """
+    words = _WORD.findall(need_argument(call, "an expression and a file"))
+    if words[0] in _GDB_DUMPS:
+        return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+    if len(words) < 2:
+        raise UsageError("'dump' needs an expression and a file, as in 'dump u u.npz'")
+    path = Path(_unquoted(words[-1])).expanduser()
+    arrays = await call.shell.session.ranks(call.ranks).dump(" ".join(words[:-1]), path)
+    if not arrays.by_rank:
+        return arrays.failures
+    text = f"{path}: {_forms_text(arrays)}, {size_text(arrays.size_bytes)}"
+    return _shown(call, arrays, text, file=path)
+
+
+# -- plot ----------------------------------------------------------------------------------------
+
+
+@COMMANDS.command(
+    "plot",
+    group=Group.DATA,
+    usage="plot EXPR [--hist|--line|--heat] [-o FILE]",
+    summary="draw numbers by rank, here or into a file",
+    completes=Completes.EXPRESSION,
+)
+async def _plot(call: Call) -> Outcome:
+    """Draw EXPR, a number or an array of numbers, as the ranks have it in memory.
+
+    A number on each rank is drawn as bars by rank, an array on each rank as a heat map of rank by
+    index, a matrix as a heat map for each rank.
+
+    --hist         how many numbers lie in each of ten intervals
+    --line         bars by index, over all ranks: solid up to the least, shaded to the greatest
+    --heat         a heat map of rank by index
+    -o FILE        a picture by Matplotlib, as .png, .svg or .pdf
+
+    NaN is drawn as N, infinities as ^ and v; of complex numbers the absolute values are drawn.
+    """
+    typed = _parse(call, ("--hist", "--line", "--heat"), ("-o",))
+    if len(typed.options.keys() - {"-o"}) > 1:
+        raise UsageError("plot: one of --hist, --line and --heat is enough")
+    path = typed.path()
+    if path is not None:
+        pictures.check(path)
+    arrays = await call.shell.session.ranks(call.ranks).array(typed.expression)
+    filled = {rank: values for rank, values in arrays.by_rank.items() if values.size}
+    if not filled:
+        if arrays.by_rank:
+            raise CommandError(f"{typed.expression}: the arrays of [{arrays.given}] are empty")
+        return arrays.failures
+    title = f"{typed.expression} on {plots.few(arrays.given)}: {_forms_text(arrays, brief=True)}"
+    drawing = _Drawing(filled, typed, title, call.shell.display.width or plots.WIDTH)
+    lines = [title, *_strange(filled)]
+    if path is None:
+        lines.append(drawing.text())
+    else:
+        await asyncio.to_thread(drawing.save, path)
+        lines.append(f"{path}: written")
+    return replace(
+        _shown(call, arrays, "\n".join(lines), file=path), answer=_drawn(typed.expression, arrays)
+    )
+
+
+def _drawn(expression: str, arrays: Arrays) -> Answer:
+    """Return what ``expand`` says of numbers that were drawn: they were not kept."""
+    hint = f"has been drawn; 'print {expression}' and 'dump {expression} FILE' give the numbers"
+    drawn: EquivalenceClass[Record] = EquivalenceClass(arrays.given, Text(text=hint))
+    failures = arrays.failures
+    classes = sorted((drawn, *failures.classes), key=lambda each: each.ranks.first)
+    return replace(failures, command=f"plot {expression}", classes=tuple(classes))
+
+
+class _Drawing:
+    """What ``plot`` draws, in the terminal or in a file."""
+
+    def __init__(
+        self, by_rank: Mapping[int, NDArray[Any]], typed: _Typed, title: str, width: int
+    ) -> None:
+        self._by_rank = by_rank
+        self._ranks = list(by_rank)
+        self._title = title
+        self._width = width
+        self._is_scalar = all(values.ndim == 0 for values in by_rank.values())
+        self._is_matrix = all(values.ndim == 2 for values in by_rank.values())
+        self._wanted = next((name for name in typed.options if name != "-o"), "")
+
+    def text(self) -> str:
+        """Return the drawing in characters."""
+        import numpy
+
+        if self._wanted == "--hist":
+            ranks = self._ranks if self._is_scalar else ()
+            return plots.histogram(self._flat(), ranks, bins=_BINS, width=self._width)
+        if self._is_scalar and self._wanted != "--heat":
+            return plots.bars(self._flat(), self._ranks, width=self._width)
+        if self._wanted == "--line":
+            matrix, absent = self._matrix()
+            holes = numpy.ma.masked_array(matrix, absent)
+            lows, highs = holes.min(axis=0).filled(), holes.max(axis=0).filled()
+            strange = numpy.isnan(numpy.where(absent, 0.0, matrix)).any(axis=0)
+            lows = numpy.where(strange, numpy.nan, lows)
+            indices = range(matrix.shape[1])
+            return plots.bars(lows, indices, highs=highs, axis="index", width=self._width)
+        if self._is_matrix and self._wanted != "--heat" and len(self._ranks) <= _MOST_MAPS:
+            scale = plots.finite_range(self._flat())
+            return "\n\n".join(
+                f"[{rank}]\n"
+                + plots.heat(values, scale=scale, width=self._width, most_rows=_MAP_ROWS)
+                for rank, values in self._by_rank.items()
+            )
+        matrix, absent = self._matrix()
+        return plots.heat(
+            matrix, missing=absent, rows=self._ranks, axes=("rank", "index"), width=self._width
+        )
+
+    def save(self, path: Path) -> None:
+        """Draw it into a file."""
+        if self._wanted == "--hist":
+            pictures.save_histogram(path, self._flat(), title=self._title, bins=_PICTURE_BINS)
+        elif self._is_scalar and self._wanted != "--heat":
+            pictures.save_lines(
+                path, {"": self._flat()}, self._ranks, title=self._title, axis="rank"
+            )
+        elif self._wanted == "--line":
+            lines = {f"rank {rank}": values.ravel() for rank, values in self._by_rank.items()}
+            longest = range(max(values.size for values in self._by_rank.values()))
+            pictures.save_lines(path, lines, longest, title=self._title, axis="index")
+        elif self._is_matrix and self._wanted != "--heat" and len(self._ranks) == 1:
+            names = ("first index", "second index")
+            matrix = self._by_rank[self._ranks[0]]
+            pictures.save_heat(path, matrix, title=self._title, axes_names=names)
+        else:
+            matrix, absent = self._matrix()
+            pictures.save_heat(
+                path,
+                matrix,
+                title=self._title,
+                axes_names=("rank", "index"),
+                missing=absent,
+                rows=self._ranks,
+            )
+
+    def _flat(self) -> NDArray[Any]:
+        import numpy
+
+        return numpy.concatenate([plots.numbers(each).ravel() for each in self._by_rank.values()])
+
+    def _matrix(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return rank by index, and where shorter arrays have nothing."""
+        import numpy
+
+        rows = [plots.numbers(values).ravel() for values in self._by_rank.values()]
+        length = max(map(len, rows))
+        matrix = numpy.zeros((len(rows), length))
+        absent = numpy.ones((len(rows), length), dtype=bool)
+        for number, row in enumerate(rows):
+            matrix[number, : len(row)] = row
+            absent[number, : len(row)] = False
+        return matrix, absent
+
+
+def _strange(by_rank: Mapping[int, NDArray[Any]]) -> list[str]:
+    """Return a line that says which ranks have NaN or infinities."""
+    import numpy
+
+    parts = []
+    for name, test in (("NaN", numpy.isnan), ("infinity", numpy.isinf)):
+        ranks = [
+            rank
+            for rank, values in by_rank.items()
+            if values.dtype.kind in "fc" and test(values).any()
+        ]
+        if ranks:
+            parts.append(f"{name} on {plots.few(RankSet(ranks))}")
+    return ["; ".join(parts)] if parts else []
+
+
+# -- decompose -----------------------------------------------------------------------------------
+
+
+@COMMANDS.command(
+    "decompose",
+    group=Group.DATA,
+    usage="decompose EXPR --dims N,M --grid P,Q [OPTION]...",
+    summary="show or save the global array of which ranks hold blocks",
+    completes=Completes.EXPRESSION,
+)
+async def _decompose(call: Call) -> Outcome:
+    """Put the blocks of one array that ranks hold together, and show it or save it.
+
+    --dims N[,M…]       elements of the global array along each dimension
+    --grid P[,Q…]       ranks along each dimension
+    --layout KIND       block (as it is), cyclic, or block-cyclic
+    --block B[,C…]      block-cyclic: elements of a block along each dimension
+    --halo H[,I…]       copies of neighbours' elements at both ends of each dimension
+    --order C|F         of a rank's elements where EXPR is a flat row such as u[0]@1000
+    --rank-order ORDER  row (as it is, as MPI_Cart_create has it) or column: whether the last or
+                        the first dimension of the grid varies fastest with the rank
+    --map FILE.py:NAME  in place of grid and layout, a Python function that gets a rank and its
+                        array and returns a slice or an array of indices for each dimension;
+                        Ctrl-C gives one up that does not return
+    -o FILE             .npz (values, owner), .npy, or a picture: .png, .svg, .pdf
+
+    Uneven blocks may be those of HPF and MPI_Type_create_darray (the last ones are smaller) or
+    balanced (sizes differ by 1): the sizes of the arrays tell. Elements that no rank gives are
+    counted and stay blank; where ranks do not say the same of one element that is told.
+    """
+    names = ("--dims", "--grid", "--layout", "--block", "--halo", "--order", "--rank-order")
+    typed = _parse(call, (), (*names, "--map", "-o"))
+    layout = await _of_users(call, typed, lambda: _layout(typed))
+    path = typed.path()
+    if path is not None:
+        arrayfiles.check_suffix(path, _GLOBAL_FORMATS)
+        if path.suffix in pictures.FORMATS:
+            pictures.check(path)
+        else:
+            arrayfiles.check_place(path)
+    arrays = await call.shell.session.ranks(call.ranks).array(typed.expression)
+    if not arrays.by_rank:
+        return arrays.failures
+    whole = await _of_users(call, typed, lambda: arrays.assemble(layout))
+    width = call.shell.display.width or plots.WIDTH
+    lines = [_global_title(whole, arrays), *_about_conflicts(whole)]
+    if path is None:
+        lines.append(_global_text(whole, width))
+    else:
+        await asyncio.to_thread(_save_global, whole, path)
+        lines.append(f"{path}: written")
+    return _shown(call, arrays, "\n".join(lines), file=path, whole=whole)
+
+
+async def _of_users(call: Call, typed: _Typed, work: Callable[[], _T]) -> _T:
+    """Return what *work* returns, which calls code of the user's where there is a map.
+
+    It has a thread of its own that nothing waits for: asyncio's are waited for when it ends, and
+    the user's code may never return.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[_T] = loop.create_future()
+
+    def settle(result: Callable[[], None]) -> None:
+        if not done.done():  # nobody waits any longer
+            result()
+
+    def run() -> None:
+        try:
+            made = work()
+        except BaseException as error:  # noqa: BLE001  # raised where it is waited for
+            if not isinstance(error, Exception):  # would end the session there
+                error = CommandError(f"{typed.expression}: the map raised {type(error).__name__}")
+            result = functools.partial(done.set_exception, error)
+        else:
+            result = functools.partial(done.set_result, made)
+        with contextlib.suppress(RuntimeError):  # the session has ended meanwhile
+            loop.call_soon_threadsafe(settle, result)
+
+    threading.Thread(target=run, name="pgdb-decompose", daemon=True).start()
+    try:
+        return await done
+    except asyncio.CancelledError:
+        if "--map" in typed.options:
+            name = typed.options["--map"]
+            call.shell.say(
+                f"({name} is given up; where it does not return it runs on until 'quit')"
+            )
+        raise
+
+
+def _layout(typed: _Typed) -> Layout:
+    options = typed.options
+    if "--dims" not in options:
+        raise UsageError("decompose: --dims is missing: the elements along each dimension")
+    function = _load_map(options["--map"]) if "--map" in options else None
+    if function is None and "--grid" not in options:
+        raise UsageError("decompose: --grid is missing: the ranks along each dimension")
+    kind = _one_of(options, "--layout", {"block": "block", "cyclic": "cyclic"} | _BLOCK_CYCLIC)
+    if kind == "block-cyclic" and "--block" not in options:
+        raise UsageError("decompose: block-cyclic needs --block, the elements of a block")
+    return Layout(
+        dims=_integers(options, "--dims", ()),
+        grid=_integers(options, "--grid", ()),
+        kind=_KINDS[kind],
+        block=_integers(options, "--block", (1,)),
+        halo=_integers(options, "--halo", (0,)),
+        order="F" if _one_of(options, "--order", {"C": "C", "F": "F"}) == "F" else "C",
+        rank_order=(
+            "column"
+            if _one_of(options, "--rank-order", {"row": "row", "column": "column"}) == "column"
+            else "row"
+        ),
+        function=function,
+    )
+
+
+_BLOCK_CYCLIC = {"block-cyclic": "block-cyclic"}
+_KINDS: dict[str, decompose.Kind] = {
+    "block": "block",
+    "cyclic": "cyclic",
+    "block-cyclic": "block-cyclic",
+}
+
+
+def _one_of(options: Mapping[str, str], name: str, words: Mapping[str, str]) -> str:
+    """Return the value of an option, the first of *words* where it was not given."""
+    value = options.get(name, next(iter(words)))
+    if value not in words:
+        raise UsageError(f"decompose: {name} takes {', '.join(words)}, not {value!r}")
+    return words[value]
+
+
+def _integers(options: Mapping[str, str], name: str, otherwise: tuple[int, ...]) -> tuple[int, ...]:
+    text = options.get(name)
+    if text is None:
+        return otherwise
+    try:
+        return tuple(int(part) for part in text.replace("x", ",").split(","))
+    except ValueError:
+        raise UsageError(f"decompose: {name} takes numbers such as 100,50, not {text!r}") from None
+
+
+def _load_map(text: str) -> decompose.MapFunction:
+    """Return the function that ``FILE.py:NAME`` names."""
+    file, _, name = text.rpartition(":")
+    path = Path(file).expanduser()
+    if not file or not name.isidentifier():
+        raise UsageError(f"decompose: --map takes FILE.py:FUNCTION, not {text!r}")
+    spec = importlib.util.spec_from_file_location("pgdb_user_map", path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"decompose: {path} is no Python file; its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # the user's own code
+        raise CommandError(f"{path}: {type(error).__name__}: {error}") from None
+    function: Callable[[int, Any], Any] | None = getattr(module, name, None)
+    if not callable(function):
+        raise CommandError(f"{path} has no function {name!r}")
+    return function
+
+
+def _global_title(whole: GlobalArray, arrays: Arrays) -> str:
+    shape = " x ".join(map(str, whole.values.shape))
+    text = f"{whole.name}: {whole.values.dtype.name}, {shape}, from {plots.few(arrays.given)}"
+    if whole.missing_count:
+        filled = "NaN" if whole.values.dtype.kind in "fc" else "0"
+        text += (
+            f"\n{whole.missing_count} of {whole.values.size} elements are missing, no rank gave "
+            f"them ({filled} in a file)"
+        )
+    return text
+
+
+def _about_conflicts(whole: GlobalArray) -> list[str]:
+    if not whole.conflict_count:
+        return []
+    lines = [f"ranks do not say the same of {_plural(whole.conflict_count, 'element')}:"]
+    for each in whole.conflicts[:_MOST_CONFLICTS]:
+        index = ",".join(map(str, each.index))
+        halo = " in its halo" if each.in_halo else ""
+        lines.append(
+            f"  [{index}] is {each.values[0]:g} on rank {each.ranks[0]}, "
+            f"{each.values[1]:g}{halo} on rank {each.ranks[1]}"
+        )
+    if whole.conflict_count > _MOST_CONFLICTS:
+        lines.append(f"  … {whole.conflict_count - _MOST_CONFLICTS} more")
+    return lines
+
+
+def _plane(whole: GlobalArray) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Return what is drawn of an array of three or more dimensions, and what it is."""
+    shape = whole.values.shape
+    middle = [extent // 2 for extent in shape[2:]]
+    where = (slice(None), slice(None), *middle)
+    note = f"plane [:,:,{','.join(map(str, middle))}]" if middle else ""
+    return whole.values[where], whole.missing[where], note
+
+
+def _global_text(whole: GlobalArray, width: int) -> str:
+    if whole.values.ndim == 1:
+        numbers = plots.table(whole.values, whole.missing, width=width)
+        if numbers is not None:
+            return numbers
+        values = plots.numbers(whole.values)
+        return plots.bars(values, range(len(values)), axis="index", width=width)
+    values, missing, note = _plane(whole)
+    numbers = plots.table(values, missing, width=width)
+    drawn = numbers if numbers is not None else plots.heat(values, missing=missing, width=width)
+    return f"{note}\n{drawn}" if note else drawn
+
+
+def _save_global(whole: GlobalArray, path: Path) -> None:
+    if path.suffix == ".npz":
+        arrayfiles.write_named({"values": whole.values, "owner": whole.owner}, path)
+    elif path.suffix == ".npy":
+        arrayfiles.write_array(whole.values, path)
+    elif whole.values.ndim == 1:
+        indices = range(whole.values.size)
+        pictures.save_lines(
+            path, {whole.name: whole.values}, indices, title=whole.name, axis="index"
+        )
+    else:
+        values, missing, note = _plane(whole)
+        pictures.save_heat(
+            path,
+            values,
+            title=f"{whole.name} {note}".rstrip(),
+            axes_names=("first index", "second index"),
+            missing=missing,
+        )
+
+
+# -- what all of them say --------------------------------------------------------------------------
+
+
+def _forms_text(arrays: Arrays, *, brief: bool = False) -> str:
+    """Return types and shapes in words, with their ranks where they differ or *brief* is not."""
+    forms = arrays.forms
+    if brief and len(forms) == 1:
+        return form_text(*next(iter(forms)))
+    texts = [f"{form_text(*form)} on {plots.few(ranks)}" for form, ranks in forms.items()]
+    more = [f"{len(texts) - 3} more"] if len(texts) > 3 else []
+    return ", ".join([*texts[:3], *more])
+
+
+def _shown(
+    call: Call,
+    arrays: Arrays,
+    text: str,
+    *,
+    file: Path | None = None,
+    whole: GlobalArray | None = None,
+) -> Shown:
+    failures = arrays.failures
+    if not arrays.ok:
+        text = f"{text}\n{render.answer(failures)}"
+    line = jsonlines.arrays(arrays, call.line, 0.0, text=text, file=str(file or ""), whole=whole)
+    return Shown(text=text, answer=None if arrays.ok else failures, line=line)
+
+
+def _plural(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,1 @@
+"""Files in formats of others: pictures, arrays, call trees."""

@@ -1,0 +1,1 @@
+"""How a session comes about: finding or starting the job, and the overlay beside it."""

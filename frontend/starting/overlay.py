@@ -1,0 +1,594 @@
+"""Start the aggregators of a session and end them: the overlay, seen from the front end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from pgdb.errors import LinkError, StartError, UsageError
+from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.root import Root
+from pgdb.frontend.starting.shipping import Shipper, remote_command, ship_by_ssh
+from pgdb.frontend.starting.site import AggregatorStart, Site, Starter
+from pgdb.jobs import procfs
+from pgdb.jobs.launchers import Family, Launcher
+from pgdb.merge.answer import EquivalenceClass
+from pgdb.overlay import addresses
+from pgdb.overlay.bootstrap import VARIABLE as SHIP_VARIABLE
+from pgdb.overlay.channel import Listener, connect, listen
+from pgdb.overlay.credentials import make_credentials
+from pgdb.overlay.messages import Find, Found, Hello, Joined, Lost, Shutdown, Table
+from pgdb.overlay.rendezvous import CALL_WORD, MAX_HINTS, Rendezvous
+from pgdb.overlay.router import Gathered
+from pgdb.overlay.topology import Topology
+from pgdb.records import Event
+
+LOG = logging.getLogger(__name__)
+
+LEAVE_TIMEOUT_S = 20.0
+TOGETHER_TIMEOUT_S = 40.0
+"""How long one launcher may take to bring up the aggregators of several hosts before each host
+gets a launcher of its own; at most half of the time for the whole start."""
+STRAGGLER_S = 10.0
+"""How much longer than the first one an aggregator may take where each host starts apart."""
+PROBE_TIMEOUT_S = 2.0
+_SSH_PORT = 22
+_OWNER = "owner"
+_LEFTOVER_OUTPUT = "job-output.log"
+
+WireUp = Literal["mpi", "direct"]
+
+
+class SessionDirectory:
+    """A directory of the session's own, readable by its user alone.
+
+    What sessions have left behind that were killed is removed on the way.
+    """
+
+    def __init__(self) -> None:
+        base = os.environ.get("XDG_RUNTIME_DIR", "")
+        usable = bool(base) and os.access(base, os.W_OK)
+        folder = base if usable else tempfile.gettempdir()
+        _sweep(Path(folder))
+        self.path = Path(tempfile.mkdtemp(prefix="pgdb-", dir=folder))
+        (self.path / _OWNER).write_text(_owner(os.getpid()), encoding="ascii")
+        self.mark = f"pgdb-{secrets.token_hex(12)}"
+        """What the held ranks of this session carry; no secret."""
+
+    @property
+    def leftover_output(self) -> Path:
+        """Where the job's output goes if the front end dies."""
+        return self.path / _LEFTOVER_OUTPUT
+
+    def remove(self) -> None:
+        """Remove the directory."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _owner(pid: int) -> str:
+    """Return what names process *pid* for good; empty if there is none."""
+    stat = procfs.read_stat(pid)
+    return f"{pid} {stat.start_time_ticks}" if stat is not None else ""
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the directories of our user's sessions whose front end is gone.
+
+    One with output of a job that ran on without its front end is the user's.
+    """
+    for owner in folder.glob(f"pgdb-*/{_OWNER}"):
+        with contextlib.suppress(OSError, ValueError):
+            told = owner.read_text(encoding="ascii")
+            is_alive = bool(told) and _owner(int(told.split()[0])) == told
+            has_output = (owner.parent / _LEFTOVER_OUTPUT).exists()
+            if not is_alive and not has_output and owner.stat().st_uid == os.getuid():
+                shutil.rmtree(owner.parent, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where aggregators are wanted, and what can start them there."""
+
+    launcher: Launcher | None
+    """None for ssh."""
+    hosts: tuple[str, ...] = ()
+    """As their launcher names them; empty for the site's own host alone."""
+    slurm_job: str = ""
+    job_pid: int = 0
+    """Launcher of the job, 0 if it is not on the site's host."""
+    job_command: tuple[str, ...] = ()
+
+
+class Overlay:
+    """The aggregators of one session."""
+
+    def __init__(
+        self,
+        options: SessionOptions,
+        directory: SessionDirectory,
+        *,
+        on_events: Callable[[tuple[EquivalenceClass[Event], ...]], None],
+        on_late: Callable[[Gathered], None],
+        on_lost: Callable[[Lost], None],
+        on_progress: Callable[[int, int], None],
+    ) -> None:
+        self._on_progress = on_progress
+        self._options = options
+        self._directory = directory
+        self._on_lost = on_lost
+        self._starters: list[Starter] = []
+        self._useless: set[asyncio.Task[None]] = set()  # the ends of starters that bring nobody
+        self._listener: Listener | None = None
+        self._shipper: Shipper | None = None
+        self._link: asyncio.Task[None] | None = None
+        self._is_closing = False
+        self._credentials = b""
+        self._is_started = False
+        self._changed = asyncio.Event()
+        self._called: dict[int, str] = {}  # node -> address at which it waits to be called
+        self._refused: dict[int, str] = {}  # node -> why it cannot take part
+        self._found: dict[int, Found] = {}
+        self._expected = options.aggregators
+        self._silent: frozenset[str] = frozenset()
+        self.failed: dict[str, str] = {}
+        """Hosts without aggregators, and why."""
+        self.root = Root(
+            Topology(count=options.aggregators, fan_out=options.fan_out),
+            on_events=on_events,
+            on_late=on_late,
+            on_lost=self._lost,
+            on_joined=self._joined,
+            on_asking=self._note,
+            on_found=self._take_found,
+        )
+
+    @property
+    def launcher_pid(self) -> int:
+        """Process id of the aggregators' launcher, 0 if there is none or it is elsewhere."""
+        return self._starters[0].pid if self._starters else 0
+
+    @property
+    def nodes(self) -> dict[int, Hello]:
+        """The aggregators that are in the tree."""
+        return self.root.joined
+
+    def progress(self) -> tuple[int, int]:
+        """Return how many aggregators are in the tree, and how many there are to be."""
+        return len(self.root.joined), self._expected
+
+    def last_words(self) -> str:
+        """Return the end of what the aggregators' launchers have said, on one line."""
+        words = (starter.last_words() for starter in self._starters)
+        return " | ".join(word for word in words if word)
+
+    async def start(self, site: Site, place: Place) -> None:
+        """Start the aggregators and wait until all are in the tree.
+
+        One launcher starts them all; where their MPI does not come up, again without MPI; where
+        that does not help, or a host does not answer, every host gets a launcher of its own, and
+        those that stay away are in :attr:`failed`.
+
+        :raises StartError: if none comes up; whoever waits brings the deadline.
+        """
+        self._credentials = make_credentials()
+        self._expected = self._options.aggregators * max(1, len(place.hosts))
+        front_end = ""
+        if not self._options.calls:
+            own = self._options.listen and addresses.check_own(self._options.listen)
+            if own.startswith("127.") and set(place.hosts) - set(addresses.own_names()):
+                raise UsageError(f"--listen {own}: other hosts cannot reach a loopback address")
+            address = own or (
+                addresses.address_towards(place.hosts) if place.hosts else "127.0.0.1"
+            )
+            self._listener = await listen(address, self._credentials, self.root.serve_child)
+            front_end = f"{address}:{self._listener.port}"
+        if self._options.ship:
+            await self._start_shipping(front_end)
+        first_error: StartError | None = None
+        self._silent = await _silent_hosts(place)
+        for together, wire_up in self._attempts(place):
+            try:
+                await self._try(site, place, front_end, wire_up, together=together)
+                break
+            except StartError as error:
+                LOG.info("aggregators (%s, together %s): %s", wire_up, together, error)
+                first_error = first_error or error
+                await self._begin_again()
+        else:
+            assert first_error is not None
+            raise first_error
+        await site.settle()
+        self._is_started = True
+
+    def _attempts(self, place: Place) -> list[tuple[bool, WireUp]]:
+        wanted = self._options.wire_up
+        family = place.launcher.family if place.launcher is not None else None
+        # An MPI among our own processes is of use where it is the launcher's.
+        mpi: list[tuple[bool, WireUp]] = [(True, "mpi")]
+        if family in (None, Family.SLURM) or wanted == "direct" or _hangs(place):
+            mpi = []
+        if wanted == "mpi":
+            return mpi or [(True, "mpi")]
+        apart: list[tuple[bool, WireUp]] = [(False, "direct")] if place.hosts else []
+        if place.launcher is None:
+            return apart
+        if self._silent:
+            return apart
+        return [*mpi, (True, "direct"), *apart]
+
+    async def _start_shipping(self, front_end: str) -> None:
+        if not front_end:
+            return  # over ssh, host by host
+        self._shipper = Shipper()
+        await self._shipper.start(front_end.rpartition(":")[0], self._credentials)
+
+    # -- one attempt -------------------------------------------------------------------------
+
+    async def _try(
+        self, site: Site, place: Place, front_end: str, wire_up: WireUp, *, together: bool
+    ) -> None:
+        options = self._options
+        rendezvous = Rendezvous(
+            credentials=self._credentials.decode("ascii"),
+            front_end=front_end,
+            fan_out=options.fan_out,
+            count=self._expected,
+            grace_s=options.grace_s,
+            hosts=place.hosts[:MAX_HINTS],
+        ).dump()
+        start = AggregatorStart(
+            launcher=place.launcher,
+            words=self._words(place),
+            hosts=place.hosts,
+            per_host=options.aggregators,
+            wire_up=wire_up,
+            slurm_job=place.slurm_job,
+            job_pid=place.job_pid,
+            job_command=place.job_command,
+            python=options.remote_python,
+            variables={"PGDB_LOG_LEVEL": "INFO"} if options.verbose else {},
+            rendezvous=rendezvous,
+            prints_addresses=options.calls,
+        )
+        starts = [start]
+        if not together:
+            starts = [
+                msgspec.structs.replace(
+                    start,
+                    hosts=(host,),
+                    first_node=number * options.aggregators,
+                    log=f"aggregators-{number}.log",
+                )
+                for number, host in enumerate(place.hosts)
+            ]
+        limit_s = None
+        if together and place.hosts:
+            limit_s = min(TOGETHER_TIMEOUT_S, options.start_timeout_s / 2)
+        try:
+            async with asyncio.timeout(limit_s):
+                ended = [asyncio.create_task(self._run_starter(site, each)) for each in starts]
+                try:
+                    await self._gather(place, wire_up, ended, together=together)
+                finally:
+                    for task in ended:
+                        task.cancel()
+        except TimeoutError:
+            got, wanted = self.progress()
+            raise StartError(
+                f"{got} of {wanted} aggregators within {limit_s:g} s. {self.last_words()}".rstrip()
+            ) from None
+
+    def _words(self, place: Place) -> tuple[str, ...]:
+        options = self._options
+        if place.launcher is None:
+            return options.overlay_launcher or options.ssh
+        return options.overlay_launcher[1:]
+
+    async def _run_starter(self, site: Site, start: AggregatorStart) -> str:
+        """Start one process that starts aggregators; return its last words when it has ended."""
+        start = await self._with_ship(start)
+        starter = await site.start(start, self._take_line)
+        self._starters.append(starter)
+        try:
+            await starter.wait()
+        except asyncio.CancelledError:
+            # The session begins without those who have not come.
+            if set(start.hosts) <= self.failed.keys() and start.hosts:
+                self._starters.remove(starter)
+                self._useless.add(asyncio.create_task(starter.end()))
+            raise
+        return explain(starter.last_words(), start.python or sys.executable)
+
+    async def _with_ship(self, start: AggregatorStart) -> AggregatorStart:
+        if not self._options.ship:
+            return start
+        python = self._options.remote_python or "python3"
+        if self._shipper is not None and start.launcher is not None:
+            told = {**start.variables, SHIP_VARIABLE: self._shipper.describe_environment()}
+            return msgspec.structs.replace(start, program=remote_command(python), variables=told)
+        if start.launcher is not None:
+            return start  # on the site the archive is there already, see start.py
+        path = await ship_by_ssh(start.hosts[0], start.words, python)
+        return msgspec.structs.replace(start, python=python, python_path=path)
+
+    async def _gather(
+        self,
+        place: Place,
+        wire_up: WireUp,
+        ended: Sequence[asyncio.Task[str]],
+        *,
+        together: bool,
+    ) -> None:
+        """Wait for the aggregators, give them their places, wait until they are in the tree."""
+        loop = asyncio.get_running_loop()
+        first_at: float | None = None
+        begun = loop.time()
+        wanted = set(range(self._expected))
+        while True:
+            here = self._here(wire_up)
+            if first_at is None and here:
+                first_at = loop.time()
+            gone = self._gone(place, ended, together=together)
+            if not wanted - here - gone.keys():
+                break
+            limit_s = None
+            if not together and first_at is not None:
+                limit_s = first_at + max(STRAGGLER_S, 2 * (first_at - begun)) - loop.time()
+                if limit_s <= 0:
+                    break
+            changed = asyncio.ensure_future(self._changed.wait())
+            still = [task for task in ended if not task.done()]
+            try:
+                await asyncio.wait(
+                    (changed, *still), timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
+                )
+            finally:
+                changed.cancel()
+            self._changed.clear()
+        here = self._here(wire_up)
+        for node in sorted(wanted - here):
+            host = place.hosts[node // self._options.aggregators] if place.hosts else ""
+            why = gone.get(node, "it does not answer")
+            if together or not here:
+                raise StartError(f"{host}: {why}" if host and not together else why)
+            if host in self._silent:
+                why = f"nothing at {host} answers; is it up, and its link? ({why})"
+            first = node - node % self._options.aggregators
+            if here.isdisjoint(range(first, first + self._options.aggregators)):
+                self.failed[host] = why
+        await self._seat(wire_up, here)
+
+    def _here(self, wire_up: WireUp) -> set[int]:
+        """Return the aggregators that wait for their place, or need none."""
+        if self._options.calls:
+            return (
+                set(range(self._expected)) if wire_up == "mpi" and self._called else {*self._called}
+            )
+        return set(self.root.joined if wire_up == "mpi" else self.root.asking)
+
+    def _gone(
+        self, place: Place, ended: Sequence[asyncio.Task[str]], *, together: bool
+    ) -> dict[int, str]:
+        """Return the aggregators that will not come, and why."""
+        gone = dict(self._refused)
+        per_host = self._options.aggregators
+        for number, task in enumerate(ended):
+            if not task.done():
+                continue
+            error = task.exception()
+            if error is not None and not isinstance(error, StartError):
+                raise error
+            why = str(error) if error is not None else task.result() or "no message"
+            nodes = range(self._expected)
+            if not together:
+                nodes = range(number * per_host, (number + 1) * per_host)
+            else:
+                why = f"the aggregators' launcher ended at once: {why}"
+            gone.update({node: gone.get(node, why) for node in nodes})
+        return gone
+
+    async def _seat(self, wire_up: WireUp, nodes: set[int]) -> None:
+        """Have the aggregators that came take their places in the tree."""
+        if wire_up == "direct":
+            self._expected = len(nodes)
+            self.root.place(
+                self.root.number, Topology(count=len(nodes), fan_out=self._options.fan_out)
+            )
+        if self._options.calls:
+            called = [self._called[node] for node in sorted(self._called)]
+            table = Table(
+                node=0,
+                count=self._expected,
+                fan_out=self._options.fan_out,
+                addresses=tuple(called) if wire_up == "direct" else (),
+                is_parent=True,
+            )
+            self._link = asyncio.create_task(self._keep_link(called[0], table))
+            self._link.add_done_callback(lambda _: self._note())
+        elif wire_up == "direct":
+            self.root.seat()
+        while len(self.root.joined) < self._expected:
+            if self._refused:
+                raise StartError(next(iter(self._refused.values())))
+            if self._link is not None and self._link.done():
+                self._link.result()
+            await self._changed.wait()
+            self._changed.clear()
+
+    async def _keep_link(self, address: str, table: Table) -> None:
+        """Call the first aggregator, and again for the grace time when the link is lost."""
+        via = (*self._options.ssh, "-W", address, self._options.host) if self._options.host else ()
+        loop = asyncio.get_running_loop()
+        lost_at = None
+        while not self._is_closing:
+            try:
+                channel = await connect(address, self._credentials, via=via)
+            except LinkError as error:
+                if lost_at is None:
+                    raise StartError(f"cannot reach the first aggregator: {error}") from None
+                if loop.time() > lost_at + self._options.grace_s:
+                    return
+                await asyncio.sleep(1.0)
+                continue
+            channel.send(table)
+            await self.root.serve_child(channel)
+            lost_at = loop.time()
+
+    async def _begin_again(self) -> None:
+        self.root.begin_again()
+        if self._link is not None:
+            self._link.cancel()
+            await asyncio.gather(self._link, return_exceptions=True)
+            self._link = None
+        await asyncio.gather(*(starter.end() for starter in self._starters))
+        self._starters.clear()
+        self._called.clear()
+        self._refused.clear()
+        self.failed.clear()
+
+    # -- looking for ranks ---------------------------------------------------------------------
+
+    async def find(self, find: Find) -> dict[int, Found]:
+        """Have every aggregator look for ranks of the job on its host; wait for all of them.
+
+        Whoever waits brings the deadline; one that is lost is not waited for.
+        """
+        self._found.clear()
+        self.root.down(find)
+        while self.root.joined.keys() - self._found.keys():
+            await self._changed.wait()
+            self._changed.clear()
+        return dict(self._found)
+
+    # -- leaving -------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Have all aggregators let their ranks go and leave; return when they are gone."""
+        self._is_closing = True
+        # Process ids of other hosts say nothing here.
+        here = set(addresses.own_names())
+        daemons = [hello.pid for hello in self.root.joined.values() if here & set(hello.names)]
+        self.root.down(Shutdown())
+        if self.root.joined:
+            # Those that are not in the tree hear of nothing; with what started them gone they
+            # leave by themselves.
+            try:
+                async with asyncio.timeout(LEAVE_TIMEOUT_S):
+                    await asyncio.gather(*(starter.wait() for starter in self._starters))
+            except TimeoutError:
+                LOG.warning("the aggregators do not leave; ending what started them")
+        await asyncio.gather(*(starter.end() for starter in self._starters), *self._useless)
+        if not self._options.host:
+            await asyncio.gather(*(_wait_gone(pid, LEAVE_TIMEOUT_S) for pid in daemons))
+        if self._link is not None:
+            self._link.cancel()
+            await asyncio.gather(self._link, return_exceptions=True)
+        if self._listener is not None:
+            await self._listener.close()
+        if self._shipper is not None:
+            await self._shipper.close()
+
+    # -- what comes ----------------------------------------------------------------------------
+
+    def _note(self) -> None:
+        self._changed.set()
+
+    def _take_line(self, line: str) -> None:
+        words = line.split()
+        if len(words) == 3 and words[0] == CALL_WORD and words[1].isdecimal():
+            self._called[int(words[1])] = words[2]
+            self._note()
+
+    def _take_found(self, found: Found) -> None:
+        self._found[found.node] = found
+        self._note()
+
+    def _joined(self, message: Joined) -> None:
+        del message
+        self._on_progress(*self.progress())
+        self._note()
+
+    def _lost(self, message: Lost) -> None:
+        if not self._is_started:
+            self._refused.update(dict.fromkeys(message.nodes, message.why))
+        self._note()
+        self._on_lost(message)
+
+
+def explain(words: str, python: str = "") -> str:
+    """Return what an aggregators' launcher said last, with what to do about it where known."""
+    hint = ""
+    if "No module named" in words:
+        hint = "PGDB is not there for that Python: --remote-python names another, --ship sends it"
+    elif "cannot connect to" in words:
+        hint = "--listen names an address of this host that it reaches, --connect calls it"
+    elif python and python in words:
+        hint = "--remote-python names the Python of the job's hosts"
+    return f"{words}; {hint}" if hint else words
+
+
+def _hangs(place: Place) -> bool:
+    # MPICH 4.0 does not come out of MPI_Finalize between hosts (tried with Debian's 4.0.2).
+    launcher = place.launcher
+    return len(place.hosts) > 1 and launcher is not None and "MPICH 4.0" in launcher.version
+
+
+async def _silent_hosts(place: Place) -> frozenset[str]:
+    """Return the hosts that do not even refuse a connection: no launcher would come through soon.
+
+    A launcher gives no sign while ssh waits for a host that is down, for two minutes as a rule.
+    Slurm knows by itself which hosts are down, and need not let anybody in by ssh.
+    """
+    if place.launcher is not None and place.launcher.family is Family.SLURM:
+        return frozenset()
+    own = addresses.own_names()
+    others = [host for host in place.hosts if host not in own]
+    answers = await asyncio.gather(*(_answers(host) for host in others))
+    return frozenset(host for host, here in zip(others, answers, strict=True) if not here)
+
+
+async def _answers(host: str) -> bool:
+    address = addresses.resolve(host)
+    if address is None:
+        return True  # ssh may know it by another name
+    try:
+        async with asyncio.timeout(PROBE_TIMEOUT_S):
+            _, writer = await asyncio.open_connection(address, _SSH_PORT)
+    except ConnectionRefusedError:
+        return True
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
+
+
+async def _wait_gone(pid: int, timeout_s: float) -> None:
+    """Wait until a process that is not our child has ended."""
+    try:
+        watched = os.pidfd_open(pid)
+    except OSError:
+        return
+    loop = asyncio.get_running_loop()
+    gone = asyncio.Event()
+    loop.add_reader(watched, gone.set)
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await gone.wait()
+        if not gone.is_set():
+            LOG.warning("the aggregator with process id %d does not leave", pid)
+    finally:
+        loop.remove_reader(watched)
+        os.close(watched)

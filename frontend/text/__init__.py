@@ -1,0 +1,1 @@
+"""Records, classes and comparisons as text: no session, no input or output."""

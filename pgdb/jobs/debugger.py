@@ -1,0 +1,57 @@
+"""Which GDB to run on this host, and whether it will do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from pgdb.errors import StartError
+
+MINIMUM_GDB = (12, 1)
+"""Oldest GDB that has what we use: MI 3 with asynchronous attach, index cache settings."""
+_VERSION = re.compile(r"(\d+)\.(\d+)\S*$")
+_DEADLINE_S = 20.0
+
+
+def find_gdb(word: str) -> str | None:
+    """Return the path of the GDB *word*: from PATH, else from beside our own interpreter."""
+    beside = os.path.dirname(sys.executable)
+    return shutil.which(word) or shutil.which(word, path=beside)
+
+
+def check_gdb(word: str) -> str:
+    """Return the version of the GDB *word*, e.g. ``13.1``.
+
+    :raises StartError: if there is none, or it is too old.
+    """
+    path = find_gdb(word)
+    if path is None:
+        raise StartError(
+            f"there is no GDB {word!r} in PATH; install gdb, name one with --gdb, "
+            "or pip install 'pgdb-mpi[embedded]'"
+        )
+    try:
+        told = subprocess.run(
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_DEADLINE_S,
+            check=False,
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StartError(f"{path} cannot be run: {error}") from None
+    match = _VERSION.search(told.partition("\n")[0].strip())
+    if match is None:
+        raise StartError(f"{path} is no GDB: it calls itself {told.partition(chr(10))[0]!r}")
+    version = (int(match[1]), int(match[2]))
+    if version < MINIMUM_GDB:
+        wanted = ".".join(str(part) for part in MINIMUM_GDB)
+        raise StartError(
+            f"{path} is GDB {version[0]}.{version[1]}; at least {wanted} is needed "
+            "(pip install 'pgdb-mpi[embedded]' brings one; --gdb names one)"
+        )
+    return f"{version[0]}.{version[1]}"

@@ -1,0 +1,105 @@
+"""The names and addresses of this host, and which of them another host can reach."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Iterable
+
+from pgdb.errors import UsageError
+
+# include/uapi/linux/sockios.h; struct ifreq is a name of 16 bytes and a union of 24.
+_SIOCGIFADDR = 0x8915
+_IFREQ = struct.Struct("16s24x")
+# Documentation addresses (RFC 5737): routed like any other that is far away.
+_FAR_AWAY = ("192.0.2.1", 9)
+_ALL = "0.0.0.0"
+
+
+def own_addresses() -> tuple[str, ...]:
+    """Return the IPv4 address of every interface of this host that is up, loopback last."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for _, name in socket.if_nameindex():
+            try:
+                answer = fcntl.ioctl(any_socket, _SIOCGIFADDR, _IFREQ.pack(name.encode()))
+            except OSError:
+                continue  # an interface without an address
+            found.append(socket.inet_ntoa(answer[20:24]))
+    return tuple(sorted(dict.fromkeys(found), key=_is_loopback))
+
+
+def own_names() -> tuple[str, ...]:
+    """Return all that launchers may call this host by: names first, then addresses."""
+    nodename = os.uname().nodename
+    names = [nodename, nodename.partition(".")[0], os.environ.get("SLURMD_NODENAME", "")]
+    addresses = [address for address in own_addresses() if not _is_loopback(address)]
+    return tuple(dict.fromkeys(name for name in (*names, *addresses) if name))
+
+
+def address_towards(hosts: Iterable[str]) -> str:
+    """Return the address of this host at which *hosts* can reach it, as far as routes tell.
+
+    The first host that has a name here decides; where none has, the way to the rest of the
+    world does, and loopback on a host without any.
+    """
+    targets: list[tuple[str, int]] = []
+    for host in hosts:
+        address = resolve(host)
+        if address is not None and not _is_loopback(address):
+            targets.append((address, 9))
+            break
+    targets.append(_FAR_AWAY)
+    for target in targets:
+        address = source_address(target)
+        if address is not None:
+            return address
+    return next(iter(own_addresses()), "127.0.0.1")
+
+
+def source_address(target: tuple[str, int]) -> str | None:
+    """Return the address from which this host would send to *target*, None if it has no way."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        # Connecting a datagram socket sends nothing; it asks the kernel for the route.
+        try:
+            probe.connect(target)
+        except OSError:
+            return None
+        return str(probe.getsockname()[0])
+
+
+def resolve(host: str) -> str | None:
+    """Return the IPv4 address of a host, None if its name is not known here."""
+    try:
+        return socket.gethostbyname(host)
+    except (OSError, UnicodeError):
+        return None
+
+
+def check_own(address: str) -> str:
+    """Return the IPv4 address that the user wants us to listen on, given by name or number.
+
+    :raises UsageError: if it is none of this host's.
+    """
+    found = resolve(address)
+    if found is None:
+        raise UsageError(f"--listen {address}: no such address; {_choices()}")
+    if found == _ALL:
+        why = "stands for all addresses, of which hosts need one"
+        raise UsageError(f"--listen {address}: {why}; {_choices()}")
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((found, 0))
+        except OSError as error:
+            raise UsageError(f"--listen {address}: {error.strerror}; {_choices()}") from None
+    return found
+
+
+def _choices() -> str:
+    return f"this host has {', '.join(own_addresses())}"
+
+
+def _is_loopback(address: str) -> bool:
+    return address.startswith("127.")

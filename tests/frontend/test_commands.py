@@ -1,0 +1,175 @@
+"""What is typed and where it goes: the command table and its help, bad options, files of trees."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgdb.errors import UsageError
+from pgdb.frontend.analysis import sampling
+from pgdb.frontend.answers import Answer
+from pgdb.frontend.commands.table import COMMANDS, CommandTable, Group, Outcome, Shown
+from pgdb.frontend.shell import Shell
+from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.merge.calltree import CallTree
+from pgdb.ranks import RankSet
+from pgdb.records import Frame, Stack
+
+ALL = RankSet.parse("0-3")
+
+
+class FakeSession:
+    """Notes what goes to the GDBs."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.set = ALL
+
+    def ranks(self, which: RankSet) -> FakeSession:
+        return self
+
+    async def execute_plain(self, line: str) -> Answer:
+        self.lines.append(line)
+        return Answer(line, ALL, ())
+
+    async def backtrace(self, limit: int, **options: Any) -> Answer:
+        self.lines.append(f"backtrace {limit} {sorted(name for name in options if options[name])}")
+        return Answer("backtrace", ALL, ())
+
+
+def dispatch(line: str, session: FakeSession | None = None) -> Outcome:
+    async def never(_: str) -> str | None:
+        raise AssertionError("nothing is to be read")
+
+    shell = Shell(session or FakeSession(), display=None, read_line=never)  # type: ignore[arg-type]
+    return asyncio.run(shell.dispatch(line, ALL))
+
+
+def test_all_help_fits_a_terminal() -> None:
+    for line in COMMANDS.overview().splitlines():
+        assert len(line) <= 80, line
+    for command in COMMANDS.commands:
+        for line in command.help.splitlines():
+            assert len(line) <= 80, f"{command.word}: {line}"
+
+
+def test_overview_and_help_are_laid_out() -> None:
+    table = CommandTable()
+
+    @table.command("short", group=Group.DATA, summary="does it")
+    async def _short(call: object) -> None:
+        """Do it."""
+
+    usage = "verylong [-one] [--two] [--three] [N]"
+
+    @table.command("verylong", group=Group.DATA, usage=usage, summary="does more " + "x" * 30)
+    async def _long(call: object) -> None:
+        """Do what is a longer sentence than fits into one line of a terminal, and so it is wrapped
+        over two lines.
+
+        --one WHAT    the first of all options, which has much to say of itself and of what it does
+                      to the others
+        --two         the second
+        """
+
+    assert table.overview().splitlines() == [
+        "Data:",
+        "  short                          does it",
+        f"  {usage}",
+        f"{'':33}does more {'x' * 30}",
+    ]
+    command = table.find("verylong")
+    assert command is not None
+    assert command.help.splitlines()[3:] == [
+        "Do what is a longer sentence than fits into one line of a terminal, and so it is",
+        "wrapped over two lines.",
+        "",
+        "--one WHAT    the first of all options, which has much to say of itself and of",
+        "              what it does to the others",
+        "--two         the second",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "bt --nosuch",
+            "backtrace: no option '--nosuch'; there are -args, -threads, -tree, --full",
+        ),
+        ("bt -nosuch 3", "no option '-nosuch'"),
+        ("bt --hide", "no option '--hide'"),
+        ("thread apply all bt --nosuch", "no option '--nosuch'"),
+        ("disable x", "'x' is no breakpoint number"),
+        ("enable x", "'x' is no breakpoint number"),
+        ("@1", "'@1' is no command; 'focus @1' selects those ranks"),
+        ("@bp2 p x", "'proc @bp2 COMMAND' asks them"),
+    ],
+)
+def test_slips_are_told(line: str, says: str) -> None:
+    session = FakeSession()
+    with pytest.raises(UsageError) as caught:
+        dispatch(line, session)
+    assert says in str(caught.value)
+    assert not session.lines
+
+
+@pytest.mark.parametrize(
+    ("line", "sent"),
+    [
+        ("bt -full", "backtrace -full"),
+        ("bt -frame-arguments all 2", "backtrace -frame-arguments all 2"),
+        ("bt -past-m on", "backtrace -past-m on"),
+        ("bt -5", "backtrace -5 ['fold']"),
+        ("bt --full -threads 2", "backtrace 2 ['threads']"),
+        ("disable display 1", "disable display 1"),
+        ("delete disp", "delete disp"),
+    ],
+)
+def test_options_of_gdb_go_to_gdb(line: str, sent: str) -> None:
+    session = FakeSession()
+    dispatch(line, session)
+    assert session.lines == [sent]
+
+
+@pytest.fixture
+def no_dot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+
+
+def tree_of(monkeypatch: pytest.MonkeyPatch, tree: CallTree) -> None:
+    async def take(*_: object, **__: object) -> sampling.Samples:
+        return sampling.Samples(tree, Answer("backtrace", ALL, ()))
+
+    monkeypatch.setattr(sampling, "check", lambda *_, **__: None)
+    monkeypatch.setattr(sampling, "take", take)
+
+
+def test_a_picture_that_cannot_be_drawn_keeps_nothing_else_away(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, no_dot: None
+) -> None:
+    stack = Stack(frames=(Frame(level=0, function="main"),))
+    tree_of(monkeypatch, CallTree.from_classes([EquivalenceClass(ranks=ALL, record=stack)]))
+    shown = dispatch(f"tree --png {tmp_path}/t.png --dot {tmp_path}/t.dot --html {tmp_path}/t.html")
+    assert isinstance(shown, Shown)
+    assert shown.failed
+    first, second, third = shown.text.splitlines()
+    assert first == "@1 main  [0-3]"
+    assert "t.png: not written: PNG is drawn by Graphviz's 'dot'" in second
+    assert third == f"written: {tmp_path}/t.dot, {tmp_path}/t.html"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.dot", "t.html"]
+
+
+def test_a_tree_without_stacks_is_not_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tree_of(monkeypatch, CallTree.from_classes([], missing=Missing(lost=ALL)))
+    shown = dispatch(f"tree --html {tmp_path}/t.html")
+    assert isinstance(shown, Shown)
+    assert shown.failed
+    assert "t.html: not written: no rank has a stack" in shown.text
+    assert not list(tmp_path.iterdir())

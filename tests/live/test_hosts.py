@@ -1,0 +1,647 @@
+"""Sessions over several hosts: every way to raise the tree, and what faults leave: nothing.
+
+The front end runs on h1; the job's ranks are on h1 to h4, two on each, in order unless said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.hosts import Hosts
+from tests.support.programs import (
+    Builder,
+    Job,
+    Program,
+    find_mpi,
+    is_traced,
+    run_job,
+    status,
+    wait_until,
+)
+from tests.support.terminal import (
+    PGDB,
+    PROMPT,
+    Finished,
+    Terminal,
+    assert_nothing_left,
+    assert_untouched,
+    default_signals,
+    end_marked,
+    environment,
+    ex,
+    leaving_nothing,
+    marked,
+    ranks_of,
+    run_json,
+    run_pgdb,
+    variables_of,
+    wait_broken,
+)
+
+pytestmark = [pytest.mark.mpi, pytest.mark.hosts]
+
+RANKS = 8
+BY_HOST = {"h1": "0-1", "h2": "2-3", "h3": "4-5", "h4": "6-7"}
+LOSS_DEADLINE_S = 40.0
+"""The loss time of a link is 20 s, and looked at every 5 s."""
+# Nobody comes to `hit` with that condition: the breakpoint is in the code of running ranks.
+BREAK_AND_RUN = ("break hit if i < 0", "c &")
+
+
+@contextmanager
+def running(
+    builder: Builder, hosts: Hosts, name: str = "openmpi", source: str = "storm.c"
+) -> Iterator[Job]:
+    """Run a job of eight ranks on the hosts."""
+    mpi = find_mpi(name)
+    program = builder.build(mpi, source)
+    line = hosts.command("h1", mpi.line(RANKS, program, hosts=hosts.names))
+    with run_job(builder, line, program, RANKS) as job:
+        yield job
+
+
+def on_h1(hosts: Hosts) -> list[str]:
+    """Return the command that is PGDB on the first host."""
+    return hosts.command("h1", PGDB)
+
+
+def attach_json(hosts: Hosts, *arguments: object, **how: Any) -> Finished:
+    return run_json("attach", *arguments, command=on_h1(hosts), **how)
+
+
+@contextmanager
+def attached(hosts: Hosts, job: Job, *options: object) -> Iterator[Terminal]:
+    """Attach to a job at a terminal, up to the first prompt; leave nothing."""
+    with leaving_nothing(hosts, deadline_s=20.0):
+        with Terminal(*on_h1(hosts), "attach", *options, job.pid) as terminal:
+            terminal.expect(PROMPT, deadline_s=60)
+            yield terminal
+            if terminal.status is None:
+                terminal.line("quit")
+                terminal.wait()
+
+
+def values(finished: Finished, command: str) -> dict[str, object]:
+    return {each["ranks"]: each["value"] for each in finished.answer(command)["classes"]}
+
+
+def tracer_of(job: Job, rank: int) -> int:
+    """Return the GDB of a rank."""
+    return int(status(job.ranks[rank], "TracerPid"))
+
+
+def daemon_of(job: Job, rank: int) -> int:
+    """Return the aggregator that has a rank: the parent of the GDB that traces it."""
+    return int(status(tracer_of(job, rank), "PPid"))
+
+
+def ask_until(terminal: Terminal, line: str, pattern: str, deadline_s: float = 40.0) -> None:
+    """Type a line again and again, until its answer is this."""
+    end = time.monotonic() + deadline_s
+    terminal.line(line)
+    while not terminal.shows(pattern, within_s=1.0):
+        assert time.monotonic() < end, f"no {pattern!r} of {line!r} in:\n{terminal.text}"
+        terminal.expect(PROMPT)
+        terminal.line(line)
+    terminal.expect(PROMPT)
+
+
+def wait_empty(hosts: Hosts) -> None:
+    """Wait until nothing runs on any host."""
+    wait_until(
+        lambda: not any(map(hosts.processes, hosts.names)), "nothing is left on the hosts", 20
+    )
+
+
+# -- attaching ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["openmpi", "mpich"])
+def test_attach_look_detach_and_again(builder: Builder, four_hosts: Hosts, name: str) -> None:
+    with running(builder, four_hosts, name) as job:
+        with leaving_nothing(four_hosts):
+            finished = attach_json(
+                four_hosts,
+                *ex("bt", "break hit", "c", "bt", "up", "p rank", "info breakpoints", "detach"),
+                job.pid,
+            )
+        assert finished.status == 0
+        hello = finished.objects[0]
+        assert hello["ranks"] == "0-7"
+        assert {each["host"]: each["ranks"] for each in hello["hosts"]} == BY_HOST
+        first, second = finished.answers("backtrace")
+        for each in first["classes"]:
+            assert each["record"]["frames"][-1]["function"] == "main"
+        # All ranks stand at the same place: they differ in i alone.
+        assert {len(each["record"]["frames"]) for each in second["classes"]} == {2}
+        assert values(finished, "print rank") == {str(rank): rank for rank in range(RANKS)}
+        assert [each["ranks"] for each in finished.answer("info breakpoints")["classes"]] == ["0-7"]
+        assert_untouched(job.ranks)
+        with leaving_nothing(four_hosts):
+            finished = attach_json(
+                four_hosts, *ex("break hit", "c", "up", "set var iterations = 1"), job.pid
+            )
+        assert finished.status == 0, finished.out
+        # The job's status is its own.
+        assert job.process.wait(30) == 0
+
+
+def test_ctrl_c_interrupts_all_hosts(builder: Builder, four_hosts: Hosts) -> None:
+    with running(builder, four_hosts, "openmpi5") as job:
+        with attached(four_hosts, job) as terminal:
+            for host, ranks in BY_HOST.items():
+                terminal.ask("ranks", rf"\[{ranks}\] stopped on {host}")
+            for _ in range(3):
+                terminal.line("c")
+                wait_until(
+                    lambda: all(status(pid, "State")[0] in "RS" for pid in job.ranks.values()),
+                    "the ranks run",
+                )
+                terminal.control_c()
+                terminal.expect_ranks("interrupted in ", "0-7")
+                terminal.expect(PROMPT)
+            terminal.ask("p 40 + 2", r"\[0-7\] 40 \+ 2 = 42")
+            terminal.line("detach")
+            terminal.expect("they run on")
+            assert terminal.wait() == 0
+        assert_untouched(job.ranks)
+
+
+def test_two_sessions_on_two_jobs_at_once(builder: Builder, four_hosts: Hosts) -> None:
+    with running(builder, four_hosts) as one, running(builder, four_hosts, "mpich") as other:
+        with attached(four_hosts, one) as first, attached(four_hosts, other) as second:
+            for terminal in (first, second):
+                terminal.ask("break hit", r"\[0-7\] Breakpoint 1: ")
+                terminal.line("c")
+                terminal.expect_ranks("Breakpoint 1, hit", "0-7")
+            first.line("quit")
+            assert first.wait() == 0
+            assert_untouched(one.ranks)
+            second.line("c")
+            second.expect_ranks("Breakpoint 1, hit", "0-7")
+            second.ask("p 6 * 7", r"\[0-7\] 6 \* 7 = 42")
+        assert_untouched(other.ranks)
+
+
+# -- launching ---------------------------------------------------------------------------------
+
+
+def test_the_ranks_of_a_launch_are_as_without_us(
+    builder: Builder, four_hosts: Hosts, tmp_path: Path
+) -> None:
+    """Environment, directory and mapping, here one that takes the hosts in turn."""
+    mpi = find_mpi("openmpi")
+    program = builder.build(mpi, "nompi.c")
+    end = tmp_path / "end"
+    line = mpi.line(RANKS, program, str(end), hosts=four_hosts.names)
+    line[1:1] = ["--map-by", "node", "-wdir", str(tmp_path), "-x", "PGDB_TEST_WORD=two words"]
+
+    def seen(ranks: dict[int, int]) -> dict[int, tuple[Path, dict[str, str]]]:
+        found = {}
+        for rank, pid in ranks.items():
+            variables = variables_of(pid)
+            # Each job has these of its own.
+            kept = {
+                name: value
+                for name, value in variables.items()
+                if not re.match(
+                    r"PMIX_|OMPI_(MCA_(orte|ess)|FILE)|PGDB_TEST_MARK|SSH_(CLIENT|CONNECTION)", name
+                )
+                # In these Open MPI 4.1 describes what it has started: the hold program.
+                and name not in ("OMPI_COMMAND", "OMPI_ARGV")
+            }
+            kept["names"] = " ".join(sorted(variables))
+            found[rank] = (Path(f"/proc/{pid}/cwd").resolve(), kept)
+        return found
+
+    with Terminal(*four_hosts.command("h1", line)) as plain:
+        wait_until(
+            lambda: len(ranks_of(plain.mark, program)) == RANKS, "the job runs without us", 30
+        )
+        wanted = seen(ranks_of(plain.mark, program))
+        end.touch()
+        assert plain.wait() == 0
+    wait_empty(four_hosts)
+    end.unlink()
+    with Terminal(*on_h1(four_hosts), "launch", *line) as terminal:
+        terminal.expect(r"\[0-7\] stopped in main", deadline_s=60)
+        terminal.expect(PROMPT)
+        for number, host in enumerate(four_hosts.names):
+            terminal.ask("ranks", rf"\[{number},{number + 4}\] stopped on {host}")
+        assert seen(ranks_of(terminal.mark, program)) == wanted
+        end.touch()
+        terminal.line("c")
+        terminal.expect_ranks("exited normally", "0-7")
+        for rank in range(RANKS):
+            assert f"nompi rank {rank} of 8" in terminal.text
+        terminal.line("quit")
+        assert terminal.wait() == 0
+        assert_nothing_left(terminal.mark)
+    wait_empty(four_hosts)
+
+
+@pytest.mark.parametrize("name", ["openmpi5", "mpich"])
+def test_output_of_a_launch(builder: Builder, four_hosts: Hosts, name: str) -> None:
+    mpi = find_mpi(name)
+    finished = run_pgdb(
+        "launch", "--batch", *ex("c"),
+        *mpi.line(RANKS, builder.build(mpi, "output.c"), hosts=four_hosts.names),
+        command=on_h1(four_hosts),
+    )  # fmt: skip
+    assert finished.status == 0, finished.out
+    for rank in range(RANKS):
+        for word in ("1\n", "2\n", "end"):
+            assert finished.stdout.count(f"rank {rank} out {word}".encode()) == 1
+            assert finished.stderr.count(f"rank {rank} err {word}".encode()) == 1
+    wait_empty(four_hosts)
+
+
+def test_status_of_a_launch(builder: Builder, four_hosts: Hosts) -> None:
+    # Open MPI sends the others SIGTERM when a rank has ended in this way.
+    mpi = find_mpi("mpich")
+    finished = run_pgdb(
+        "launch", "--batch", "--exit-code=job", *ex("c"),
+        *mpi.line(RANKS, builder.build(mpi, "exitcode.c"), "5", "7", hosts=four_hosts.names),
+        command=on_h1(four_hosts),
+    )  # fmt: skip
+    assert finished.status == 7, finished.out
+    assert re.search(r"\[5\] +exited with code 7", finished.out), finished.out
+    wait_empty(four_hosts)
+
+
+def test_two_programs_on_two_hosts_each(builder: Builder, four_hosts: Hosts) -> None:
+    mpi = find_mpi("openmpi")
+    one, other = (builder.build(mpi, name) for name in ("mpmd_a.c", "mpmd_b.c"))
+    line = [*mpi.line(4, one, hosts=("h1", "h2")), ":", *mpi.line(4, other, hosts=("h3", "h4"))[1:]]
+    finished = run_json(
+        "launch", *ex("info source", "c"), *line, command=on_h1(four_hosts), deadline_s=90
+    )
+    assert finished.status == 0, finished.out
+    places = {
+        each["ranks"]: each["frame"]["file"].rpartition("/")[2]
+        for stop in finished.of_type("stop")
+        for each in stop["classes"]
+        if each["reason"] == "main"
+    }
+    assert places == {"0-3": "mpmd_a.c", "4-7": "mpmd_b.c"}
+    assert "asked rank 4: 42" in "".join(each["text"] for each in finished.of_type("output"))
+    wait_empty(four_hosts)
+
+
+@pytest.mark.parametrize("name", ["openmpi", "intel"])
+def test_quit_kills_the_ranks_of_all_hosts(builder: Builder, four_hosts: Hosts, name: str) -> None:
+    mpi = find_mpi(name)
+    program = builder.build(mpi, "storm.c")
+    finished = run_json(
+        "launch", *ex("break hit", "c", "proc 2-5 c &", "quit"),
+        *mpi.line(RANKS, program, hosts=four_hosts.names),
+        command=on_h1(four_hosts),
+    )  # fmt: skip
+    assert finished.status == 0, finished.out
+    assert finished.answers("continue")[0]["ranks"] == "0-7"
+    wait_empty(four_hosts)
+
+
+def test_ctrl_c_at_any_moment_of_the_start(builder: Builder, four_hosts: Hosts) -> None:
+    mpi = find_mpi("mpich")
+    program = builder.build(mpi, "storm.c")
+    command = [
+        *on_h1(four_hosts), "launch", "--batch", *ex("p 1"),
+        *mpi.line(RANKS, program, hosts=four_hosts.names),
+    ]  # fmt: skip
+    default_signals()
+
+    def try_once(after_s: float | None) -> tuple[int, float]:
+        """Launch, with a SIGINT after a time; return the status and how long it took."""
+        mark = uuid.uuid4().hex
+        begun = time.monotonic()
+        front_end = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment(mark),
+            start_new_session=True,
+        )
+        try:
+            try:
+                _, told = front_end.communicate(timeout=after_s)
+            except subprocess.TimeoutExpired:
+                front_end.send_signal(signal.SIGINT)
+                _, told = front_end.communicate(timeout=30)
+            took_s = time.monotonic() - begun
+            # Python itself dies of a Ctrl-C while it imports us.
+            if front_end.returncode != -signal.SIGINT:
+                assert b"Traceback" not in told, told.decode()
+            assert_nothing_left(mark)
+        finally:
+            end_marked(mark)
+            front_end.wait(30)
+        wait_empty(four_hosts)
+        return front_end.returncode, took_s
+
+    code, whole_s = try_once(None)
+    assert code == 0
+    for number in range(10):
+        code, _ = try_once(whole_s * (number + 0.5) / 10)
+        assert code in (0, 3, -signal.SIGINT), number
+
+
+@pytest.mark.parametrize(
+    ("name", "moment"), [("openmpi", "held"), ("openmpi", "attaching"), ("mpich", "attaching")]
+)
+def test_the_front_end_is_killed_in_the_middle_of_the_start(
+    builder: Builder, four_hosts: Hosts, tmp_path: Path, name: str, moment: str
+) -> None:
+    """Every rank goes on by itself; nothing of ours is left but the keeper of the output."""
+    mpi = find_mpi(name)
+    program = builder.build(mpi, "nompi.c")
+    end, go = tmp_path / "end", tmp_path / "go"
+    mark = uuid.uuid4().hex
+    # The GDBs come when the ranks are on their way already.
+    gdb = tmp_path / "gdb"
+    gdb.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in *-i=mi3*) until [ -e {go} ]; do sleep 0.02; done;; esac\n'
+        'exec gdb "$@"\n'
+    )
+    gdb.chmod(0o755)
+    front_end = subprocess.Popen(
+        [*on_h1(four_hosts), "launch", "--batch", "--grace", "2", "--gdb", str(gdb),
+         *mpi.line(RANKS, program, str(end), hosts=four_hosts.names)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment(mark),
+        start_new_session=True,
+    )  # fmt: skip
+
+    def of_ours(*parts: str) -> dict[int, str]:
+        """Return the processes whose line has one of these parts, without their launchers."""
+        return {
+            pid: line
+            for pid, line in marked(mark).items()
+            if re.match(r"\S*(python[\d.]*|sh|gdb) ", line) and any(part in line for part in parts)
+        }
+
+    def held() -> dict[int, str]:
+        return of_ours("hold.py")
+
+    def ours() -> dict[int, str]:
+        return of_ours("pgdb.backend", "hold.py", "-i=mi3")
+
+    try:
+        if moment == "held":
+            wait_until(lambda: len(held()) == RANKS, "all ranks are held", 30)
+        else:
+            wait_until(lambda: len(of_ours("-i=mi3")) == RANKS, "the GDBs are started", 60)
+        front_end.kill()
+        front_end.wait(10)
+        go.touch()
+        wait_until(lambda: len(ranks_of(mark, program)) == RANKS, "all ranks have gone on", 20)
+        wait_until(lambda: not ours(), "nothing of ours is left", 20)
+        ranks = ranks_of(mark, program)
+        assert len(ranks) == RANKS, f"of all ranks there are only {ranks} left"
+        assert_untouched(ranks)
+        end.touch()
+        # The launcher ends as it would, and so does the keeper of its output.
+        assert_nothing_left(mark, deadline_s=20)
+    finally:
+        end.touch()
+        end_marked(mark)
+        front_end.wait(10)
+    wait_empty(four_hosts)
+
+
+# -- wire-ups and links ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "aggregators"),
+    [
+        ("openmpi", ["--wire-up", "direct"], 4),
+        ("openmpi", ["--connect"], 4),
+        ("mpich", ["--connect", "--wire-up", "direct"], 4),
+        ("mpich", ["--overlay-launcher", "ssh -o ConnectTimeout=5"], 4),
+        ("openmpi", ["--overlay-launcher", "ssh", "--connect"], 4),
+        ("mpich", ["--aggregators", "2", "--fan-out", "2", "--listen", "h1"], 8),
+        ("openmpi", ["--aggregators", "2", "--fan-out", "1", "--wire-up", "direct"], 8),
+    ],
+)
+def test_ways_to_raise_the_tree(
+    builder: Builder, four_hosts: Hosts, name: str, options: list[str], aggregators: int
+) -> None:
+    with running(builder, four_hosts, name) as job:
+        with leaving_nothing(four_hosts):
+            finished = attach_json(
+                four_hosts, "--verbose", *options, *ex("break hit", "c", "up", "p rank"), job.pid
+            )
+        assert finished.status == 0, finished.out
+        hello = finished.objects[0]
+        assert {each["host"]: each["ranks"] for each in hello["hosts"]} == BY_HOST
+        assert f"8 ranks on 4 hosts, {aggregators} aggregators" in finished.err
+        assert finished.answer("continue")["ranks"] == "0-7"
+        assert values(finished, "print rank") == {str(rank): rank for rank in range(RANKS)}
+        assert_untouched(job.ranks)
+
+
+def test_an_address_to_listen_at_that_cannot_be(builder: Builder, four_hosts: Hosts) -> None:
+    reasons = {
+        "10.77.0.99": "Cannot assign requested address; this host has 10.77.0.1",
+        "h2": "Cannot assign requested address",
+        "nosuchhost": "no such address",
+        "127.0.0.1": "other hosts cannot reach a loopback address",
+    }
+    with running(builder, four_hosts) as job, leaving_nothing(four_hosts):
+        for address, why in reasons.items():
+            finished = run_pgdb(
+                "attach", "--batch", "--listen", address, job.pid, command=on_h1(four_hosts)
+            )
+            assert finished.status == 2
+            assert finished.err.count("\n") == 1
+            assert f"--listen {address}: " in finished.err
+            assert why in finished.err
+        assert_untouched(job.ranks)
+
+
+# -- faults ------------------------------------------------------------------------------------
+
+
+def test_a_host_is_cut_off_before_attach(builder: Builder, four_hosts: Hosts) -> None:
+    with running(builder, four_hosts) as job:
+        four_hosts.cut("h3")
+        begun = time.monotonic()
+        with leaving_nothing(four_hosts):
+            finished = run_pgdb(
+                "attach", "--batch", *ex("break hit", "c", "up", "p rank", "ranks"), job.pid,
+                command=on_h1(four_hosts),
+            )  # fmt: skip
+        assert time.monotonic() - begun < 30
+        assert re.search(r"note: ranks \[4-5\] on h3 are lost: .*h3", finished.err), finished.err
+        assert "[0-3,6-7]" in finished.out
+        for rank in (0, 1, 2, 3, 6, 7):
+            assert f"[{rank}] rank = {rank}" in finished.out or "rank = 0 " in finished.out
+        four_hosts.heal("h3")
+        assert_untouched(job.ranks)
+        with leaving_nothing(four_hosts):
+            finished = attach_json(four_hosts, *ex("p 1 + 1"), job.pid)
+        assert values(finished, "print 1 + 1") == {"0-7": 2}
+
+
+def test_hosts_are_lost_during_a_session(builder: Builder, four_hosts: Hosts) -> None:
+    """One is cut off and comes back, one is cut off for good, one crashes; the rest goes on."""
+    with running(builder, four_hosts) as job:
+        with attached(four_hosts, job, "--grace", "15") as terminal:
+            terminal.ask("break hit if i < 0", r"\[0-7\] Breakpoint 1: ")
+            terminal.ask("c &", PROMPT)
+            wait_broken(job.ranks)
+            lost = {host: [job.ranks[r] for r in ranks] for host, ranks in
+                    {"h2": (2, 3), "h3": (4, 5)}.items()}  # fmt: skip
+            begun = time.monotonic()
+            four_hosts.cut("h2")
+            four_hosts.cut("h3")
+            four_hosts.crash("h4")
+            # What has no answer from a host does not keep the others from answering.
+            terminal.line("proc 0-1 interrupt")
+            terminal.expect_ranks("interrupted in ", "0-1")
+            said: set[str] = set()
+            while len(said) < 3:
+                left_s = begun + LOSS_DEADLINE_S - time.monotonic()
+                told = terminal.expect(r"\[([0-9,-]+)\] lost: (.*)", deadline_s=max(0.1, left_s))
+                said |= _ranks_of_hosts(told[1])
+            assert said == {"h2", "h3", "h4"}
+            terminal.ask("p 1 + 1", r"\[0-1\] 1 \+ 1 = 2")
+            four_hosts.heal("h2")
+            ask_until(terminal, "ranks", r"\[2-3\] running on h2")
+            terminal.line("proc 2-3 interrupt")
+            terminal.expect_ranks("interrupted in ", "2-3")
+            terminal.ask("p 1 + 2", r"\[0-3\] 1 \+ 2 = 3")
+            terminal.line("quit")
+            terminal.expect("leaving the job running")
+            terminal.wait()
+            # Its aggregator has found no parent for the grace time, and let go of its ranks.
+            wait_until(lambda: not any(map(is_traced, lost["h3"])), "the ranks of h3 are free", 60)
+            four_hosts.heal("h3")
+        free = {rank: pid for rank, pid in job.ranks.items() if rank < 6}
+        assert_untouched(free)
+
+
+def _ranks_of_hosts(text: str) -> set[str]:
+    """Return the hosts whose ranks a rank set names."""
+    parts = [part.partition("-") for part in text.split(",")]
+    numbers = {n for low, _, high in parts for n in range(int(low), int(high or low) + 1)}
+    return {f"h{number // 2 + 1}" for number in numbers}
+
+
+def test_a_short_cut_costs_nothing(builder: Builder, four_hosts: Hosts) -> None:
+    with running(builder, four_hosts, "mpich") as job:
+        with attached(four_hosts, job) as terminal:
+            terminal.ask("break hit", "Breakpoint 1: ")
+            four_hosts.cut("h4")
+            terminal.line("p 1 + 1")
+            assert not terminal.shows(r"1 \+ 1 = 2", within_s=3.0)
+            four_hosts.heal("h4")
+            terminal.expect(r"\[0-7\] 1 \+ 1 = 2")
+            terminal.line("c")
+            terminal.expect_ranks("Breakpoint 1, hit", "0-7")
+            assert "lost" not in terminal.text
+        assert_untouched(job.ranks)
+
+
+@pytest.mark.parametrize("who", ["launcher", "anchor", "aggregator"])
+def test_something_of_ours_is_killed(builder: Builder, four_hosts: Hosts, who: str) -> None:
+    """In a tree where h4 hangs below h2 (fan-out 2)."""
+    with running(builder, four_hosts) as job:
+        with attached(four_hosts, job, "--fan-out", "2", "--grace", "5") as terminal:
+            for command in BREAK_AND_RUN:
+                terminal.ask(command)
+            wait_broken(job.ranks)
+            daemon = daemon_of(job, 2)
+            victims = {"aggregator": daemon, "anchor": int(status(daemon, "PPid"))}
+            if who == "launcher":
+                own = [
+                    pid
+                    for pid, line in marked(terminal.mark).items()
+                    if int(status(pid, "PPid")) == terminal.pid and "pgdb.backend" in line
+                ]
+                assert len(own) == 1, own
+                victims["launcher"] = own[0]
+            os.kill(victims[who], signal.SIGKILL)
+            terminal.expect(r"\[[0-9,-]+\] lost: ")
+            if who == "aggregator":
+                # h4 finds its way past it.
+                ask_until(terminal, "ranks", r"\[6-7\] running on h4")
+            # Who is left answers, and all are told of.
+            terminal.ask("interrupt")
+            terminal.ask("p 1 + 1")
+            if who == "aggregator":
+                terminal.ask("p 1 + 2", r"\[0-1,4-7\] 1 \+ 2 = 3", r"\[2-3\]")
+            terminal.line("quit")
+            terminal.wait()
+        assert_untouched(job.ranks)
+
+
+@pytest.mark.parametrize("name", ["openmpi", "mpich"])
+def test_the_front_end_is_killed(builder: Builder, four_hosts: Hosts, name: str) -> None:
+    with running(builder, four_hosts, name) as job, leaving_nothing(four_hosts, deadline_s=15):
+        mark = uuid.uuid4().hex
+        front_end = subprocess.Popen(
+            [*on_h1(four_hosts), "attach", "--batch", "--json", "--grace", "2",
+             *ex(*BREAK_AND_RUN, "wait"), str(job.pid)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment(mark),
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            assert front_end.stdout is not None
+            for line in front_end.stdout:
+                if json.loads(line).get("command") == "continue":
+                    break
+            wait_broken(job.ranks)
+            front_end.kill()
+            front_end.stdout.close()
+            front_end.wait(10)
+            assert_nothing_left(mark, deadline_s=15)
+        finally:
+            end_marked(mark)
+            front_end.wait(10)
+        assert_untouched(job.ranks)
+
+
+def test_the_front_end_is_killed_after_a_launch(builder: Builder, four_hosts: Hosts) -> None:
+    mpi = find_mpi("openmpi")
+    program: Program = builder.build(mpi, "storm.c")
+    line = mpi.line(RANKS, program, hosts=four_hosts.names)
+    try:
+        with Terminal(*on_h1(four_hosts), "launch", "--grace", "2", *line) as terminal:
+            terminal.expect(r"\[0-7\] stopped in main", deadline_s=60)
+            terminal.expect(PROMPT)
+            for command in BREAK_AND_RUN:
+                terminal.ask(command)
+            ranks = ranks_of(terminal.mark, program)
+            assert len(ranks) == RANKS
+            wait_broken(ranks)
+            os.kill(terminal.pid, signal.SIGKILL)
+
+            def ours() -> list[str]:
+                lines = marked(terminal.mark).values()
+                return [line for line in lines if "pgdb.backend" in line or "-i=mi3" in line]
+
+            wait_until(lambda: not ours(), "aggregators and GDBs end", 15)
+            assert_untouched(ranks)
+    finally:
+        wait_empty(four_hosts)

@@ -1,0 +1,126 @@
+"""Values of real programs, compared field by field as GDB prints them in C, C++ and Fortran."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Build
+from tests.support.programs import Mpi
+from tests.support.terminal import PGDB, Terminal, ex, run_json, run_pgdb
+
+pytestmark = pytest.mark.mpi
+
+
+def shown(out: str, command: str) -> list[str]:
+    """Return the lines that a batch run shows for the last such command."""
+    _, _, after = out.rpartition(f") {command}\n")
+    assert after, (command, out)
+    return re.split(r"^\(pgdb [\d,-]+\) ", after, flags=re.M)[0].splitlines()
+
+
+def test_fields_of_c(mpi: Mpi, build: Build) -> None:
+    program = build("fields.c")
+    where = f"tbreak {program.at('look')}"
+    commands = (where, "c", "p *particle", "p grid", "p table", "info locals", "p step", "p move")
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(4, program))
+    assert finished.status == 0, finished.out
+    common, *places = shown(finished.out, "p *particle")
+    assert common.startswith("[0-3] *particle = {id = 5, x = {1, …, 0}, name = …, label = ")
+    assert "flags = (FAST | LOUD), is_ghost = 0, kind = 5, corner = {{x = 0, y = 0}," in common
+    assert [line.split() for line in places] == [
+        [".x[1]", "[0-2]", "2.5"],
+        ["[3]", "nan(0x8000000000000)", "<--", "differs", "@3"],
+        [".name", "[0,2]", '"even",', "'\\000'", "<repeats", "11", "times>", "@1"],
+        ["[1,3]", '"odd",', "'\\000'", "<repeats", "12", "times>"],
+        [".colour", "[0,2]", "GREEN", "@1"],
+        ["[1,3]", "BLUE"],
+    ]
+    grid = shown(finished.out, "p grid")
+    assert grid[0] == "[0-3] grid = {{0, 0, 0}, {0, 0, 0}, {0, …, 0}, {0, 0, 0}}"
+    assert grid[1:] == [
+        "    [2][1]  [0] 0  @1",
+        *(f"            [{rank}] {rank}  @{rank + 1}" for rank in (1, 2, 3)),
+    ]
+    assert shown(finished.out, "p table") == [
+        "[0-3] table = {0 <repeats 500 times>, …, 0 <repeats 499 times>}",
+        "    [500]  [0,2-3] 0  @1",
+        "           [1]     7  <-- differs  @2",
+    ]
+    locals_ = shown(finished.out, "info locals")
+    assert locals_[:3] == [
+        "[1-3] energy = 1.5",
+        "[0]   energy = inf  <-- differs  @1",
+        "[0-3] same = 42",
+    ]
+    assert locals_[-1].startswith("[0-3] text = ") and locals_[-1].endswith(' "all alike"')
+    assert re.fullmatch(
+        r"\[0-3\] move = \{void \(struct particle \*\)\} .* <move>",
+        shown(finished.out, "p move")[0],
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "expressions", "paths"),
+    [
+        ("fields.cpp", ("derived",), (".cells", ".cells[1]", ".cells[3]")),
+        ("fields.f90", ("p", "grid", "many"), ("%x(2)", "(3,2)", "(50)")),
+    ],
+)
+def test_fields_of_other_languages(
+    mpi: Mpi, build: Build, source: str, expressions: tuple[str, ...], paths: tuple[str, ...]
+) -> None:
+    program = build(source)
+    at = program.at("look")
+    commands = (f"tbreak {at}", "c", "up" if source.endswith("f90") else "p 1")
+    commands += tuple(f"p {each}" for each in expressions)
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
+    assert finished.status == 0, finished.out
+    found = [
+        line.split()[0]
+        for each in expressions
+        for line in shown(finished.out, f"p {each}")[1:]
+        if not line.lstrip().startswith("[") or line.startswith("    [")
+    ]
+    assert found == list(paths), finished.out
+
+
+def test_summaries_in_json(mpi: Mpi, build: Build) -> None:
+    program = build("fields.c")
+    commands = (f"tbreak {program.at('look')}", "c", "p *particle", "p energy")
+    finished = run_json("launch", *ex(*commands), *mpi.line(3, program))
+    assert finished.status == 0, finished.out
+    said = {each["ranks"]: each for each in finished.answer("print energy")["classes"]}
+    assert said["1-2"]["value"] == 1.5
+    assert "value" not in said["0"] and said["0"]["text"] == "energy = inf"
+    assert len(finished.answer("print *particle")["classes"]) == 3
+
+
+def test_widths_colours_and_classes_at_a_terminal(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("fields.c")
+    changes = {"XDG_STATE_HOME": str(tmp_path), "NO_COLOR": "", "TERM": "xterm-256color"}
+    line = (*PGDB, "launch", *mpi.line(4, program))
+    with Terminal(*line, changes=changes, columns=80) as terminal:
+        terminal.expect(r"\(pgdb 0-3\)")
+        terminal.line(f"tbreak {program.at('look')}")
+        terminal.expect(r"\(pgdb 0-3\)")
+        terminal.line("c")
+        terminal.expect(r"reakpoint 1, look ")
+        terminal.expect(r"\(pgdb 0-3\)")
+        terminal.line("p *particle")
+        common = terminal.expect(r"(\[0-3\] \*particle = [^\n]*…)\n")[1]
+        assert len(common) <= 80
+        terminal.expect(r"\[3\] +nan\(0x8000000000000\)  <-- differs  @3")
+        terminal.expect(r"\(expand \d+ shows all of it\)")
+        terminal.line("focus @3")
+        terminal.expect(r"\(pgdb 3\)")
+        terminal.line("list")
+        terminal.expect(r"double energy = step")
+        # The escape sequences get through prompt_toolkit's stream.
+        assert b"\x1b[1;35m<-- differs\x1b[0m" in terminal._shown
+        assert re.search(rb"\x1b\[[\d;]+mdouble\x1b\[0m", terminal._shown)
+        terminal.line("quit")
+        terminal.line("y")
+        terminal.wait()

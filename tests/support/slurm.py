@@ -1,0 +1,268 @@
+"""A Slurm of the tests' own: slurmctld, some slurmd and munged on this machine, nothing shared.
+
+Each node has a host name and a /dev/shm of its own, all else is this machine's, unless it is to run
+on hosts of tests/support/hosts.py. Key, sockets, state and logs are in one directory, and what is
+left of it all is ended by tests/support/ender.py, also if the tests are killed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.support import ender
+from tests.support.hosts import Hosts, forbidden
+from tests.support.programs import wait_until
+
+START_DEADLINE_S = 30.0
+END_DEADLINE_S = 15.0
+COMMAND_TIMEOUT_S = 20.0
+CORES = 8
+"""That each node claims to have, whatever the machine has."""
+_MARK = "PGDB_TEST_SLURM"
+_PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sinfo", "squeue", "scancel", "unshare")
+_PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+
+# KillWait and Waittime: a job that is cancelled is over at once. linuxproc and task/none need no
+# cgroup, which a container often may not write to. config_overrides: what is written here counts,
+# not what the machine has.
+_CONFIG = """\
+ClusterName=pgdb
+SlurmctldHost={machine}({address})
+SlurmctldPort={port}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={directory}/munge.socket
+CredType=cred/munge
+StateSaveLocation={directory}/state
+SlurmdSpoolDir={directory}/spool-%n
+TmpFS={directory}/tmp-%n
+SlurmctldPidFile={directory}/slurmctld.pid
+SlurmdPidFile={directory}/slurmd-%n.pid
+SlurmctldLogFile={directory}/slurmctld.log
+SlurmdLogFile={directory}/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SlurmdParameters=config_overrides
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
+ReturnToService=2
+KillWait=1
+Waittime=0
+"""
+_NODE = """\
+NodeName={name} NodeAddr={address} Port={port} CPUs={cores} RealMemory=1000
+"""
+# Open MPI takes ranks under one host name for neighbours and has them share memory that Slurm's
+# nodes do not: 4.1.4 crashes. So each node is a host by its name and its /dev/shm.
+_OWN_HOST = """\
+hostname {name}
+mount --bind {directory}/hosts /etc/hosts
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+"""
+_SLURMD = """\
+set -e
+{more}
+exec {slurmd} -D -N {name}
+"""
+# Nothing here uses cgroups, but slurmd 22.05 looks for them and does not start without: not on our
+# hosts, and not in a container whose version 2 it may not write to. Told that it is version 1 it
+# does not look.
+_CGROUP_CONFIG = "CgroupPlugin=cgroup/v1\n"
+_PARTITION = "PartitionName=tests Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=YES\n"
+
+
+class Slurm:
+    """A Slurm that runs."""
+
+    def __init__(self, nodes: Sequence[str], directory: Path, hosts: Hosts | None) -> None:
+        self.nodes = tuple(nodes)
+        self.directory = directory
+        """Configuration, state and logs."""
+        self._hosts = hosts
+        self._mark = uuid.uuid4().hex
+        self._daemons: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables that make Slurm's commands, and PGDB, use this one."""
+        return {"SLURM_CONF": str(self.directory / "slurm.conf"), _MARK: self._mark}
+
+    def command(self, argv: Sequence[object]) -> list[str]:
+        """Return what runs one of Slurm's commands, or PGDB: on the first host if it has hosts."""
+        return self._on(self.nodes[0], argv)
+
+    def run(self, *argv: object) -> str:
+        """Run one of Slurm's commands to its end and return its output; it must succeed."""
+        done = subprocess.run(
+            self.command(argv),
+            env=os.environ | self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=COMMAND_TIMEOUT_S,
+            check=False,
+        )
+        words = " ".join(map(str, argv))
+        assert done.returncode == 0, f"{words}: status {done.returncode}: {done.stdout}"
+        return done.stdout
+
+    def cancel_all(self) -> None:
+        """End all jobs and wait until they are gone."""
+        self.run("scancel", "--user=root")
+        wait_until(lambda: not self.run("squeue", "--noheader"), "all jobs end", END_DEADLINE_S)
+
+    # -- how it is made ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the daemons and wait until all nodes take jobs."""
+        (self.directory / "state").mkdir()
+        for node in self.nodes:
+            (self.directory / f"spool-{node}").mkdir()
+            (self.directory / f"tmp-{node}").mkdir()
+        (self.directory / "munge.key").write_bytes(os.urandom(1024))
+        (self.directory / "munge.key").chmod(0o400)
+        self._write_config()
+        # --force: the directory's parent is writable to all, as /tmp is.
+        self._spawn(
+            "munged",
+            self._path("munged"),
+            "--foreground",
+            "--force",
+            f"--key-file={self.directory}/munge.key",
+            f"--socket={self.directory}/munge.socket",
+            f"--pid-file={self.directory}/munged.pid",
+            f"--log-file={self.directory}/munged.log",
+            f"--seed-file={self.directory}/munge.seed",
+        )
+        wait_until((self.directory / "munge.socket").exists, "munged listens", START_DEADLINE_S)
+        self._spawn("slurmctld", *self.command([self._path("slurmctld"), "-D", "-i"]))
+        for node in self.nodes:
+            namespaces, more = ["--mount"], ""
+            if self._hosts is None:
+                namespaces += ["--uts", "--ipc"]
+                more = _OWN_HOST.format(name=node, directory=self.directory)
+            script = _SLURMD.format(name=node, more=more, slurmd=self._path("slurmd"))
+            words = self._on(node, ["unshare", *namespaces, "sh", "-c", script])
+            self._spawn(f"slurmd-{node}", *words)
+        wait_until(self._is_up, "all nodes of Slurm are idle", START_DEADLINE_S)
+
+    def stop(self) -> None:
+        """End all jobs and daemons; whatever is left is ended by the caller."""
+        with suppress(AssertionError, subprocess.TimeoutExpired):
+            self.cancel_all()
+        # The controller first: it would take nodes that go for nodes that are down.
+        for daemon in (*self._daemons[1:], *self._daemons[:1]):
+            daemon.terminate()
+            try:
+                daemon.wait(END_DEADLINE_S)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+
+    def _is_up(self) -> bool:
+        for daemon in self._daemons:
+            assert daemon.poll() is None, f"{daemon.args!r} has ended:\n{self._logs()}"
+        with suppress(AssertionError):  # the controller does not answer yet
+            states = self.run("sinfo", "--noheader", "--Node", "--format=%t").split()
+            return states == ["idle"] * len(self.nodes)
+        return False
+
+    def _logs(self) -> str:
+        """Return the end of what the daemons have said."""
+        logs = sorted(self.directory.glob("*.log"))
+        return "\n".join(f"{log.name}: …{log.read_text()[-500:]}" for log in logs)
+
+    def _write_config(self) -> None:
+        if self._hosts is None:
+            machine = socket.gethostname().partition(".")[0]
+            addresses = ["127.0.0.1"] * len(self.nodes)
+        else:
+            machine = self.nodes[0]
+            addresses = [self._hosts.address(node) for node in self.nodes]
+        port, *ports = _free_ports(1 + len(self.nodes))
+        text = _CONFIG.format(
+            machine=machine, address=addresses[0], port=port, directory=self.directory
+        )
+        for name, address, each in zip(self.nodes, addresses, ports, strict=True):
+            text += _NODE.format(name=name, address=address, port=each, cores=CORES)
+        (self.directory / "slurm.conf").write_text(text + _PARTITION, encoding="utf-8")
+        (self.directory / "cgroup.conf").write_text(_CGROUP_CONFIG, encoding="utf-8")
+        names = " ".join(["localhost", machine, *self.nodes])
+        (self.directory / "hosts").write_text(f"127.0.0.1 {names}\n", encoding="utf-8")
+
+    def _on(self, node: str, argv: Sequence[object]) -> list[str]:
+        if self._hosts is not None:
+            return self._hosts.command(node, argv)
+        return [str(word) for word in argv]
+
+    def _path(self, program: str) -> str:
+        path = shutil.which(program, path=_PATH)
+        assert path is not None, f"there is no {program}"
+        return path
+
+    def _spawn(self, name: str, *command: str) -> None:
+        with open(self.directory / f"{name}.out.log", "ab") as log:
+            self._daemons.append(
+                subprocess.Popen(
+                    command,
+                    env=os.environ | self.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            )
+
+
+@contextmanager
+def private_slurm(nodes: int = 2, *, hosts: Hosts | None = None) -> Iterator[Slurm]:
+    """Run a Slurm as long as the context lasts; skip the test where that is impossible.
+
+    With *hosts* these are its nodes, and the first is where its commands are to be run; they
+    must share the machine's /tmp.
+    """
+    if reason := _missing():
+        pytest.skip(f"no Slurm of our own: {reason}")
+    directory = Path(tempfile.mkdtemp(prefix="pgdb-slurm-"))
+    directory.chmod(0o755)  # munged insists that all can reach its socket
+    names = hosts.names if hosts else [f"n{number}" for number in range(1, nodes + 1)]
+    slurm = Slurm(names, directory, hosts)
+    with ExitStack() as stack:
+        tell = stack.enter_context(ender.ending(directory))
+        tell(f"env {_MARK}={slurm.environment[_MARK]}")
+        stack.callback(slurm.stop)
+        slurm.start()
+        yield slurm
+
+
+def _missing() -> str:
+    """Return what this machine lacks, or nothing."""
+    if os.geteuid() != 0:
+        return "its daemons take root"
+    wanted = [name for name in _PROGRAMS if shutil.which(name, path=_PATH) is None]
+    if wanted:
+        return f"there is no {', '.join(wanted)}"
+    return forbidden("mount -t tmpfs tmpfs /dev/shm", "--uts", "--ipc", "--mount")
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return ports that nobody listens at."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
