@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 from dataclasses import dataclass
 
 import msgspec
@@ -100,6 +99,7 @@ class Aggregator(TreeNode):
         channels = list(self._channels.values())
         if self._parent is not None:
             self.flush_events()
+            self.flush_notices()
             channels.append(self._parent)
         for channel in channels:
             channel.close()
@@ -216,7 +216,7 @@ class Aggregator(TreeNode):
             version=PROTOCOL_VERSION,
             release=release(),
             node=self.number,
-            host=os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+            host=self.host,
             names=own_names(),
             pid=os.getpid(),
             address=self._place.own_address,

@@ -115,6 +115,9 @@ class TextDisplay:
             case "joined":
                 self.flush()
                 self.text(f"{render.brackets(told.ranks)} back: {told.text}")
+            case "notice":
+                self.flush()
+                self.text(f"note: {told.text}")
             case "output":
                 self.output(told)
             case "ended":

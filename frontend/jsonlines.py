@@ -370,6 +370,8 @@ def told(told: Told, text: ClassText, now_s: float) -> list[Line]:
             return []
         case "joined":
             return [ProgressLine(time=now_s, stage="joined", ranks=str(told.ranks))]
+        case "notice":
+            return [OutputLine(time=now_s, stream="pgdb", text=f"{told.text}\n")]
         case "output":
             is_exact = told.text.encode("utf-8", "surrogatepass") == told.data
             return [

@@ -159,6 +159,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         remote_python=parsed.remote_python,
         ship=parsed.ship,
         wire_up=parsed.wire_up,
+        nursery=not parsed.no_nursery,
         stop_on_error=not parsed.no_stop_on_error,
         verbose=parsed.verbose,
     )
@@ -267,6 +268,8 @@ def _common() -> _Parser:
     add("--ship", action="store_true", help="send PGDB to hosts that do not have it")
     add("--wire-up", choices=WIRE_UPS, default="auto",
         help="how aggregators learn of each other (%(default)s)")  # fmt: skip
+    add("--no-nursery", action="store_true",
+        help="start each rank's GDB anew, do not fork it from one with the symbols")  # fmt: skip
     add("--grace", type=_seconds, default=_DEFAULTS.grace_s, metavar="SECONDS",
         help="how long aggregators keep ranks without a front end (%(default)g)")  # fmt: skip
     add("--no-stop-on-error", action="store_true",

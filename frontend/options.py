@@ -50,6 +50,8 @@ class SessionOptions:
     """Send PGDB to hosts that do not have it."""
     wire_up: str = "auto"
     """How aggregators learn of each other: ``mpi``, ``direct`` (without MPI), or ``auto``."""
+    nursery: bool = True
+    """Fork the ranks' GDBs from one that has read the symbols, where that can be done."""
     array_limit_bytes: int = 1 << 30
     """Most that is read of an array, on all ranks together."""
     compare_pointers: str = "symbol"

@@ -17,6 +17,7 @@ from pgdb.overlay.messages import (
     Hello,
     Joined,
     Lost,
+    Notice,
     Request,
     Table,
 )
@@ -37,6 +38,7 @@ class Root(TreeNode):
         on_events: Callable[[tuple[EquivalenceClass[Event], ...]], None],
         on_late: Callable[[Gathered], None],
         on_lost: Callable[[Lost], None],
+        on_notice: Callable[[Notice], None],
         on_joined: Callable[[Joined], None],
         on_asking: Callable[[], None],
         on_found: Callable[[Found], None],
@@ -45,6 +47,7 @@ class Root(TreeNode):
         self._on_events = on_events
         self._on_late = on_late
         self._on_lost = on_lost
+        self._on_notice = on_notice
         self._on_joined = on_joined
         self._on_asking = on_asking
         self._on_found = on_found
@@ -102,6 +105,8 @@ class Root(TreeNode):
                 for node in nodes:
                     self.joined.pop(node, None)
                 self._on_lost(message)
+            case Notice():
+                self._on_notice(message)
 
     def ask_own(self, request: Request, ranks: RankSet) -> None:
         """Never called: the front end has no ranks of its own."""

@@ -36,6 +36,7 @@ from pgdb.overlay.messages import (
     Interrupt,
     Kill,
     Lost,
+    Notice,
     Recall,
     Resume,
     RunWord,
@@ -63,7 +64,7 @@ LOG = logging.getLogger(__name__)
 class Told:
     """Something that the session tells unasked; which fields count depends on the kind."""
 
-    kind: Literal["starting", "event", "late", "lost", "joined", "output", "ended"]
+    kind: Literal["starting", "event", "late", "lost", "joined", "notice", "output", "ended"]
     classes: tuple[EquivalenceClass[Event], ...] = ()
     """``event``: what ranks have told."""
     answer: Answer | None = None
@@ -71,7 +72,8 @@ class Told:
     ranks: RankSet = RankSet()
     """``lost``, ``joined``: the ranks it is about."""
     text: str = ""
-    """``starting``: what has got on; ``lost``: why; ``output``: what the job has printed."""
+    """``starting``: what has got on; ``lost``: why; ``notice``: what the user should know
+    of our own work; ``output``: what the job has printed."""
     hosts: Mapping[str, RankSet] = field(default_factory=dict)
     """``starting``: the ranks of each host, once they are known."""
     stream: Literal["stdout", "stderr"] = "stdout"
@@ -123,6 +125,7 @@ class Session(Ranks):
             on_events=self._events,
             on_late=self._late,
             on_lost=self._lost,
+            on_notice=self._noticed,
             on_progress=self._aggregators_come,
         )
         self._listeners: list[Listener] = []
@@ -593,6 +596,10 @@ class Session(Ranks):
             where = f" (on {', '.join(hosts)})" if len(self.table.hosts) > 1 else ""
             self._tell(Told(kind="lost", ranks=ranks, text=f"{lost.why}{where}"))
         self._notify()
+
+    def _noticed(self, notice: Notice) -> None:
+        where = f" (on {', '.join(notice.hosts)})" if len(self.table.hosts) > 1 else ""
+        self._tell(Told(kind="notice", text=f"{notice.text}{where}"))
 
     def _tell(self, told: Told) -> None:
         if self._is_quiet:

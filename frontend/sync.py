@@ -61,6 +61,7 @@ class Options(TypedDict, total=False):
     remote_python: str
     ship: bool
     wire_up: str
+    nursery: bool
     array_limit_bytes: int
     compare_pointers: str
     stop_on_error: bool

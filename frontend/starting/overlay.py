@@ -29,7 +29,7 @@ from pgdb.overlay import addresses
 from pgdb.overlay.bootstrap import VARIABLE as SHIP_VARIABLE
 from pgdb.overlay.channel import Listener, connect, listen
 from pgdb.overlay.credentials import make_credentials
-from pgdb.overlay.messages import Find, Found, Hello, Joined, Lost, Shutdown, Table
+from pgdb.overlay.messages import Find, Found, Hello, Joined, Lost, Notice, Shutdown, Table
 from pgdb.overlay.rendezvous import CALL_WORD, MAX_HINTS, Rendezvous
 from pgdb.overlay.router import Gathered
 from pgdb.overlay.topology import Topology
@@ -122,6 +122,7 @@ class Overlay:
         on_events: Callable[[tuple[EquivalenceClass[Event], ...]], None],
         on_late: Callable[[Gathered], None],
         on_lost: Callable[[Lost], None],
+        on_notice: Callable[[Notice], None],
         on_progress: Callable[[int, int], None],
     ) -> None:
         self._on_progress = on_progress
@@ -149,6 +150,7 @@ class Overlay:
             on_events=on_events,
             on_late=on_late,
             on_lost=self._lost,
+            on_notice=on_notice,
             on_joined=self._joined,
             on_asking=self._note,
             on_found=self._take_found,

@@ -225,6 +225,7 @@ async def _acquire(session: Session, shares: tuple[Share, ...]) -> None:
             gdb=options.gdb,
             gdb_commands=options.gdb_commands,
             program=options.program,
+            nursery=options.nursery,
         )
     )
     answer = await session.ask(session.mode, Acquire(), ranks, timeout_s=options.start_timeout_s)

@@ -305,6 +305,8 @@ class Setup(Message, frozen=True, kw_only=True):
     """GDB commands to run in every GDB before it attaches."""
     program: str = ""
     """Base name of the program to stop in, where wrappers come before it."""
+    nursery: bool = True
+    """Whether GDBs may be forked from one that has read the symbols."""
     event_window_s: float = 0.02
 
 
@@ -341,6 +343,14 @@ class Lost(Message, frozen=True, kw_only=True):
     why: str
 
 
+class Notice(Message, frozen=True, kw_only=True):
+    """What the user should know of how aggregators work, such as that they do so more slowly."""
+
+    text: str
+    hosts: tuple[str, ...]
+    """Where it is so."""
+
+
 class Announce(Message, frozen=True, kw_only=True):
     """What the ranks of a node that found a new parent are doing; taken as the truth.
 
@@ -370,6 +380,7 @@ AnyMessage = (
     | Reply
     | Events
     | Lost
+    | Notice
     | Announce
     | Shutdown
     | Heartbeat

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from pgdb.errors import LinkError, ProtocolError
 from pgdb.merge.answer import EquivalenceClass, Merger
@@ -24,6 +27,7 @@ from pgdb.overlay.messages import (
     Hello,
     Joined,
     Lost,
+    Notice,
     Reply,
     Request,
     Setup,
@@ -36,6 +40,11 @@ from pgdb.records import Event
 from pgdb.version import __version__
 
 LOG = logging.getLogger(__name__)
+
+NOTICE_WINDOW_S = 0.2
+"""Equal notices of several hosts that come within it become one."""
+MOST_NOTICES = 100
+"""More different ones are not handed on: what goes wrong anew each time is for the log."""
 
 
 def release() -> str:
@@ -77,12 +86,16 @@ class TreeNode(ABC):
     def __init__(self, number: int, topology: Topology) -> None:
         self.number = number
         self.topology = topology
+        self.host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
         self.router = Router(height=topology.levels_below(number))
         self.shares: dict[int, Share] = {}
         self._channels: dict[int, Channel] = {}
         self._nodes_below: dict[int, set[int]] = {}
         self._hellos: dict[int, Hello] = {}  # of all nodes below
         self._events = EventBuffer()
+        self._notices: dict[str, dict[str, None]] = {}  # text -> hosts, all that there were
+        self._new_notices: dict[str, dict[str, None]] = {}
+        self._notice_timer: asyncio.TimerHandle | None = None
         self._event_window_s = 0.02
         self._event_timer: asyncio.TimerHandle | None = None
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -225,6 +238,8 @@ class TreeNode(ABC):
                     self.answered(gathered)
                 left = tuple(node for node in nodes if node not in back)
                 self.up(Lost(nodes=left, ranks=gone, why=message.why))
+            case Notice(text=text, hosts=hosts):
+                self.add_notice(text, hosts)
             case Announce() | Found():
                 self.up(message)
             case _:
@@ -256,6 +271,27 @@ class TreeNode(ABC):
             self._event_timer = None
         for classes in self._events.take():
             self.up(Events(classes=classes))
+
+    def add_notice(self, text: str, hosts: Sequence[str] = ()) -> None:
+        """Tell the user *text*, once for each of *hosts*; without any, of this one."""
+        if text not in self._notices and len(self._notices) >= MOST_NOTICES:
+            return
+        known = self._notices.setdefault(text, {})
+        new = [host for host in hosts or (self.host,) if host not in known]
+        known.update(dict.fromkeys(new))
+        if new:
+            self._new_notices.setdefault(text, {}).update(dict.fromkeys(new))
+            if self._notice_timer is None:
+                self._notice_timer = self._loop.call_later(NOTICE_WINDOW_S, self.flush_notices)
+
+    def flush_notices(self) -> None:
+        """Send the notices that have been collected up."""
+        if self._notice_timer is not None:
+            self._notice_timer.cancel()
+            self._notice_timer = None
+        notices, self._new_notices = self._new_notices, {}
+        for text, hosts in notices.items():
+            self.up(Notice(text=text, hosts=tuple(hosts)))
 
     def _set_deadline(self) -> None:
         if self._deadline_timer is not None:

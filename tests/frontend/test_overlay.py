@@ -224,6 +224,7 @@ def run(
             on_events=lambda classes: None,
             on_late=lambda gathered: None,
             on_lost=lambda lost: raised.lost.append(lost),
+            on_notice=lambda notice: None,
             on_progress=lambda got, wanted: raised.progress.append((got, wanted)),
         )
         raised = Raised(overlay, site)

@@ -39,6 +39,7 @@ from pgdb.overlay.messages import (
     ListBreakpoints,
     ListVariables,
     Lost,
+    Notice,
     ReadBlock,
     Recall,
     Reduce,
@@ -92,6 +93,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
 )
 
 MESSAGES: tuple[AnyMessage, ...] = (
+    Notice(text="slower than could be", hosts=("node1", "node2")),
     HELLO,
     Table(node=1, count=2, fan_out=32, addresses=("a:1", "b:2"), is_parent=True),
     Joined(nodes=(HELLO,)),

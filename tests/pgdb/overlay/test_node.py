@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -28,6 +29,7 @@ from pgdb.overlay.messages import (
     Hello,
     Joined,
     Lost,
+    Notice,
     Reply,
     Request,
     Setup,
@@ -305,6 +307,30 @@ def test_equal_events_of_many_ranks_become_one_class() -> None:
         assert events.classes == (EquivalenceClass(ALL, Running(run=1)),)
 
     run(test)
+
+
+def test_notices_reach_the_top_once_for_each_host() -> None:
+    async def test(nodes: Tree) -> None:
+        for number in (3, 4):
+            nodes[number].host = f"node{number}"
+            for _ in range(2):
+                nodes[number].add_notice("no nursery here")
+        root = nodes[FRONT_END]
+        await root.wait(lambda taken: noticed(taken)["no nursery here"] == ["node3", "node4"])
+        nodes[5].add_notice("another", ("elsewhere",))
+        nodes[3].add_notice("no nursery here")
+        await root.wait(lambda taken: noticed(taken)["another"] == ["elsewhere"])
+        assert noticed(root.taken)["no nursery here"] == ["node3", "node4"]
+
+    run(test)
+
+
+def noticed(taken: list[AnyMessage]) -> defaultdict[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for each in taken:
+        if isinstance(each, Notice):
+            found[each.text] = sorted([*found[each.text], *each.hosts])
+    return found
 
 
 def test_a_lost_leaf_is_told_and_costs_only_its_own_answers() -> None:

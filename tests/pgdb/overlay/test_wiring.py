@@ -57,6 +57,7 @@ class FrontEnd:
             on_events=lambda classes: None,
             on_late=lambda gathered: None,
             on_lost=self._take_lost,
+            on_notice=lambda notice: None,
             on_joined=lambda joined: self._notify(),
             on_asking=self._notify,
             on_found=self._take_found,
