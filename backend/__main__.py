@@ -2,89 +2,78 @@
 
 It starts the aggregator's daemon, wires it up, and stays as its anchor: blocked in wait, so
 that the launcher's job lasts as long as the daemon, and exits 0 when that has ended. The daemon
-is started first, so that its imports overlap with those of MPI, and so that nothing of MPI's
-threads and descriptors is in it.
+is forked before anything else is done, so that its imports overlap with MPI_Init, and so that
+nothing of MPI's threads and descriptors is in it. What can be done there is done there: what is
+imported here holds up MPI_Init, and stays in memory for as long as the session lasts.
 """
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 import select
-import socket
-import subprocess
 import sys
 
-from pgdb.backend.wireup import wire_up
-from pgdb.overlay import addresses
-from pgdb.overlay.rendezvous import CALL_WORD, CANNOT_JOIN, WATCH_INPUT_VARIABLE, Rendezvous
+_NAME = b"pgdb-aggregator"
 
 
 def main() -> int:
     """Start, wire up and wait for one aggregator; return the exit status."""
-    logging.basicConfig(
-        format=f"%(asctime)s {socket.gethostname()} anchor[%(process)d] %(message)s"
-    )
-    daemon = subprocess.Popen(
-        [sys.executable, "-P", "-m", "pgdb.backend.daemon"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert daemon.stdin is not None and daemon.stdout is not None
-    to_daemon, from_daemon = daemon.stdin, daemon.stdout
+    from_anchor, to_daemon = os.pipe()
+    from_daemon, to_anchor = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become_daemon(from_anchor, to_anchor)
+        from pgdb.backend.daemon import main as serve
 
-    def own_address(rendezvous: Rendezvous) -> str:
-        host = _host_for_links(rendezvous)
-        to_daemon.write(host.encode("ascii") + b"\n")
-        to_daemon.flush()
-        port = from_daemon.readline().decode("ascii").strip()
-        if not port:
-            raise SystemExit("pgdb: the aggregator's daemon did not start; its message is above")
-        return f"{host}:{port}"
+        serve()
+        return 0
+    os.close(from_anchor)
+    os.close(to_anchor)
+    # The daemon imports its part meanwhile.
+    from pgdb.backend.wireup import Daemon, wire_up
+    from pgdb.overlay.words import CALL_WORD, CANNOT_JOIN, WATCH_INPUT_VARIABLE
 
-    wiring = wire_up(own_address)
-    if not wiring.rendezvous.front_end and (wiring.node == 0 or not wiring.addresses):
+    daemon = Daemon(to_daemon, from_daemon)
+    wiring = wire_up(daemon)
+    if wiring.is_called and (wiring.node == 0 or not wiring.addresses):
         # One write: launchers pass lines on as they come.
         sys.stdout.write(f"{CALL_WORD} {wiring.node} {wiring.own_address}\n")
         sys.stdout.flush()
-    place = {
-        "node": wiring.node,
-        "count": wiring.rendezvous.count,
-        "fan_out": wiring.rendezvous.fan_out,
-        "credentials": wiring.rendezvous.credentials,
-        "front_end": wiring.rendezvous.front_end,
-        "grace_s": wiring.rendezvous.grace_s,
-        "addresses": wiring.addresses,
-    }
-    to_daemon.write(json.dumps(place).encode("ascii") + b"\n")
-    to_daemon.flush()
+    daemon.let_join()
     if os.environ.get(WATCH_INPUT_VARIABLE):
-        _wait_for(daemon)
-        to_daemon.close()
-    return CANNOT_JOIN if daemon.wait() == CANNOT_JOIN else 0
+        _wait_for(pid)
+        daemon.close()
+    _, status = os.waitpid(pid, 0)
+    return CANNOT_JOIN if os.waitstatus_to_exitcode(status) == CANNOT_JOIN else 0
 
 
-def _wait_for(daemon: subprocess.Popen[bytes]) -> None:
+def _become_daemon(from_anchor: int, to_anchor: int) -> None:
+    """Leave all of the launcher's behind: its session, its descriptors, our input and output."""
+    os.setsid()
+    os.dup2(from_anchor, 0)
+    os.dup2(to_anchor, 1)
+    for descriptor in [int(name) for name in os.listdir("/proc/self/fd")]:
+        if descriptor > 2:
+            try:
+                os.close(descriptor)
+            except OSError:  # the one of the listing itself
+                pass
+    # Its command line is the anchor's.
+    with open("/proc/self/comm", "wb") as file:
+        file.write(_NAME)
+
+
+def _wait_for(daemon: int) -> None:
     """Wait until the daemon has ended, or our input has: ssh tells of its end in no other way."""
+    ended = os.pidfd_open(daemon)
     poll = select.poll()
-    poll.register(os.pidfd_open(daemon.pid), select.POLLIN)
+    poll.register(ended, select.POLLIN)
     poll.register(0, select.POLLIN)
-    while daemon.poll() is None:
+    while True:
         for descriptor, _ in poll.poll():
-            if descriptor == 0 and not os.read(0, 4096):
+            if descriptor == ended or not os.read(0, 4096):
+                os.close(ended)
                 return
-
-
-def _host_for_links(rendezvous: Rendezvous) -> str:
-    """Return the address of this host for links with the front end, or else the other hosts."""
-    if rendezvous.front_end:
-        host, _, port = rendezvous.front_end.rpartition(":")
-        if (address := addresses.source_address((host, int(port)))) is not None:
-            return address
-    own = addresses.own_names()
-    return addresses.address_towards(host for host in rendezvous.hosts if host not in own)
 
 
 if __name__ == "__main__":

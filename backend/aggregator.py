@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from pgdb.backend.deployment import Deployment
 from pgdb.backend.leaf import Leaf
 from pgdb.errors import LinkError, PgdbError
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
@@ -24,6 +25,8 @@ from pgdb.overlay.messages import (
     PROTOCOL_VERSION,
     Announce,
     AnyMessage,
+    FilePart,
+    FilesAre,
     Find,
     Found,
     Hello,
@@ -32,6 +35,8 @@ from pgdb.overlay.messages import (
     Setup,
     Shutdown,
     Table,
+    WantFiles,
+    WantPart,
 )
 from pgdb.overlay.node import TreeNode, release
 from pgdb.overlay.topology import Topology
@@ -83,7 +88,10 @@ class Aggregator(TreeNode):
         self._grace_s = place.grace_s
         self._leaving = asyncio.Event()
         self._leaf = Leaf(
-            on_answer=self._answered, on_missing=self._not_answering, on_event=self.add_event
+            on_answer=self._answered,
+            on_missing=self._not_answering,
+            on_event=self.add_event,
+            notice=self.add_notice,
         )
 
     async def run(self) -> None:
@@ -94,6 +102,8 @@ class Aggregator(TreeNode):
         # Children first hear that it is over, so that they do not look for another parent.
         self.down(Shutdown())
         await self._leaf.close()
+        if self.delivery is not None:
+            await self.delivery.close()
         upward.cancel()
         await asyncio.gather(upward, return_exceptions=True)
         channels = list(self._channels.values())
@@ -246,6 +256,8 @@ class Aggregator(TreeNode):
         if self._setup is not None:
             # Nothing of the old traffic is sent again: what the ranks do now is the truth.
             self._announce()
+        if self.delivery is not None:
+            self.delivery.take_parent()
         while True:
             message = await channel.receive()
             match message:
@@ -257,6 +269,9 @@ class Aggregator(TreeNode):
                     self._announce()
                 case Setup():
                     self._take_setup(message)
+                case WantFiles() | FilesAre() | WantPart() | FilePart():
+                    if self.delivery is not None:
+                        self.delivery.from_above(message)
                 case Shutdown():
                     self.leave()
                     await asyncio.Event().wait()
@@ -280,11 +295,19 @@ class Aggregator(TreeNode):
         self.up(Found(node=self.number, jobs=await self._leaf.find(find, self.number)))
 
     def _take_setup(self, setup: Setup) -> None:
-        self._setup = setup
+        # Kept for what holds for all; what its ranks are is in the shares.
+        self._setup = msgspec.structs.replace(setup, shares=())
         self.apply_setup(setup)
         share = self.shares.get(self.number)
         if share is not None:
-            self._leaf.setup(setup, share)
+            self._leaf.setup(setup, share, self._deployment(setup))
+
+    def _deployment(self, setup: Setup) -> Deployment | None:
+        if setup.deploy is None or self.delivery is None:
+            return None
+        return Deployment(
+            self.delivery, gdb=setup.gdb, wait_s=setup.deploy.wait_s, notice=self.add_notice
+        )
 
     # -- the leaf ----------------------------------------------------------------------------
 

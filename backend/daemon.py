@@ -1,28 +1,30 @@
-"""The aggregator's process: a fresh interpreter in a session of its own.
+"""The aggregator's process: forked from its anchor, in a session of its own.
 
-Started by its anchor (:mod:`pgdb.backend.__main__`), a process of the MPI launcher. The two
-speak through the daemon's standard input and output: the anchor says on which address to listen,
-the daemon at which port it does, the anchor what its place is; the end of that pipe is the end of
-the anchor, and with it of the daemon.
+The anchor (:mod:`pgdb.backend.__main__`) is a process of the MPI launcher. The two
+speak through the daemon's standard input and output, as :mod:`pgdb.backend.wireup` says; the end
+of that pipe is the end of the anchor, and with it of the daemon.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import resource
 import socket
 import sys
-from typing import Any
 
 from pgdb.backend.aggregator import Aggregator, Place
+from pgdb.jobs import procfs
+from pgdb.overlay import addresses
 from pgdb.overlay.channel import listen_on
-from pgdb.overlay.rendezvous import CANNOT_JOIN
+from pgdb.overlay.rendezvous import CANNOT_JOIN, Rendezvous
 from pgdb.overlay.topology import Topology
 
 LOG = logging.getLogger("pgdb.backend.daemon")
+
+# The table of all aggregators' addresses is one line.
+_LINE_LIMIT_BYTES = 1 << 26
 
 
 def main() -> None:
@@ -34,38 +36,58 @@ def main() -> None:
     )
     # A GDB that aborts must not leave a core file in the user's directory.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    host = sys.stdin.buffer.readline().decode("ascii").strip()
-    if not host:
-        return
-    listening = socket.create_server((host, 0), backlog=1024)
-    port = listening.getsockname()[1]
-    os.write(1, f"{port}\n".encode())
-    # From now on nobody reads our output; what a library prints must not block us.
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
+    identity = procfs.rank_environment(os.environ)
+    rank, size = (identity.rank, identity.size or 1) if identity is not None else (0, 1)
+    os.write(1, f"{rank} {size}\n".encode("ascii"))
     line = sys.stdin.buffer.readline()
     if not line:
         return
-    told: dict[str, Any] = json.loads(line)
-    place = Place(
-        node=told["node"],
-        topology=Topology(count=told["count"], fan_out=told["fan_out"]),
-        credentials=told["credentials"].encode("ascii"),
-        front_end=told["front_end"],
-        grace_s=told["grace_s"],
-        own_address=f"{host}:{port}",
-        addresses=tuple(told["addresses"]),
-    )
-    if not asyncio.run(_serve(place, listening)):
+    rendezvous = Rendezvous.parse(line)
+    host = host_for_links(rendezvous)
+    listening = socket.create_server((host, 0), backlog=1024)
+    own_address = f"{host}:{listening.getsockname()[1]}"
+    calls = "calls" if rendezvous.front_end else "called"
+    os.write(1, f"{own_address} {calls}\n".encode("ascii"))
+    # From now on nobody reads our output; what a library prints must not block us.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    if not asyncio.run(_run(rendezvous, own_address, listening)):
         sys.exit(CANNOT_JOIN)
 
 
-async def _serve(place: Place, listening: socket.socket) -> bool:
+def host_for_links(rendezvous: Rendezvous) -> str:
+    """Return the address of this host for links with the front end, or else the other hosts."""
+    if rendezvous.front_end:
+        host, _, port = rendezvous.front_end.rpartition(":")
+        if (address := addresses.source_address((host, int(port)))) is not None:
+            return address
+    own = addresses.own_names()
+    return addresses.address_towards(host for host in rendezvous.hosts if host not in own)
+
+
+async def _run(rendezvous: Rendezvous, own_address: str, listening: socket.socket) -> bool:
+    """Run the aggregator where it is told to; return whether it has been part of the session."""
+    loop = asyncio.get_running_loop()
+    anchor = asyncio.StreamReader(limit=_LINE_LIMIT_BYTES)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(anchor), sys.stdin.buffer)
+    words = (await anchor.readline()).decode("ascii").split()
+    if not words:
+        return True  # the anchor is gone, and has no use for a status
+    place = Place(
+        node=int(words[0]),
+        topology=Topology(count=rendezvous.count, fan_out=rendezvous.fan_out),
+        credentials=rendezvous.credentials.encode("ascii"),
+        front_end=rendezvous.front_end,
+        grace_s=rendezvous.grace_s,
+        own_address=own_address,
+        addresses=tuple(words[1:]),
+    )
+    return await _serve(place, listening, anchor)
+
+
+async def _serve(place: Place, listening: socket.socket, anchor: asyncio.StreamReader) -> bool:
     """Run the aggregator; return whether it has been part of the session."""
     aggregator = Aggregator(place)
-    loop = asyncio.get_running_loop()
-    anchor = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(anchor), sys.stdin.buffer)
 
     async def watch_anchor() -> None:
         await anchor.read()
@@ -73,6 +95,10 @@ async def _serve(place: Place, listening: socket.socket) -> bool:
         aggregator.leave()
 
     listener = await listen_on(listening, place.credentials, aggregator.serve_link)
+    # The anchor leaves MPI meanwhile.
+    if not await anchor.readline():
+        await listener.close()
+        return True
     watching = asyncio.create_task(watch_anchor())
     await aggregator.run()
     if aggregator.failure:
@@ -80,7 +106,3 @@ async def _serve(place: Place, listening: socket.socket) -> bool:
     watching.cancel()
     await listener.close()
     return not aggregator.failure
-
-
-if __name__ == "__main__":
-    main()

@@ -14,8 +14,8 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -39,6 +39,7 @@ _RUNTIME_LIBRARY = re.compile(
 )
 _C_RUNTIME = re.compile(r"(?:lib(?:c|pthread|rt|dl|m|stdc\+\+|c\+\+|gcc_s)|ld)[.-]")
 _SYSTEM_DIRECTORIES = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
+_MOST_OWNERS = 4096
 _VERSION = re.compile(r"(\.so)[\d.]*\Z")
 
 _C_NAME = re.compile(r"P?MPI_([A-Z]\w*?)(?:_c)?\Z")
@@ -66,8 +67,7 @@ class Owner(enum.Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A frame and where in the process its program counter stands."""
 
     frame: Frame
@@ -89,11 +89,20 @@ class Objects:
         self._mapped = sorted(mapped, key=lambda each: each.start)
         self._starts = [each.start for each in self._mapped]
         self._executable = executable
+        self._owners: dict[tuple[int, str], Owner] = {}
         self.has_mpi = any(owner_of(each.path) is Owner.MPI for each in self._mapped)
         """Whether an MPI library is among them; else MPI is part of the program, or absent."""
 
     def owner(self, address: int, library: str) -> Owner:
         """Return whose code is at *address*; GDB may have named its *library*."""
+        owner = self._owners.get((address, library))
+        if owner is None:
+            if len(self._owners) >= _MOST_OWNERS:
+                self._owners.clear()
+            owner = self._owners[address, library] = self._owner(address, library)
+        return owner
+
+    def _owner(self, address: int, library: str) -> Owner:
         at = bisect_right(self._starts, address) - 1
         if at >= 0 and address < self._mapped[at].end:
             path = self._mapped[at].path
@@ -116,6 +125,7 @@ def owner_of(path: str) -> Owner:
     return Owner.SYSTEM if path.startswith(_SYSTEM_DIRECTORIES) else Owner.USER
 
 
+@lru_cache(maxsize=4096)
 def mpi_name(function: str) -> str:
     """Return the MPI call that a function of an MPI library is, empty if it is none.
 

@@ -15,18 +15,22 @@ import os
 import re
 import signal
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal
+
+import msgspec
 
 from pgdb.backend import blocks, looking, reducing
 from pgdb.backend.breakpoints import Breakpoints
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
 from pgdb.backend.looking import NeedsStopError, failure
 from pgdb.backend.mending import mend
 from pgdb.backend.rankfiles import RankGdb
 from pgdb.backend.stacks import Stacks
-from pgdb.backend.taking import IGNORE_INTERRUPT, INTERRUPT, Taken, Taking
+from pgdb.backend.starting import Starter
+from pgdb.backend.taking import Localise, Taken, Taking, as_they_are
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
 from pgdb.overlay.messages import (
@@ -58,7 +62,6 @@ from pgdb.records import (
     Frame,
     Gone,
     Output,
-    Progress,
     Record,
     Running,
     Stop,
@@ -82,11 +85,10 @@ class Inferior:
         self,
         rank: int,
         *,
-        gdb: str,
-        environment: Mapping[str, str],
-        gdb_commands: Sequence[str],
+        starter: Starter,
         program: str,
         tell: Callable[[int, Event], None],
+        localise: Localise = as_they_are,
     ) -> None:
         self.rank = rank
         self.state: State = "new"
@@ -94,9 +96,6 @@ class Inferior:
         self.run = 0
         """Number of the request that set the rank running last."""
         self._last_event: Event | None = None
-        self._argv = [gdb, "-nx", "-q", "-i=mi3"]
-        self._environment = environment
-        self._gdb_commands = gdb_commands
         self._tell_aggregator = tell
         self._gdb = RankGdb(self)
         self._lock = asyncio.Lock()
@@ -116,6 +115,8 @@ class Inferior:
             run=self._internal_run,
             tell=self._tell,
             program=program,
+            localise=localise,
+            starter=starter,
         )
 
     # -- what the leaf asks for ------------------------------------------------------------
@@ -136,14 +137,6 @@ class Inferior:
                 return await self._perform(operation, request_id)
             except GdbError as error:
                 return Failure(message=f"no debugger: {error}")
-
-    async def start_gdb(self) -> None:
-        """Start this rank's GDB and tell it how to behave.
-
-        :raises GdbError: if it cannot be started.
-        """
-        await self._taking.start_gdb(self._argv, self._environment, self._gdb_commands)
-        self._tell(Progress(stage="gdb"))
 
     async def attach(self, pid: int, request_id: int) -> Record:
         """Attach to the running rank *pid* and say where it is."""
@@ -410,32 +403,39 @@ class Inferior:
             self._ended(end)
             self._tell(end)
             return
-        # Looking around takes a moment; GDB answers in order, so stops are told in order too.
-        self._keep(self._tell_stop(payload, self.run))
+        stop = self._stop_of(payload)
+        # The kernel may give the signal to any thread, one of the MPI's own for example; where the
+        # program is, its first thread tells.
+        is_elsewhere = stop.reason == "interrupted" and payload.get("thread-id", "1") != "1"
+        if is_elsewhere or self._displays or self._tasks or not _has_source(stop.frame):
+            # Looking around takes a moment; GDB answers in order, so stops are told in order too.
+            self._keep(self._tell_stop(stop, is_elsewhere))
+        else:
+            self._tell(stop)
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _tell_stop(self, payload: dict[str, Any], run: int) -> None:
-        hit = None if payload.get("reason") else self._breakpoints.last_hit
-        stop = decode.stop(payload, run=run, numbers=self._breakpoints.numbers)
-        reason, frame, inside = stop.reason, stop.frame, ""
-        number = stop.breakpoint
-        signal_name, meaning = stop.signal, stop.meaning
-        if hit:
+    def _stop_of(self, payload: dict[str, Any]) -> Stop:
+        stop = decode.stop(payload, run=self.run, numbers=self._breakpoints.numbers)
+        if not payload.get("reason") and (hit := self._breakpoints.last_hit):
             # A breakpoint whose commands begin with "silent" stops without a word.
-            reason, number, meaning = "breakpoint-hit", hit, ""
-        if reason == "signal-received" and signal_name in (INTERRUPT.name, "0"):
-            reason, signal_name, meaning = "interrupted", "", ""
+            stop = msgspec.structs.replace(
+                stop, reason="breakpoint-hit", breakpoint=hit, meaning=""
+            )
+        if stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
+            stop = msgspec.structs.replace(stop, reason="interrupted", signal="", meaning="")
+        return stop
+
+    async def _tell_stop(self, stop: Stop, is_elsewhere: bool) -> None:
+        frame, inside = stop.frame, ""
         try:
-            if reason == "interrupted" and payload.get("thread-id", "1") != "1":
-                # The kernel may give the signal to any thread, one of the MPI's own for example;
-                # where the program is, its first thread tells.
+            if is_elsewhere:
                 await self._gdb.send("-thread-select 1")
                 frame = None
-            if frame is None or not frame.fullname or not decode.is_readable(frame.fullname):
+            if not _has_source(frame):
                 frame, inside = decode.place(await self._stacks.folded(self.pid, _STACK_FOR_STOP))
                 await self._select(frame)
             if self._displays:
@@ -444,17 +444,7 @@ class Inferior:
                 shown = None
         except GdbError:
             return
-        record = Stop(
-            reason=reason,
-            run=run,
-            breakpoint=number,
-            signal=signal_name,
-            meaning=meaning,
-            frame=frame,
-            inside=inside,
-            detail=stop.detail,
-        )
-        self._tell(record)
+        self._tell(msgspec.structs.replace(stop, frame=frame, inside=inside))
         if shown is not None and shown.text.strip():
             self._tell(Output(text=shown.text.rstrip("\n")))
 
@@ -527,6 +517,10 @@ class Inferior:
         if isinstance(event, Stop | Exit | Running | Gone):
             self._last_event = event
         self._tell_aggregator(self.rank, event)
+
+
+def _has_source(frame: Frame | None) -> bool:
+    return frame is not None and bool(frame.fullname) and decode.is_readable(frame.fullname)
 
 
 _INTERRUPT_TIMEOUT_S = 10.0

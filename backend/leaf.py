@@ -9,10 +9,15 @@ import socket
 import struct
 from collections.abc import Callable, Sequence
 
+from pgdb.backend.deployment import Deployment
+from pgdb.backend.indexcache import IndexCache
 from pgdb.backend.inferior import Inferior
 from pgdb.backend.looking import NeedsStopError
+from pgdb.backend.nursery import Nurseries
 from pgdb.backend.reducing import sum_up
 from pgdb.backend.remembering import Memory
+from pgdb.backend.starting import Starter
+from pgdb.backend.taking import as_they_are
 from pgdb.errors import GdbError
 from pgdb.jobs import debugger, hold, procfs, scanning
 from pgdb.jobs.placement import scrubbed_environment
@@ -57,7 +62,16 @@ OnEvent = Callable[[RankSet, Event, tuple[str, ...]], None]
 class Leaf:
     """The inferiors of one aggregator."""
 
-    def __init__(self, *, on_answer: OnAnswer, on_missing: OnMissing, on_event: OnEvent) -> None:
+    def __init__(
+        self,
+        *,
+        on_answer: OnAnswer,
+        on_missing: OnMissing,
+        on_event: OnEvent,
+        notice: Callable[[str], None],
+    ) -> None:
+        self._notice = notice
+        self._nurseries: Nurseries | None = None
         self._on_answer = on_answer
         self._on_missing = on_missing
         self._on_event = on_event
@@ -65,6 +79,7 @@ class Leaf:
         self._pids: dict[int, int] = {}
         self._is_held = False
         self._program = ""
+        self._deployment: Deployment | None = None
         self._collector: Collector | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._memory = Memory()
@@ -85,21 +100,27 @@ class Leaf:
         )
         return (_found("", self._collector.job_size, processes),) if processes else ()
 
-    def setup(self, setup: Setup, share: Share) -> None:
+    def setup(self, setup: Setup, share: Share, deployment: Deployment | None = None) -> None:
         """Learn which ranks are this aggregator's and how to get hold of them."""
+        self._deployment = deployment
         environment = scrubbed_environment(os.environ)
         # GDB has a Python of its own, which may be another one.
         environment["PYTHONPATH"] = environment.pop(USER_PYTHONPATH_VARIABLE, "")
         environment["LD_LIBRARY_PATH"] = environment.pop(USER_LIBRARY_PATH_VARIABLE, "")
         environment = {name: value for name, value in environment.items() if value}
+        gdb = debugger.find_gdb(setup.gdb) or setup.gdb
+        index_cache = IndexCache(environment, self._notice)
+        # Held ranks have no program yet; one rank has nobody to share with.
+        if setup.nursery and not setup.is_held and len(share.ranks) > 1:
+            self._nurseries = Nurseries(gdb, environment, self._notice, index_cache)
+        starter = Starter(gdb, environment, setup.gdb_commands, index_cache, self._nurseries)
         for rank in share.ranks:
             self._inferiors[rank] = Inferior(
                 rank,
-                gdb=debugger.find_gdb(setup.gdb) or setup.gdb,
-                environment=environment,
-                gdb_commands=setup.gdb_commands,
+                starter=starter,
                 program=setup.program,
                 tell=self._tell,
+                localise=deployment.localised if deployment is not None else as_they_are,
             )
         self._pids = dict(zip(share.ranks, share.pids, strict=True))
         self._is_held = setup.is_held
@@ -136,6 +157,10 @@ class Leaf:
         for result in results:
             if isinstance(result, BaseException):
                 LOG.error("letting a rank go failed", exc_info=result)
+        if self._nurseries is not None:
+            await self._nurseries.close()
+        if self._deployment is not None:
+            await self._deployment.close()
 
     async def _answer(self, request: Request, rank: int) -> None:
         inferior = self._inferiors[rank]
@@ -190,7 +215,6 @@ class Leaf:
         if self._is_held:
             self._tell(inferior.rank, Progress(stage="held"))
         async with self._starting:
-            await inferior.start_gdb()
             if self._is_held:
                 return await inferior.take_held(pid, request_id)
             # The rank's process may be a shell or a container's starter with the program below.

@@ -27,16 +27,16 @@ class RankGdb(GdbSession):
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
-        self._names: Sequence[tuple[str, str]] = ()
+        self._names: tuple[tuple[bytes, bytes], ...] = ()
 
     def rename(self, names: Sequence[tuple[str, str]]) -> None:
         """Replace in all that GDB says from now on the first of each pair by the second."""
-        self._names = names
+        self._names = tuple((os.fsencode(found), os.fsencode(name)) for found, name in names)
 
-    def _line(self, line: str) -> None:
+    def _renamed(self, line: bytes) -> bytes:
         for found, name in self._names:
             line = line.replace(found, name)
-        super()._line(line)
+        return line
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,9 @@ class RankFiles:
     """Device and inode of the executable."""
     replaced: tuple[str, ...]
     """Executable and libraries whose files have been deleted or replaced since they were mapped."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """What else GDB is to be told: names of settings and their values, with ``{}`` for what they
+    are."""
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:

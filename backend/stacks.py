@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -76,9 +76,8 @@ class Stacks:
     # -- threads -----------------------------------------------------------------------------
 
     async def _threads(self, pid: int, asked: Backtrace) -> Record:
-        listed, selected = await asyncio.gather(
-            self._gdb.send("-thread-info"), self._gdb.send("-stack-info-frame")
-        )
+        asked_all, asked_one = self._gdb.send_together("-thread-info", "-stack-info-frame")
+        listed, selected = await asked_all, await asked_one
         if listed.kind != "done":
             return failure(listed)
         threads = decode.threads(listed.payload)
@@ -95,7 +94,11 @@ class Stacks:
         for thread, answer in zip(threads, answers, strict=True):
             is_cut = isinstance(answer, Failure)
             # The stack of a thread may be damaged: then there is the frame that it stands in.
-            places = self._places(pid, thread.frames, ()) if isinstance(answer, Failure) else answer
+            places = (
+                self._places(pid, *_standing(thread.frames))
+                if isinstance(answer, Failure)
+                else answer
+            )
             if not asked.fold or thread.process == pid or not is_of_runtime(places):
                 stacks.append((places, is_cut))
         if asked.offsets:
@@ -112,26 +115,27 @@ class Stacks:
     # -- listing -----------------------------------------------------------------------------
 
     async def _list(self, pid: int, window: str, thread: str = "") -> tuple[Place, ...] | Failure:
-        listed, arguments = await asyncio.gather(
-            self._gdb.send(f"-stack-list-frames{thread}{window}"),
-            self._gdb.send(f"-stack-list-arguments{thread} 1{window}"),
+        asked, asked_too = self._gdb.send_together(
+            f"-stack-list-frames{thread}{window}",
+            f"-stack-list-arguments{thread} 1{window}",
         )
+        listed, arguments = await asked, await asked_too
         for result in (listed, arguments):
             if result.kind != "done":
                 return failure(result)
-        return self._places(
-            pid, listed.payload.get("stack", ()), arguments.payload.get("stack-args", ())
-        )
+        frames, addresses = decode.frames_of(listed.line)
+        frames = decode.with_arguments(frames, decode.arguments_of(arguments.line))
+        return self._places(pid, frames, addresses)
 
     def _places(
-        self, pid: int, frames: Sequence[Any], arguments: Sequence[Any]
+        self, pid: int, frames: Sequence[Frame], addresses: Sequence[int]
     ) -> tuple[Place, ...]:
-        objects = self._objects_of(pid)
+        owner = self._objects_of(pid).owner
         return tuple(
-            Place(frame, address, objects.owner(address, frame.library))
-            for frame, address in zip(
-                decode.stack(frames, arguments), decode.addresses(frames), strict=True
-            )
+            [
+                Place(frame, address, owner(address, frame.library))
+                for frame, address in zip(frames, addresses, strict=True)
+            ]
         )
 
     def _objects_of(self, pid: int) -> Objects:
@@ -243,6 +247,10 @@ class Stacks:
             else:
                 offsets.append(f"+{int(found) + place.address - address}")
         return tuple(offsets)
+
+
+def _standing(frames: Sequence[Mapping[str, Any]]) -> tuple[tuple[Frame, ...], tuple[int, ...]]:
+    return tuple(map(decode.frame, frames)), decode.addresses(frames)
 
 
 def _looked_up(places: Sequence[Place]) -> list[int]:

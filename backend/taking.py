@@ -6,15 +6,19 @@ import asyncio
 import contextlib
 import os
 import re
-import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pgdb.backend import rankfiles
 from pgdb.backend.following import Following, interpreted_script
+from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console, quote
+from pgdb.backend.linking import linked
+from pgdb.backend.nursery import AFTER_ATTACH, Nursery
+from pgdb.backend.objects import entry_point
 from pgdb.backend.rankfiles import RankFiles, RankGdb
+from pgdb.backend.starting import Starter
 from pgdb.errors import GdbError
 from pgdb.jobs import hold, procfs
 from pgdb.records import Event, Failure, Progress
@@ -22,40 +26,19 @@ from pgdb.records import Event, Failure, Progress
 _ENTRY_POINT = re.compile(r"Entry point: (0x[0-9a-f]+)")
 # How long GDB has to tell the end of a process that has ended as it attached.
 _LAST_WORDS_S = 1.0
+_NOWHERE = "/proc/self/none"
 # gfortran's "main" only calls the user's program, MAIN__, which GDB's start stops in. Python's
 # interpreter has no more than Py_BytesMain, which its main calls, where that is not exported.
 _MAINS = ("MAIN__", "main", "Py_BytesMain")
 
-INTERRUPT = signal.SIGURG
-"""The signal that stops a rank. SIGINT, which -exec-interrupt sends, kills a rank to which it
-is delivered after a detach; SIGURG does nothing by default."""
-IGNORE_INTERRUPT = f"handle {INTERRUPT.name} nostop noprint nopass"
-"""What every GDB is told of it, but while an interrupt is under way."""
+Localise = Callable[[RankFiles, int], Awaitable[RankFiles]]
+"""Has the files of a process brought to this host, and returns where they are then."""
 
-# What every GDB is told before it sees the rank. Confirmations and pagination would wait for
-# ever; worker threads compete for the cores of the job; debuginfod would ask the network.
-_SETTINGS = (
-    "-gdb-set mi-async on",
-    "-gdb-set confirm off",
-    "-gdb-set pagination off",
-    "-gdb-set width 0",
-    "-gdb-set height 0",
-    "-gdb-set style enabled off",
-    "-gdb-set history save off",
-    "-gdb-set exec-file-mismatch off",
-    "-gdb-set auto-load local-gdbinit off",
-    console(IGNORE_INTERRUPT),
-    # Launchers send it to all ranks of a job that they end; it is no news.
-    console("handle SIGCONT nostop noprint pass"),
-)
-# Unknown to some GDBs; without them everything works, only slower.
-_SETTINGS_IF_KNOWN = (
-    "-gdb-set debuginfod enabled off",
-    console("maint set worker-threads 0"),
-    console("set index-cache enabled on"),
-    # "x@entry=5" beside "x=5" makes frames of optimised libraries twice as long.
-    "-gdb-set print entry-values no",
-)
+
+async def as_they_are(files: RankFiles, pid: int) -> RankFiles:
+    """Leave the files of a process where they are."""
+    del pid
+    return files
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,31 +66,16 @@ class Taking:
         run: Callable[[str], Awaitable[dict[str, Any]]],
         tell: Callable[[Event], None],
         program: str,
+        localise: Localise,
+        starter: Starter,
     ) -> None:
         self._gdb = gdb
+        self._starter = starter
+        self._localise = localise
         self._await_stop = await_stop
         self._run = run
         self._tell = tell
         self._program = program
-
-    async def start_gdb(
-        self, argv: Sequence[str], environment: Mapping[str, str], commands: Sequence[str]
-    ) -> None:
-        """Start GDB and tell it how to behave; the user's *commands* come last.
-
-        :raises GdbError: if it cannot be started, or refuses.
-        """
-        await self._gdb.start(argv, environment)
-        optional = [self._gdb.send(command) for command in _SETTINGS_IF_KNOWN]
-        needed = [self._gdb.send(command) for command in _SETTINGS]
-        own = [self._gdb.send(console(command)) for command in commands]
-        for future in optional:
-            await future
-        for command, result in zip(
-            (*_SETTINGS, *commands), await asyncio.gather(*needed, *own), strict=True
-        ):
-            if result.kind == "error":
-                raise GdbError(f"GDB refuses '{command}': {result.message}")
 
     async def attach(self, pid: int) -> Taken | Failure:
         """Attach to the process *pid*, which is left stopped.
@@ -119,21 +87,31 @@ class Taking:
         status = procfs.read_stat(pid)
         was_stopped = status is not None and status.state == "T"
         try:
-            files = rankfiles.look_at(pid)
-            await self._name_files(files)
-            if was_stopped:
-                # What attaching leaves behind in each of its threads is a SIGSTOP, at which GDB
-                # 13.1 stops on continue, and which it then passes on, so that with several
-                # threads there is no end of it. The kernel knows by itself that the process was
-                # stopped, and stops it again when GDB lets it go.
-                await self._gdb.send(console("handle SIGSTOP nostop noprint nopass"))
-            payload = await self._attach(pid)
-            if isinstance(payload, Failure):
-                return payload
+            files = await self._localise(rankfiles.look_at(pid), pid)
+            async with self._starter.started(self._gdb, files, pid) as nursery:
+                self._tell(Progress(stage="gdb"))
+                await self._name_files(files, are_read=nursery is not None)
+                if was_stopped:
+                    # What attaching leaves behind in each of its threads is a SIGSTOP, at which
+                    # GDB 13.1 stops on continue, and which it then passes on, so that with several
+                    # threads there is no end of it. The kernel knows by itself that the process
+                    # was stopped, and stops it again when GDB lets it go.
+                    await self._gdb.send(console("handle SIGSTOP nostop noprint nopass"))
+                payload = await self._attach(pid)
+                if nursery is not None:
+                    await self._must(console(AFTER_ATTACH))
+                if isinstance(payload, Failure):
+                    return payload
+                if nursery is not None and not nursery.led.is_set():
+                    await self._expand(nursery, pid)
             if (now := rankfiles.look_at(pid)).identity != files.identity:
                 # It has executed another program meanwhile.
-                files = now
+                files = await self._localise(now, pid)
                 await self._name_files(files)
+                # The one that GDB has read has the same name, perhaps.
+                await self._gdb.send(
+                    f"-file-exec-and-symbols {quote(files.executable or files.name)}"
+                )
         except OSError as error:
             return _refused(pid, procfs.why_not_traceable(pid) or str(error.strerror))
         notes = []
@@ -148,8 +126,13 @@ class Taking:
 
         :raises GdbError: if GDB ends, or refuses.
         """
+        await self._starter.start(self._gdb)
+        self._tell(Progress(stage="gdb"))
         # Symbols of the interpreter that runs the hold program are of no interest.
         await self._must("-gdb-set auto-solib-add off")
+        if self._brings_files:
+            # GDB finds no file before they have been brought.
+            await self._must(f"-gdb-set sysroot {_NOWHERE}")
         payload = await self._attach(pid)
         if isinstance(payload, Failure):
             # It must not wait for its deadline: without a debugger it runs free at once.
@@ -162,20 +145,69 @@ class Taking:
         if payload.get("reason") != "exec":
             return Taken(pid, "main", payload)
         await self._must(console("delete"))
+        if self._brings_files:
+            payload = await self._to_entry(pid, payload)
+            if payload.get("reason") not in ("breakpoint-hit", "exec"):
+                return Taken(pid, "main", payload)
         await self._must("-gdb-set auto-solib-add on")
+        await self._starter.executed(self._gdb, pid)
+        if self._brings_files:
+            await self._bring_files(pid)
+            return await self._run_to_main(pid, payload)
         with contextlib.suppress(OSError):
             if rankfiles.root_of(pid):
                 await self._name_files(rankfiles.look_at(pid))
         return await self._run_to_main(pid, payload)
 
-    async def _name_files(self, files: RankFiles) -> None:
+    @property
+    def _brings_files(self) -> bool:
+        return self._localise is not as_they_are
+
+    async def _to_entry(self, pid: int, payload: dict[str, Any]) -> dict[str, Any]:
+        """Let a program that has just been executed come to where all its libraries are loaded."""
+        try:
+            entry = entry_point(pid)
+        except OSError:
+            return payload
+        await self._must(f"-break-insert -t *{entry:#x}")
+        return await self._run("-exec-continue")
+
+    async def _bring_files(self, pid: int) -> None:
+        """Have the files of a rank brought, and GDB read the symbols that it has not yet read."""
+        files = RankFiles(root="", executable="", name="", identity=(0, 0), replaced=())
+        with contextlib.suppress(OSError):
+            files = rankfiles.look_at(pid)
+            files = await self._localise(files, pid)
+        if not files.root:
+            await self._must("-gdb-set sysroot target:")
+        if not files.executable:
+            files = replace(files, executable=f"/proc/{pid}/exe")
+        await self._name_files(files)
+        await self._gdb.send(console("sharedlibrary"))
+
+    async def _name_files(self, files: RankFiles, *, are_read: bool = False) -> None:
         """Tell GDB where the files are that it does not find by itself."""
         self._gdb.rename(files.names)
+        if are_read:
+            return
+        for name, value in files.settings:
+            now = await self._gdb.send(f"-gdb-show {name}")
+            value = value.replace("{}", str(now.payload.get("value", "")))
+            await self._gdb.send(f"-gdb-set {name} {value}")
         if files.root:
             await self._must(f"-gdb-set sysroot {files.root}")
         if files.executable:
             # One without symbols, or that GDB cannot read, is no reason not to go on.
             await self._gdb.send(f"-file-exec-and-symbols {quote(files.executable)}")
+
+    async def _expand(self, nursery: Nursery, pid: int) -> None:
+        """Have the nursery read in full the functions of the program in which this rank stands."""
+        with contextlib.suppress(OSError):
+            bias = (await asyncio.to_thread(linked, pid)).bias
+            result = await self._gdb.send("-stack-list-frames")
+            if result.kind == "done":
+                frames = result.payload.get("stack", ())
+                await nursery.expand(decode.offsets_in_program(frames, bias))
 
     async def _attach(self, pid: int) -> dict[str, Any] | Failure:
         stopped = self._await_stop()
@@ -257,8 +289,7 @@ async def _end_of(pid: int) -> AsyncIterator[asyncio.Future[None]]:
 def _release(pid: int) -> None:
     """Let a held rank go on, unless it does so by itself since the front end has died.
 
-    The signal kills whatever does not wait for it. While GDB has stopped the process it stays what
-    it is found to be.
+    The signal is sent to what may wait for it only, and does no harm where that is no longer so.
     """
     status = procfs.read_stat(pid)
     if status is not None and status.comm == hold.HELD_NAME:

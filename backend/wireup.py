@@ -5,58 +5,96 @@ addresses are gathered by all; then MPI is left for good, since a blocked MPI re
 a core of the user's node. Without MPI, the rank comes from the launcher's environment, the
 credentials from a file that only the user can read, from standard input (srun gives it to all,
 ssh to its one), or last from the environment, and the addresses through the front end.
+
+Anchor and daemon speak in lines through a pair of pipes: the daemon says rank and size by the
+launcher's environment; the anchor hands it the rendezvous, and it says at which address it
+listens; the anchor tells it its place, and, once MPI is left, to join.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from pgdb.jobs import procfs
-from pgdb.overlay.rendezvous import (
+from pgdb.overlay.words import (
     FIRST_NODE_VARIABLE,
     RENDEZVOUS_TEXT_VARIABLE,
     RENDEZVOUS_VARIABLE,
     WIRE_UP_VARIABLE,
-    Rendezvous,
 )
 
-LOG = logging.getLogger(__name__)
+_NOT_STARTED = "pgdb: the aggregator's daemon did not start; its message is above"
 
 
-@dataclass(frozen=True, slots=True)
-class Wiring:
+class Wiring(NamedTuple):
     """One aggregator's place: its number, and where the others are if MPI could tell."""
 
     node: int
-    rendezvous: Rendezvous
     own_address: str
+    is_called: bool
+    """Whether the front end calls the aggregators."""
     addresses: tuple[str, ...] = ()
 
 
-def environment_rank() -> tuple[int, int]:
-    """Return rank and size as the launcher's environment gives them; (0, 1) if it does not."""
-    identity = procfs.rank_environment(os.environ)
-    return (identity.rank, identity.size or 1) if identity is not None else (0, 1)
+class Daemon:
+    """The daemon, as its anchor speaks to it."""
+
+    def __init__(self, to_daemon: int, from_daemon: int) -> None:
+        self._to, self._from = os.fdopen(to_daemon, "wb"), os.fdopen(from_daemon, "rb")
+        self._identity: tuple[int, int] | None = None
+
+    def environment_rank(self) -> tuple[int, int]:
+        """Return rank and size as the launcher's environment gives them; (0, 1) if it does not."""
+        if self._identity is None:
+            rank, size = self._hear()
+            self._identity = int(rank), int(size)
+        return self._identity
+
+    def listen(self, rendezvous: str) -> tuple[str, bool]:
+        """Hand on what the front end tells; return the daemon's address, and if it is called."""
+        self._say(rendezvous.strip())
+        address, calls = self._hear()
+        return address, calls == "called"
+
+    def tell_place(self, node: int, addresses: Sequence[str]) -> None:
+        """Tell its number, and the addresses of all if they are known; it gets ready to join."""
+        self._say(" ".join((str(node), *addresses)))
+
+    def let_join(self) -> None:
+        """Let it take its place in the tree."""
+        self._say("join")
+
+    def close(self) -> None:
+        """Have it leave."""
+        self._to.close()
+
+    def _say(self, line: str) -> None:
+        try:
+            self._to.write(line.encode("ascii") + b"\n")
+            self._to.flush()
+        except BrokenPipeError:
+            raise SystemExit(_NOT_STARTED) from None
+
+    def _hear(self) -> list[str]:
+        words = self._from.readline().decode("ascii").split()
+        if not words:
+            raise SystemExit(_NOT_STARTED)
+        return words
 
 
-def wire_up(own_address: Callable[[Rendezvous], str]) -> Wiring:
-    """Learn this aggregator's place.
-
-    *own_address* starts to listen where the session's other processes can reach this one, and
-    returns the ``host:port`` at which it does.
-    """
+def wire_up(daemon: Daemon) -> Wiring:
+    """Have the daemon listen where the session's other processes reach it; tell it its place."""
     if os.environ.get(WIRE_UP_VARIABLE, "mpi") == "mpi":
-        wiring = _by_mpi(own_address)
+        wiring = _by_mpi(daemon)
         if wiring is not None:
             return wiring
-    rendezvous = Rendezvous.parse(_rendezvous_text())
-    rank, _ = environment_rank()
-    first = int(os.environ.get(FIRST_NODE_VARIABLE, "0"))
-    return Wiring(node=first + rank, rendezvous=rendezvous, own_address=own_address(rendezvous))
+    rank, _ = daemon.environment_rank()
+    own_address, is_called = daemon.listen(_rendezvous_text())
+    node = int(os.environ.get(FIRST_NODE_VARIABLE, "0")) + rank
+    daemon.tell_place(node, ())
+    return Wiring(node, own_address, is_called)
 
 
 def _rendezvous_text() -> str:
@@ -70,8 +108,7 @@ def _rendezvous_text() -> str:
         return sys.stdin.readline()
 
 
-def _by_mpi(own_address: Callable[[Rendezvous], str]) -> Wiring | None:
-    rank, size = environment_rank()
+def _by_mpi(daemon: Daemon) -> Wiring | None:
     try:
         import mpi4py
 
@@ -83,20 +120,28 @@ def _by_mpi(own_address: Callable[[Rendezvous], str]) -> Wiring | None:
 
         MPI.Init()
     except (ImportError, RuntimeError, OSError) as error:
-        LOG.warning("no MPI for the aggregators (%s); going without", error)
+        _warn("no MPI for the aggregators (%s); going without", error)
         return None
     world = MPI.COMM_WORLD
+    _, size = daemon.environment_rank()
     if world.Get_size() != size:
         # Another MPI than the launcher's: every process is a job of its own.
-        LOG.warning("MPI came up with size %d of %d; going without", world.Get_size(), size)
+        _warn("MPI came up with size %d of %d; going without", world.Get_size(), size)
         MPI.Finalize()
         return None
-    rank = world.Get_rank()
-    told = world.bcast(sys.stdin.readline() if rank == 0 else None, root=0)
-    rendezvous = Rendezvous.parse(told)
-    address = own_address(rendezvous)
-    addresses = world.allgather(address)
+    node = world.Get_rank()
+    told = world.bcast(sys.stdin.readline() if node == 0 else None, root=0)
+    own_address, is_called = daemon.listen(told)
+    addresses = tuple(world.allgather(own_address))
+    daemon.tell_place(node, addresses)
     MPI.Finalize()
-    return replace(
-        Wiring(node=rank, rendezvous=rendezvous, own_address=address), addresses=tuple(addresses)
-    )
+    return Wiring(node, own_address, is_called, addresses)
+
+
+def _warn(text: str, *arguments: Any) -> None:
+    # Imported where it is needed: it takes as long as mpi4py.
+    import logging
+
+    host = os.uname().nodename
+    logging.basicConfig(format=f"%(asctime)s {host} anchor[%(process)d] %(message)s")
+    logging.getLogger(__name__).warning(text, *arguments)

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import msgspec
-from attach import running_job
+from jobs import running_job
 
 from pgdb import attach
 from pgdb.frontend.text import render

@@ -160,6 +160,11 @@ def parse(argv: Sequence[str]) -> Arguments:
         ship=parsed.ship,
         wire_up=parsed.wire_up,
         nursery=not parsed.no_nursery,
+        sbd=parsed.sbd,
+        sbd_cache=parsed.sbd_cache,
+        sbd_cache_bytes=parsed.sbd_cache_size << 20,
+        sbd_cache_age_s=parsed.sbd_cache_age * 24 * 3600,
+        sbd_wait_s=parsed.sbd_wait,
         stop_on_error=not parsed.no_stop_on_error,
         verbose=parsed.verbose,
     )
@@ -270,6 +275,21 @@ def _common() -> _Parser:
         help="how aggregators learn of each other (%(default)s)")  # fmt: skip
     add("--no-nursery", action="store_true",
         help="start each rank's GDB anew, do not fork it from one with the symbols")  # fmt: skip
+    add("--sbd", action="store_true",
+        help="bring executables, libraries and debug files to the hosts, read once")  # fmt: skip
+    add("--sbd-cache", default=os.environ.get("PGDB_SBD_CACHE", ""), metavar="DIR",
+        help="where hosts keep them (PGDB_SBD_CACHE; /tmp/pgdb-sbd-UID)")  # fmt: skip
+    add("--sbd-cache-size", type=int, default=_DEFAULTS.sbd_cache_bytes >> 20, metavar="MIB",
+        help="most that a host keeps (%(default)d)")  # fmt: skip
+    add(
+        "--sbd-cache-age",
+        type=_seconds,
+        default=_DEFAULTS.sbd_cache_age_s / 24 / 3600,
+        metavar="DAYS",
+        help="what was not used for so long is removed (%(default)g)",
+    )
+    add("--sbd-wait", type=_seconds, default=_DEFAULTS.sbd_wait_s, metavar="SECONDS",
+        help="how long a rank waits for its files, then GDB reads them (%(default)g)")  # fmt: skip
     add("--grace", type=_seconds, default=_DEFAULTS.grace_s, metavar="SECONDS",
         help="how long aggregators keep ranks without a front end (%(default)g)")  # fmt: skip
     add("--no-stop-on-error", action="store_true",
@@ -492,7 +512,7 @@ class _Program:
             if told.kind == "output" and not self._arguments.json:
                 self._progress.end()
                 self._display.told(told)
-            elif told.kind == "output":
+            elif told.kind in ("output", "notice"):
                 self._early.append(told)
             else:
                 self._progress.told(told)

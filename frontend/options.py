@@ -52,6 +52,18 @@ class SessionOptions:
     """How aggregators learn of each other: ``mpi``, ``direct`` (without MPI), or ``auto``."""
     nursery: bool = True
     """Fork the ranks' GDBs from one that has read the symbols, where that can be done."""
+    sbd: bool = False
+    """Bring executables, libraries and debug files to the hosts, each read once where it is, in
+    place of having every GDB read them."""
+    sbd_cache: str = ""
+    """Directory on every host for what was brought there, with ``%h`` for the host's name; empty
+    for one in /tmp."""
+    sbd_cache_bytes: int = 4 << 30
+    """Most that this directory holds."""
+    sbd_cache_age_s: float = 30 * 24 * 3600.0
+    """What was not used for so long is removed from it."""
+    sbd_wait_s: float = 30.0
+    """How long a rank waits for its files before its GDB reads them by itself."""
     array_limit_bytes: int = 1 << 30
     """Most that is read of an array, on all ranks together."""
     compare_pointers: str = "symbol"
@@ -91,11 +103,15 @@ class SessionOptions:
             raise UsageError(f"--aggregators {self.aggregators}: at least 1 is needed")
         if self.fan_out < 1:
             raise UsageError(f"--fan-out {self.fan_out}: at least 1 is needed")
-        for name in ("start_timeout_s", "timeout_s", "grace_s"):
+        for name in ("start_timeout_s", "timeout_s", "grace_s", "sbd_cache_age_s", "sbd_wait_s"):
             if getattr(self, name) <= 0:
                 raise UsageError(f"{name} must be more than 0 s, not {getattr(self, name):g}")
         if self.array_limit_bytes < 1:
             raise UsageError(f"array_limit_bytes must be more than 0, not {self.array_limit_bytes}")
+        if self.sbd_cache_bytes < 1:
+            raise UsageError(f"sbd_cache_bytes must be more than 0, not {self.sbd_cache_bytes}")
+        if self.sbd_cache and not self.sbd_cache.startswith("/"):
+            raise UsageError(f"--sbd-cache {self.sbd_cache}: a path that begins with / is needed")
         if self.compare_pointers not in POINTERS:
             raise UsageError(
                 f"compare-pointers {self.compare_pointers!r} is none of {', '.join(POINTERS)}"

@@ -12,6 +12,7 @@ from pgdb.overlay.messages import (
     Announce,
     AnyMessage,
     AnyOperation,
+    Delivered,
     Events,
     Found,
     Hello,
@@ -56,6 +57,8 @@ class Root(TreeNode):
         self._asking: dict[int, tuple[Hello, Channel]] = {}
         self.joined: dict[int, Hello] = {}
         """Aggregators that have joined the tree and were not lost."""
+        self.on_delivered: Callable[[], None] = lambda: None
+        """Called when files have come along."""
 
     def next_id(self) -> int:
         """Return a new request number."""
@@ -111,6 +114,18 @@ class Root(TreeNode):
     def ask_own(self, request: Request, ranks: RankSet) -> None:
         """Never called: the front end has no ranks of its own."""
         raise AssertionError("the front end has no ranks")
+
+    def delivered(self) -> None:
+        """Take that files have come along."""
+        self.on_delivered()
+
+    @property
+    def deliveries(self) -> tuple[Delivered, ...]:
+        """What each node has had to do with the ranks' files, the front end first."""
+        if self.delivery is None:
+            return ()
+        reports = self.delivery.reports
+        return (self.delivery.own, *(reports[node] for node in sorted(reports)))
 
     @property
     def asking(self) -> frozenset[int]:

@@ -22,6 +22,7 @@ from pgdb.errors import (
     SessionEndedError,
     UsageError,
 )
+from pgdb.frontend import deliveries
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.starting.job import JobLauncher
@@ -32,6 +33,7 @@ from pgdb.merge.answer import MOST_DISTINCT, EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import (
     AnyOperation,
     Console,
+    Delivered,
     InsertBreakpoint,
     Interrupt,
     Kill,
@@ -128,6 +130,7 @@ class Session(Ranks):
             on_notice=self._noticed,
             on_progress=self._aggregators_come,
         )
+        self.overlay.root.on_delivered = self._delivered
         self._listeners: list[Listener] = []
         self._changed = asyncio.Event()
         self._next_breakpoint = 1
@@ -179,6 +182,12 @@ class Session(Ranks):
             host: RankSet(each.rank for each in self.table.processes if each.host == host)
             for host in self.table.hosts
         }
+
+    @property
+    def deliveries(self) -> tuple[Delivered, ...]:
+        """What bringing the ranks' files to the hosts has cost each node, the front end first;
+        empty without ``sbd``."""
+        return self.overlay.root.deliveries
 
     @property
     def has_ended(self) -> bool:
@@ -429,6 +438,9 @@ class Session(Ranks):
         self._is_over = True
         self._notify()
         await self.overlay.close()
+        if (delivery := self.overlay.root.delivery) is not None:
+            LOG.info("%s", deliveries.report(self.overlay.root.deliveries))
+            await delivery.close()
         for closing in self._closing:
             await closing
         if self._job_watch is not None:
@@ -575,6 +587,10 @@ class Session(Ranks):
     def _aggregators_come(self, got: int, wanted: int) -> None:
         if not self._is_started:
             self._tell_start(f"aggregators {got}/{wanted}", {})
+
+    def _delivered(self) -> None:
+        if not self._is_started:
+            self._tell_start(deliveries.progress(self.overlay.root.deliveries), {})
 
     def _tell_start(self, text: str, hosts: Mapping[str, RankSet]) -> None:
         for listener in self._listeners:

@@ -30,7 +30,7 @@ from pgdb.frontend.starting import start
 from pgdb.frontend.starting.job import StreamName
 from pgdb.frontend.view import INTERRUPT_TIMEOUT_S, STAT_LIMIT_BYTES
 from pgdb.merge.calltree import CallTree, TreeBy
-from pgdb.overlay.messages import RunWord
+from pgdb.overlay.messages import Delivered, RunWord
 from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
 
@@ -62,6 +62,11 @@ class Options(TypedDict, total=False):
     ship: bool
     wire_up: str
     nursery: bool
+    sbd: bool
+    sbd_cache: str
+    sbd_cache_bytes: int
+    sbd_cache_age_s: float
+    sbd_wait_s: float
     array_limit_bytes: int
     compare_pointers: str
     stop_on_error: bool
@@ -519,6 +524,12 @@ class Session(Ranks):
     def mpi_version(self) -> str:
         """Name and version of the job's MPI."""
         return self._session.mpi_version
+
+    @property
+    def deliveries(self) -> tuple[Delivered, ...]:
+        """What bringing the ranks' files to the hosts has cost each node, the front end first;
+        empty without ``sbd``."""
+        return self._session.deliveries
 
     @property
     def gdb_version(self) -> str:

@@ -141,10 +141,7 @@ class RankSet:
         sets = tuple(sets)
         if len(sets) == 1:
             return sets[0]
-        bits = BitMap()
-        for each in sets:
-            bits |= each._bits
-        return cls(FrozenBitMap(bits))
+        return cls(FrozenBitMap(BitMap.union(*[each._bits for each in sets])) if sets else ())
 
     def to_array(self) -> array[int]:
         """Return the ranks in order, as unsigned integers of 32 bits (type code ``I``)."""

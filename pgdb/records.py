@@ -21,7 +21,16 @@ FATAL_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "
 """Signals after which a rank does not go on by itself, so that others would wait for it."""
 
 
-class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+# The hash of a stack takes all of its frames, and merging asks for it at every step. Nothing in a
+# record leads back to it, so that the garbage collector need not look at them by the thousand.
+class Struct(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    cache_hash=True,
+    gc=False,
+):
     """Base of all records: immutable, compared by value, strictly decoded."""
 
 

@@ -6,21 +6,22 @@ A test that is marked ``mpi`` or ``gdb`` fails if it leaves a process of PGDB's 
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import Protocol
 
+import hypothesis
 import pytest
 
 from tests.support.hosts import Hosts, several_hosts
 from tests.support.programs import (
-    END_DEADLINE_S,
+    LEAVE_DEADLINE_S,
     Builder,
     Job,
     Mpi,
     Program,
     find_mpi,
+    kill_all,
     processes_with,
     run_job,
     wait_until,
@@ -40,6 +41,25 @@ os.environ[_RUN_VARIABLE] = _RUN
 for _name in ("OMPI", "PRTE"):
     os.environ[f"{_name}_ALLOW_RUN_AS_ROOT"] = "1"
     os.environ[f"{_name}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+
+
+# How long an example takes says something of the machine only.
+hypothesis.settings.register_profile(
+    "shared machine",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("shared machine")
+
+LIVE_TIMEOUT_S = 1200.0
+"""For one live test. A minute on a quiet machine may become many on one that is shared."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the live tests more time than the others."""
+    for item in items:
+        if any(item.get_closest_marker(mark) for mark in ("mpi", "gdb")):
+            item.add_marker(pytest.mark.timeout(LIVE_TIMEOUT_S))
 
 
 class Build(Protocol):
@@ -79,23 +99,34 @@ def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
     before = set(our_processes())
     yield
     try:
-        wait_until(lambda: not set(our_processes()) - before, "all of our processes end")
+        wait_until(
+            lambda: not set(our_processes()) - before,
+            "all of our processes end",
+            LEAVE_DEADLINE_S,
+        )
     except AssertionError:
         left = {pid: line for pid, line in our_processes().items() if pid not in before}
-        for pid in left:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_all(lambda: set(our_processes()) - before, "our processes")
         if left:
-            pytest.fail(f"left behind after {END_DEADLINE_S:g} s: {left}", pytrace=False)
+            pytest.fail(f"left behind after {LEAVE_DEADLINE_S:g} s: {left}", pytrace=False)
 
 
 @pytest.fixture(autouse=True)
 def _hosts_are_whole(request: pytest.FixtureRequest) -> Iterator[None]:
     """Mend what a test has broken of the hosts that all tests share."""
     yield
-    if "four_hosts" in request.fixturenames:
-        hosts: Hosts = request.getfixturevalue("four_hosts")
+    for name in {"four_hosts", "bare_hosts"} & set(request.fixturenames):
+        hosts: Hosts = request.getfixturevalue(name)
         hosts.restore()
+
+
+@pytest.fixture(autouse=True)
+def _jobs_are_gone(request: pytest.FixtureRequest) -> Iterator[None]:
+    """End the jobs that a test has left in the Slurm that all tests share."""
+    yield
+    if "slurm" in request.fixturenames:
+        slurm: Slurm = request.getfixturevalue("slurm")
+        slurm.cancel_all()
 
 
 @pytest.fixture(scope="session")

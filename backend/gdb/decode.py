@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from pgdb.backend.gdb.mi import MARK, Line
 from pgdb.records import Breakpoint, Exit, Frame, Stop, StopReason, Variable
 
 # The MPI interface under all its names: C, profiling layer, Fortran (pmpi_recv__, mpi_recv_),
@@ -62,6 +63,75 @@ def frame(payload: Mapping[str, Any]) -> Frame:
     )
 
 
+def frames_of(line: Line) -> tuple[tuple[Frame, ...], tuple[int, ...]]:
+    """Decode the result of -stack-list-frames: frames without arguments, and their addresses.
+
+    Ranks at the same place share the frames.
+    """
+    shape = line.shape
+    if shape is not None and shape.varying_count:
+        if shape.decoded is None:
+            listed = _sequence(shape.payload.get("stack"))
+            is_plain = len(listed) == shape.varying_count and all(
+                isinstance(each, dict) and each.get("addr") == MARK for each in listed
+            )
+            shape.decoded = tuple(map(frame, listed)) if is_plain else ()
+        if shape.decoded:
+            return shape.decoded, tuple([int(each, 16) for each in line.varying])
+    listed = [each for each in _sequence(line.payload.get("stack")) if isinstance(each, Mapping)]
+    return tuple(map(frame, listed)), addresses(listed)
+
+
+def arguments_of(line: Line) -> Mapping[int, tuple[Variable, ...]]:
+    """Decode the result of -stack-list-arguments: those of each level that has any."""
+    shape = line.shape
+    if shape is None:
+        return _arguments(line.payload)
+    if shape.decoded is None:
+        shape.decoded = _arguments(shape.payload)
+    decoded: dict[int, tuple[Variable, ...]] = shape.decoded
+    if not shape.varying_count:
+        return decoded
+    marks = sum(each.value.count(MARK) for items in decoded.values() for each in items)
+    if marks != shape.varying_count:
+        return _arguments(line.payload)
+    take = iter(line.varying).__next__
+    return {level: _filled(items, take) for level, items in decoded.items()}
+
+
+def _arguments(payload: Mapping[str, Any]) -> dict[int, tuple[Variable, ...]]:
+    return {
+        _number(each.get("level")): variables(items)
+        for each in _sequence(payload.get("stack-args"))
+        if isinstance(each, Mapping) and (items := _sequence(each.get("args")))
+    }
+
+
+def _filled(items: Sequence[Variable], take: Callable[[], str]) -> tuple[Variable, ...]:
+    filled = []
+    for item in items:
+        if MARK in item.value:
+            first, *others = item.value.split(MARK)
+            value = first + "".join([take() + each for each in others])
+            item = Variable(name=item.name, value=value, is_argument=item.is_argument)
+        filled.append(item)
+    return tuple(filled)
+
+
+def with_arguments(
+    frames: Sequence[Frame], arguments: Mapping[int, tuple[Variable, ...]]
+) -> tuple[Frame, ...]:
+    """Return the frames with the arguments of their levels."""
+    return tuple(
+        [
+            msgspec.structs.replace(each, arguments=arguments[each.level])
+            if each.level in arguments
+            else each
+            for each in frames
+        ]
+    )
+
+
 def stack(frames: Sequence[Any], arguments: Sequence[Any]) -> tuple[Frame, ...]:
     """Join the results of -stack-list-frames and -stack-list-arguments by level."""
     by_level = {
@@ -110,6 +180,24 @@ def only_instruction(payload: Mapping[str, Any]) -> str:
     if len(found) != 1 or not isinstance(found[0], Mapping):
         return ""
     return str(found[0].get("inst", ""))
+
+
+def memory(payload: Mapping[str, Any]) -> bytes:
+    """Return what -data-read-memory-bytes has found from the first address on, without a gap."""
+    pieces: list[bytes] = []
+    end: int | None = None
+    for each in _sequence(payload.get("memory")):
+        if not isinstance(each, Mapping):
+            continue
+        begin = _address(each.get("begin")) + _address(each.get("offset", "0"))
+        if end is not None and begin != end:
+            break
+        contents = each.get("contents", "")
+        # A long one was decoded as it was parsed.
+        piece = contents if isinstance(contents, bytes) else bytes.fromhex(str(contents))
+        pieces.append(piece)
+        end = begin + len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
@@ -233,4 +321,16 @@ def _number(text: Any) -> int:
 
 def at_level(each: Frame, level: int) -> Frame:
     """Return the frame with another level."""
+    if each.level == level:
+        return each
     return msgspec.structs.replace(each, level=level)
+
+
+def offsets_in_program(frames: Sequence[Any], bias: int) -> tuple[int, ...]:
+    """Return where frames of the program itself stand, as addresses of its file."""
+    return tuple(
+        _address(each.get("addr")) - bias
+        for each in frames
+        # Of those in a shared object without debug information, GDB names the object.
+        if isinstance(each, Mapping) and "from" not in each and _address(each.get("addr")) >= bias
+    )

@@ -2,46 +2,122 @@
 
 GDB is ended by closing its input, never by a signal: at the end of its input it takes its
 breakpoints out and detaches, while SIGTERM and SIGKILL leave breakpoint instructions in a rank
-that runs (measured with GDB 13.1).
+that runs (measured with GDB 13.1). A forked one has a socket for its input and output, so that
+the end of the aggregator is the end of its input too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import os
+import signal
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import cast
 
+from pgdb.backend.gdb.mi import Lines, Pieces
 from pgdb.errors import GdbError
 
 LOG = logging.getLogger(__name__)
 
 _LAST_WORDS_S = 0.5
 """How long to read on after the end of the process."""
+_CODE = str(Path(__file__).parent)
+_CODE_VARIABLE = "PGDB_GDB_CODE"
+
+OnLine = Callable[[bytes | Pieces], None]
+OnEnd = Callable[[str], None]
 
 
-class GdbProcess(asyncio.SubprocessProtocol):
+class GdbProcess(ABC):
     """A GDB that speaks MI on its standard input and output."""
 
-    def __init__(self, on_line: Callable[[str], None], on_end: Callable[[str], None]) -> None:
+    def __init__(self, on_line: OnLine, on_end: OnEnd) -> None:
         self._on_line = on_line
         self._on_end = on_end
-        self._rest = b""
-        self._transport: asyncio.SubprocessTransport | None = None
+        self._lines = Lines()
         self._ended = asyncio.Event()
         self._how = ""
         self._late: asyncio.TimerHandle | None = None
         self._is_finished = False
 
+    @property
+    @abstractmethod
+    def pid(self) -> int:
+        """Process id of the GDB."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process has not ended."""
+        return not self._ended.is_set()
+
+    @abstractmethod
+    def write(self, line: str) -> None:
+        """Queue one line for GDB; one that has ended says so through *on_end*."""
+
+    @abstractmethod
+    def close_input(self) -> None:
+        """Let GDB take its breakpoints out, detach and end."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End GDB by SIGKILL; for one whose rank has ended."""
+
+    async def wait_ended(self) -> None:
+        """Wait until the process has ended."""
+        await self._ended.wait()
+
+    def _read(self, data: bytes) -> None:
+        for line in self._lines.feed(data):
+            self._on_line(line)
+
+    def _end(self, code: int | None) -> None:
+        """Take that the process has ended, with the code that a subprocess has, if it is known."""
+        if code is None:
+            self._how = "has ended"
+        else:
+            self._how = f"was ended by signal {-code}" if code < 0 else f"ended ({code})"
+        self._ended.set()
+        # What it has written is still on its way; a child of GDB's can keep the pipe open.
+        loop = asyncio.get_running_loop()
+        self._late = loop.call_later(_LAST_WORDS_S, self._finish)
+
+    def _finish(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        if self._is_finished or not self._ended.is_set():
+            return
+        self._is_finished = True
+        self._on_end(f"GDB {self._how}")
+        self._close()
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Close what is left open."""
+
+
+Start = Callable[[OnLine, OnEnd], Awaitable[GdbProcess]]
+"""Starts a GDB; the second function is told once, in words, how it ended.
+
+It raises :class:`~pgdb.errors.GdbError` if there is none to be had.
+"""
+
+
+class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
+    """A GDB that was started for its rank alone."""
+
+    def __init__(self, on_line: OnLine, on_end: OnEnd) -> None:
+        super().__init__(on_line, on_end)
+        self._transport: asyncio.SubprocessTransport | None = None
+
     @classmethod
     async def start(
-        cls,
-        argv: Sequence[str],
-        *,
-        environment: Mapping[str, str],
-        on_line: Callable[[str], None],
-        on_end: Callable[[str], None],
-    ) -> GdbProcess:
+        cls, argv: Sequence[str], environment: Mapping[str, str], on_line: OnLine, on_end: OnEnd
+    ) -> StartedGdb:
         """Start a GDB; *on_end* is told once, in words, how it ended.
 
         :raises GdbError: if it cannot be started.
@@ -65,11 +141,6 @@ class GdbProcess(asyncio.SubprocessProtocol):
         """Process id of the GDB."""
         return self._transport.get_pid() if self._transport is not None else 0
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether the process has not ended."""
-        return not self._ended.is_set()
-
     def write(self, line: str) -> None:
         """Queue one line for GDB; one that has ended says so through *on_end*."""
         assert self._transport is not None
@@ -89,9 +160,9 @@ class GdbProcess(asyncio.SubprocessProtocol):
         if self._transport is not None and self.is_alive:
             self._transport.kill()
 
-    async def wait_ended(self) -> None:
-        """Wait until the process has ended."""
-        await self._ended.wait()
+    def _close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
 
     # asyncio.SubprocessProtocol
 
@@ -101,21 +172,12 @@ class GdbProcess(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Called by asyncio with what GDB wrote; hands whole lines on."""
-        if self._rest:
-            data = self._rest + data
-        *lines, self._rest = data.split(b"\n")
-        for line in lines:
-            self._on_line(line.decode("utf-8", "replace"))
+        self._read(data)
 
     def process_exited(self) -> None:
         """Called by asyncio when the process has ended."""
         assert self._transport is not None
-        code = self._transport.get_returncode() or 0
-        self._how = f"was ended by signal {-code}" if code < 0 else f"ended ({code})"
-        self._ended.set()
-        # What it has written is still on its way; a child of GDB's can keep the pipe open.
-        loop = asyncio.get_running_loop()
-        self._late = loop.call_later(_LAST_WORDS_S, self._finish)
+        self._end(self._transport.get_returncode() or 0)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """Called by asyncio when a pipe has been read to its end, or is closed."""
@@ -126,12 +188,150 @@ class GdbProcess(asyncio.SubprocessProtocol):
         """Called by asyncio when the process has ended and all pipes are closed."""
         self._finish()
 
-    def _finish(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-        if self._is_finished or not self._ended.is_set():
-            return
+
+class ForkedGdb(GdbProcess, asyncio.Protocol):
+    """A GDB that was forked from another, at the other end of a socket.
+
+    It is no child of ours: whose child it is tells how it ended (:meth:`exited`), or its socket
+    and the kernel tell that it has.
+    """
+
+    def __init__(self, pid: int, on_line: OnLine, on_end: OnEnd) -> None:
+        super().__init__(on_line, on_end)
+        self._pid = pid
+        self._transport: asyncio.Transport | None = None
+        self._process: int | None = None
+        self.ready: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        """Whether it has said a first word, known once it has, or has ended without one."""
+
+    @classmethod
+    async def take(
+        cls, connection: socket.socket, pid: int, on_line: OnLine, on_end: OnEnd
+    ) -> ForkedGdb:
+        """Speak with process *pid* over *connection*."""
+        loop = asyncio.get_running_loop()
+        _, process = await loop.create_connection(
+            lambda: cls(pid, on_line, on_end), sock=connection
+        )
+        try:
+            process._process = os.pidfd_open(pid)
+        except OSError:  # it has ended, or Linux is older than 5.3
+            pass
+        else:
+            loop.add_reader(process._process, process._gone)
+        return process
+
+    @property
+    def pid(self) -> int:
+        """Process id of the GDB."""
+        return self._pid
+
+    def write(self, line: str) -> None:
+        """Queue one line for GDB; one that has ended says so through *on_end*."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(line.encode() + b"\n")
+
+    def close_input(self) -> None:
+        """Let GDB take its breakpoints out, detach and end."""
+        if self._transport is not None and not self._transport.is_closing():
+            with contextlib.suppress(OSError):
+                self._transport.write_eof()
+
+    def kill(self) -> None:
+        """End GDB by SIGKILL; for one whose rank has ended."""
+        # By its descriptor where there is one: the number could be another process's by now.
+        if self.is_alive:
+            with contextlib.suppress(ProcessLookupError):
+                if self._process is not None:
+                    signal.pidfd_send_signal(self._process, signal.SIGKILL)
+                else:
+                    os.kill(self._pid, signal.SIGKILL)
+
+    def exited(self, code: int | None) -> None:
+        """Take how it ended: as a subprocess's return code, None if nobody knows."""
+        self._forget_process()
+        if not self._ended.is_set():
+            self._end(code)
+            if self._transport is None or self._transport.is_closing():
+                self._finish()
+
+    def abandon(self) -> None:
+        """End it without a word: it has been given nothing to do."""
         self._is_finished = True
-        self._on_end(f"GDB {self._how}")
+        self.kill()
+        self._close()
+
+    def _gone(self) -> None:
+        """Take that the process has ended; how, its parent may be about to tell."""
+        self._forget_process()
+        asyncio.get_running_loop().call_later(_LAST_WORDS_S, self.exited, None)
+
+    def _forget_process(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            asyncio.get_running_loop().remove_reader(process)
+            os.close(process)
+
+    def _close(self) -> None:
+        self._forget_process()
         if self._transport is not None:
             self._transport.close()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio when it can be spoken with."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio with what GDB wrote; hands whole lines on."""
+        if not self.ready.done():
+            self.ready.set_result(True)
+        self._read(data)
+
+    def eof_received(self) -> bool:
+        """Called by asyncio when GDB has closed its end."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio when the socket is closed, at the latest at the end of the process."""
+        if not self.ready.done():
+            self.ready.set_result(False)
+        if self._ended.is_set():
+            self._finish()
+        elif self._process is None:
+            asyncio.get_running_loop().call_later(_LAST_WORDS_S, self.exited, None)
+
+
+def command_line(gdb: str, *modules: str) -> list[str]:
+    """Return the command line of a GDB that speaks MI and runs ``main`` of *modules* first.
+
+    Those are modules beside this one, see :func:`environment_with_code`. A GDB without Python only
+    says that it has none. GDB's own and the user's start files are left out.
+    """
+    code = (
+        f'import os, sys; sys.path.insert(0, os.environ.pop("{_CODE_VARIABLE}")); '
+        f"import {', '.join(modules)}; del sys.path[0]; "
+        f"{'; '.join(f'{module}.main()' for module in modules)}"
+    )
+    return [gdb, "-nx", "-q", "-i=mi3", "-iex", f"python {code}"]
+
+
+def environment_with_code(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which :func:`command_line` finds its module."""
+    return {**environment, _CODE_VARIABLE: _CODE}
+
+
+def start_with(gdb: str, environment: Mapping[str, str]) -> Start:
+    """Return what starts a GDB of its own.
+
+    GDB writes what it quotes letter by letter, which costs it and us as much time as the rest of
+    attaching (21,000 writes for a job with 70 libraries); so its output is set to go by lines.
+    """
+    argv = command_line(gdb, "buffering_in_gdb")
+    inherited = environment_with_code(environment)
+
+    def start(on_line: OnLine, on_end: OnEnd) -> Awaitable[GdbProcess]:
+        return StartedGdb.start(argv, inherited, on_line, on_end)
+
+    return start

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pgdb.backend.gdb.mi import Result, cut
-from pgdb.backend.gdb.process import GdbProcess
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.mi import Line, Pieces, Result, cut, cut_pieces
+from pgdb.backend.gdb.process import GdbProcess, Start
 from pgdb.errors import GdbError
 
 LOG = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class _Pending:
     future: asyncio.Future[Result]
     result: Result
     prints: bool
+    texts: list[str]
 
 
 class GdbSession:
@@ -56,15 +58,17 @@ class GdbSession:
         # In the order in which they were sent, which is the order of dicts.
         self._pending: dict[int, _Pending] = {}
         self._closing = False
+        # What has come behind a big line that is being parsed.
+        self._backlog: list[bytes | Pieces] | None = None
+        self._parsing: asyncio.Task[None] | None = None
+        self._how = ""
 
-    async def start(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
+    async def start(self, start: Start) -> None:
         """Start the GDB.
 
         :raises GdbError: if it cannot be started.
         """
-        self._process = await GdbProcess.start(
-            argv, environment=environment, on_line=self._line, on_end=self._ended
-        )
+        self._process = await start(self._line, self._ended)
 
     @property
     def pid(self) -> int:
@@ -81,17 +85,26 @@ class GdbSession:
 
         The future raises :class:`~pgdb.errors.GdbError` if GDB ends first.
         """
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        return self.send_together(command)[0]
+
+    def send_together(self, *commands: str) -> list[asyncio.Future[Result]]:
+        """Send MI commands at once, so that GDB need not be woken for each; see :meth:`send`."""
+        loop = asyncio.get_running_loop()
+        futures: list[asyncio.Future[Result]] = [loop.create_future() for _ in commands]
         if self._process is None or not self._process.is_alive or self._closing:
-            future.set_exception(GdbError("its GDB has ended"))
-            future.exception()  # nobody may be waiting, which asyncio must not complain of
-            return future
-        self._token += 1
-        # Only console commands print; what comes while an MI command is under way is unasked.
-        prints = command.startswith("-interpreter-exec")
-        self._pending[self._token] = _Pending(future, Result(kind="", payload={}), prints)
-        self._process.write(f"{self._token}{command}")
-        return future
+            for future in futures:
+                future.set_exception(GdbError("its GDB has ended"))
+                future.exception()  # nobody may be waiting, which asyncio must not complain of
+            return futures
+        lines = []
+        for command, future in zip(commands, futures, strict=True):
+            self._token += 1
+            # Only console commands print; what comes while an MI command is under way is unasked.
+            prints = command.startswith("-interpreter-exec")
+            self._pending[self._token] = _Pending(future, Result(kind=""), prints, [])
+            lines.append(f"{self._token}{command}")
+        self._process.write("\n".join(lines))
+        return futures
 
     def close_input(self) -> None:
         """Let GDB detach and end in its own time."""
@@ -117,10 +130,54 @@ class GdbSession:
             return False
         return True
 
-    def _line(self, line: str) -> None:
-        part = cut(line)
+    async def read_memory(self, address: int, size_bytes: int) -> bytes:
+        """Read the memory of the stopped rank.
+
+        :raises GdbError: if GDB cannot read all of it, or ends.
+        """
+        result = await self.send(f"-data-read-memory-bytes {address:#x} {size_bytes}")
+        if result.kind == "error":
+            raise GdbError(result.message)
+        data = decode.memory(result.payload)
+        if len(data) != size_bytes:
+            raise GdbError(f"only {len(data)} of {size_bytes} bytes at {address:#x} can be read")
+        return data
+
+    def _line(self, line: bytes | Pieces) -> None:
+        if self._backlog is not None:
+            self._backlog.append(line)
+        elif isinstance(line, bytes):
+            if line.startswith(b"(gdb)"):
+                return
+            self._take(cut(self._renamed(line)))
+        else:
+            self._backlog = []
+            self._parsing = asyncio.get_running_loop().create_task(self._take_big(line))
+
+    def _renamed(self, line: bytes) -> bytes:
+        """Return what is to be read in place of *line*; may be called in a thread."""
+        return line
+
+    async def _take_big(self, pieces: Pieces) -> None:
+        """Parse a big line while the loop goes on, then take it and what has come since."""
+        lines: deque[bytes | Pieces] = deque([pieces])
+        try:
+            while lines:
+                line = lines.popleft()
+                if isinstance(line, bytes):
+                    self._take(cut(self._renamed(line)))
+                else:
+                    self._take(await asyncio.to_thread(cut_pieces, line, self._renamed))
+                lines.extend(self._backlog or ())
+                self._backlog = []
+        finally:
+            self._backlog = None
+        if self._how:
+            self._ended(self._how)
+
+    def _take(self, part: Line) -> None:
         if part.kind == "^":
-            self._result(part.token, part.name, part.payload)
+            self._result(part)
         elif part.kind == "*":
             if part.name == "stopped":
                 self._listener.on_stopped(part.payload)
@@ -128,31 +185,36 @@ class GdbSession:
                 self._listener.on_running()
         elif part.kind == "=":
             if self._pending:
-                self._oldest().notices.append((part.name, part.payload))
+                self._oldest().result.notices.append((part.name, part.payload))
             self._listener.on_notice(part.name, part.payload)
         elif part.kind in ("~", "@"):
             oldest = next(iter(self._pending.values()), None)
             if oldest is not None and oldest.prints:
-                oldest.result.text += part.text
+                oldest.texts.append(part.text)
             else:
                 self._listener.on_output(part.text)
         elif part.kind == "&" and self._pending:
-            self._oldest().log += part.text
+            self._oldest().result.log += part.text
 
-    def _oldest(self) -> Result:
-        return next(iter(self._pending.values())).result
+    def _oldest(self) -> _Pending:
+        return next(iter(self._pending.values()))
 
-    def _result(self, token: int | None, kind: str, payload: dict[str, Any]) -> None:
-        entry = self._pending.pop(token, None) if token is not None else None
+    def _result(self, part: Line) -> None:
+        entry = self._pending.pop(part.token, None) if part.token is not None else None
         if entry is None:
-            LOG.warning("GDB %d answered a command that nobody sent: token %s", self.pid, token)
+            LOG.warning(
+                "GDB %d answered a command that nobody sent: token %s", self.pid, part.token
+            )
             return
         future, result = entry.future, entry.result
-        result.kind, result.payload = kind, payload
+        result.kind, result.line, result.text = part.name, part, "".join(entry.texts)
         if not future.done():
             future.set_result(result)
 
     def _ended(self, why: str) -> None:
+        if self._backlog is not None:
+            self._how = why
+            return
         pending, self._pending = self._pending, {}
         for entry in pending.values():
             if not entry.future.done():

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable
 
 from pgdb.errors import UsageError
-from pgdb.frontend import gdbwords
+from pgdb.frontend import deliveries, gdbwords
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands import running, tree
 from pgdb.frontend.commands.breakpoints import info_breakpoints
@@ -167,7 +167,8 @@ async def _info(call: Call) -> Outcome:
     """Show what GDB knows of a topic. All of GDB's topics work.
 
     'info locals' and 'info args' are merged variable by variable, 'info breakpoints' shows the
-    job-wide numbers; the text of all others is merged as it is.
+    job-wide numbers, 'info sbd' what bringing the ranks' files to the hosts has cost (--sbd); the
+    text of all others is merged as it is.
     """
     topic, _, rest = need_argument(call, "a topic, for example 'info locals'").partition(" ")
     ranks = call.shell.session.ranks(call.ranks)
@@ -176,6 +177,8 @@ async def _info(call: Call) -> Outcome:
             return await ranks.locals()
         if "args".startswith(topic) and len(topic) > 1:
             return await ranks.arguments()
+        if topic == "sbd":
+            return deliveries.report(call.shell.session.deliveries)
         if topic in ("b", "watchpoints") or ("breakpoints".startswith(topic) and topic):
             return await info_breakpoints(call)
     return await ranks.execute_plain(call.line)

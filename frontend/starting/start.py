@@ -32,8 +32,8 @@ from pgdb.jobs.launchers import (
     find_launcher,
     parse_launch_line,
 )
-from pgdb.overlay import addresses
-from pgdb.overlay.messages import Acquire, Find, FoundRanks, Hello, Setup, Share
+from pgdb.overlay import addresses, credentials
+from pgdb.overlay.messages import Acquire, Deploy, Find, FoundRanks, Hello, Setup, Share
 from pgdb.overlay.topology import share_out
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
@@ -62,7 +62,7 @@ async def attach(
     :raises StartError: if its ranks are not found, or none of them can be attached to.
     """
     options = options or SessionOptions()
-    gdb_version = "" if options.host else check_gdb(options.gdb)
+    gdb_version = "" if options.host else await _check_gdb(options)
     directory = SessionDirectory()
     try:
         site = await open_site(options, directory)
@@ -128,7 +128,7 @@ async def launch(
             "--connect is for attach: held ranks report to the front end; --listen ADDRESS names "
             "one that they can reach"
         )
-    gdb_version = check_gdb(options.gdb)
+    gdb_version = await _check_gdb(options)
     line = await asyncio.to_thread(parse_launch_line, argv)
     for doubt in line.doubts:
         on_step(f"note: {doubt}")
@@ -145,6 +145,17 @@ async def launch(
     session.description, session.gdb_version = " ".join(argv), gdb_version
     session.mpi_version = line.launcher.version
     return await starting.run(_launch_shares(session, starting.site, line, stdin, on_step))
+
+
+async def _check_gdb(options: SessionOptions) -> str:
+    """Return GDB's version; what the session's key needs is imported while GDB tells it.
+
+    :raises StartError: if there is no GDB that can be used.
+    """
+    version, _ = await asyncio.gather(
+        asyncio.to_thread(check_gdb, options.gdb), asyncio.to_thread(credentials.load)
+    )
+    return version
 
 
 async def open_site(options: SessionOptions, directory: SessionDirectory) -> Site:
@@ -226,11 +237,23 @@ async def _acquire(session: Session, shares: tuple[Share, ...]) -> None:
             gdb_commands=options.gdb_commands,
             program=options.program,
             nursery=options.nursery,
+            deploy=_deploy(options),
         )
     )
     answer = await session.ask(session.mode, Acquire(), ranks, timeout_s=options.start_timeout_s)
     _check_start(answer, session.mode)
     session.started(answer)
+
+
+def _deploy(options: SessionOptions) -> Deploy | None:
+    if not options.sbd:
+        return None
+    return Deploy(
+        cache=options.sbd_cache,
+        max_bytes=options.sbd_cache_bytes,
+        max_age_s=options.sbd_cache_age_s,
+        wait_s=options.sbd_wait_s,
+    )
 
 
 def _check_start(answer: Answer, mode: str) -> None:

@@ -10,7 +10,7 @@ between.
 The rank is not stopped: it sleeps in sigtimedwait, so that nobody has to continue it. It executes
 the program when
 
-* the aggregator that has attached a debugger to it sends SIGUSR1, or
+* the aggregator that has attached a debugger to it sends SIGWINCH, or
 * its session is gone (the first rank of each host watches a connection to the front end and
   wakes the others of its host), or
 * SECONDS have passed.
@@ -29,7 +29,9 @@ import sys
 import time
 from collections.abc import Mapping
 
-RELEASE = signal.SIGUSR1
+RELEASE = signal.SIGWINCH
+"""What lets a held rank go. It does nothing by default, for a rank can execute its program between
+the look at its name and kill(2); and GDB passes it on without stopping at it."""
 _CONNECT_S = 3.0  # for each of the front end's addresses
 _LATE_S = 5.0  # how long the first rank waits for others that are not held yet, to wake them
 HELD_NAME = "pgdb-held"
@@ -212,7 +214,9 @@ def _wait(link: socket.socket | None, deadline: float) -> bool:
         if link is not None and _is_closed(link):
             return True
         received = signal.sigtimedwait({RELEASE, signal.SIGIO}, left)
-        if received is None or received.si_signo == RELEASE:
+        # A terminal (srun --pty) whose size changes sends it too; that has the kernel's code, not
+        # SI_USER.
+        if received is not None and received.si_signo == RELEASE and received.si_code <= 0:
             break
     return False
 
@@ -310,6 +314,9 @@ def main(argv: list[str]) -> None:
     # From here on nobody may send a release; one that came twice must not reach the program.
     with open("/proc/self/comm", "w") as comm:
         comm.write("pgdb-leaving")
+    if link is not None:
+        # A front end that goes away now would have SIGIO end the program.
+        link.close()
     while signal.sigtimedwait({RELEASE, signal.SIGIO}, 0) is not None:
         pass
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,12 @@ _PF_KTHREAD = 0x00200000
 _CAP_SYS_PTRACE = 19
 # include/net/tcp_states.h
 _TCP_LISTEN = "0A"
+
+_ENVIRONMENT_BYTES = 1 << 18
+# The kernel tells of the end of an execve(2) in no way. It takes less than a millisecond, or as
+# long as a file system of the network does.
+_EXEC_S = 1.0
+_NAP_S = 0.001
 
 # What stands behind the dot or dash names a flavour (mpirun.openmpi, mpiexec.hydra, srun-wlm,
 # MVAPICH's mpirun_rsh), unless it is a user's script.
@@ -130,10 +137,23 @@ def read_stat(pid: int, proc: Path = PROC) -> ProcessStat | None:
 
 
 def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
-    """Return the environment that *pid* was executed with; empty for a zombie."""
-    data = _read(proc / str(pid) / "environ")
+    """Return the environment that *pid* was executed with; empty for a zombie.
+
+    A process that executes a program at this moment is waited for, a little.
+    """
+    path = proc / str(pid) / "environ"
+    data = _read_at_once(path)
+    until = time.monotonic() + _EXEC_S
+    while data == b"" and not _is_without_environment(pid, proc) and time.monotonic() < until:
+        time.sleep(_NAP_S)
+        data = _read_at_once(path)
+    if data and not data.endswith(b"\0"):
+        # The process has executed another program between two reads.
+        data = _read_at_once(path)
     if data is None:
         return None
+    # What has no end may be the start of a longer one, such as a rank's number.
+    data = data[: data.rfind(b"\0") + 1]
     found: dict[str, str] = {}
     for entry in data.split(b"\0"):
         name, equals, value = entry.partition(b"=")
@@ -363,6 +383,33 @@ def _read(path: Path) -> bytes | None:
         return path.read_bytes()
     except OSError:
         return None
+
+
+def _read_at_once(path: Path) -> bytes | None:
+    """Read a file with one read(2) if it is not longer than most environments are.
+
+    The kernel keeps the memory of a process that executes another program for as long as one
+    read lasts, and a later one finds the end of the file.
+    """
+    try:
+        with open(path, "rb", buffering=0) as file:
+            pieces = []
+            while piece := file.read(_ENVIRONMENT_BYTES):
+                pieces.append(piece)
+    except OSError:
+        return None
+    return b"".join(pieces)
+
+
+def _is_without_environment(pid: int, proc: Path) -> bool:
+    """Return whether nothing is all that there is to read, which an exec hides as well."""
+    fields = _stat_fields(pid, proc)
+    if fields is None:
+        return True
+    # Zombies and kernel threads have no memory; the kernel sets the start of the code after the
+    # bounds of the environment (fs/binfmt_elf.c).
+    memory, code, start, end = (int(fields[1][place]) for place in (20, 23, 47, 48))
+    return memory == 0 or (code != 0 and start == end)
 
 
 def _stat_fields(pid: int, proc: Path) -> tuple[str, list[str]] | None:

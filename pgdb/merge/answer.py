@@ -13,7 +13,7 @@ from typing import Generic, TypeVar, cast
 import msgspec
 
 from pgdb.errors import ProtocolError
-from pgdb.merge.forms import Formed, count_holes, nothing_common, take_form
+from pgdb.merge.forms import Formed, FormTable, count_holes, nothing_common
 from pgdb.merge.masking import DIFFERENT, SlotFiller, join_slots
 from pgdb.merge.summary import Summary, Totals
 from pgdb.merge.texts import TextKind, map_arguments, map_texts
@@ -110,6 +110,8 @@ class Merger(Generic[R]):
         self._members: dict[R, _Member] = {}
         self._counts: dict[type[Formed], int] = {}
         self._crowds: dict[type[Formed], _Crowd[R]] = {}
+        self.forms = FormTable()
+        """What is known of the forms of what was said."""
         self.ranks = RankSet()
 
     def add(
@@ -191,7 +193,7 @@ class Merger(Generic[R]):
         if crowd.mixed is not None:
             crowd.mixed.append(ranks)
             return
-        form, parts = take_form(record)
+        form, parts = self.forms.take(record)
         if form in crowd.sums:
             crowd.sums[form].add(ranks, parts)
             return
@@ -204,7 +206,7 @@ class Merger(Generic[R]):
         crowd = self._crowds[kind] = _Crowd()
         for record in self._members:
             if isinstance(record, kind):
-                crowd.told.setdefault(take_form(record)[0], []).append(record)
+                crowd.told.setdefault(self.forms.take(record)[0], []).append(record)
         for form in list(crowd.told):
             self._settle(crowd, form)
         self._mix_if_many(crowd, kind)
@@ -231,7 +233,7 @@ class Merger(Generic[R]):
         sums = crowd.sums[form] = _Sums(count_holes(form))
         for record in crowd.told.pop(form, ()):
             assert isinstance(record, Formed)
-            parts = take_form(record)[1]
+            parts = self.forms.take(record)[1]
             for ranks in self._members.pop(record).sets:
                 sums.add(ranks, parts)
 

@@ -109,6 +109,53 @@ def _stacks(form: Stack, rows: Iterable[Sequence[str]]) -> Iterator[Stack]:
         yield Stack(frames=tuple(frames), hidden=form.hidden, more=form.more)
 
 
+class FormTable:
+    """Records and their forms, each taken apart or put together once.
+
+    At an inner node the children say the same things: a table for each question that is under
+    way saves filling and hashing them anew for each child, and taking them apart on the way up.
+    Threads may use it at the same time.
+    """
+
+    def __init__(self) -> None:
+        self._forms: dict[Formed, Formed] = {}
+        self._records: dict[tuple[Formed, tuple[str, ...]], Formed] = {}
+        self._taken: dict[Formed, tuple[Formed, tuple[str, ...]]] = {}
+
+    def take(self, record: Formed) -> tuple[Formed, tuple[str, ...]]:
+        """Return what :func:`take_form` does."""
+        taken = self._taken.get(record)
+        if taken is None:
+            form, parts = take_form(record)
+            taken = self._taken[record] = (self._forms.setdefault(form, form), parts)
+        return taken
+
+    def fill_rows(
+        self, form: Formed, columns: Sequence[str | Sequence[str]], count: int
+    ) -> list[Formed]:
+        """Return what :func:`fill_rows` does.
+
+        :raises ValueError: as that does.
+        """
+        form = self._forms.setdefault(form, form)
+        spread = [(each,) * count if isinstance(each, str) else each for each in columns]
+        rows = list(zip(*spread, strict=True)) if spread else [()] * count
+        known = self._records
+        found = [known.get((form, row)) for row in rows]
+        new = [number for number, record in enumerate(found) if record is None]
+        if not new:
+            return [record for record in found if record is not None]
+        some = [
+            each if isinstance(each, str) else [each[number] for number in new] for each in columns
+        ]
+        for number, record in zip(new, fill_rows(form, some, len(new)), strict=True):
+            row = rows[number]
+            # Whoever sent the row has had it from take_form, so that it need not be asked again.
+            found[number] = known.setdefault((form, row), record)
+            self._taken.setdefault(record, (form, row))
+        return [record for record in found if record is not None]
+
+
 def count_holes(form: Formed) -> int:
     """Return how many parts *form* takes."""
     count = 0

@@ -18,7 +18,7 @@ import msgspec
 
 from pgdb.errors import ProtocolError
 from pgdb.merge.answer import EquivalenceClass, Missing
-from pgdb.merge.forms import Formed, fill_rows, take_form
+from pgdb.merge.forms import Formed, FormTable
 from pgdb.merge.packing import Partition, from_partition, to_partition
 from pgdb.merge.summary import Summary
 from pgdb.ranks import RankSet
@@ -77,14 +77,14 @@ Column = str | tuple[str, ...]
 """One text for each class, or a single one that all of them have."""
 
 
-class Node(msgspec.Struct, frozen=True, array_like=True):
+class Node(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An item behind its parent; -1 is the root."""
 
     parent: int
     item: Item
 
 
-class End(msgspec.Struct, frozen=True, array_like=True):
+class End(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where the answers of one class end, or of several classes of one form."""
 
     node: int
@@ -115,24 +115,94 @@ _FEW_CLASSES = 8
 _SMALLEST_FAMILY = 4
 
 
+class Known:
+    """What one node knows of the answers to one question: their forms, and their paths.
+
+    The children of an inner node say the same things. Each item is kept once, each record is put
+    together once, and on the way up its path is that which it came by.
+    """
+
+    def __init__(self, forms: FormTable | None = None) -> None:
+        self.forms = forms if forms is not None else FormTable()
+        self.nodes: list[Node] = []
+        """All nodes of all graphs; parents stand before their children."""
+        self._numbers: dict[Node, int] = {}
+        self._records: dict[tuple[int, Record], Record] = {}
+        self._ends: dict[Record, tuple[int, Record]] = {}
+
+    def place(self, parent: int, item: Item) -> int:
+        """Return the number of a node."""
+        node = Node(parent=parent, item=item)
+        number = self._numbers.get(node)
+        if number is None:
+            number = self._numbers[node] = len(self.nodes)
+            self.nodes.append(node)
+        return number
+
+    def end(self, record: Record) -> tuple[int, Record]:
+        """Return the node at which the path of *record* ends, and its shape."""
+        found = self._ends.get(record)
+        if found is None:
+            shape, items = _split(record)
+            at = -1
+            for item in items:
+                at = self.place(at, item)
+            found = self._ends[record] = (at, shape)
+        return found
+
+    def record(self, at: int, shape: Record) -> Record:
+        """Return the record whose path ends at the node *at*.
+
+        :raises ProtocolError: if the path is of other items than the record.
+        """
+        found = self._records.get((at, shape))
+        if found is None:
+            found = _join(shape, self.path(at))
+            self._records[at, shape] = found
+            self._ends.setdefault(found, (at, shape))
+        return found
+
+    def path(self, at: int) -> list[Item]:
+        """Return the items that lead to a node."""
+        items = []
+        while at >= 0:
+            node = self.nodes[at]
+            items.append(node.item)
+            at = node.parent
+        items.reverse()
+        return items
+
+
 def to_graph(
-    classes: Iterable[EquivalenceClass[Record]], missing: Missing | None = None
+    classes: Iterable[EquivalenceClass[Record]],
+    missing: Missing | None = None,
+    known: Known | None = None,
 ) -> AnswerGraph:
-    """Return the graph of *classes*, each distinct item at each position once."""
-    numbers: dict[Node, int] = {}
+    """Return the graph of *classes*, each distinct item at each position once.
+
+    *known* is what is known of them already.
+    """
+    known = known or Known()
+    nodes: list[Node] = []
+    numbers: dict[int, int] = {-1: -1}  # by those of what is known
     ends = []
     sets = []
-    for family in _families(tuple(classes)):
+    for family in _families(tuple(classes), known.forms):
         record, parts = family.record, family.parts
-        shape, items = _split(record)
-        at = -1
-        for item in items:
-            at = numbers.setdefault(Node(parent=at, item=item), len(numbers))
+        at, shape = known.end(record)
+        way = []
+        while at not in numbers:
+            way.append(at)
+            at = known.nodes[at].parent
+        end = numbers[at]
+        for number in reversed(way):
+            nodes.append(Node(parent=end, item=known.nodes[number].item))
+            end = numbers[number] = len(nodes) - 1
         members = family.members
         sets += [each.ranks for each in members]
         ends.append(
             End(
-                node=at,
+                node=end,
                 shape=shape,
                 count=len(members),
                 parts=parts,
@@ -143,24 +213,31 @@ def to_graph(
     kinds = [name for name in _MISSING if missing is not None and getattr(missing, name)]
     sets += [getattr(missing, name) for name in kinds]
     return AnswerGraph(
-        nodes=tuple(numbers),
+        nodes=tuple(nodes),
         ends=tuple(ends),
         partition=to_partition(sets),
         missing=tuple(kinds),
     )
 
 
-def from_graph(graph: AnswerGraph) -> tuple[tuple[EquivalenceClass[Record], ...], Missing]:
+def from_graph(
+    graph: AnswerGraph, known: Known | None = None
+) -> tuple[tuple[EquivalenceClass[Record], ...], Missing]:
     """Return the classes that *graph* was made of, least rank first, and the missing ranks.
+
+    *known* is where what it says is looked up, and left.
 
     :raises ProtocolError: if a node's parent does not stand before it, an end has no node, its
         path is of other items than its record, or its columns do not fit its form; and for a
         partition that is none.
     """
     nodes = graph.nodes
+    known = known or Known()
+    places = [-1]  # of the root, then of each node
     for number, node in enumerate(nodes):
         if not -1 <= node.parent < number:
             raise ProtocolError(f"answer graph: node {number} has parent {node.parent}")
+        places.append(known.place(places[node.parent + 1], node.item))
     if not set(graph.missing) <= set(_MISSING) or len(set(graph.missing)) < len(graph.missing):
         raise ProtocolError(f"answer graph: no way to be missing: {graph.missing}")
     sets = from_partition(graph.partition)
@@ -171,16 +248,9 @@ def from_graph(graph: AnswerGraph) -> tuple[tuple[EquivalenceClass[Record], ...]
     for end in graph.ends:
         if not -1 <= end.node < len(nodes):
             raise ProtocolError(f"answer graph: an end at node {end.node} of {len(nodes)}")
-        # Paths are walked from their ends: one kept for every node would take n² for n lines.
-        items: list[Item] = []
-        at = end.node
-        while at >= 0:
-            items.append(nodes[at].item)
-            at = nodes[at].parent
-        items.reverse()
-        form = _join(end.shape, items)
+        form = known.record(places[end.node + 1], end.shape)
         slots = _rows(end.slots, end.count)
-        for number, record in enumerate(_records(form, end)):
+        for number, record in enumerate(_records(form, end, known.forms)):
             ranks = sets[len(classes)]
             classes.append(
                 EquivalenceClass(
@@ -237,7 +307,7 @@ class _Family:
         self.parts = parts
 
 
-def _families(classes: Sequence[EquivalenceClass[Record]]) -> Iterable[_Family]:
+def _families(classes: Sequence[EquivalenceClass[Record]], forms: FormTable) -> Iterable[_Family]:
     if len(classes) < _FEW_CLASSES:
         yield from (_Family(each.record, (each,)) for each in classes)
         return
@@ -245,7 +315,7 @@ def _families(classes: Sequence[EquivalenceClass[Record]]) -> Iterable[_Family]:
     alike: dict[tuple[Formed, int], list[tuple[EquivalenceClass[Record], tuple[str, ...]]]] = {}
     for each in classes:
         if isinstance(each.record, Formed):
-            form, parts = take_form(each.record)
+            form, parts = forms.take(each.record)
             alike.setdefault((form, len(each.slots)), []).append((each, parts))
         else:
             yield _Family(each.record, (each,))
@@ -275,13 +345,13 @@ def _rows(columns: Sequence[Column], count: int) -> list[tuple[str, ...]]:
     return list(zip(*spread, strict=True)) if spread else [()] * count
 
 
-def _records(form: Record, end: End) -> Iterable[Record]:
+def _records(form: Record, end: End, forms: FormTable) -> Iterable[Record]:
     if end.count == 1 and not end.parts:
         return (form,)
     if not isinstance(form, Formed):
         raise ProtocolError(f"answer graph: {type(form).__name__} has no form")
     try:
-        records = fill_rows(form, end.parts, end.count)
+        records = forms.fill_rows(form, end.parts, end.count)
     except ValueError as error:
         raise ProtocolError(f"answer graph: {error}") from None
     if len(records) != end.count:

@@ -8,6 +8,7 @@ of a partition is not sent at all, since it is what the others leave.
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from array import array
@@ -33,6 +34,11 @@ _SMALL_PARTITION_BYTES = 2048
 _MANY_RUNS = 10_000
 _ROARING, _GAPS, _BITS = b"R", b"G", b"B"
 _PLANES = 4
+# A real code can be longer than the estimate of it by so much; a few sets are packed to find out.
+_DOUBT = 1.3
+_FEW_SETS = 64
+# What a coded set has beside its code.
+_HEAD_BYTES = 8
 _DIGITS = re.compile(r"[0-9]+")
 _FOLDED = re.compile(r"[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?(?:,[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?)*")
 
@@ -97,22 +103,53 @@ def to_partition(sets: Sequence[RankSet]) -> Partition:
         return Partition(base=base, count=0)
     rest = max(range(len(sets)), key=lambda number: len(sets[number]))
     given = tuple(each for number, each in enumerate(sets) if number != rest)
-    # A set of a few ranks needs 8 bytes at most for each; nothing is packed just to be counted.
-    likely = sum(min(8 * len(each), 16 * each.run_count) for each in given)
-    if likely > _SMALL_PARTITION_BYTES and len(sets) < len(base):
-        size = 0
-        for each in given:
-            size += len(pack(each))
-            if size > _SMALL_PARTITION_BYTES and size > len(base) * len(sets).bit_length() // 5:
-                break
-        if size > _SMALL_PARTITION_BYTES and len(given) > 1:
-            others = base - sets[rest]
-            labels = _pack_labels(others, given)
-            if len(pack(others)) + sum(map(len, labels)) < size:
-                return Partition(
-                    base=base, count=len(sets), rest=rest, given=(others,), labels=labels
-                )
+    if len(given) > 1 and len(sets) < len(base) and _is_long(given):
+        others = base - sets[rest]
+        everybody, labels = _label(others, given)
+        packed = _code_labels(labels, len(given))
+        size = len(pack(others)) + sum(map(len, packed))
+        estimate = _estimate_bytes(everybody, labels)
+        if estimate <= size < _DOUBT * estimate and len(given) <= _FEW_SETS:
+            estimate = sum(len(pack(each)) for each in given)
+        if size < estimate:
+            return Partition(base=base, count=len(sets), rest=rest, given=(others,), labels=packed)
     return Partition(base=base, count=len(sets), rest=rest, given=given)
+
+
+def _is_long(sets: Sequence[RankSet]) -> bool:
+    """Return whether sets may take more than some bytes; each takes 8 at most for a rank."""
+    size = 0
+    for each in sets:
+        size += min(8 * len(each), 16 * each.run_count)
+        if size > _SMALL_PARTITION_BYTES:
+            return True
+    return False
+
+
+def _estimate_bytes(everybody: numpy.ndarray[Any, Any], labels: numpy.ndarray[Any, Any]) -> float:
+    """Return about how many bytes the sets would take if each was packed by itself.
+
+    Packing a thousand of them just to know that takes a second for a million ranks.
+    """
+    import numpy
+
+    order = numpy.argsort(labels, kind="stable")
+    ranks = everybody[order].astype(numpy.int64)
+    begins = numpy.flatnonzero(numpy.diff(labels[order], prepend=numpy.iinfo(labels.dtype).max))
+    counts = numpy.diff(begins, append=len(ranks))
+    steps = numpy.diff(ranks, prepend=0)
+    # A text has a term wherever the step changes; the first two ranks of a set are no change.
+    changes = numpy.diff(steps, prepend=0) != 0
+    changes[begins] = False
+    seconds = begins[counts > 1] + 1
+    changes[seconds] = False
+    terms = 1 + numpy.add.reduceat(changes.astype(numpy.int64), begins)
+    texts = terms * (2 + 2 * math.log10(max(2, int(everybody[-1]))))
+    # No code of a set without a pattern is shorter than what it takes to choose its ranks.
+    spans = ranks[begins + counts - 1] - ranks[begins] + 1
+    share = numpy.clip(counts / spans, 1e-9, 1 - 1e-9)
+    bits = -spans * (share * numpy.log2(share) + (1 - share) * numpy.log2(1 - share))
+    return float(numpy.minimum(texts, _HEAD_BYTES + bits / 8).sum())
 
 
 def from_partition(partition: Partition) -> tuple[RankSet, ...]:
@@ -218,26 +255,41 @@ def _unpack_bits(body: bytes) -> RankSet:
 # -- labels of a partition -----------------------------------------------------------------------
 
 
+def _label(
+    base: RankSet, sets: Sequence[RankSet]
+) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+    """Return the ranks of *base*, and the number of its set for each of them."""
+    import numpy
+
+    everybody = _as_numpy(base)
+    kind = numpy.uint16 if len(sets) <= 1 << 16 else numpy.uint32
+    by_rank = numpy.zeros(base.last + 1, kind)
+    for number, each in enumerate(sets):
+        by_rank[_as_numpy(each)] = number
+    return everybody, by_rank[everybody]
+
+
 def _pack_labels(base: RankSet, sets: Sequence[RankSet]) -> tuple[bytes, ...]:
-    """Return the number of its set for each rank of *base*, as coded planes of bytes.
+    """Return the number of its set for each rank of *base*, coded."""
+    return _code_labels(_label(base, sets)[1], len(sets))
+
+
+def _code_labels(labels: numpy.ndarray[Any, Any], count: int) -> tuple[bytes, ...]:
+    """Return the labels of *count* sets as coded planes of bytes.
 
     As many labels as go into a byte stand in one, so that a code of whole bits for a byte comes
     close to the entropy of each; more than 256 sets need two planes.
     """
     import numpy
 
-    everybody = _as_numpy(base)
-    labels = numpy.zeros(len(everybody), numpy.uint32)
-    for number, each in enumerate(sets):
-        labels[numpy.searchsorted(everybody, _as_numpy(each))] = number
-    if len(sets) > 256:
+    if count > 256:
         bytes_ = labels.astype("<u4").view(numpy.uint8).reshape(-1, 4)
-        planes = 2 if len(sets) <= 1 << 16 else 4
+        planes = 2 if count <= 1 << 16 else 4
         return tuple(_deflate(bytes_[:, plane].tobytes()) for plane in range(planes))
-    per_byte = _labels_per_byte(len(sets))
+    per_byte = _labels_per_byte(count)
     padded = numpy.zeros(-(-len(labels) // per_byte) * per_byte, numpy.uint32)
     padded[: len(labels)] = labels
-    weights = len(sets) ** numpy.arange(per_byte)
+    weights = count ** numpy.arange(per_byte)
     packed = (padded.reshape(-1, per_byte) * weights).sum(axis=1).astype(numpy.uint8)
     return (_deflate(packed.tobytes()),)
 
@@ -264,7 +316,10 @@ def _unpack_labels(base: RankSet, count: int, planes: Sequence[bytes]) -> tuple[
         labels = (packed[:, None] // weights % count).reshape(-1)[:size].astype(numpy.uint32)
     if labels.max() >= count:
         raise ProtocolError("partition: a label without a set")
-    # Sorting once finds the ranks of all sets: a search for each would take count passes.
+    # Sorting once finds the ranks of all sets: a search for each would take count passes. Numbers
+    # of 16 bits are sorted by their digits, several times as fast.
+    if count <= 1 << 16:
+        labels = labels.astype(numpy.uint16)
     order = numpy.argsort(labels, kind="stable")
     ends = numpy.searchsorted(labels[order], numpy.arange(count), side="right").tolist()
     ordered = _as_numpy(base)[order]
@@ -314,5 +369,5 @@ def _as_numpy(ranks: RankSet) -> numpy.ndarray[Any, Any]:
 
 def _from_numpy(ranks: numpy.ndarray[Any, Any]) -> RankSet:
     found = array("I")
-    found.frombytes(ranks.astype("uint32").tobytes())
+    found.frombytes(ranks.astype("uint32", copy=False).tobytes())
     return RankSet.from_array(found)

@@ -48,13 +48,15 @@ class Channel:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         command: asyncio.subprocess.Process | None = None,
+        *,
+        first_limit_bytes: int = MAX_FIRST_MESSAGE_BYTES,
     ) -> None:
         self._command = asyncio.create_task(_end_with(writer, command)) if command else None
         self._reader = reader
         self._writer = writer
         self._loop = asyncio.get_running_loop()
         self._sent_at = self._heard_at = self._ticked_at = self._loop.time()
-        self._limit_bytes = MAX_FIRST_MESSAGE_BYTES
+        self._limit_bytes = first_limit_bytes
         self._why = ""
         self._timer = self._loop.call_later(HEARTBEAT_S, self._tick)
 
@@ -227,7 +229,8 @@ async def connect(address: str, credentials: bytes, *, via: Sequence[str] = ()) 
             else:
                 reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
         _tune(writer)
-        channel = Channel(reader, writer, command)
+        # A parent's first word may be what a million ranks are.
+        channel = Channel(reader, writer, command, first_limit_bytes=MAX_MESSAGE_BYTES)
         return channel
     except TimeoutError:
         raise LinkError(f"{address} does not answer within {CONNECT_TIMEOUT_S:g} s") from None

@@ -293,6 +293,19 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Process of each rank, in order."""
 
 
+class Deploy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How the files of the ranks come to the hosts (``--sbd``)."""
+
+    cache: str
+    """Directory of the cache on every host, with ``%h`` for its name; empty for the default."""
+    max_bytes: int
+    """Most that the cache of one host holds."""
+    max_age_s: float
+    """What was not used for so long is removed."""
+    wait_s: float
+    """How long a rank waits for its files before its GDB reads them by itself."""
+
+
 class Setup(Message, frozen=True, kw_only=True):
     """Who debugs what; travels down to every node."""
 
@@ -308,6 +321,8 @@ class Setup(Message, frozen=True, kw_only=True):
     nursery: bool = True
     """Whether GDBs may be forked from one that has read the symbols."""
     event_window_s: float = 0.02
+    deploy: Deploy | None = None
+    """None where every GDB reads the files by itself."""
 
 
 class Request(Message, frozen=True, kw_only=True):
@@ -351,6 +366,97 @@ class Notice(Message, frozen=True, kw_only=True):
     """Where it is so."""
 
 
+class FileKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What names a file on all hosts."""
+
+    build_id: str
+    """In hexadecimal digits."""
+    kind: Literal["object", "debug"] = "object"
+    """The object itself, or the file with what was stripped from it."""
+
+
+class WantedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A file that a node asks for."""
+
+    key: FileKey
+    path: str
+    """Where the object is on the host that runs it."""
+
+
+class FileIs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What there is of a file."""
+
+    key: FileKey
+    size_bytes: int
+    """-1 where nobody has it."""
+    mtime_ns: int = 0
+    why: str = ""
+    """Why nobody has it."""
+
+
+class WantFiles(Message, frozen=True, kw_only=True):
+    """Ask where files are to be had; answered with :class:`FilesAre`.
+
+    On its way down it makes the one who asked first the source of them.
+    """
+
+    files: tuple[WantedFile, ...]
+
+
+class FilesAre(Message, frozen=True, kw_only=True):
+    """Say what there is of files; the sender can be asked for their parts."""
+
+    files: tuple[FileIs, ...]
+
+
+class WantPart(Message, frozen=True, kw_only=True):
+    """Ask for one part of a file; answered with a :class:`FilePart`, or with FilesAre if it has
+    gone."""
+
+    key: FileKey
+    offset: int
+
+
+class FilePart(Message, frozen=True, kw_only=True):
+    """One part of a file."""
+
+    key: FileKey
+    offset: int
+    data: bytes
+    """Compressed by zlib."""
+    digest: bytes = b""
+    """With the last part: SHA-256 of the whole file."""
+
+
+class Delivered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What one node has had to do with files so far; all are counts."""
+
+    node: int
+    host: str
+    wanted_files: int = 0
+    """Files that its own ranks need."""
+    cached_files: int = 0
+    """Of these, what its cache had already."""
+    received_files: int = 0
+    received_bytes: int = 0
+    """As they came over the link, compressed."""
+    resumed_bytes: int = 0
+    """What interrupted transfers had brought before."""
+    sent_parts: int = 0
+    sent_bytes: int = 0
+    read_files: int = 0
+    """Files that it has read where they come from, for all."""
+    read_bytes: int = 0
+    missing_files: int = 0
+    """What its GDBs had to read by themselves."""
+
+
+class Deliveries(Message, frozen=True, kw_only=True):
+    """How the files come along; travels up to the front end, each node's latest."""
+
+    nodes: tuple[Delivered, ...]
+
+
 class Announce(Message, frozen=True, kw_only=True):
     """What the ranks of a node that found a new parent are doing; taken as the truth.
 
@@ -381,6 +487,11 @@ AnyMessage = (
     | Events
     | Lost
     | Notice
+    | WantFiles
+    | FilesAre
+    | WantPart
+    | FilePart
+    | Deliveries
     | Announce
     | Shutdown
     | Heartbeat

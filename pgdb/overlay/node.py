@@ -14,15 +14,25 @@ import socket
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pgdb.errors import LinkError, ProtocolError
 from pgdb.merge.answer import EquivalenceClass, Merger
 from pgdb.overlay.channel import Channel
 from pgdb.overlay.messages import (
+    FRONT_END,
     PROTOCOL_VERSION,
     Announce,
     AnyMessage,
+    AnyOperation,
+    Console,
+    Deliveries,
+    Deploy,
     Events,
+    FilePart,
+    FilesAre,
     Found,
     Hello,
     Joined,
@@ -30,14 +40,20 @@ from pgdb.overlay.messages import (
     Notice,
     Reply,
     Request,
+    Resume,
     Setup,
     Share,
+    WantFiles,
+    WantPart,
 )
 from pgdb.overlay.router import Gathered, Router
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
-from pgdb.records import Event
+from pgdb.records import Event, Exit, Gone, Running, Stop
 from pgdb.version import __version__
+
+if TYPE_CHECKING:
+    from pgdb.overlay.delivery import Delivery
 
 LOG = logging.getLogger(__name__)
 
@@ -50,6 +66,10 @@ MOST_NOTICES = 100
 def release() -> str:
     """Return the versions that must agree on all hosts, in words."""
     return f"PGDB {__version__} on Python {sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _sets_running(operation: AnyOperation) -> bool:
+    return isinstance(operation, Resume) or (isinstance(operation, Console) and operation.run)
 
 
 class EventBuffer:
@@ -96,8 +116,11 @@ class TreeNode(ABC):
         self._notices: dict[str, dict[str, None]] = {}  # text -> hosts, all that there were
         self._new_notices: dict[str, dict[str, None]] = {}
         self._notice_timer: asyncio.TimerHandle | None = None
+        self.delivery: Delivery | None = None
+        """Hands the ranks' files on; None where every GDB reads them by itself."""
         self._event_window_s = 0.02
         self._event_timer: asyncio.TimerHandle | None = None
+        self._going = RankSet()  # set running through here, and not heard of since
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -182,7 +205,46 @@ class TreeNode(ABC):
         self.router.own = own.ranks if own is not None else RankSet()
         for child in self._channels:
             self._route(child)
-        self.down(setup)
+        if setup.deploy is not None and self.delivery is None:
+            self.delivery = self._make_delivery(setup.deploy)
+        # Each child hears of those below it alone: it is their only way to here, and what a million
+        # ranks are is megabytes.
+        for child, channel in self._channels.items():
+            nodes = {*self.topology.subtree(child), *self._nodes_below[child]}
+            below = tuple(self.shares[node] for node in sorted(nodes) if node in self.shares)
+            channel.send(msgspec.structs.replace(setup, shares=below))
+        # Of the others nobody asks for the processes again.
+        self.shares = {
+            node: share if node == self.number else msgspec.structs.replace(share, pids=())
+            for node, share in self.shares.items()
+        }
+
+    def _make_delivery(self, deploy: Deploy) -> Delivery:
+        # Only for those who ask for it.
+        from pgdb.overlay.delivery import Delivery
+        from pgdb.overlay.filecache import FileCache, default_directory
+
+        def send_down(child: int, message: AnyMessage) -> None:
+            if child in self._channels:
+                self._channels[child].send(message)
+
+        return Delivery(
+            self.number,
+            self.host,
+            open_cache=lambda: FileCache(
+                (deploy.cache or default_directory()).replace("%h", self.host),
+                max_bytes=deploy.max_bytes,
+                max_age_s=deploy.max_age_s,
+            ),
+            up=self.up if self.number != FRONT_END else None,
+            down=send_down,
+            notice=self.add_notice,
+            on_report=self.delivered,
+        )
+
+    def delivered(self) -> None:
+        """Take that files have come along, here or below."""
+        LOG.debug("node %d: files have come along", self.number)
 
     def _add_child(self, hello: Hello, channel: Channel) -> None:
         node = hello.node
@@ -204,6 +266,8 @@ class TreeNode(ABC):
     def _lose_child(self, node: int, why: str) -> None:
         del self._channels[node]
         nodes = self._nodes_below.pop(node)
+        if self.delivery is not None:
+            self.delivery.lose_child(node)
         ranks, replies = self.router.lose(node)
         for gathered in replies:
             self.answered(gathered)
@@ -242,6 +306,9 @@ class TreeNode(ABC):
                 self.add_notice(text, hosts)
             case Announce() | Found():
                 self.up(message)
+            case WantFiles() | FilesAre() | WantPart() | FilePart() | Deliveries():
+                if self.delivery is not None:
+                    self.delivery.from_child(child, message)
             case _:
                 raise ProtocolError(f"a child sent {type(message).__name__}")
 
@@ -250,6 +317,8 @@ class TreeNode(ABC):
     def start_request(self, request: Request) -> None:
         """Hand a request on to the children and to this node's own ranks."""
         onward, own = self.router.start(request, self._loop.time())
+        if _sets_running(request.operation):
+            self._going = (self._going | request.ranks) & self.router.ranks
         for child, part in onward.items():
             self._channels[child].send(part)
         if own:
@@ -261,8 +330,18 @@ class TreeNode(ABC):
     def add_event(self, ranks: RankSet, record: Event, slots: tuple[str, ...]) -> None:
         """Take an event of this node's own ranks or of a child's."""
         self._events.add(ranks, record, slots)
+        window_s = self._event_window_s
+        if self._going and isinstance(record, Stop | Exit | Gone):
+            self._going = self._going - ranks
+            if not self._going and self._event_timer is not None:
+                # The last one that could have more to tell: nobody else is worth waiting for.
+                self._event_timer.cancel()
+                self._event_timer = None
+            window_s = window_s if self._going else 0.0
+        elif isinstance(record, Running):
+            self._going = self._going | ranks
         if self._event_timer is None:
-            self._event_timer = self._loop.call_later(self._event_window_s, self.flush_events)
+            self._event_timer = self._loop.call_later(window_s, self.flush_events)
 
     def flush_events(self) -> None:
         """Send the events that have been collected up."""

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Final
 
 import msgspec
 
-RENDEZVOUS_VARIABLE: Final = "PGDB_RENDEZVOUS"
-"""Environment variable with the path of the rendezvous file."""
-RENDEZVOUS_TEXT_VARIABLE: Final = "PGDB_RENDEZVOUS_TEXT"
-"""The rendezvous itself, where no file and no standard input reaches every aggregator."""
-WIRE_UP_VARIABLE: Final = "PGDB_WIRE_UP"
-"""``mpi`` (the default) or ``direct``; whoever has it in the environment is one of ours."""
-FIRST_NODE_VARIABLE: Final = "PGDB_FIRST_NODE"
-"""Number of the launcher's rank 0 among the aggregators, where several launchers start them."""
-WATCH_INPUT_VARIABLE: Final = "PGDB_WATCH_INPUT"
-"""Set where the end of standard input means that what started the aggregator is gone (ssh)."""
-USER_PYTHONPATH_VARIABLE: Final = "PGDB_USER_PYTHONPATH"
-"""The PYTHONPATH before ours, which the Python inside GDB gets."""
-USER_LIBRARY_PATH_VARIABLE: Final = "PGDB_USER_LD_LIBRARY_PATH"
-"""The LD_LIBRARY_PATH before ours, which GDB gets."""
+from pgdb.overlay.words import CALL_WORD as CALL_WORD
+from pgdb.overlay.words import CANNOT_JOIN as CANNOT_JOIN
+from pgdb.overlay.words import FIRST_NODE_VARIABLE as FIRST_NODE_VARIABLE
+from pgdb.overlay.words import RENDEZVOUS_TEXT_VARIABLE as RENDEZVOUS_TEXT_VARIABLE
+from pgdb.overlay.words import RENDEZVOUS_VARIABLE as RENDEZVOUS_VARIABLE
+from pgdb.overlay.words import USER_LIBRARY_PATH_VARIABLE as USER_LIBRARY_PATH_VARIABLE
+from pgdb.overlay.words import USER_PYTHONPATH_VARIABLE as USER_PYTHONPATH_VARIABLE
+from pgdb.overlay.words import WATCH_INPUT_VARIABLE as WATCH_INPUT_VARIABLE
+from pgdb.overlay.words import WIRE_UP_VARIABLE as WIRE_UP_VARIABLE
 
-CALL_WORD: Final = "pgdb-aggregator"
-"""Begins the line ``pgdb-aggregator NODE HOST:PORT`` for a front end that calls."""
 MAX_HINTS = 8
-CANNOT_JOIN: Final = 3
-"""Exit status of a daemon that never got into the tree, and then of its anchor: its launcher
-ends the others as well, and what is to be done next need not wait for them."""
 
 
 class Rendezvous(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

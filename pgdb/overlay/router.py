@@ -13,7 +13,7 @@ from collections import OrderedDict
 import msgspec
 
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
-from pgdb.merge.graph import from_graph, to_graph
+from pgdb.merge.graph import Known, from_graph, to_graph
 from pgdb.overlay.messages import Reply, Request
 from pgdb.ranks import RankSet
 from pgdb.records import Record
@@ -31,10 +31,12 @@ class Gathered(msgspec.Struct, frozen=True):
     missing: Missing = Missing()
     is_late: bool = False
     """Whether it comes after the deadline: further answers of a request that was answered."""
+    known: Known | None = None
+    """What is known of the answers."""
 
     def reply(self) -> Reply:
         """Return the message that takes it up."""
-        graph = to_graph(self.classes, self.missing)
+        graph = to_graph(self.classes, self.missing, self.known)
         return Reply(request_id=self.request_id, graph=graph, late=self.is_late)
 
 
@@ -47,11 +49,14 @@ class Gathering:
         self.waiting = request.ranks
         self.missing = Missing()
         self.merger: Merger[Record] = Merger()
+        self.known = Known(self.merger.forms)
 
     def add(self, classes: tuple[EquivalenceClass[Record], ...], missing: Missing) -> None:
         """Take answers, and ranks that will not answer."""
         known = self.request.ranks
-        self.merger.add_classes(each.part(known) for each in classes)
+        if not RankSet.union(each.ranks for each in classes) <= known:
+            classes = tuple(each.part(known) for each in classes)
+        self.merger.add_classes(classes)
         # The last word on why a rank is missing holds, so that it is missing for one reason, and
         # an answer beats an earlier word that there would be none.
         if missing or self.missing:
@@ -77,6 +82,7 @@ class Gathering:
             request_id=self.request.request_id,
             classes=self.merger.classes,
             missing=self.missing | Missing(late=self.waiting),
+            known=self.known,
         )
 
 
@@ -136,7 +142,9 @@ class Router:
 
         :raises ProtocolError: if its graph is none.
         """
-        return self._add(reply.request_id, *from_graph(reply.graph))
+        gathering = self._open.get(reply.request_id)
+        known = gathering.known if gathering is not None else None
+        return self._add(reply.request_id, *from_graph(reply.graph, known))
 
     def lose(self, child: int) -> tuple[RankSet, list[Gathered]]:
         """Forget *child*; return the ranks lost with it, and the replies that completes."""

@@ -15,6 +15,7 @@ import pytest
 
 from pgdb.backend import blocks
 from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.process import start_with
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import CommandError
 from pgdb.overlay.messages import ReadBlock
@@ -203,7 +204,7 @@ def read_all(
     async def work() -> list[Block | Failure]:
         quiet = Quiet()
         gdb = GdbSession(quiet)
-        await gdb.start(["gdb", "-nx", "-q", "-i=mi3"], os.environ)
+        await gdb.start(start_with("gdb", os.environ))
         try:
             for command in ("set breakpoint pending on", "break look", "set width 0"):
                 await gdb.send(console(command))

@@ -33,7 +33,10 @@ class ToldGdb(GdbSession):
         self.answers = answers
         self.asked: list[str] = []
 
-    def send(self, command: str) -> asyncio.Future[Result]:
+    def send_together(self, *commands: str) -> list[asyncio.Future[Result]]:
+        return [self.answer(command) for command in commands]
+
+    def answer(self, command: str) -> asyncio.Future[Result]:
         self.asked.append(command)
         text = ""
         said = self.answers.get(command, "^done")

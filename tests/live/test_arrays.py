@@ -18,7 +18,7 @@ from tests.support.terminal import ex, run_json, run_pgdb
 pytestmark = pytest.mark.mpi
 
 RANKS = 4
-RUN_TIMEOUT_S = 60.0
+RUN_TIMEOUT_S = 120.0
 NX, NY = 11, 9
 WHOLE = numpy.add.outer(100.0 * numpy.arange(NX), numpy.arange(NY))
 

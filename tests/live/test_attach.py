@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import Build, StartJob
 from tests.support.programs import is_traced, wait_until
 from tests.support.terminal import (
+    DEADLINE_S,
     PGDB,
     assert_nothing_left,
     assert_untouched,
@@ -38,7 +39,8 @@ def test_all_ranks_while_the_job_runs(build: Build, start_job: StartJob) -> None
         assert stacks["ranks"] == "0-3"
         for each in stacks["classes"]:
             functions = [frame["function"] for frame in each["record"]["frames"]]
-            assert functions[-2:] == ["advance", "main"], functions
+            # Between two steps it is in neither for a moment.
+            assert functions[-2:] in (["advance", "main"], ["main"]), functions
         assert_untouched(job.ranks)
 
 
@@ -111,22 +113,25 @@ def test_the_front_end_is_ended_while_breakpoints_are_set_and_ranks_run(
             wait_until(
                 lambda: all(foreign_code(pid) for pid in job.ranks.values()),
                 "the breakpoint is in the code of all ranks",
+                DEADLINE_S,
             )
             assert all(is_traced(pid) for pid in job.ranks.values())
             os.kill(front_end.pid, how)
             front_end.stdout.close()
-            front_end.wait(30)
-            assert_nothing_left(mark, deadline_s=20)
+            front_end.wait(DEADLINE_S)
+            assert_nothing_left(mark, deadline_s=DEADLINE_S)
         finally:
             end_marked(mark)
-            front_end.wait(30)
+            front_end.wait(DEADLINE_S)
         assert_untouched(job.ranks)
 
 
 def test_the_job_ends_under_the_debugger(build: Build, start_job: StartJob) -> None:
-    with start_job(2, build("storm.c"), "15000") as job:
-        finished = run_json("attach", *ex("c", "bt"), job.pid)
-        assert job.process.wait(30) == 0
+    with start_job(2, build("storm.c")) as job:
+        # It ends when it is told to: a number of steps might be over before we have attached.
+        last = "set var main::iterations = hit_count + 100"
+        finished = run_json("attach", *ex(last, "c", "bt"), job.pid)
+        assert job.process.wait(DEADLINE_S) == 0
         ends = [each for line in finished.of_type("exit") for each in line["classes"]]
         assert {each["code"] for each in ends} == {0}
         assert sorted(each["ranks"] for each in ends) in (["0", "1"], ["0-1"])

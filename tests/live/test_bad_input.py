@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Build, StartJob
-from tests.support.programs import Mpi
+from tests.support.programs import Mpi, status, wait_until
 from tests.support.terminal import Finished, assert_untouched, ex, run_json, run_pgdb
 
 pytestmark = pytest.mark.mpi
@@ -55,6 +55,8 @@ def test_a_pid_that_is_none() -> None:
 def test_a_pid_of_something_else() -> None:
     shell = subprocess.Popen(["sh", "-c", "read line; true"], stdin=subprocess.PIPE)
     try:
+        # It has our own name until it has executed that.
+        wait_until(lambda: status(shell.pid, "Name") == "sh", "the shell runs")
         assert_refused(attach(shell.pid), 3, f"{shell.pid} (sh)", "no MPI launcher")
     finally:
         shell.communicate()

@@ -205,7 +205,7 @@ def test_python_api(mpi: Mpi, build: Build) -> None:
     with pgdb.launch(mpi.line(3, program)) as one, pgdb.launch(mpi.line(3, program)) as two:
         for session in (one, two):
             session.break_at("exchange")
-            session.continue_(timeout_s=30).check()
+            session.continue_(timeout_s=120).check()
         assert one.where("local > 1") == RankSet([1, 2])
         assert one[0:2].where("local > 1") == RankSet([1])
         with pytest.raises(CommandError, match="No symbol"):

@@ -18,7 +18,7 @@ from pgdb.jobs import procfs
 from pgdb.jobs.launchers import find_launcher
 from tests.support.programs import Mpi
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 
 
 @pytest.mark.mpi

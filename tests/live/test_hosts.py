@@ -21,6 +21,7 @@ import pytest
 
 from tests.support.hosts import Hosts
 from tests.support.programs import (
+    LEAVE_DEADLINE_S,
     Builder,
     Job,
     Program,
@@ -28,15 +29,18 @@ from tests.support.programs import (
     is_traced,
     run_job,
     status,
+    variables_of,
     wait_until,
 )
 from tests.support.terminal import (
+    DEADLINE_S,
     PGDB,
     PROMPT,
     Finished,
     Terminal,
     assert_nothing_left,
     assert_untouched,
+    children_with,
     default_signals,
     end_marked,
     environment,
@@ -46,7 +50,6 @@ from tests.support.terminal import (
     ranks_of,
     run_json,
     run_pgdb,
-    variables_of,
     wait_broken,
 )
 
@@ -54,7 +57,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.hosts]
 
 RANKS = 8
 BY_HOST = {"h1": "0-1", "h2": "2-3", "h3": "4-5", "h4": "6-7"}
-LOSS_DEADLINE_S = 40.0
+LOSS_DEADLINE_S = 120.0
 """The loss time of a link is 20 s, and looked at every 5 s."""
 # Nobody comes to `hit` with that condition: the breakpoint is in the code of running ranks.
 BREAK_AND_RUN = ("break hit if i < 0", "c &")
@@ -84,9 +87,9 @@ def attach_json(hosts: Hosts, *arguments: object, **how: Any) -> Finished:
 @contextmanager
 def attached(hosts: Hosts, job: Job, *options: object) -> Iterator[Terminal]:
     """Attach to a job at a terminal, up to the first prompt; leave nothing."""
-    with leaving_nothing(hosts, deadline_s=20.0):
+    with leaving_nothing(hosts):
         with Terminal(*on_h1(hosts), "attach", *options, job.pid) as terminal:
-            terminal.expect(PROMPT, deadline_s=60)
+            terminal.expect(PROMPT)
             yield terminal
             if terminal.status is None:
                 terminal.line("quit")
@@ -107,9 +110,9 @@ def daemon_of(job: Job, rank: int) -> int:
     return int(status(tracer_of(job, rank), "PPid"))
 
 
-def ask_until(terminal: Terminal, line: str, pattern: str, deadline_s: float = 40.0) -> None:
+def ask_until(terminal: Terminal, line: str, pattern: str) -> None:
     """Type a line again and again, until its answer is this."""
-    end = time.monotonic() + deadline_s
+    end = time.monotonic() + DEADLINE_S
     terminal.line(line)
     while not terminal.shows(pattern, within_s=1.0):
         assert time.monotonic() < end, f"no {pattern!r} of {line!r} in:\n{terminal.text}"
@@ -121,7 +124,9 @@ def ask_until(terminal: Terminal, line: str, pattern: str, deadline_s: float = 4
 def wait_empty(hosts: Hosts) -> None:
     """Wait until nothing runs on any host."""
     wait_until(
-        lambda: not any(map(hosts.processes, hosts.names)), "nothing is left on the hosts", 20
+        lambda: not any(map(hosts.processes, hosts.names)),
+        "nothing is left on the hosts",
+        LEAVE_DEADLINE_S,
     )
 
 
@@ -155,7 +160,7 @@ def test_attach_look_detach_and_again(builder: Builder, four_hosts: Hosts, name:
             )
         assert finished.status == 0, finished.out
         # The job's status is its own.
-        assert job.process.wait(30) == 0
+        assert job.process.wait(DEADLINE_S) == 0
 
 
 def test_ctrl_c_interrupts_all_hosts(builder: Builder, four_hosts: Hosts) -> None:
@@ -228,7 +233,9 @@ def test_the_ranks_of_a_launch_are_as_without_us(
 
     with Terminal(*four_hosts.command("h1", line)) as plain:
         wait_until(
-            lambda: len(ranks_of(plain.mark, program)) == RANKS, "the job runs without us", 30
+            lambda: len(ranks_of(plain.mark, program)) == RANKS,
+            "the job runs without us",
+            DEADLINE_S,
         )
         wanted = seen(ranks_of(plain.mark, program))
         end.touch()
@@ -236,7 +243,7 @@ def test_the_ranks_of_a_launch_are_as_without_us(
     wait_empty(four_hosts)
     end.unlink()
     with Terminal(*on_h1(four_hosts), "launch", *line) as terminal:
-        terminal.expect(r"\[0-7\] stopped in main", deadline_s=60)
+        terminal.expect(r"\[0-7\] stopped in main")
         terminal.expect(PROMPT)
         for number, host in enumerate(four_hosts.names):
             terminal.ask("ranks", rf"\[{number},{number + 4}\] stopped on {host}")
@@ -244,10 +251,11 @@ def test_the_ranks_of_a_launch_are_as_without_us(
         end.touch()
         terminal.line("c")
         terminal.expect_ranks("exited normally", "0-7")
-        for rank in range(RANKS):
-            assert f"nompi rank {rank} of 8" in terminal.text
         terminal.line("quit")
         assert terminal.wait() == 0
+        # What the ranks print takes a way of its own, and may be later than what GDB says of them.
+        for rank in range(RANKS):
+            assert f"nompi rank {rank} of 8" in terminal.text
         assert_nothing_left(terminal.mark)
     wait_empty(four_hosts)
 
@@ -286,7 +294,7 @@ def test_two_programs_on_two_hosts_each(builder: Builder, four_hosts: Hosts) -> 
     one, other = (builder.build(mpi, name) for name in ("mpmd_a.c", "mpmd_b.c"))
     line = [*mpi.line(4, one, hosts=("h1", "h2")), ":", *mpi.line(4, other, hosts=("h3", "h4"))[1:]]
     finished = run_json(
-        "launch", *ex("info source", "c"), *line, command=on_h1(four_hosts), deadline_s=90
+        "launch", *ex("info source", "c"), *line, command=on_h1(four_hosts), deadline_s=240
     )
     assert finished.status == 0, finished.out
     places = {
@@ -340,7 +348,7 @@ def test_ctrl_c_at_any_moment_of_the_start(builder: Builder, four_hosts: Hosts) 
                 _, told = front_end.communicate(timeout=after_s)
             except subprocess.TimeoutExpired:
                 front_end.send_signal(signal.SIGINT)
-                _, told = front_end.communicate(timeout=30)
+                _, told = front_end.communicate(timeout=DEADLINE_S)
             took_s = time.monotonic() - begun
             # Python itself dies of a Ctrl-C while it imports us.
             if front_end.returncode != -signal.SIGINT:
@@ -348,7 +356,7 @@ def test_ctrl_c_at_any_moment_of_the_start(builder: Builder, four_hosts: Hosts) 
             assert_nothing_left(mark)
         finally:
             end_marked(mark)
-            front_end.wait(30)
+            front_end.wait(DEADLINE_S)
         wait_empty(four_hosts)
         return front_end.returncode, took_s
 
@@ -404,24 +412,26 @@ def test_the_front_end_is_killed_in_the_middle_of_the_start(
 
     try:
         if moment == "held":
-            wait_until(lambda: len(held()) == RANKS, "all ranks are held", 30)
+            wait_until(lambda: len(held()) == RANKS, "all ranks are held", DEADLINE_S)
         else:
-            wait_until(lambda: len(of_ours("-i=mi3")) == RANKS, "the GDBs are started", 60)
+            wait_until(lambda: len(of_ours("-i=mi3")) == RANKS, "the GDBs are started", DEADLINE_S)
         front_end.kill()
-        front_end.wait(10)
+        front_end.wait(DEADLINE_S)
         go.touch()
-        wait_until(lambda: len(ranks_of(mark, program)) == RANKS, "all ranks have gone on", 20)
-        wait_until(lambda: not ours(), "nothing of ours is left", 20)
+        wait_until(
+            lambda: len(ranks_of(mark, program)) == RANKS, "all ranks have gone on", DEADLINE_S
+        )
+        wait_until(lambda: not ours(), "nothing of ours is left", DEADLINE_S)
         ranks = ranks_of(mark, program)
         assert len(ranks) == RANKS, f"of all ranks there are only {ranks} left"
         assert_untouched(ranks)
         end.touch()
         # The launcher ends as it would, and so does the keeper of its output.
-        assert_nothing_left(mark, deadline_s=20)
+        assert_nothing_left(mark, deadline_s=DEADLINE_S)
     finally:
         end.touch()
         end_marked(mark)
-        front_end.wait(10)
+        front_end.wait(DEADLINE_S)
     wait_empty(four_hosts)
 
 
@@ -434,7 +444,7 @@ def test_the_front_end_is_killed_in_the_middle_of_the_start(
         ("openmpi", ["--wire-up", "direct"], 4),
         ("openmpi", ["--connect"], 4),
         ("mpich", ["--connect", "--wire-up", "direct"], 4),
-        ("mpich", ["--overlay-launcher", "ssh -o ConnectTimeout=5"], 4),
+        ("mpich", ["--overlay-launcher", "ssh -o ConnectTimeout=60"], 4),
         ("openmpi", ["--overlay-launcher", "ssh", "--connect"], 4),
         ("mpich", ["--aggregators", "2", "--fan-out", "2", "--listen", "h1"], 8),
         ("openmpi", ["--aggregators", "2", "--fan-out", "1", "--wire-up", "direct"], 8),
@@ -482,14 +492,14 @@ def test_an_address_to_listen_at_that_cannot_be(builder: Builder, four_hosts: Ho
 def test_a_host_is_cut_off_before_attach(builder: Builder, four_hosts: Hosts) -> None:
     with running(builder, four_hosts) as job:
         four_hosts.cut("h3")
-        begun = time.monotonic()
         with leaving_nothing(four_hosts):
             finished = run_pgdb(
                 "attach", "--batch", *ex("break hit", "c", "up", "p rank", "ranks"), job.pid,
                 command=on_h1(four_hosts),
             )  # fmt: skip
-        assert time.monotonic() - begun < 30
-        assert re.search(r"note: ranks \[4-5\] on h3 are lost: .*h3", finished.err), finished.err
+        # Seen at once, not when all launchers have had their time.
+        told = r"note: ranks \[4-5\] on h3 are lost: nothing at h3 answers"
+        assert re.search(told, finished.err), finished.err
         assert "[0-3,6-7]" in finished.out
         for rank in (0, 1, 2, 3, 6, 7):
             assert f"[{rank}] rank = {rank}" in finished.out or "rank = 0 " in finished.out
@@ -503,7 +513,7 @@ def test_a_host_is_cut_off_before_attach(builder: Builder, four_hosts: Hosts) ->
 def test_hosts_are_lost_during_a_session(builder: Builder, four_hosts: Hosts) -> None:
     """One is cut off and comes back, one is cut off for good, one crashes; the rest goes on."""
     with running(builder, four_hosts) as job:
-        with attached(four_hosts, job, "--grace", "15") as terminal:
+        with attached(four_hosts, job, "--grace", "40") as terminal:
             terminal.ask("break hit if i < 0", r"\[0-7\] Breakpoint 1: ")
             terminal.ask("c &", PROMPT)
             wait_broken(job.ranks)
@@ -532,7 +542,9 @@ def test_hosts_are_lost_during_a_session(builder: Builder, four_hosts: Hosts) ->
             terminal.expect("leaving the job running")
             terminal.wait()
             # Its aggregator has found no parent for the grace time, and let go of its ranks.
-            wait_until(lambda: not any(map(is_traced, lost["h3"])), "the ranks of h3 are free", 60)
+            wait_until(
+                lambda: not any(map(is_traced, lost["h3"])), "the ranks of h3 are free", DEADLINE_S
+            )
             four_hosts.heal("h3")
         free = {rank: pid for rank, pid in job.ranks.items() if rank < 6}
         assert_untouched(free)
@@ -551,7 +563,8 @@ def test_a_short_cut_costs_nothing(builder: Builder, four_hosts: Hosts) -> None:
             terminal.ask("break hit", "Breakpoint 1: ")
             four_hosts.cut("h4")
             terminal.line("p 1 + 1")
-            assert not terminal.shows(r"1 \+ 1 = 2", within_s=3.0)
+            # The less of the loss time passes by this, the more is left for a slow machine.
+            assert not terminal.shows(r"1 \+ 1 = 2", within_s=1.0)
             four_hosts.heal("h4")
             terminal.expect(r"\[0-7\] 1 \+ 1 = 2")
             terminal.line("c")
@@ -564,18 +577,14 @@ def test_a_short_cut_costs_nothing(builder: Builder, four_hosts: Hosts) -> None:
 def test_something_of_ours_is_killed(builder: Builder, four_hosts: Hosts, who: str) -> None:
     """In a tree where h4 hangs below h2 (fan-out 2)."""
     with running(builder, four_hosts) as job:
-        with attached(four_hosts, job, "--fan-out", "2", "--grace", "5") as terminal:
+        with attached(four_hosts, job, "--fan-out", "2", "--grace", "60") as terminal:
             for command in BREAK_AND_RUN:
                 terminal.ask(command)
             wait_broken(job.ranks)
             daemon = daemon_of(job, 2)
             victims = {"aggregator": daemon, "anchor": int(status(daemon, "PPid"))}
             if who == "launcher":
-                own = [
-                    pid
-                    for pid, line in marked(terminal.mark).items()
-                    if int(status(pid, "PPid")) == terminal.pid and "pgdb.backend" in line
-                ]
+                own = children_with(terminal.pid, terminal.mark, "pgdb.backend")
                 assert len(own) == 1, own
                 victims["launcher"] = own[0]
             os.kill(victims[who], signal.SIGKILL)
@@ -595,7 +604,10 @@ def test_something_of_ours_is_killed(builder: Builder, four_hosts: Hosts, who: s
 
 @pytest.mark.parametrize("name", ["openmpi", "mpich"])
 def test_the_front_end_is_killed(builder: Builder, four_hosts: Hosts, name: str) -> None:
-    with running(builder, four_hosts, name) as job, leaving_nothing(four_hosts, deadline_s=15):
+    with (
+        running(builder, four_hosts, name) as job,
+        leaving_nothing(four_hosts, deadline_s=DEADLINE_S),
+    ):
         mark = uuid.uuid4().hex
         front_end = subprocess.Popen(
             [*on_h1(four_hosts), "attach", "--batch", "--json", "--grace", "2",
@@ -614,11 +626,11 @@ def test_the_front_end_is_killed(builder: Builder, four_hosts: Hosts, name: str)
             wait_broken(job.ranks)
             front_end.kill()
             front_end.stdout.close()
-            front_end.wait(10)
-            assert_nothing_left(mark, deadline_s=15)
+            front_end.wait(DEADLINE_S)
+            assert_nothing_left(mark, deadline_s=DEADLINE_S)
         finally:
             end_marked(mark)
-            front_end.wait(10)
+            front_end.wait(DEADLINE_S)
         assert_untouched(job.ranks)
 
 
@@ -628,7 +640,7 @@ def test_the_front_end_is_killed_after_a_launch(builder: Builder, four_hosts: Ho
     line = mpi.line(RANKS, program, hosts=four_hosts.names)
     try:
         with Terminal(*on_h1(four_hosts), "launch", "--grace", "2", *line) as terminal:
-            terminal.expect(r"\[0-7\] stopped in main", deadline_s=60)
+            terminal.expect(r"\[0-7\] stopped in main")
             terminal.expect(PROMPT)
             for command in BREAK_AND_RUN:
                 terminal.ask(command)
@@ -641,7 +653,7 @@ def test_the_front_end_is_killed_after_a_launch(builder: Builder, four_hosts: Ho
                 lines = marked(terminal.mark).values()
                 return [line for line in lines if "pgdb.backend" in line or "-i=mi3" in line]
 
-            wait_until(lambda: not ours(), "aggregators and GDBs end", 15)
+            wait_until(lambda: not ours(), "aggregators and GDBs end", DEADLINE_S)
             assert_untouched(ranks)
     finally:
         wait_empty(four_hosts)

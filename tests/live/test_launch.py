@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pgdb.ranks import RankSet
 from tests.conftest import Build
 from tests.support.programs import Builder, Mpi, find_mpi
 from tests.support.terminal import Finished, ex, run_json, run_pgdb
@@ -54,7 +55,7 @@ def test_64_ranks(builder: Builder) -> None:
         4,
         *ex("bt"),
         *mpi.line(64, builder.build(mpi, "nompi.c")),
-        deadline_s=150,
+        deadline_s=300,
     )
     assert finished.status == 0
     assert first_stop(finished, "0-63")["function"] == "main"
@@ -171,10 +172,16 @@ def test_a_crash_interrupts_the_rest(mpi: Mpi, build: Build) -> None:
     program = build("crash.c")
     finished = run_json("launch", *ex("c", "proc @error bt"), *mpi.line(3, program, "1"))
     assert finished.status == 5
-    told = {each["ranks"]: each for each in finished.answer("continue")["classes"]}
-    assert told["1"]["record"]["signal"] == "SIGSEGV"
-    assert told["1"]["record"]["frame"]["line"] == program.line("crash")
-    assert told["0,2"]["record"]["reason"] == "interrupted"
+    # The others may be stopped on their way to where they wait, at two places.
+    told = {
+        rank: each["record"]
+        for each in finished.answer("continue")["classes"]
+        for rank in RankSet.parse(each["ranks"])
+    }
+    assert sorted(told) == [0, 1, 2]
+    assert told[1]["signal"] == "SIGSEGV"
+    assert told[1]["frame"]["line"] == program.line("crash")
+    assert told[0]["reason"] == told[2]["reason"] == "interrupted"
     assert finished.answer("backtrace")["ranks"] == "1"
 
 
@@ -185,7 +192,7 @@ def test_a_crash_interrupts_the_rest(mpi: Mpi, build: Build) -> None:
         (1, "launch", ex("p nosuch")),
         (2, "launch", ("--aggregators", "0")),
         (3, "launch", ("--gdb", "nosuch")),
-        (4, "launch", ("--timeout", "1", *ex("c"))),
+        (4, "launch", ("--timeout", "5", *ex("c"))),
     ],
 )
 def test_exit_statuses(

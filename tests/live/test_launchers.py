@@ -136,7 +136,8 @@ def assert_in_program(finished: Finished, ranks: str) -> None:
     assert not any(stacks.get("missing", {}).values()), stacks
     for each in stacks["classes"]:
         names = [frame["function"] for frame in each["record"]["frames"]]
-        assert names[-2:] == ["advance", "main"], names
+        # Between two steps a rank is in neither for a moment.
+        assert names[-2:] in (["advance", "main"], ["main"]), names
 
 
 def output_of(finished: Finished) -> str:
@@ -399,8 +400,8 @@ def test_pids_that_lead_to_no_job(four_hosts: Hosts) -> None:
 
     here = four_hosts.command("h1", PGDB)
     arguments = ("attach", "--batch", *ex("bt"))
-    (sshd,) = [int(pid) for pid in four_hosts.run("h1", ["pgrep", "-o", "-x", "sshd"]).split()]
-    assert "(sshd) is no MPI launcher" in refusal(run_pgdb(*arguments, sshd, command=here))
+    sshd = refusal(run_pgdb(*arguments, four_hosts.sshd("h1"), command=here))
+    assert "(sshd) is no MPI launcher" in sshd
     ended = subprocess.Popen(["true"])
     ended.wait()
     assert "there is no process" in refusal(run_pgdb(*arguments, ended.pid, command=here))
@@ -425,13 +426,18 @@ def test_jobs_and_the_choice_of_one(builder: Builder, four_hosts: Hosts) -> None
         assert_in_program(attach(command=here), "0-1")
         line = four_hosts.command("h1", other.line(3, nompi))
         with run_job(builder, line, nompi, 3, in_mpi=False) as second:
-            listed = [
-                json.loads(row) for row in run_pgdb("jobs", "--json", command=here).out.splitlines()
-            ]
-            assert {(row["target"], row["ranks"], row["hosts"]) for row in listed} == {
-                (str(first.pid), 2, 1),
-                (str(second.pid), 3, 1),
-            }
+            listed: set[tuple[str, int | None, int | None]] = set()
+
+            def are_counted() -> bool:
+                # On a busy machine it takes longer than there is time for a list.
+                rows = run_pgdb("jobs", "--json", command=here).out.splitlines()
+                found = [json.loads(row) for row in rows]
+                listed.clear()
+                listed.update((row["target"], row.get("ranks"), row.get("hosts")) for row in found)
+                return all(ranks is not None for _, ranks, _ in listed)
+
+            wait_until(are_counted, "the ranks of both jobs are counted", START_DEADLINE_S)
+            assert listed == {(str(first.pid), 2, 1), (str(second.pid), 3, 1)}
             table = run_pgdb("jobs", command=here).out
             assert str(ring.path) in table and str(nompi.path) in table
             finished = run_pgdb("attach", "--batch", *ex("bt"), command=here)

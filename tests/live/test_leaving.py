@@ -7,15 +7,23 @@ import os
 import signal
 import subprocess
 import uuid
-from pathlib import Path
 
 import pytest
 
 import pgdb
 from pgdb.ranks import RankSet
-from tests.conftest import Build, StartJob
-from tests.support.programs import Mpi, Program, wait_until
+from tests.conftest import Build, StartJob, our_processes
+from tests.support.programs import (
+    LEAVE_DEADLINE_S,
+    Mpi,
+    Program,
+    parent_of,
+    programs_with,
+    wait_until,
+)
 from tests.support.terminal import (
+    DEADLINE_S,
+    MARK,
     PGDB,
     assert_nothing_left,
     assert_untouched,
@@ -33,15 +41,13 @@ pytestmark = pytest.mark.mpi
 
 def ranks_of(mark: str, program: Program) -> dict[int, int]:
     """Return the processes of a program with a mark, numbered in order."""
-    found = []
-    for pid in marked(mark):
-        try:
-            executed = Path(f"/proc/{pid}/exe").resolve()
-        except OSError:
-            continue
-        if executed == program.path.resolve():
-            found.append(pid)
-    return dict(enumerate(sorted(found)))
+    return dict(enumerate(sorted(programs_with(f"{MARK}={mark}", program))))
+
+
+def ours(mark: str) -> list[str]:
+    """Return the command lines of the aggregators and the GDBs with a mark."""
+    lines = marked(mark).values()
+    return [each for each in lines if "pgdb.backend" in each or "-i=mi3" in each]
 
 
 @pytest.mark.parametrize("last", [(), ex("quit"), ex("kill"), ex("c &", "quit"), ex("c &")])
@@ -62,8 +68,7 @@ def test_detach_after_launch_lets_the_job_run(mpi: Mpi, build: Build) -> None:
         ranks = ranks_of(finished.mark, program)
         assert len(ranks) == 3
         assert_untouched(ranks)
-        lines = marked(finished.mark).values()
-        assert not [each for each in lines if "pgdb.backend" in each or "-i=mi3" in each]
+        wait_until(lambda: not ours(finished.mark), "the rest has ended", LEAVE_DEADLINE_S)
     finally:
         end_marked(finished.mark)
 
@@ -90,28 +95,20 @@ def test_the_front_end_of_a_launched_job_dies(mpi: Mpi, build: Build, how: signa
                 break
         ranks = ranks_of(mark, program)
         assert len(ranks) == 2
-        wait_until(lambda: all(map(foreign_code, ranks.values())), "the breakpoint is inserted")
+        wait_until(
+            lambda: all(map(foreign_code, ranks.values())), "the breakpoint is inserted", DEADLINE_S
+        )
         os.kill(front_end.pid, how)
         front_end.stdout.close()
-        front_end.wait(30)
+        front_end.wait(DEADLINE_S)
         if how != signal.SIGKILL:
             assert_nothing_left(mark)
             return
-        wait_until(
-            lambda: (
-                not [
-                    each
-                    for each in marked(mark).values()
-                    if "pgdb.backend" in each or "-i=mi3" in each
-                ]
-            ),
-            "the aggregators and the GDBs end",
-            30,
-        )
+        wait_until(lambda: not ours(mark), "the aggregators and the GDBs end", DEADLINE_S)
         assert_untouched(ranks)
     finally:
         end_marked(mark)
-        front_end.wait(30)
+        front_end.wait(DEADLINE_S)
 
 
 def test_the_launcher_of_the_aggregators_is_killed(build: Build, start_job: StartJob) -> None:
@@ -119,28 +116,18 @@ def test_the_launcher_of_the_aggregators_is_killed(build: Build, start_job: Star
         with pgdb.attach(job.pid, aggregators=2, grace_s=2) as session:
             session.break_at("hit", condition="hit_count < 0").check()
             session.continue_(wait=False).check()
-            own = [
-                int(entry.name)
-                for entry in Path("/proc").iterdir()
-                if entry.name.isdigit() and _parent(entry) == os.getpid()
-            ]
             launchers = [
-                pid for pid in own if b"pgdb.backend" in Path(f"/proc/{pid}/cmdline").read_bytes()
+                pid
+                for pid, line in our_processes().items()
+                if "pgdb.backend" in line and parent_of(pid) == os.getpid()
             ]
             assert len(launchers) == 1
             os.kill(launchers[0], signal.SIGKILL)
             # Under some launchers the aggregators outlive it; both is well, as long as it is told.
-            answer = session.evaluate("1", timeout_s=20)
+            answer = session.evaluate("1", timeout_s=60)
             said = RankSet.union(each.ranks for each in answer.classes)
             assert said | answer.missing.ranks == session.set
         assert_untouched(job.ranks)
-
-
-def _parent(entry: Path) -> int:
-    try:
-        return int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -161,12 +148,14 @@ def test_the_front_end_is_ended_while_it_starts(
     )
     try:
         wait_until(
-            lambda: any("hold.py" in each for each in marked(mark).values()), "a rank is held", 30
+            lambda: any("hold.py" in each for each in marked(mark).values()),
+            "a rank is held",
+            DEADLINE_S,
         )
         os.kill(front_end.pid, how)
-        _, told = front_end.communicate(timeout=30)
+        _, told = front_end.communicate(timeout=DEADLINE_S)
         assert b"Traceback" not in told, told.decode()
-        assert_nothing_left(mark, deadline_s=30)
+        assert_nothing_left(mark, deadline_s=DEADLINE_S)
     finally:
         end_marked(mark)
-        front_end.wait(30)
+        front_end.wait(DEADLINE_S)

@@ -15,28 +15,35 @@ from pathlib import Path
 
 import pytest
 
+from pgdb.backend.indexcache import IndexCache
 from pgdb.backend.inferior import Inferior
 from pgdb.backend.mending import mend
+from pgdb.backend.starting import Starter
 from pgdb.jobs import hold
 from pgdb.overlay.messages import Backtrace, Console, Detach, Resume
 from pgdb.records import Event, Failure, Frame, Record, Running, Stack, Stop, Text
 from tests.conftest import Build, StartJob
 from tests.support.programs import (
-    RANK_VARIABLES,
     Builder,
     Mpi,
     Program,
     find_mpi,
     is_alive,
     is_traced,
+    kill_all,
     processes_with,
+    rank_of,
     status,
+    switches_of,
+    variables_of,
+    wait_progress,
+    wait_settled,
     wait_until,
 )
-from tests.support.terminal import Finished, assert_untouched, ex, run_json, switches_of
+from tests.support.terminal import Finished, assert_untouched, ex, run_json
 
 _MARK = "PGDB_TEST_ODD"
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 
 
 # -- jobs whose ranks are not the programs that the launcher has started -------------------------
@@ -56,13 +63,13 @@ def running(line: Sequence[str], count: int, name: str) -> Iterator[tuple[int, d
             DEADLINE_S,
         )
         assert process.poll() is None, f"{line} ended, status {process.returncode}"
-        yield process.pid, ranks_of(mark, name)
+        ranks = ranks_of(mark, name)
+        wait_settled(ranks.values())
+        yield process.pid, ranks
     finally:
         process.kill()
         process.wait()
-        for pid in processes_with(f"{_MARK}={mark}"):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_all(lambda: processes_with(f"{_MARK}={mark}"), f"the processes of {line}")
 
 
 def ranks_of(mark: str, name: str) -> dict[int, int]:
@@ -70,12 +77,10 @@ def ranks_of(mark: str, name: str) -> dict[int, int]:
     found = {}
     for pid in processes_with(f"{_MARK}={mark}"):
         with suppress(OSError):
-            entry = Path(f"/proc/{pid}")
-            if (entry / "comm").read_text().strip() != name:
+            if Path(f"/proc/{pid}/comm").read_text().strip() != name:
                 continue
-            words = (entry / "environ").read_bytes().decode("utf-8", "replace").split("\0")
-            values = dict(each.partition("=")[::2] for each in words)
-            found[next(int(values[each]) for each in RANK_VARIABLES if each in values)] = pid
+            if (rank := rank_of(variables_of(pid))) is not None:
+                found[rank] = pid
     return dict(sorted(found.items()))
 
 
@@ -297,14 +302,17 @@ def test_arguments_with_newlines(mpi: Mpi, build: Build) -> None:
 
 
 @contextmanager
-def started(*words: str, name: str = "") -> Iterator[int]:
+def started(*words: str, name: str = "", executes_itself: bool = False) -> Iterator[int]:
     """Run a program by itself that sleeps now and then, until it is called *name*; give its pid."""
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         comm = Path(f"/proc/{process.pid}/comm")
         wait_until(lambda: comm.read_text().strip() == (name or Path(words[0]).name), f"{words}")
         # In its main, where it sleeps again and again.
-        wait_until(lambda: switches_of(process.pid) > 10, f"{words} gets on")
+        if executes_itself:
+            wait_progress(process.pid)
+        else:
+            wait_settled([process.pid])
         yield process.pid
     finally:
         process.kill()
@@ -323,9 +331,11 @@ class Told(list[Event]):
 async def inferior(told: Told) -> AsyncIterator[Inferior]:
     gdb = shutil.which("gdb") or pytest.skip("this machine has no GDB")
     rank = Inferior(
-        0, gdb=gdb, environment=dict(os.environ), gdb_commands=(), program="", tell=told
+        0,
+        starter=Starter(gdb, dict(os.environ), (), IndexCache(os.environ, print)),
+        program="",
+        tell=told,
     )
-    await rank.start_gdb()
     try:
         yield rank
     finally:
@@ -403,7 +413,7 @@ def test_a_rank_that_is_killed_while_it_is_attached_to(builder: Builder) -> None
 @pytest.mark.gdb
 def test_a_rank_that_executes_programs_all_the_time(builder: Builder) -> None:
     program = builder.build(find_mpi("openmpi"), "reexec.c")
-    with started(str(program.path)) as pid:
+    with started(str(program.path), executes_itself=True) as pid:
         named = 0
         for _ in range(8):
             record, frames = asyncio.run(attach_to(pid))

@@ -11,7 +11,7 @@ import pytest
 import pgdb
 from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob
-from tests.support.programs import Job, Mpi, status, wait_until
+from tests.support.programs import Job, Mpi, status, switches_of, wait_until
 from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json
 
 pytestmark = pytest.mark.mpi
@@ -58,7 +58,7 @@ def test_an_aggregator_dies(build: Build, start_job: StartJob) -> None:
             job.pid,
             aggregators=AGGREGATORS,
             fan_out=FAN_OUT,
-            grace_s=5,
+            grace_s=60,
             on_event=lambda each: told.append((each.kind, each.ranks)),
         ) as session:
             session.break_at("hit").check()
@@ -79,7 +79,7 @@ def test_an_aggregator_dies(build: Build, start_job: StartJob) -> None:
             answer = session.evaluate("hit_count > 0")
             assert answer.values == dict.fromkeys(others, 1)
             assert answer.missing.lost == LOST
-            again = session.ranks(others).continue_(timeout_s=30).check()
+            again = session.ranks(others).continue_(timeout_s=DEADLINE_S).check()
             assert RankSet.union(each.ranks for each in again) == others
             assert [each.ranks for each in session.ranks(BELOW).breakpoints()] == [BELOW]
         assert_untouched(job.ranks)
@@ -87,7 +87,7 @@ def test_an_aggregator_dies(build: Build, start_job: StartJob) -> None:
 
 def test_the_root_aggregator_dies(build: Build, start_job: StartJob) -> None:
     with start_job(6, build("storm.c")) as job:
-        with pgdb.attach(job.pid, aggregators=3, fan_out=2, grace_s=5) as session:
+        with pgdb.attach(job.pid, aggregators=3, fan_out=2, grace_s=60) as session:
             session.break_at("hit").check()
             os.kill(daemon_of(job, 0), signal.SIGKILL)
             others = RankSet.parse("2-5")
@@ -133,12 +133,17 @@ def test_an_idle_session_uses_no_time(build: Build, start_job: StartJob) -> None
 
     with start_job(2, build("storm.c")) as job, pgdb.attach(job.pid):
         pids = [daemon_of(job, 0), *(int(status(p, "TracerPid")) for p in job.ranks.values())]
-        before = {pid: used(pid) for pid in pids}
-        switches = {pid: int(status(pid, "voluntary_ctxt_switches")) for pid in pids}
-        try:
-            wait_until(lambda: False, "time to pass", 3.0)
-        except AssertionError:
-            pass
-        # Heartbeats are a few wake-ups a second at most.
-        assert all(used(pid) - before[pid] <= 2 for pid in pids)
-        assert all(int(status(pid, "voluntary_ctxt_switches")) - switches[pid] < 30 for pid in pids)
+
+        def is_idle() -> bool:
+            before = {pid: used(pid) for pid in pids}
+            switches = {pid: switches_of(pid) for pid in pids}
+            with pytest.raises(AssertionError):
+                wait_until(lambda: False, "time to pass", 3.0)
+            # Heartbeats are a few wake-ups a second at most.
+            return all(
+                used(pid) - before[pid] <= 2 and switches_of(pid) - switches[pid] < 30
+                for pid in pids
+            )
+
+        # What polls never is; what is left to do of the start takes its time on a busy machine.
+        wait_until(is_idle, "the session is idle", DEADLINE_S)

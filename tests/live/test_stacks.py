@@ -20,7 +20,7 @@ pytestmark = pytest.mark.mpi
 MPIS = ("openmpi", "mpich", "openmpi5", "mpich-system", "intel")
 RANKS = 4
 SAMPLES = 5
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 WAITING = {
     0: ["PMPI_Recv", "MPI_Recv", "mpi_exchange", "main"],
     1: ["hold"],
@@ -63,7 +63,7 @@ def stopped(session: pgdb.Session) -> pgdb.Answer:
     """Stop the ranks that run, and ask for their stacks."""
     deadline = time.monotonic() + DEADLINE_S
     while True:
-        session.interrupt()
+        session.interrupt(timeout_s=DEADLINE_S)
         # The kernel may give the interrupt to any thread, which GDB then selects.
         session.execute("thread 1")
         answer = session.backtrace()

@@ -36,7 +36,7 @@ ELSEWHERE = ("openmpi", "openmpi5", "mpich", "intel")
 def host_of(pid: int) -> str:
     """Return the name of the host that a process is on, as it sees it."""
     command = ["nsenter", f"--target={pid}", "--uts", "cat", "/proc/sys/kernel/hostname"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return done.stdout.strip()
 
 
@@ -81,7 +81,7 @@ def test_job_ends_on_four_hosts(builder: Builder, four_hosts: Hosts, name: str) 
     mpi = find_mpi(name)
     ring = builder.build(mpi, "ring")
     line = mpi.line(8, ring, "3", hosts=four_hosts.names)
-    four_hosts.run("h1", line, timeout_s=60)
+    four_hosts.run("h1", line, timeout_s=240)
     wait_empty(four_hosts)
 
 
@@ -95,7 +95,9 @@ def test_hosts_see_nothing_of_each_other_with_own_pids(builder: Builder) -> None
             assert_works(job, 4)
             for host, ranks in (("h1", (0, 1)), ("h2", (2, 3))):
                 own = {status(job.ranks[rank], "NSpid").split()[-1] for rank in ranks}
-                seen = hosts.run(host, ["sh", "-c", 'grep -s "^Name:.ring$" /proc/[0-9]*/status'])
+                # grep fails if one of them has gone meanwhile.
+                script = 'grep -s "^Name:.ring$" /proc/[0-9]*/status; true'
+                seen = hosts.run(host, ["sh", "-c", script])
                 assert {line.split("/")[2] for line in seen.splitlines()} == own
         mark = Path(hosts.run("h1", ["mktemp"]).strip())
         assert mark.parent == Path("/tmp") and not mark.exists()
@@ -107,9 +109,9 @@ def test_hosts_see_nothing_of_each_other_with_own_pids(builder: Builder) -> None
 def test_host_can_be_lost_and_mended(four_hosts: Hosts) -> None:
     def reaches_h2() -> bool:
         # With what ssh itself says, all else fails the test.
-        remote = ["ssh", "-o", "ConnectTimeout=1", "h2", "hostname"]
+        remote = ["ssh", "h2", "hostname"]
         process = four_hosts.popen("h1", remote, stdout=subprocess.PIPE)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=120)
         assert (process.returncode, out) in ((0, b"h2\n"), (255, b""))
         return process.returncode == 0
 
@@ -125,7 +127,7 @@ def test_host_can_be_lost_and_mended(four_hosts: Hosts) -> None:
     sleeper = four_hosts.popen("h2", ["sleep", "1000"])
     wait_until(lambda: sleeper.pid in four_hosts.processes("h2"), "it runs on h2")
     four_hosts.crash("h2")
-    assert sleeper.wait(5) == -signal.SIGKILL
+    assert sleeper.wait(60) == -signal.SIGKILL
     assert not reaches_h2()
     four_hosts.restore()
     wait_until(reaches_h2, "h2 is back")

@@ -122,5 +122,6 @@ def test_widths_colours_and_classes_at_a_terminal(mpi: Mpi, build: Build, tmp_pa
         assert b"\x1b[1;35m<-- differs\x1b[0m" in terminal._shown
         assert re.search(rb"\x1b\[[\d;]+mdouble\x1b\[0m", terminal._shown)
         terminal.line("quit")
+        terminal.expect(r"\(y or n\)")
         terminal.line("y")
         terminal.wait()

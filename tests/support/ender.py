@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 POLL_S = 0.02
 
 
@@ -75,10 +75,13 @@ def kill(pid: int, kind: str, value: str) -> None:
 def end_all(targets: list[tuple[str, str]]) -> bool:
     """Kill until nothing is left; return whether that was reached."""
     deadline = time.monotonic() + PATIENCE_S
+    quiet = 0
     while True:
-        # Again and again: what is about to fork can have done so behind our back.
+        # Again and again: what is about to fork can have done so behind our back, and what is
+        # executing a program just now shows no environment.
         found = [(pid, kind, value) for kind, value in targets for pid in members(kind, value)]
-        if not found:
+        quiet = 0 if found else quiet + 1
+        if quiet == 3:
             return True
         if time.monotonic() > deadline:
             return False

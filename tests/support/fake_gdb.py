@@ -5,6 +5,7 @@ is a line to print, in which TOKEN stands for the command's token, or one of
 
 * ``RAW text``: print the text without a newline, ``\\xNN`` as bytes,
 * ``REPEAT count line``: print the line so many times,
+* a line with ``RUN count text`` in it, up to a quotation mark: the text so many times,
 * ``EXIT status``: end at once,
 * ``KILL``: end by SIGKILL,
 * ``SLEEP``: from here on ignore everything, the end of the input too.
@@ -21,6 +22,7 @@ import signal
 import sys
 
 _COMMAND = re.compile(r"(\d*)(.*)", re.S)
+_RUN = re.compile(r'RUN (\d+) ([^"]*)')
 
 
 def main(script: dict[str, list[str]]) -> None:
@@ -50,7 +52,9 @@ def perform(action: str) -> None:
     elif word == "RAW":
         os.write(1, rest.encode("latin-1").decode("unicode_escape").encode("latin-1"))
     else:
-        os.write(1, action.encode() + b"\n")
+        line = _RUN.sub(lambda match: int(match[1]) * match[2], action)
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

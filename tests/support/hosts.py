@@ -26,10 +26,10 @@ from typing import Any
 import pytest
 
 from tests.support import ender
-from tests.support.programs import MPI_DIRECTORIES, ROOT, wait_until
+from tests.support.programs import MPI_DIRECTORIES, ROOT, command_of, kill_all, wait_until
 
-START_DEADLINE_S = 20.0
-COMMAND_TIMEOUT_S = 20.0
+START_DEADLINE_S = 120.0
+COMMAND_TIMEOUT_S = 120.0
 NETWORK = "10.77.0"
 """Of every set of hosts: none is seen from outside of it."""
 PASSED_VARIABLES = ("PGDB_TEST_*", "LD_PRELOAD")
@@ -62,7 +62,7 @@ Host *
   GlobalKnownHostsFile /dev/null
   StrictHostKeyChecking yes
   BatchMode yes
-  ConnectTimeout 5
+  ConnectTimeout 60
   LogLevel ERROR
   SendEnv {variables}
 """
@@ -165,10 +165,13 @@ class Hosts:
         found = {}
         for pid in ender.members("net", self._inode(host)):
             with suppress(OSError):
-                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 if pid not in ours:
-                    found[pid] = b" ".join(words).decode("utf-8", "replace").strip()
+                    found[pid] = command_of(pid)
         return found
+
+    def sshd(self, host: str) -> int:
+        """Return the process that takes a host's connections; with own process ids its parent."""
+        return self._sshds[host].pid
 
     def cut(self, host: str) -> None:
         """Take the host's link away; its processes go on."""
@@ -228,9 +231,10 @@ class Hosts:
         wait_until(is_up, f"sshd of {host} listens", START_DEADLINE_S)
 
     def restore(self) -> None:
-        """Mend what `cut`, `crash` and `stop_sshd` have left."""
+        """Mend what `cut`, `crash` and `stop_sshd` have left, and end all that runs."""
         for host in self.names:
             self.heal(host)
+            kill_all(lambda: self.processes(host), f"the processes of {host}")  # noqa: B023
             if host not in self._sshds or self._sshds[host].poll() is not None:
                 self.start_sshd(host)
 

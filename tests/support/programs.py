@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -30,10 +30,16 @@ MPI_DIRECTORIES = {
 }
 """Variables that name the directory of an MPI's mpirun, as scripts/test.sh sets them."""
 
-START_DEADLINE_S = 60.0
-END_DEADLINE_S = 10.0
+# What works is never as late as these: they are for a machine on which all takes ten times as long.
+START_DEADLINE_S = 120.0
+END_DEADLINE_S = 60.0
+LEAVE_DEADLINE_S = 25.0
+"""For what is to end by itself when it has lost its session. Below the grace time, 30 s if not said
+otherwise: ending only then is a fault."""
 TERMINATE_TIMEOUT_S = 3.0
+EXEC_DEADLINE_S = 10.0
 POLL_S = 0.02
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 _READY_VARIABLE = "PGDB_TEST_READY"
 
 # Preloaded into the ranks: a byte in the file for every rank that has come out of MPI_Init.
@@ -300,8 +306,12 @@ def _compile(command: Sequence[str], directory: Path) -> None:
 def wait_until(holds: Callable[[], object], what: str, deadline_s: float = END_DEADLINE_S) -> None:
     """Wait until *holds* returns something true; fail the test with *what* at the deadline."""
     end = time.monotonic() + deadline_s
-    while not holds():
-        assert time.monotonic() < end, f"not within {deadline_s:g} s: {what}"
+    while True:
+        # We may have been kept from running ourselves: the last look is one after the deadline.
+        is_last = time.monotonic() >= end
+        if holds():
+            return
+        assert not is_last, f"not within {deadline_s:g} s: {what}"
         # The kernel tells nobody of what is asked for here; no rank waits for this.
         time.sleep(POLL_S)
 
@@ -317,23 +327,112 @@ def status(pid: int, name: str) -> str:
 def is_alive(pid: int) -> bool:
     """Return whether there is such a process that is no zombie."""
     try:
-        return not status(pid, "State").startswith("Z")
+        return status(pid, "State")[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def parent_of(pid: int) -> int:
+    """Return the parent of a process, 0 if it has gone."""
+    try:
+        return int(status(pid, "PPid"))
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def command_of(pid: int) -> str:
+    """Return the command line of a process, its words joined; empty for a zombie.
+
+    :raises OSError: if it has gone.
+    """
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return b" ".join(words).decode("utf-8", "replace").strip()
+
+
+def variables_of(pid: int) -> dict[str, str]:
+    """Return the environment that a process was started with.
+
+    :raises OSError: if it has gone.
+    """
+    # What ends, or executes another program, while it is read is cut off anywhere.
+    whole = _environment(pid).split(b"\0")[:-1]
+    pairs = (each.decode("utf-8", "replace").partition("=") for each in whole)
+    return {name: value for name, _, value in pairs}
+
+
+def _environment(pid: int) -> bytes:
+    """Return what /proc has of a process's environment.
+
+    :raises OSError: if it has gone.
+    """
+    entry = Path(f"/proc/{pid}")
+    end = time.monotonic() + EXEC_DEADLINE_S
+    while True:
+        is_last = time.monotonic() >= end
+        found = (entry / "environ").read_bytes()
+        # While a process executes a program it has neither words nor variables to show, though it
+        # has a program. What has none, a zombie or the kernel's, raises.
+        if found or is_last or (os.readlink(entry / "exe") and (entry / "cmdline").read_bytes()):
+            return found
+        time.sleep(POLL_S)
+
+
+def rank_of(variables: Mapping[str, str]) -> int | None:
+    """Return the rank that an environment names, or None if it names none."""
+    return next((int(variables[name]) for name in RANK_VARIABLES if name in variables), None)
 
 
 def processes_with(variable: str) -> dict[int, str]:
     """Return pid and command line of every process that has ``NAME=value`` in its environment."""
     found = {}
     wanted = variable.encode()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
             continue
         with suppress(OSError):
-            if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                found[int(entry.name)] = b" ".join(words).decode("utf-8", "replace").strip()
+            pid = int(name)
+            if wanted in _environment(pid).split(b"\0"):
+                line = command_of(pid)
+                # Empty if it has begun to execute a program since: that one is looked at.
+                if line or wanted in _environment(pid).split(b"\0"):
+                    found[pid] = line or command_of(pid)
     return found
+
+
+def programs_with(variable: str, program: Program) -> dict[int, dict[str, str]]:
+    """Return pid and environment of the processes with ``NAME=value`` that are a program."""
+    found = {}
+    for pid in processes_with(variable):
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/exe").resolve() == program.path.resolve():
+                found[pid] = variables_of(pid)
+    return found
+
+
+def ranks_with(variable: str, program: Program) -> dict[int, int]:
+    """Return the processes of a program that have ``NAME=value``, by rank."""
+    found = {}
+    for pid, variables in programs_with(variable, program).items():
+        # One that is about to end has no variables any longer.
+        if (rank := rank_of(variables)) is not None:
+            found[rank] = pid
+    return dict(sorted(found.items()))
+
+
+def kill_all(find: Callable[[], Iterable[int]], what: str) -> None:
+    """Kill the processes that *find* returns until it returns none; one may have forked meanwhile.
+
+    They are to carry a name that only the test has, so that no other that got a pid is killed.
+    """
+
+    def is_done() -> bool:
+        left = list(find())
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return not left
+
+    wait_until(is_done, f"{what} end")
 
 
 def is_traced(pid: int) -> bool:
@@ -344,10 +443,54 @@ def is_traced(pid: int) -> bool:
 def wait_progress(pid: int) -> None:
     """Wait until a process that sleeps now and then has done so some times more."""
     # Being stopped is such a switch too, but one only.
-    wanted = int(status(pid, "voluntary_ctxt_switches")) + 10
-    wait_until(
-        lambda: int(status(pid, "voluntary_ctxt_switches")) >= wanted, f"process {pid} gets on"
-    )
+    wanted = switches_of(pid) + 10
+    wait_until(lambda: switches_of(pid) >= wanted, f"process {pid} gets on")
+
+
+def switches_of(pid: int) -> int:
+    """Return how often a process has gone to sleep of its own accord."""
+    return int(status(pid, "voluntary_ctxt_switches"))
+
+
+def wait_settled(pids: Iterable[int]) -> None:
+    """Wait until processes do nothing but go to sleep now and then.
+
+    Loading its libraries a program sleeps too, for a disk: but then they become more, or pages of
+    theirs are read in.
+    """
+
+    def loaded(pid: int) -> tuple[str, str]:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{pid}/maps").read_text(), fields[9]  # major page faults
+
+    left = list(pids)
+    while left:
+        before = {pid: (loaded(pid), switches_of(pid)) for pid in left}
+        wait_until(
+            lambda: all(switches_of(pid) >= seen + 10 for pid, (_, seen) in before.items()),  # noqa: B023
+            f"processes {left} get on",
+        )
+        left = [pid for pid, (seen, _) in before.items() if not seen[0] or loaded(pid) != seen]
+
+
+def _wait_under_way(pids: Iterable[int]) -> None:
+    """Wait until processes that were seen somewhere in their program have gone on from there.
+
+    That is when they have slept some times, or computed for some hundredths of a second: a rank
+    that waits in MPI may never sleep.
+    """
+
+    def done(pid: int) -> tuple[int, int]:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return switches_of(pid), int(fields[11]) + int(fields[12])
+
+    before = {pid: done(pid) for pid in pids}
+
+    def are_on() -> bool:
+        pairs = ((done(pid), before[pid]) for pid in before)
+        return all(now[0] >= then[0] + 3 or now[1] >= then[1] + 5 for now, then in pairs)
+
+    wait_until(are_on, "the ranks have gone on", START_DEADLINE_S)
 
 
 # -- jobs --------------------------------------------------------------------------------------
@@ -367,9 +510,6 @@ class Job:
         return self.process.pid
 
 
-RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
-
-
 @contextmanager
 def run_job(
     builder: Builder,
@@ -382,8 +522,8 @@ def run_job(
 ) -> Iterator[Job]:
     """Run a job in a session of its own until all ranks are there, and end it at the end.
 
-    A rank is there when it has come out of MPI_Init (of C), or, if not *in_mpi*, as soon as it is
-    the program. *changes* are made to the environment.
+    A rank is there when it has come out of MPI_Init (of C) and gone on, or, if not *in_mpi*, when
+    it is the program and sleeps now and then. *changes* are made to the environment.
     """
     # In the builder's directory, which hosts with a /tmp of their own share.
     with tempfile.NamedTemporaryFile(prefix="ready-", dir=builder.directory) as ready:
@@ -395,33 +535,20 @@ def run_job(
             line, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
         )
         try:
+            found: dict[int, int] = {}
 
             def is_up() -> bool:
+                nonlocal found
                 assert process.poll() is None, f"{line} ended, status {process.returncode}"
-                return len(_ranks(mark, program)) == ranks and (
-                    not in_mpi or os.path.getsize(ready.name) == ranks
-                )
+                found = ranks_with(mark, program)
+                return len(found) == ranks and (not in_mpi or os.path.getsize(ready.name) == ranks)
 
             wait_until(is_up, f"{ranks} ranks of {line} are up", START_DEADLINE_S)
-            yield Job(process=process, ranks=_ranks(mark, program))
+            # It tells of itself from inside of MPI_Init, and may be kept from running there.
+            (_wait_under_way if in_mpi else wait_settled)(found.values())
+            yield Job(process=process, ranks=found)
         finally:
             _end(process, mark, program)
-
-
-def _ranks(mark: str, program: Program) -> dict[int, int]:
-    """Return the processes of the program that carry *mark*, by rank."""
-    found = {}
-    for pid in processes_with(mark):
-        with suppress(OSError):
-            if Path(f"/proc/{pid}/exe").resolve() != program.path.resolve():
-                continue
-            environment = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace")
-            words = dict(each.partition("=")[::2] for each in environment.split("\0"))
-            # While it execs, /proc shows the new program with an environment that is still empty.
-            rank = next((words[name] for name in RANK_VARIABLES if name in words), None)
-            if rank is not None:
-                found[int(rank)] = pid
-    return dict(sorted(found.items()))
 
 
 def _end(process: subprocess.Popen[bytes], mark: str, program: Program) -> None:
@@ -431,8 +558,4 @@ def _end(process: subprocess.Popen[bytes], mark: str, program: Program) -> None:
     # Open MPI 4's mpirun sometimes stays for good after SIGTERM, with zombie ranks.
     process.kill()
     process.wait()
-    for pid in processes_with(mark):
-        # Each carries a name that only this job has, so it is no other that got the pid.
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not processes_with(mark), f"the processes of {program.path} end")
+    kill_all(lambda: processes_with(mark), f"the processes of {program.path}")

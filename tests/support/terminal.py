@@ -26,22 +26,29 @@ from pathlib import Path
 from typing import Any, Self
 
 from pgdb.ranks import RankSet
+from tests.support import programs
 from tests.support.hosts import Hosts
 from tests.support.programs import (
+    LEAVE_DEADLINE_S,
     POLL_S,
-    RANK_VARIABLES,
     Program,
     is_traced,
+    kill_all,
+    parent_of,
     processes_with,
     status,
+    switches_of,
     wait_until,
 )
 
 PGDB = (sys.executable, "-m", "pgdb")
 MARK = "PGDB_TEST_MARK"
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 PROMPT = r"\(pgdb [0-9,/-]+( running)?\)"
-_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()=>].?)")
+# The last: one that has not come whole yet.
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()=>].?|(?:\[[0-9;?]*|\][^\x07\x1b\n]*)?\Z)"
+)
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,12 @@ def marked(mark: str) -> dict[int, str]:
     return processes_with(f"{MARK}={mark}")
 
 
-def assert_nothing_left(mark: str, *, deadline_s: float = 10.0) -> None:
+def children_with(parent: int, mark: str, part: str) -> list[int]:
+    """Return a process's marked children whose command line has a part."""
+    return [pid for pid, line in marked(mark).items() if part in line and parent_of(pid) == parent]
+
+
+def assert_nothing_left(mark: str, *, deadline_s: float = LEAVE_DEADLINE_S) -> None:
     """Check that all that carries the mark ends by itself, and end it otherwise."""
     end = time.monotonic() + deadline_s
     while (left := marked(mark)) and time.monotonic() < end:
@@ -112,10 +124,8 @@ def assert_nothing_left(mark: str, *, deadline_s: float = 10.0) -> None:
 
 
 def end_marked(mark: str) -> None:
-    """End all processes that carry a mark."""
-    for pid in marked(mark):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    """End all processes that carry a mark, and wait until they are gone."""
+    kill_all(lambda: marked(mark), "the marked processes")
 
 
 def run_pgdb(
@@ -184,11 +194,13 @@ class Terminal:
         variables = environment(self.mark, settings | dict(changes or {}))
         words = [str(word) for word in argv]
         default_signals()
+        size = struct.pack("HHHH", 40, columns, 0, 0)
         self.pid, self._master = pty.fork()
         if self.pid == 0:
-            # Nothing but exec: this is a fork of the test process.
+            # Nothing but this: it is a fork of the test process. The size is there before the
+            # program can ask for it.
+            fcntl.ioctl(0, termios.TIOCSWINSZ, size)
             os.execvpe(words[0], words, variables)
-        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._master, selectors.EVENT_READ)
 
@@ -224,31 +236,45 @@ class Terminal:
         """Type Ctrl-C."""
         self.send("\x03")
 
-    def expect(self, pattern: str, *, deadline_s: float = 30.0) -> re.Match[str]:
+    def expect(self, pattern: str, *, deadline_s: float = DEADLINE_S) -> re.Match[str]:
         """Wait until something is shown behind what has been expected last."""
         regex = re.compile(pattern)
         end = time.monotonic() + deadline_s
+        is_last = False
         while True:
             text = self.text
             if match := regex.search(text, min(self._seen, len(text))):
                 self._seen = match.end()
                 return match
+            assert not is_last, f"no {pattern!r} within {deadline_s:g} s in:\n{text[self._seen :]}"
             left = end - time.monotonic()
-            assert left > 0, f"no {pattern!r} within {deadline_s:g} s in:\n{text[self._seen :]}"
-            if not self._read(left):
+            # We may have been kept from running ourselves: what is there by now counts.
+            is_last = left <= 0
+            if not self._read(max(0.0, left)):
                 raise AssertionError(f"it ended before {pattern!r} in:\n{text[self._seen :]}")
 
-    def ask(self, text: str, *patterns: str, deadline_s: float = 30.0) -> None:
-        """Type a line, and wait for what is to be shown of it, in any order, and the prompt."""
-        at = len(self.text)
-        self.line(text)
+    def expect_all(self, *patterns: str, deadline_s: float = DEADLINE_S) -> None:
+        """Wait until several things are shown, in any order.
+
+        What the job prints and what PGDB says of it come on ways of their own.
+        """
+        at = last = self._seen
         end = time.monotonic() + deadline_s
         for pattern in patterns:
             self._seen = at
             self.expect(pattern, deadline_s=max(0.0, end - time.monotonic()))
+            last = max(last, self._seen)
+        self._seen = last
+
+    def ask(self, text: str, *patterns: str, deadline_s: float = DEADLINE_S) -> None:
+        """Type a line, and wait for what is to be shown of it, in any order, and the prompt."""
+        at = len(self.text)
+        self.line(text)
+        self._seen = at
+        self.expect_all(*patterns, deadline_s=deadline_s)
         self.expect(PROMPT, deadline_s=deadline_s)
 
-    def expect_ranks(self, pattern: str, ranks: str, *, deadline_s: float = 30.0) -> None:
+    def expect_ranks(self, pattern: str, ranks: str, *, deadline_s: float = DEADLINE_S) -> None:
         """Wait until *pattern* has been shown for all *ranks*, on one line or more."""
         missing = RankSet.parse(ranks)
         end = time.monotonic() + deadline_s
@@ -281,8 +307,11 @@ class Terminal:
     def wait(self, *, deadline_s: float = DEADLINE_S) -> int:
         """Wait until the program has ended; return its exit status."""
         end = time.monotonic() + deadline_s
-        while (left := end - time.monotonic()) > 0 and self._read(left):
-            pass
+        while (left := end - time.monotonic()) > 0 and self._read(min(left, 1.0)):
+            self._reap(0.0)
+            # A job that was let go may have the terminal open still; nothing more is shown then.
+            if self.status is not None and not self._selector.select(1.0):
+                break
         self._reap(max(0.0, end - time.monotonic()))
         assert self.status is not None, f"it has not ended within {deadline_s:g} s:\n{self.text}"
         assert "Traceback" not in self.text, self.text
@@ -305,22 +334,7 @@ class Terminal:
 
 def ranks_of(mark: str, program: Program) -> dict[int, int]:
     """Return the processes of a program that carry a mark, by rank."""
-    found = {}
-    for pid in marked(mark):
-        with contextlib.suppress(OSError):
-            if Path(f"/proc/{pid}/exe").resolve() == program.path.resolve():
-                variables = variables_of(pid)
-                # One that is about to end has none any longer.
-                for rank in [variables[name] for name in RANK_VARIABLES if name in variables][:1]:
-                    found[int(rank)] = pid
-    return dict(sorted(found.items()))
-
-
-def variables_of(pid: int) -> dict[str, str]:
-    """Return the environment that a process was started with."""
-    text = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace")
-    pairs = (each.partition("=") for each in text.split("\0") if each)
-    return {name: value for name, _, value in pairs}
+    return programs.ranks_with(f"{MARK}={mark}", program)
 
 
 def wait_broken(ranks: Mapping[int, int]) -> None:
@@ -330,38 +344,36 @@ def wait_broken(ranks: Mapping[int, int]) -> None:
         pids = ranks.values()
         return all(map(is_traced, pids)) and all(map(foreign_code, pids))
 
-    wait_until(are_broken, "there are breakpoints in the code of all ranks", 30)
+    wait_until(are_broken, "there are breakpoints in the code of all ranks", DEADLINE_S)
 
 
 @contextlib.contextmanager
-def leaving_nothing(hosts: Hosts, *, deadline_s: float = 10.0) -> Iterator[None]:
+def leaving_nothing(hosts: Hosts, *, deadline_s: float = LEAVE_DEADLINE_S) -> Iterator[None]:
     """Check that what comes up on hosts, whatever it is, has gone soon after the context.
 
     That is stricter than a mark, which does not tell whether a process has lost it on its way.
     """
     before = {host: set(hosts.processes(host)) for host in hosts.names}
 
-    def left() -> dict[str, dict[int, str]]:
-        found = {
-            host: {pid: line for pid, line in hosts.processes(host).items() if pid not in pids}
+    def left() -> dict[int, str]:
+        return {
+            pid: line
             for host, pids in before.items()
+            for pid, line in hosts.processes(host).items()
+            if pid not in pids
         }
-        return {host: lines for host, lines in found.items() if lines}
 
-    yield
+    try:
+        yield
+    except BaseException:
+        # What a test leaves that has failed is not to harm the next.
+        kill_all(left, "the processes on the hosts")
+        raise
     end = time.monotonic() + deadline_s
     while (found := left()) and time.monotonic() < end:
         time.sleep(POLL_S)
-    for lines in found.values():
-        for pid in lines:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    kill_all(left, "the processes on the hosts")
     assert not found, f"left behind after {deadline_s:g} s: {found}"
-
-
-def switches_of(pid: int) -> int:
-    """Return how often a process has gone to sleep of its own accord."""
-    return int(status(pid, "voluntary_ctxt_switches"))
 
 
 def foreign_code(pid: int) -> list[str]:
@@ -384,6 +396,8 @@ def foreign_code(pid: int) -> list[str]:
                 mapped = memory.read(len(wanted))
             except OSError:
                 continue  # unmapped meanwhile
+            # Less than asked for if a part has been unmapped.
+            wanted = wanted[: len(mapped)]
             found += [
                 f"{fields[5]}+{int(fields[2], 16) + at:#x}" for at in _breakpoints(mapped, wanted)
             ]

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pygdbmi import gdbmiparser
 from pygdbmi.gdbescapes import unescape
 
-from pgdb.backend.gdb.mi import Line, Result, console, cut, quote
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.mi import (
+    BIG_LINE_BYTES,
+    Line,
+    Lines,
+    Result,
+    console,
+    cut,
+    cut_pieces,
+    parse,
+    quote,
+)
 
 TRANSCRIPTS = Path(__file__).resolve().parents[2] / "transcripts"
 
@@ -124,3 +137,137 @@ def test_nothing_in_a_recorded_session_is_foreign(path: Path) -> None:
         if part.kind in "^*=":
             assert part.name
             assert bool(part.payload) == ("," in line)
+
+
+# -- our own reader beside pygdbmi, which is the reference -------------------------------------
+
+NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,6}", fullmatch=True)
+ADDRESSES = st.integers(0, 2**64 - 1).map(hex)
+TEXTS = st.one_of(
+    st.text(max_size=12),
+    ADDRESSES,
+    st.builds("<{} sym+{}>".format, ADDRESSES, st.integers(0, 99)),
+    st.builds("Thread {} (LWP {})".format, ADDRESSES, st.integers(1, 99999)),
+)
+
+
+def mi_string(text: str) -> str:
+    """Return a c-string as GDB writes it: what is no printable ASCII, byte by byte in octal."""
+    pieces = []
+    for letter in text:
+        if letter in '"\\':
+            pieces.append(f"\\{letter}")
+        elif " " <= letter <= "~":
+            pieces.append(letter)
+        else:
+            pieces += [f"\\{byte:03o}" for byte in letter.encode("utf-8", "replace")]
+    return f'"{"".join(pieces)}"'
+
+
+STRINGS = TEXTS.map(mi_string)
+
+
+def _results(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    result = st.builds("{}={}".format, NAMES, values)
+    return st.lists(result, max_size=5).map(",".join)
+
+
+VALUES = st.recursive(
+    STRINGS,
+    lambda values: st.one_of(
+        _results(values).map("{{{}}}".format),
+        _results(values).map("[{}]".format),
+        st.lists(values, max_size=4).map(",".join).map("[{}]".format),
+    ),
+    max_leaves=12,
+)
+RECORDS = st.builds(
+    "{}{}{}".format, st.sampled_from(["^done", "*stopped", "=x"]), st.just(","), _results(VALUES)
+)
+
+
+def reference(line: str) -> tuple[str, dict[str, object]]:
+    """Return what pygdbmi makes of a record: its name and its payload."""
+    record = gdbmiparser.parse_response(line)
+    return record["message"], record["payload"] or {}
+
+
+@given(RECORDS, st.sampled_from(["", "7"]))
+@example('*stopped,wpt={number="1",exp="x"},wpt={number="2",exp="0x7fff"}', "")
+@example('^done,a="\\0330x41",b="0x1"', "7")
+@example('^done,a="\\0010x41"', "7")
+def test_a_record_says_what_it_says_to_pygdbmi(record: str, token: str) -> None:
+    found = cut(token + record)
+    assert (found.name, found.payload) == reference(record)
+    assert found.token == (int(token) if token else None)
+
+
+@given(MI_LIKE.map("^done,{}".format))
+@example('^done,a="1"b="2"')
+@example('^done,a={b="1"]')
+@example('^done,a="1",')
+@example('^done,{a="1"}')
+def test_what_is_no_record_is_not_taken_for_one(line: str) -> None:
+    taken = parse(line[len("^done,") :])
+    if taken is not None:
+        assert taken == reference(line)[1]
+
+
+@pytest.mark.parametrize("path", sorted(TRANSCRIPTS.glob("*.mi")), ids=lambda path: path.stem)
+def test_recorded_records_say_what_they_say_to_pygdbmi(path: Path) -> None:
+    for line in path.read_text("utf-8").splitlines():
+        part = cut(line)
+        if part.kind in ("^", "*", "=") and "script=" not in line:
+            assert (part.name, part.payload) == reference(line)
+
+
+def test_ranks_that_differ_by_addresses_share_what_is_parsed() -> None:
+    def line(rank: int) -> Line:
+        return cut(f'{rank}^done,stack=[frame={{addr="{0x7F00 + rank:#x}",func="shared"}}]')
+
+    one, other = line(1), line(2)
+    assert one.shape is not None and one.shape is other.shape
+    assert one.payload == {"stack": [{"addr": "0x7f01", "func": "shared"}]}
+    assert other.payload == {"stack": [{"addr": "0x7f02", "func": "shared"}]}
+    assert list(other.varying) == ["0x7f02"]
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=6))
+def test_lines_do_not_depend_on_the_pieces_they_come_in(data: bytes, cuts: list[int]) -> None:
+    lines = Lines()
+    ends = sorted({min(each, len(data)) for each in cuts} | {0, len(data)})
+    found = [line for a, b in pairwise(ends) for line in lines.feed(data[a:b])]
+    assert found == data.split(b"\n")[:-1]
+
+
+def in_pieces(data: bytes, size: int) -> list[bytes]:
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def test_a_big_line_comes_in_its_pieces() -> None:
+    lines = Lines()
+    big = b'1^done,value="' + b"x" * BIG_LINE_BYTES + b'"'
+    found = [line for piece in in_pieces(big + b"\n2^done\n", 65536) for line in lines.feed(piece)]
+    assert isinstance(found[0], list) and b"".join(found[0]) == big
+    assert found[1] == b"2^done"
+
+
+@given(st.integers(5, 40), st.text(alphabet='ab"\\ä\n', min_size=0, max_size=400))
+def test_a_line_in_pieces_is_the_same_line(size: int, text: str) -> None:
+    for line in (f"3^done,value={mi_string(text)},more={mi_string(text)}", f"~{mi_string(text)}"):
+        assert cut_pieces(in_pieces(line.encode(), size)) == cut(line)
+
+
+@given(st.binary(min_size=1, max_size=300), st.integers(3, 40))
+def test_long_contents_of_memory_are_bytes(data: bytes, size: int) -> None:
+    line = f'1^done,memory=[{{begin="0x10",offset="0x0",end="0x20",contents="{data.hex()}"}}]'
+    assert decode.memory(cut(line).payload) == data
+    assert decode.memory(cut_pieces(in_pieces(line.encode(), size)).payload) == data
+
+
+def test_memory_with_a_gap_is_what_comes_before_it() -> None:
+    payload = cut(
+        '^done,memory=[{begin="0x10",offset="0x0",contents="0102"},'
+        '{begin="0x10",offset="0x8",contents="03"}]'
+    ).payload
+    assert decode.memory(payload) == b"\1\2"

@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.process import StartedGdb
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
 
@@ -66,7 +68,7 @@ async def started(script: Script) -> AsyncIterator[tuple[GdbSession, Recorder]]:
     recorder = Recorder()
     gdb = GdbSession(recorder)
     argv = [sys.executable, "-I", "-S", str(FAKE_GDB), json.dumps(script)]
-    await gdb.start(argv, os.environ)
+    await gdb.start(partial(StartedGdb.start, argv, os.environ))
     try:
         yield gdb, recorder
     finally:
@@ -211,6 +213,43 @@ def test_a_large_answer() -> None:
     run(test, {PRINT: ['REPEAT 100 ~"' + "x" * 30_000 + '"', "TOKEN^done"]})
 
 
+def test_what_comes_behind_a_big_line_waits_for_it() -> None:
+    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+        big, text, last = gdb.send("-big"), gdb.send(PRINT), gdb.send("-last")
+        assert len((await big).payload["value"]) == 2_000_000
+        assert (await text).text == "y" * 1_000_000
+        assert (await last).payload == {"value": "1"}
+
+    recorder = run(
+        test,
+        {
+            "-big": ['TOKEN^done,value="' + "RUN 2000000 x" + '"', '*stopped,reason="one"'],
+            PRINT: ['~"' + "RUN 1000000 y" + '"', "TOKEN^done"],
+            "-last": ['*stopped,reason="two"', 'TOKEN^done,value="1"', "EXIT 0"],
+        },
+    )
+    assert [each[1]["reason"] for each in recorder.told if each[0] == "stopped"] == ["one", "two"]
+
+
+def test_memory_is_read_as_bytes() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        assert await gdb.read_memory(0x10, 600_000) == b"\xab" * 600_000
+        with pytest.raises(GdbError, match="only 1 of 2 bytes at 0x20"):
+            await gdb.read_memory(0x20, 2)
+        with pytest.raises(GdbError, match="Unable to read memory"):
+            await gdb.read_memory(0x30, 2)
+
+    found = 'TOKEN^done,memory=[{begin="0x10",offset="0x0",contents="'
+    run(
+        test,
+        {
+            "-data-read-memory-bytes 0x10 600000": [f'{found}RUN 600000 ab"}}]'],
+            "-data-read-memory-bytes 0x20 2": [f'{found}01"}}]'],
+            "-data-read-memory-bytes 0x30 2": ['TOKEN^error,msg="Unable to read memory."'],
+        },
+    )
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_line_that_is_no_mi_does_not_lose_the_ones_behind_it() -> None:
     async def test(gdb: GdbSession, _: Recorder) -> None:
@@ -307,6 +346,6 @@ def test_a_gdb_that_cannot_be_started() -> None:
         assert gdb.pid == 0 and not gdb.is_alive
         assert await gdb.close(1.0)
         with pytest.raises(GdbError, match="cannot start /nowhere/gdb: No such file"):
-            await gdb.start(["/nowhere/gdb"], {})
+            await gdb.start(partial(StartedGdb.start, ["/nowhere/gdb"], {}))
 
     asyncio.run(test())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import shlex
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -125,7 +128,7 @@ def finish(process: subprocess.Popen[bytes]) -> bytes:
 
 
 def release(process: subprocess.Popen[bytes]) -> bytes:
-    process.send_signal(signal.SIGUSR1)
+    process.send_signal(hold.RELEASE)
     return finish(process)
 
 
@@ -373,7 +376,7 @@ def test_mask_and_ignored_signals_are_as_before(session: Session) -> None:
 
 
 def block_some() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {hold.RELEASE, signal.SIGUSR2, signal.SIGALRM})
 
 
 def test_signals_that_were_blocked_are_blocked_again(session: Session) -> None:
@@ -381,7 +384,7 @@ def test_signals_that_were_blocked_are_blocked_again(session: Session) -> None:
     session.wait_held()
     status = release(process)
     assert status == plain(*STATUS, preexec=block_some)
-    assert b"SigBlk:\t0000000000002a00" in status
+    assert b"SigBlk:\t0000000008002800" in status
 
 
 @pytest.mark.parametrize("trap", ["true", "trap '' PIPE", "trap '' PIPE XFSZ TTIN"])
@@ -393,7 +396,7 @@ def test_what_the_launcher_ignores_is_ignored(session: Session, trap: str) -> No
     process = session.start_line(["sh", "-c", f"{trap}; {held}; exit $?"])
     pid = int(session.wait_held()[5])
     assert pid != process.pid
-    os.kill(pid, signal.SIGUSR1)
+    os.kill(pid, hold.RELEASE)
     assert wanted in finish(process).splitlines()
     assert bool(int(wanted.split()[1], 16) >> (signal.SIGPIPE - 1) & 1) == (trap != "true")
 
@@ -403,10 +406,53 @@ def test_a_release_that_comes_twice_does_not_hit_the_program(session: Session) -
         process = session.start("echo", "alive")
         session.wait_held()
         os.kill(process.pid, signal.SIGSTOP)  # both are pending when it goes on
-        process.send_signal(signal.SIGUSR1)
-        process.send_signal(signal.SIGUSR1)
+        process.send_signal(hold.RELEASE)
+        process.send_signal(hold.RELEASE)
         os.kill(process.pid, signal.SIGCONT)
         assert finish(process) == b"alive\n"
+
+
+def test_a_release_that_comes_too_late_does_not_hit_the_program(
+    session: Session, tmp_path: Path
+) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    process = session.start("cat", str(fifo))
+    session.wait_held()
+    process.send_signal(hold.RELEASE)
+    with fifo.open("wb") as words:  # the program has begun when it opens the other end
+        process.send_signal(hold.RELEASE)
+        words.write(b"alive\n")
+    assert finish(process) == b"alive\n"
+
+
+def test_the_size_of_a_terminal_is_no_release(session: Session) -> None:
+    ours, terminal = os.openpty()
+
+    def take_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+    process = session.start("echo", "hello", preexec=take_terminal)
+    try:
+        session.wait_held()
+        status = Path(f"/proc/{process.pid}/status")
+        for rows in range(1, 40):
+            fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("4H", rows, 80, 0, 0))
+            until = time.monotonic() + DEADLINE_S
+            while process.poll() is None and not is_idle(status.read_text()):
+                assert time.monotonic() < until
+        assert process.poll() is None
+        assert comm(process) == hold.HELD_NAME
+        assert release(process) == b"hello\n"
+    finally:
+        os.close(ours)
+        os.close(terminal)
+
+
+def is_idle(status: str) -> bool:
+    """Return whether a process sleeps and has taken the signals that were sent to it."""
+    return "State:\tS" in status and "ShdPnd:\t0000000000000000" in status
 
 
 def test_the_environment_is_unchanged(session: Session) -> None:
@@ -455,7 +501,7 @@ def test_arguments_name_and_directory_are_kept(session: Session, tmp_path: Path)
     program = ("cat", "/proc/self/cmdline", "-", "", "a b\nc")
     process = session.start(*program, cwd=tmp_path)
     session.wait_held()
-    process.send_signal(signal.SIGUSR1)
+    process.send_signal(hold.RELEASE)
     output, _ = process.communicate(timeout=DEADLINE_S)
     assert output == b"".join(part.encode() + b"\0" for part in program)
     process = session.start("pwd", "-P", cwd=tmp_path)
@@ -487,7 +533,7 @@ def test_a_program_that_cannot_run_ends_as_a_shell_would_end(
         program.chmod(mode)
     process = session.start(str(program))
     session.wait_held()
-    process.send_signal(signal.SIGUSR1)
+    process.send_signal(hold.RELEASE)
     _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == status
     assert errors.decode() == f"pgdb: cannot run {program}: {why}\n"
@@ -496,7 +542,7 @@ def test_a_program_that_cannot_run_ends_as_a_shell_would_end(
 def test_a_name_that_is_nowhere_in_the_path(session: Session) -> None:
     process = session.start("no-such-program-anywhere")
     session.wait_held()
-    process.send_signal(signal.SIGUSR1)
+    process.send_signal(hold.RELEASE)
     _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 127 and b"cannot run no-such-program-anywhere" in errors
 
@@ -533,7 +579,7 @@ def test_a_script_that_names_no_interpreter(
     assert release(process) == f"{program} a b\n".encode()
     process = session.start(word, "a b", environment=OPEN_MPI | path)
     session.wait_held()
-    process.send_signal(signal.SIGUSR1)
+    process.send_signal(hold.RELEASE)
     _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 126
     assert errors.decode() == f"pgdb: cannot run {word}: Exec format error\n"

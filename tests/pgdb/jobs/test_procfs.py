@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,10 +31,14 @@ def add_process(
     environ: bytes | None = b"",
     cmdline: bytes = b"",
     threads: dict[int, str] | None = None,
+    memory_bytes: int = 0,
+    code_start: int = 0,
+    environment_end: int = 0,
 ) -> None:
     directory = proc / str(pid)
     directory.mkdir(parents=True)
-    numbers = [str(ppid), "0", "0", "0", "0", str(flags), *["0"] * 12, "4242", "0"]
+    numbers = [str(ppid), "0", "0", "0", "0", str(flags), *["0"] * 12, "4242"]
+    numbers += [str(memory_bytes), "0", "0", str(code_start), *["0"] * 24, str(environment_end)]
     (directory / "stat").write_text(f"{pid} ({comm}) {state} {' '.join(numbers)}\n")
     (directory / "status").write_text(
         f"Name:\t{comm}\nTracerPid:\t{tracer}\nUid:\t{uids}\nSigCgt:\t0000000000400002\n"
@@ -108,6 +113,66 @@ def test_environment_keeps_values_with_equals_signs_and_the_first_of_two(tmp_pat
         "B": os.fsdecode(b"\xff"),
         "EMPTY": "",
     }
+
+
+def test_a_variable_that_is_cut_off_is_none(tmp_path: Path) -> None:
+    add_process(tmp_path, 7, environ=b"PMI_SIZE=16\0PMI_RANK=1")
+    assert procfs.environment(7, tmp_path) == {"PMI_SIZE": "16"}
+    add_process(tmp_path, 8, environ=b"PMI_RANK=1")
+    assert procfs.environment(8, tmp_path) == {}
+
+
+def test_an_environment_that_an_exec_cuts_off_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = b"A=" + b"x" * (1 << 18) + b"\0PMI_RANK=12\0"
+    add_process(tmp_path, 7, environ=whole[:-2], memory_bytes=1, code_start=1)
+    environ = tmp_path / "7" / "environ"
+    read = procfs._read_at_once
+
+    def read_and_finish(path: Path) -> bytes | None:
+        data = read(path)
+        environ.write_bytes(whole)
+        return data
+
+    monkeypatch.setattr(procfs, "_read_at_once", read_and_finish)
+    assert (procfs.environment(7, tmp_path) or {})["PMI_RANK"] == "12"
+
+
+@pytest.mark.parametrize(
+    ("code_start", "environment_end"), [(0, 0), (1, 9)], ids=["before", "after"]
+)
+def test_a_process_that_is_executing_a_program_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code_start: int, environment_end: int
+) -> None:
+    # Memory of before is gone, and reads as nothing, when that of the new program is complete.
+    add_process(
+        tmp_path,
+        7,
+        memory_bytes=4096,
+        code_start=code_start,
+        environment_end=environment_end,
+    )
+    naps = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 3:
+            (tmp_path / "7" / "environ").write_bytes(b"PMI_RANK=12\0")
+
+    monkeypatch.setattr(time, "sleep", nap)
+    assert procfs.environment(7, tmp_path) == {"PMI_RANK": "12"}
+    assert len(naps) == 3
+
+
+def test_nobody_is_waited_for_who_executes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waits"))
+    add_process(tmp_path, 7, state="Z")
+    add_process(tmp_path, 8, memory_bytes=4096, code_start=0x400000)
+    assert procfs.environment(7, tmp_path) == {}
+    assert procfs.environment(8, tmp_path) == {}
 
 
 def test_command_line_keeps_empty_arguments(tmp_path: Path) -> None:

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdb.merge.forms import Formed, count_holes, fill_form, nothing_common, take_form
+from pgdb.merge.forms import (
+    Formed,
+    FormTable,
+    count_holes,
+    fill_form,
+    fill_rows,
+    nothing_common,
+    take_form,
+)
 from pgdb.records import (
     HOLE,
     SLOT,
@@ -102,3 +110,32 @@ def test_what_has_nothing_in_common_has_no_holes() -> None:
         form = nothing_common(kind)
         assert type(form) is kind and count_holes(form) == 0
         assert take_form(form) == (form, ())
+
+
+@given(st.lists(formed, min_size=1, max_size=6), st.data())
+def test_a_table_takes_and_fills_as_without_it(records: list[Formed], data: st.DataObject) -> None:
+    table = FormTable()
+    for _ in range(8):
+        record = data.draw(st.sampled_from(records))
+        form, parts = take_form(record)
+        if data.draw(st.booleans()):
+            assert table.take(record) == (form, parts)
+        else:
+            assert table.fill_rows(form, parts, 2) == fill_rows(form, parts, 2) == [record] * 2
+
+
+def test_a_table_fills_each_record_once() -> None:
+    table = FormTable()
+    form, _ = take_form(Value(text="{1, 2}"))
+    first = table.fill_rows(form, ["1", ("2", "3")], 2)
+    again = table.fill_rows(form, [("1", "1", "4"), ("3", "2", "5")], 3)
+    assert [each.text for each in again] == ["{1, 3}", "{1, 2}", "{4, 5}"]  # type: ignore[union-attr]
+    assert again[0] is first[1] and again[1] is first[0]
+    assert table.take(again[2]) == (form, ("4", "5"))
+
+
+@pytest.mark.parametrize("columns", [["1"], ["1", "2", "3"], ["1", ("2", "3", "4")]])
+def test_a_table_refuses_parts_that_do_not_fit(columns: list[str | tuple[str, ...]]) -> None:
+    form, _ = take_form(Value(text="{1, 2}"))
+    with pytest.raises(ValueError):
+        FormTable().fill_rows(form, columns, 2)

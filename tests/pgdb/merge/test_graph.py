@@ -19,6 +19,7 @@ from pgdb.merge.graph import (
     AnswerGraph,
     Call,
     End,
+    Known,
     Line,
     Node,
     Whole,
@@ -322,3 +323,25 @@ def test_levels_are_no_part_of_a_node() -> None:
     ]
     assert all(isinstance(item, Call) and item.frame.level == 0 for item in items)
     assert msgspec.structs.asdict(items[0])["frame"].function == "a"
+
+
+def test_children_that_say_the_same_give_the_same_records() -> None:
+    frames = tuple(Frame(level=level, function=f"f{level}", line=level) for level in range(1, 4))
+    known = Known()
+    replies = []
+    for first in (0, 100):
+        said = tuple(
+            EquivalenceClass(
+                RankSet([first + at]),
+                Stack(frames=(Frame(level=0, function="leaf", line=at + 1), *frames)),
+            )
+            for at in range(10)
+        )
+        replies.append((said, to_graph(said)))
+    (one, _), (other, _) = (from_graph(graph, known) for _, graph in replies)
+    for (said, graph), arrived in zip(replies, (one, other), strict=True):
+        # What was learnt of one child changes nothing in what another one says.
+        assert arrived == from_graph(graph)[0]
+        assert {each.record for each in arrived} == {each.record for each in said}
+    assert all(a.record is b.record for a, b in zip(one, other, strict=True))
+    assert to_graph(other, None, known) == to_graph(other)

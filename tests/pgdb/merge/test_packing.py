@@ -422,3 +422,28 @@ def test_bombs_are_defused(monkeypatch: pytest.MonkeyPatch) -> None:
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("count", [6, 100, 1000])
+@pytest.mark.parametrize("pattern", ["random", "blocks", "strides"])
+def test_labels_are_sent_where_they_are_shorter(count: int, pattern: str) -> None:
+    rng = random.Random(count)
+    size = 20_000
+    members: list[list[int]] = [[] for _ in range(count)]
+    for rank in range(size):
+        label = {
+            "random": rng.randrange(count),
+            "blocks": rank * count // size,
+            "strides": rank % count,
+        }[pattern]
+        members[label].append(rank)
+    sets = tuple(map(RankSet, members))
+    partition = to_partition(sets)
+    assert from_partition(partition) == sets
+    others = tuple(each for number, each in enumerate(sets) if number != partition.rest)
+    base = RankSet.union(others)
+    by_labels = len(pack(base)) + sum(map(len, packing._pack_labels(base, others)))
+    by_sets = sum(len(pack(each)) for each in others)
+    sent = by_labels if partition.labels else by_sets
+    # A few sets are not looked at closely below some kilobytes.
+    assert sent <= max(1.1 * min(by_labels, by_sets), 2048)

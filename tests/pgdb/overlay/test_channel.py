@@ -366,6 +366,16 @@ def test_the_first_message_must_be_small() -> None:
     run(test)
 
 
+def test_the_first_message_of_a_parent_may_be_large() -> None:
+    async def test() -> None:
+        async with linked() as (near, far):
+            large = lost("x" * (channel_module.MAX_FIRST_MESSAGE_BYTES + 1))
+            far.send(large)  # the end that was called
+            assert await near.receive() == large
+
+    run(test)
+
+
 @pytest.mark.parametrize("body", [b"", b"junk", b"\xff" * 100])
 def test_junk_ends_the_link(body: bytes) -> None:
     async def test() -> None:

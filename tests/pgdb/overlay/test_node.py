@@ -565,3 +565,16 @@ def test_the_event_buffer_keeps_the_order_and_the_number_of_each_ranks_events(
                 found.setdefault(rank, []).append(each.record.text)
     assert found == expected
     assert not buffer and buffer.take() == []
+
+
+def test_the_setup_says_to_each_node_what_is_below_it() -> None:
+    async def test(nodes: Tree) -> None:
+        for number, node in nodes.items():
+            below = set(range(7)) if number == FRONT_END else set(node.topology.subtree(number))
+            assert set(node.shares) == below
+            # Only those of its own ranks are of any use to it.
+            assert {each for each, share in node.shares.items() if share.pids} <= {number}
+            if number != FRONT_END:
+                assert node.shares[number].pids == (1, 1)
+
+    run(test)

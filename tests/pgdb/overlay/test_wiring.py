@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -565,5 +564,5 @@ def test_held_ranks_are_shared_out_among_the_aggregators_of_their_host() -> None
         run(test, count=2)
     finally:
         for each in ranks:
-            each.send_signal(signal.SIGUSR1)
+            each.send_signal(hold.RELEASE)
         assert [each.wait(DEADLINE_S) for each in ranks] == [0] * len(ranks)

@@ -1,0 +1,179 @@
+"""A file system as GDB is to see it: the files of a rank from the cache, all others as they are.
+
+A view is a directory that serves GDB as sysroot. What the cache has stands in it as a hard link
+under the name that the rank has for it: so GDB, which resolves symbolic links, shows that name
+behind the view's own, and cleaning the cache takes nothing away. What else lies in those
+directories, and every directory beside them, is a link to the real one, so that a library that is
+loaded later, a script of an object's (``…-gdb.py``) and what that imports are found as without us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST_ENTRIES = 20_000
+"""More of one directory are not looked at."""
+_LOCK = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An object and what of it is in the cache."""
+
+    path: str
+    names: tuple[str, ...]
+    file: Path | None
+    """Its copy; None leaves the real one in its place."""
+    build_id: str = ""
+    debug: Path | None = None
+
+
+class Views:
+    """The views of one process, below the cache; they go when it does."""
+
+    def __init__(self, cache: Path) -> None:
+        """Make room for them, and remove what processes that were killed have left.
+
+        :raises OSError: if that is not possible.
+        """
+        folder = cache / "views"
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(0o700)
+        _sweep(folder)
+        self._folder = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
+        # Nobody takes it for a dead one's before it is locked: that takes the lock file.
+        self._folder.mkdir(0o700)
+        self._lock = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._count = 0
+
+    def make(self, objects: Sequence[Placed], auto_load: str) -> Path:
+        """Make a view and return its directory: ``root``, ``debug`` and ``auto-load`` are in it.
+
+        *auto_load* is where GDB has scripts for objects by their names, empty for nowhere.
+
+        :raises OSError: if there is no room.
+        """
+        self._count += 1
+        view = self._folder / str(self._count)
+        tree = _Tree(str(view / "root"))
+        for each in objects:
+            tree.place(each.path, each.file)
+        for each in objects:
+            for name in each.names:
+                tree.name(name, each.path)
+        tree.fill()
+        debug = view / "debug"
+        for each in objects:
+            if each.debug is not None:
+                folder = debug / ".build-id" / each.build_id[:2]
+                folder.mkdir(parents=True, exist_ok=True)
+                os.link(each.debug, folder / f"{each.build_id[2:]}.debug")
+        debug.mkdir(exist_ok=True)
+        os.symlink("/usr/lib/debug/.dwz", debug / ".dwz")
+        scripts = view / "auto-load"
+        scripts.mkdir()
+        if auto_load:
+            # GDB puts the whole name of the object behind each of its directories of scripts.
+            place = Path(f"{scripts}{tree.root}")
+            place.parent.mkdir(parents=True)
+            os.symlink(auto_load, place)
+        return view
+
+    def close(self) -> None:
+        """Remove them."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        os.close(self._lock)
+
+
+class _Tree:
+    """The directory that GDB takes for the root of the file system."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._folders: dict[str, None] = {}
+        self._make("/")
+
+    def place(self, path: str, file: Path | None) -> None:
+        """Put a file where the rank has it."""
+        self._make(os.path.dirname(path))
+        if file is not None:
+            os.link(file, self.root + path)
+        else:
+            os.symlink(path, self.root + path)
+
+    def name(self, name: str, path: str) -> None:
+        """Make the file at *path* known by a name that leads there through symbolic links."""
+        at = "/"
+        *folders, last = [part for part in name.split("/") if part not in ("", ".")]
+        for part in folders:
+            if part == "..":
+                at = os.path.dirname(at)
+                continue
+            here = os.path.join(at, part)
+            if os.path.islink(here) and here not in self._folders:
+                real = os.path.realpath(here)
+                self._make(real)
+                self._link(self.root + real, here)
+                at = real
+            else:
+                at = here
+                self._make(at)
+        self._link(self.root + path, os.path.join(at, last))
+
+    def fill(self) -> None:
+        """Let all else be as it is."""
+        for folder in self._folders:
+            for entry in _entries(folder):
+                if (
+                    ".so" in entry.name
+                    or "-gdb." in entry.name
+                    or entry.is_symlink()
+                    or entry.is_dir(follow_symlinks=False)
+                ):
+                    self._link(entry.path, entry.path)
+
+    def _make(self, folder: str) -> None:
+        missing = []
+        while folder not in self._folders:
+            missing.append(folder)
+            folder = os.path.dirname(folder)
+            if missing[-1] == "/":
+                break
+        for each in reversed(missing):
+            os.makedirs(self.root + each, mode=0o700, exist_ok=True)
+            self._folders[each] = None
+
+    def _link(self, target: str, name: str) -> None:
+        with contextlib.suppress(FileExistsError):
+            os.symlink(target, self.root + name)
+
+
+def _entries(folder: str) -> Iterable[os.DirEntry[str]]:
+    found = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            found.append(entry)
+            if len(found) == MOST_ENTRIES:
+                break
+    return found
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the views of processes that are gone: their locks are free."""
+    with contextlib.suppress(OSError):
+        for entry in list(os.scandir(folder)):
+            with contextlib.suppress(OSError):
+                file = os.open(os.path.join(entry.path, _LOCK), os.O_RDWR | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                finally:
+                    os.close(file)

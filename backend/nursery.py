@@ -1,0 +1,288 @@
+"""GDBs that are forked from one that has read the symbols of the ranks' program and libraries.
+
+Reading symbols is most of what attaching costs in time and memory, and all ranks of a host mostly
+run the same program. So one GDB for each program, the nursery, reads them once, attached to
+nothing, and is forked for each rank (:mod:`pgdb.backend.gdb.forking_in_gdb` does that inside of
+it). Whatever goes wrong, a rank gets a GDB that is started for it alone, as without a nursery.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+from pgdb.backend.gdb.process import ForkedGdb, OnEnd, OnLine, command_line, environment_with_code
+from pgdb.backend.gdb.settings import settings
+from pgdb.backend.indexcache import IndexCache
+from pgdb.backend.linking import linked
+from pgdb.backend.rankfiles import RankFiles
+from pgdb.errors import GdbError
+
+LOG = logging.getLogger(__name__)
+
+CONTROL_VARIABLE = "PGDB_NURSERY_CONTROL"
+AFTER_ATTACH = "python forking_in_gdb.settle()"
+"""GDB command by which a forked GDB that has attached goes on as any other."""
+
+_MAX_ANSWER_BYTES = 1 << 20
+_NAMES_AT_ONCE = 100
+_READ_TIMEOUT_S = 60.0
+"""How long it may take to read all symbols before ranks read them themselves."""
+_FORK_TIMEOUT_S = 20.0
+_LEAD_TIMEOUT_S = 20.0
+_END_TIMEOUT_S = 5.0
+
+
+class Nursery:
+    """One GDB that has read the symbols of one program, and those forked from it."""
+
+    def __init__(self, files: RankFiles) -> None:
+        self.files = files
+        """Of the ranks that it is for."""
+        self.led = asyncio.Event()
+        """Set when the first rank is taken hold of, see :meth:`expand`."""
+        self._process: asyncio.subprocess.Process | None = None
+        self._control: socket.socket | None = None
+        self._lock = asyncio.Lock()
+        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._children: dict[int, ForkedGdb] = {}
+        self._codes: dict[int, int] = {}  # of children that have ended before we knew them
+
+    async def start(
+        self,
+        gdb: str,
+        environment: Mapping[str, str],
+        names: Sequence[str],
+        *,
+        index_cache: bool,
+    ) -> None:
+        """Start the GDB and have it read all symbols.
+
+        :raises GdbError: if it cannot; it has ended then.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        self._control = ours
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *command_line(gdb, "buffering_in_gdb", "forking_in_gdb"),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                env={**environment_with_code(environment), CONTROL_VARIABLE: str(theirs.fileno())},
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            self._shut()
+            raise GdbError(f"cannot start {gdb}: {error.strerror or error}") from None
+        finally:
+            theirs.close()
+        asyncio.get_running_loop().add_reader(ours, self._receive)
+        try:
+            async with asyncio.timeout(_READ_TIMEOUT_S):
+                told = settings(index_cache=index_cache)
+                commands = [{"command": each.command, "must": each.must} for each in told]
+                await self._ask({"settings": commands})
+                parameters = [*self.files.settings]
+                if self.files.root:
+                    parameters.append(("sysroot", self.files.root))
+                await self._ask({"parameters": parameters})
+                await self._ask({"executable": self.files.executable or self.files.name})
+                for first in range(0, len(names), _NAMES_AT_ONCE):
+                    part = [f"{self.files.root}{each}" for each in names[first:][:_NAMES_AT_ONCE]]
+                    failed = (await self._ask({"objects": part})).get("failed")
+                    if failed:
+                        LOG.info("the nursery could not read %s", failed)
+                await self._ask({"sealed": True})
+        except TimeoutError:
+            await self.close()
+            raise GdbError(f"symbols were not read within {_READ_TIMEOUT_S:g} s") from None
+        except GdbError:
+            await self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Process id of the GDB that has read the symbols, 0 before it is started."""
+        return self._process.pid if self._process is not None else 0
+
+    async def fork(self, on_line: OnLine, on_end: OnEnd) -> ForkedGdb:
+        """Return a new GDB, to which nothing has been said yet.
+
+        :raises GdbError: if there is none to be had.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        gdb: ForkedGdb | None = None
+        try:
+            async with asyncio.timeout(_FORK_TIMEOUT_S):
+                answer = await self._ask({"fork": True}, theirs.fileno())
+                pid = int(answer["pid"])
+                theirs.close()
+                gdb = await ForkedGdb.take(ours, pid, on_line, on_end)
+                self._children[pid] = gdb
+                if pid in self._codes:
+                    gdb.exited(self._codes.pop(pid))
+                if await gdb.ready:
+                    return gdb
+                raise GdbError("a forked GDB cannot go on; the aggregator's log may say why")
+        except TimeoutError:
+            why = GdbError(f"no GDB within {_FORK_TIMEOUT_S:g} s")
+        except GdbError as error:
+            why = error
+        finally:
+            theirs.close()
+        if gdb is not None:
+            gdb.abandon()
+        ours.close()
+        raise why
+
+    async def expand(self, offsets: Sequence[int]) -> None:
+        """Have functions of the program read in full, so that no later GDB has to.
+
+        *offsets* are addresses in them, as in the program's file. One that cannot be read is read
+        by each GDB itself.
+        """
+        with contextlib.suppress(GdbError, TimeoutError):
+            async with asyncio.timeout(_LEAD_TIMEOUT_S):
+                await self._ask({"expand": list(offsets)})
+
+    async def close(self) -> None:
+        """End it; GDBs that were forked from it are not concerned."""
+        self._shut()
+        if self._process is not None:
+            # It reads until its control socket is closed; in the middle of symbols, it does not.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_END_TIMEOUT_S):
+                    await self._process.wait()
+                return
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+    async def _ask(self, request: dict[str, Any], descriptor: int | None = None) -> dict[str, Any]:
+        async with self._lock:
+            if self._control is None:
+                raise GdbError("the nursery has ended")
+            data = json.dumps(request).encode("utf-8")
+            try:
+                # One request is under way at a time, so that there is room for it.
+                socket.send_fds(self._control, [data], [] if descriptor is None else [descriptor])
+            except OSError as error:
+                raise GdbError(f"the nursery cannot be asked: {error.strerror}") from None
+            try:
+                answer = await self._answers.get()
+            except asyncio.CancelledError:
+                # Its answer would be taken for the next request's.
+                self._shut()
+                raise
+        if "error" in answer:
+            raise GdbError(str(answer["error"]))
+        return answer
+
+    def _receive(self) -> None:
+        while self._control is not None:
+            try:
+                data = self._control.recv(_MAX_ANSWER_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._shut()
+                self._answers.put_nowait({"error": "the nursery has ended"})
+                return
+            answer = json.loads(data)
+            if "ended" not in answer:
+                self._answers.put_nowait(answer)
+            elif (child := self._children.pop(answer["ended"], None)) is not None:
+                child.exited(answer["code"])
+            else:
+                self._codes[answer["ended"]] = answer["code"]
+
+    def _shut(self) -> None:
+        control, self._control = self._control, None
+        if control is not None:
+            asyncio.get_running_loop().remove_reader(control)
+            control.close()
+
+
+class Nurseries:
+    """The nurseries of one aggregator, one for each program that its ranks run."""
+
+    def __init__(
+        self,
+        gdb: str,
+        environment: Mapping[str, str],
+        notice: Callable[[str], None],
+        index_cache: IndexCache,
+    ) -> None:
+        self._index_cache = index_cache
+        self._gdb = gdb
+        self._environment = environment
+        self._notice = notice
+        self._made: dict[object, asyncio.Task[Nursery | None]] = {}
+        self._leading: set[object] = set()
+
+    @contextlib.asynccontextmanager
+    async def lend(self, files: RankFiles, pid: int) -> AsyncIterator[Nursery | None]:
+        """Give the nursery for a rank of process *pid* with these files, None if there is none.
+
+        The first rank of a nursery goes ahead, the others wait until it is taken hold of.
+        """
+        key = (files.root, files.executable or files.name, files.identity)
+        # Files below another root have other names for each rank, and one that is deleted, too.
+        if files.root.startswith("/proc/") or files.executable.startswith("/proc/"):
+            yield None
+            return
+        if is_first := key not in self._made:
+            self._made[key] = asyncio.create_task(self._make(files, pid))
+        nursery = await asyncio.shield(self._made[key])
+        if nursery is None:
+            yield None
+            return
+        if not is_first:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LEAD_TIMEOUT_S):
+                    await nursery.led.wait()
+        try:
+            yield nursery
+        finally:
+            nursery.led.set()
+
+    def fell_back(self, why: object) -> None:
+        """Take that a rank got a GDB of its own where a nursery should have given one."""
+        LOG.warning("no GDB from the nursery: %s", why)
+        self._notice(f"GDBs start without the nursery, which takes longer: {why}")
+
+    async def close(self) -> None:
+        """End all of them."""
+        for task in self._made.values():
+            with contextlib.suppress(asyncio.CancelledError):
+                if not task.done():
+                    task.cancel()
+                nursery = await task
+                if nursery is not None:
+                    await nursery.close()
+
+    async def _make(self, files: RankFiles, pid: int) -> Nursery | None:
+        nursery = Nursery(files)
+        try:
+            names = (await asyncio.to_thread(linked, pid)).names
+            index_cache = await self._index_cache.is_sound_for(pid)
+            await nursery.start(self._gdb, self._environment, names, index_cache=index_cache)
+        except asyncio.CancelledError:
+            await nursery.close()
+            raise
+        except OSError as error:
+            # Whoever attaches to it says what is wrong with it.
+            LOG.info("process %d: no nursery for it: %s", pid, error)
+            return None
+        except GdbError as error:
+            self.fell_back(error)
+            return None
+        return nursery

@@ -1,0 +1,146 @@
+"""What a rank has mapped, and which objects these are, learnt from its memory alone.
+
+The build-id lies in the first mapped pages of an object, what the linker calls it in the link
+map; so the file system that the files come from is not asked.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pgdb import elf
+
+_AT_PHDR, _AT_PHNUM, _AT_ENTRY = 3, 5, 9
+_DELETED = " (deleted)"
+
+
+@dataclass(frozen=True, slots=True)
+class MappedObject:
+    """An object file that a process runs code of."""
+
+    path: str
+    """What the kernel calls it: no part of it is a symbolic link."""
+    names: tuple[str, ...]
+    """What the dynamic linker calls it, where that is another name."""
+    build_id: str
+    """Empty if it has none."""
+    range: str
+    """Its name below /proc/PID/map_files."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapping:
+    start: int
+    end: int
+    offset: int
+    is_code: bool
+    path: str
+    range: str
+
+
+def mapped_objects(pid: int) -> tuple[MappedObject, ...]:
+    """Return the object files that *pid* has mapped, the program first.
+
+    :raises OSError: if it has ended, or its memory may not be read.
+    """
+    mappings = list(_mappings(pid))
+    code = {each.path for each in mappings if each.is_code}
+    program = os.readlink(f"/proc/{pid}/exe").removesuffix(_DELETED)
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+
+        def read(address: int, size_bytes: int) -> bytes:
+            try:
+                return os.pread(memory.fileno(), size_bytes, address)
+            except (OSError, OverflowError, ValueError):
+                return b""
+
+        interpreter, loaded = _link_map(pid, read)
+        names: dict[str, dict[str, None]] = {}
+        for one in loaded:
+            at = next((each for each in mappings if each.start <= one.dynamic < each.end), None)
+            if at is not None and one.name.startswith("/"):
+                names.setdefault(at.path, {})[one.name] = None
+        found: dict[str, MappedObject] = {}
+        for each in mappings:
+            if each.offset or each.path not in code or each.path in found:
+                continue
+            try:
+                build_id = elf.build_id_in_memory(read, each.start)
+            except elf.ElfError:
+                continue
+            others = tuple(name for name in names.get(each.path, ()) if name != each.path)
+            found[each.path] = MappedObject(each.path, others, build_id, each.range)
+    if interpreter.startswith("/") and all(
+        interpreter not in each.names for each in found.values()
+    ):
+        _name_interpreter(found, interpreter)
+    first = [found.pop(program)] if program in found else []
+    return (*first, *found.values())
+
+
+def entry_point(pid: int) -> int:
+    """Return where the program of *pid* begins, once the dynamic linker has loaded its libraries.
+
+    :raises OSError: if it has ended, or does not tell.
+    """
+    for _, auxv in _auxv(pid):
+        if entry := auxv.get(_AT_ENTRY, 0):
+            return entry
+    raise OSError(errno.ENODATA, "no entry point")
+
+
+def _name_interpreter(found: dict[str, MappedObject], interpreter: str) -> None:
+    """Give the dynamic linker the name that the program has for it: GDB looks for it by that."""
+    for path, each in found.items():
+        if path != interpreter and os.path.basename(path) == os.path.basename(interpreter):
+            found[path] = MappedObject(path, (*each.names, interpreter), each.build_id, each.range)
+            return
+
+
+def _mappings(pid: int) -> Iterator[_Mapping]:
+    with open(f"/proc/{pid}/maps", errors="surrogateescape") as maps:
+        lines = maps.read().splitlines()
+    for line in lines:
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and fields[5].startswith("/"):
+            start, _, end = fields[0].partition("-")
+            yield _Mapping(
+                start=int(start, 16),
+                end=int(end, 16),
+                offset=int(fields[2], 16),
+                is_code="x" in fields[1],
+                path=fields[5].removesuffix(_DELETED),
+                range=f"{int(start, 16):x}-{int(end, 16):x}",
+            )
+
+
+def _link_map(pid: int, read: elf.Read) -> tuple[str, tuple[elf.Loaded, ...]]:
+    for is_64, pairs in _auxv(pid):
+        if 0 < pairs.get(_AT_PHNUM, 0) < elf.MAX_ENTRIES:
+            return elf.link_map(
+                read,
+                pairs[_AT_PHDR],
+                pairs[_AT_PHNUM],
+                is_64=is_64,
+                order="<" if sys.byteorder == "little" else ">",
+            )
+    return "", ()
+
+
+def _auxv(pid: int) -> Iterator[tuple[bool, dict[int, int]]]:
+    """Yield the auxiliary vector, and whether the process has 64 bits.
+
+    The kernel gives it in the process's own words: ours, but for 32-bit programs.
+    """
+    with open(f"/proc/{pid}/auxv", "rb") as file:
+        auxv = file.read()
+    for form, is_64 in (("=2Q", True), ("=2I", False)):
+        size = struct.calcsize(form)
+        pairs = dict(struct.iter_unpack(form, auxv[: len(auxv) // size * size]))
+        if _AT_PHDR in pairs:
+            yield is_64, pairs

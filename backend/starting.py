@@ -1,0 +1,87 @@
+"""Where the GDB of a rank comes from: forked from a nursery, or started for that rank alone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.process import start_with
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.gdb.settings import USE_INDEX_CACHE, Setting, settings
+from pgdb.backend.indexcache import IndexCache
+from pgdb.backend.nursery import Nurseries, Nursery
+from pgdb.backend.rankfiles import RankFiles
+from pgdb.errors import GdbError
+
+
+class Starter:
+    """Starts the GDBs of one aggregator's ranks."""
+
+    def __init__(
+        self,
+        gdb: str,
+        environment: Mapping[str, str],
+        commands: Sequence[str],
+        index_cache: IndexCache,
+        nurseries: Nurseries | None = None,
+    ) -> None:
+        self._index_cache = index_cache
+        self._gdb = gdb
+        self._environment = environment
+        self._own = tuple(Setting(command) for command in commands)
+        self._nurseries = nurseries
+
+    async def start(self, gdb: GdbSession, pid: int = 0) -> None:
+        """Start a GDB that has read nothing, and tell it how to behave; the user's commands last.
+
+        It is for process *pid*, or for one that has yet to execute its program (see
+        :meth:`executed`).
+
+        :raises GdbError: if it cannot be started, or refuses.
+        """
+        await gdb.start(start_with(self._gdb, self._environment))
+        has_cache = bool(pid) and await self._index_cache.is_sound_for(pid)
+        await _tell(gdb, (*settings(index_cache=has_cache), *self._own))
+
+    async def executed(self, gdb: GdbSession, pid: int) -> None:
+        """Take that the process of a GDB has executed its program, whose libraries come next."""
+        if await self._index_cache.is_sound_for(pid):
+            await gdb.send(console(USE_INDEX_CACHE))
+
+    @contextlib.asynccontextmanager
+    async def started(
+        self, gdb: GdbSession, files: RankFiles, pid: int
+    ) -> AsyncIterator[Nursery | None]:
+        """Start a GDB for process *pid*; give the nursery that it comes from, None if from none.
+
+        One from a nursery has read the symbols of *files*, and has two inferiors (see
+        :data:`~pgdb.backend.nursery.AFTER_ATTACH`). The block is what the nursery's first rank is
+        ahead of the others with.
+
+        :raises GdbError: if it cannot be started, or refuses a command of the user's.
+        """
+        if self._nurseries is None:
+            await self.start(gdb, pid)
+            yield None
+            return
+        async with self._nurseries.lend(files, pid) as nursery:
+            if nursery is not None:
+                try:
+                    await gdb.start(nursery.fork)
+                except GdbError as error:
+                    self._nurseries.fell_back(error)
+                    nursery = None
+            if nursery is None:
+                await self.start(gdb, pid)
+            else:
+                await _tell(gdb, self._own)
+            yield nursery
+
+
+async def _tell(gdb: GdbSession, settings: Sequence[Setting]) -> None:
+    answers = [gdb.send(console(each.command)) for each in settings]
+    for each, answer in zip(settings, answers, strict=True):
+        result = await answer
+        if result.kind == "error" and each.must:
+            raise GdbError(f"GDB refuses '{each.command}': {result.message}")

@@ -1,0 +1,262 @@
+"""A tree too large for this machine, level by level: one real node of each, with real children.
+
+The node is a process of its own (node.py). This one is its parent and all of its children: it
+sends what their subtrees would have sent, on as many real links, all at once, and waits for what
+the node makes of it. That is the worst time of arrival. The longest path is the sum over the
+levels and of what the front end does with the last reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from bench.emulate.made_up import REQUEST_ID, Case
+from bench.emulate.sessions import cpu_s, memory_bytes
+from pgdb.merge.graph import from_graph
+from pgdb.overlay.channel import Channel, connect, listen
+from pgdb.overlay.credentials import make_credentials
+from pgdb.overlay.messages import (
+    PROTOCOL_VERSION,
+    Backtrace,
+    Events,
+    Hello,
+    Joined,
+    Lost,
+    Reply,
+    Request,
+    Setup,
+    Share,
+    Shutdown,
+    decode,
+    encode,
+)
+from pgdb.overlay.node import release
+from pgdb.overlay.router import Gathering
+from pgdb.overlay.topology import Topology
+from pgdb.ranks import RankSet
+
+RANKS_PER_AGGREGATOR = 128
+FAN_OUT = 32
+TIMEOUT_S = 2.0
+"""Of requests of which a child is late."""
+DEADLINE_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What the node of one level did with one case."""
+
+    case: Case
+    level: int
+    """0 is the root of the aggregators, -1 the front end."""
+    children: int
+    in_bytes: int
+    out_bytes: int
+    took_s: float
+    """From the first byte that a child sends to the whole reply."""
+    cpu_s: float
+    blocked_s: float
+    """Longest time for which its event loop stood still."""
+    peak_bytes: int
+
+
+def shares_below(topology: Topology, node: int) -> tuple[Share, ...]:
+    """Return the shares of a node and of all below it."""
+    return tuple(
+        Share(node=each, ranks=ranks_of(each), pids=tuple(range(4711, 4711 + RANKS_PER_AGGREGATOR)))
+        for each in topology.subtree(node)
+    )
+
+
+def ranks_of(node: int) -> RankSet:
+    """Return the ranks of one aggregator."""
+    return RankSet.range(node * RANKS_PER_AGGREGATOR, (node + 1) * RANKS_PER_AGGREGATOR)
+
+
+def ranks_below(topology: Topology, node: int) -> RankSet:
+    """Return the ranks of a node and of all below it."""
+    return RankSet.union(map(ranks_of, topology.subtree(node)))
+
+
+def measure_levels(case: Case) -> list[Level]:
+    """Return what each level costs, the innermost last; the front end comes first."""
+    topology = Topology(count=case.ranks // RANKS_PER_AGGREGATOR, fan_out=FAN_OUT)
+    found = []
+    node, level = 0, 0
+    while True:
+        measured, reply = asyncio.run(_measure(case, topology, node, level))
+        found.append(measured)
+        if not level and case.command != "stop storm":
+            found.insert(0, _front_end(case, reply))
+        children = topology.children(node)
+        if not children:
+            return found
+        node, level = children[0], level + 1
+
+
+async def _measure(case: Case, topology: Topology, node: int, level: int) -> tuple[Level, bytes]:
+    children = topology.children(node)
+    # Before there are links, whose heartbeats it would hold up.
+    messages = [case.message(ranks_below(topology, child)) for child in children]
+    credentials = make_credentials()
+    links: asyncio.Queue[Channel] = asyncio.Queue()
+    is_over = asyncio.Event()
+
+    async def on_link(channel: Channel) -> None:
+        await links.put(channel)
+        await is_over.wait()
+
+    listener = await listen("127.0.0.1", credentials, on_link)
+    told = {
+        "node": node,
+        "count": topology.count,
+        "fan_out": topology.fan_out,
+        "credentials": credentials.decode("ascii"),
+        "parent": f"127.0.0.1:{listener.port}",
+        "case": case.write(),
+    }
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bench.emulate.node"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(json.dumps(told).encode() + b"\n")
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            port = int(await process.stdout.readline())
+            parent = await links.get()
+            channels = [await connect(f"127.0.0.1:{port}", credentials) for _ in children]
+            for child, channel in zip(children, channels, strict=True):
+                channel.send(_hello(child, topology.subtree(child)))
+            await _joined(parent, 1 + len(children))
+            everyone = ranks_below(topology, node)
+            parent.send(Setup(shares=shares_below(topology, node), gdb="none"))
+            for channel in channels:
+                await _next(channel, Setup)
+            before_s = cpu_s(process.pid)
+            parent.send(
+                Request(
+                    request_id=REQUEST_ID,
+                    ranks=everyone,
+                    operation=Backtrace(),
+                    timeout_s=TIMEOUT_S if case.lacks == "late child" else math.inf,
+                )
+            )
+            for channel in channels:
+                await _next(channel, Request)
+            begun = time.perf_counter()
+            speaking = channels[1:] if case.lacks else channels
+            for channel, message in zip(speaking, messages[-len(speaking) :], strict=True):
+                _write(channel, message)
+            if case.lacks == "dead child" and channels:
+                channels[0].close()
+            reply = await _all_said(parent, everyone, case)
+            took_s = time.perf_counter() - begun
+            measured_s = cpu_s(process.pid) - before_s
+            peak = memory_bytes(process.pid, "status", "VmHWM")
+            parent.send(Shutdown())
+            blocked_s = float(await process.stdout.readline())
+            await process.wait()
+    finally:
+        is_over.set()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        await listener.close()
+    for channel in (*channels, parent):
+        channel.close()
+    measured = Level(
+        case=case,
+        level=level,
+        children=len(children),
+        in_bytes=sum(map(len, messages)),
+        out_bytes=len(reply),
+        took_s=took_s,
+        cpu_s=measured_s,
+        blocked_s=blocked_s,
+        peak_bytes=peak,
+    )
+    return measured, reply
+
+
+def _front_end(case: Case, message: bytes) -> Level:
+    """Return what the front end, which is this process, does with the reply of node 0."""
+    begun, begun_cpu = time.perf_counter(), time.process_time()
+    reply = decode(message)
+    assert isinstance(reply, Reply)
+    everyone = RankSet.range(0, case.ranks)
+    request = Request(
+        request_id=REQUEST_ID, ranks=everyone, operation=Backtrace(), timeout_s=math.inf
+    )
+    gathering = Gathering(request, math.inf)
+    gathering.add(*from_graph(reply.graph, gathering.known))
+    assert gathering.is_complete or case.lacks
+    assert gathering.gathered().classes
+    return Level(
+        case=case,
+        level=-1,
+        children=1,
+        in_bytes=len(message),
+        out_bytes=0,
+        took_s=time.perf_counter() - begun,
+        cpu_s=time.process_time() - begun_cpu,
+        blocked_s=0.0,
+        peak_bytes=0,
+    )
+
+
+def _hello(node: int, subtree: Sequence[int]) -> Hello:
+    return Hello(
+        version=PROTOCOL_VERSION,
+        release=release(),
+        node=node,
+        host=f"node{node}",
+        pid=os.getpid(),
+        subtree=tuple(subtree),
+    )
+
+
+async def _joined(parent: Channel, count: int) -> None:
+    """Wait for the node and its children."""
+    nodes: set[int] = set()
+    while len(nodes) < count:
+        message = await parent.receive()
+        if isinstance(message, Hello):
+            nodes.add(message.node)
+        elif isinstance(message, Joined):
+            nodes.update(each.node for each in message.nodes)
+
+
+async def _next(channel: Channel, kind: type[Setup | Request]) -> None:
+    while not isinstance(await channel.receive(), kind):
+        pass
+
+
+def _write(channel: Channel, message: bytes) -> None:
+    # Made beforehand: what is measured is the node.
+    channel._writer.write(len(message).to_bytes(4, "big") + message)
+
+
+async def _all_said(parent: Channel, everyone: RankSet, case: Case) -> bytes:
+    """Wait until all ranks are in what the node has sent up; return the last of it."""
+    said = RankSet()
+    while True:
+        message = await parent.receive()
+        if isinstance(message, Reply) and case.command != "stop storm":
+            return encode(message)
+        if isinstance(message, Events):
+            said = RankSet.union((said, *(each.ranks for each in message.classes)))
+            if everyone - ranks_of(0) <= said | ranks_of(0):
+                return encode(message)
+        elif not isinstance(message, Lost | Reply):
+            raise AssertionError(f"the node sent {msgspec.structs.asdict(message)}")

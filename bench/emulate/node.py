@@ -1,0 +1,86 @@
+"""One real aggregator whose ranks are made up: ``python -m bench.emulate.node``.
+
+Its place is a line of JSON on its input. All but the GDBs is the real code, and what its own ranks
+say comes to the router as from the leaf. It answers with its port, leaves when it is told to, and
+then prints how long its event loop was blocked at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from typing import Any
+
+from bench.emulate.made_up import Case
+from pgdb.backend.aggregator import Aggregator, Place
+from pgdb.overlay.channel import listen_on
+from pgdb.overlay.messages import Request, Setup
+from pgdb.overlay.topology import Topology
+from pgdb.ranks import RankSet
+
+TICK_S = 0.002
+
+
+class EmulatedAggregator(Aggregator):
+    """An aggregator that answers for its ranks by itself, at once."""
+
+    def __init__(self, place: Place, case: Case) -> None:
+        super().__init__(place)
+        self.blocked_s = 0.0
+        """Longest time for which the event loop stood still, since the last request."""
+        self._case = case
+        self._ticked_at = self._loop.time()
+        self._loop.call_later(TICK_S, self._tick)
+
+    def ask_own(self, request: Request, ranks: RankSet) -> None:
+        """Answer as the leaf would: one rank after the other."""
+        self.blocked_s, self._ticked_at = 0.0, self._loop.time()
+        for rank in ranks:
+            self._loop.call_soon(self._say, request.request_id, rank)
+
+    def _take_setup(self, setup: Setup) -> None:
+        # Without a leaf: there is no GDB.
+        self.apply_setup(setup)
+
+    def _say(self, request_id: int, rank: int) -> None:
+        for gathered in self.router.add_answer(request_id, self._case.said(rank)):
+            self.answered(gathered)
+
+    def _tick(self) -> None:
+        now_s = self._loop.time()
+        self.blocked_s = max(self.blocked_s, now_s - self._ticked_at - TICK_S)
+        self._ticked_at = now_s
+        self._loop.call_later(TICK_S, self._tick)
+
+
+async def serve(told: dict[str, Any]) -> None:
+    """Run the aggregator until it leaves."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    credentials = told["credentials"].encode("ascii")
+    address = told["parent"]
+    place = Place(
+        node=told["node"],
+        topology=Topology(count=told["count"], fan_out=told["fan_out"]),
+        credentials=credentials,
+        front_end=address,
+        grace_s=60.0,
+        own_address=f"127.0.0.1:{listening.getsockname()[1]}",
+        addresses=(address,) * told["count"],
+    )
+    aggregator = EmulatedAggregator(place, Case.read(told["case"]))
+    listener = await listen_on(listening, credentials, aggregator.serve_link)
+    _say(listening.getsockname()[1])
+    await aggregator.run()
+    await listener.close()
+    _say(aggregator.blocked_s)
+
+
+def _say(what: float) -> None:
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(json.loads(sys.stdin.readline())))

@@ -1,0 +1,57 @@
+"""What one row of the table is, and what processes use of CPU and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was measured, beside what, in each round."""
+
+    name: str
+    reference: str
+    values: tuple[float, ...]
+    """One for each round: a ratio to the reference, or what *reference* says."""
+    target: float
+    """The most that the median may be."""
+    note: str = ""
+
+    @property
+    def median(self) -> float:
+        """The median of all rounds."""
+        return statistics.median(self.values)
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the median is within the target."""
+        return self.median <= self.target
+
+
+def pss_bytes(pids: Iterable[int]) -> int:
+    """Return the proportional set sizes of processes, added up; who has ended has none."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1]) * 1024
+    return total
+
+
+def cpu_s(pids: Iterable[int]) -> float:
+    """Return the CPU seconds that processes have used, added up; who has ended has none.
+
+    By their CPU clocks: /proc/PID/stat counts in hundredths of a second only.
+    """
+    total = 0.0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            # The kernel's number of the clock of a process: linux/posix-timers.h.
+            total += time.clock_gettime((~pid << 3) | 2)
+    return total

@@ -1,0 +1,1 @@
+"""The rows of bench/targets.py, a module for what is measured together."""

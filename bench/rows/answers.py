@@ -1,0 +1,118 @@
+"""Rows ``bt`` and ``step``: command to merged answer, beside a bare loop over as many GDBs.
+
+Each round attaches a session to the job, has all ranks stop in one place, and asks again and
+again; then plain GDBs are attached to the same ranks, stop them in the same place and get
+-stack-list-frames (-exec-step) from a bare asyncio loop that reads their lines. A round's value
+is the median of the session's times over the median of the loop's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from jobs import Job, at, placed_job
+from measuring import Row
+from plain import PlainGdb, plain_gdbs
+
+from pgdb.frontend.answers import Answer
+from pgdb.frontend.session import Session
+from pgdb.frontend.starting.start import attach
+
+RANKS = 64
+TARGET = 1.5
+SAMPLES = 15
+WARM_UP = 3
+STEPS = 100_000
+"""So many that no rank comes to the end of its loop while it is stepped."""
+
+Times = dict[str, float]
+
+
+def measure(ranks: int, rounds: int, wanted: Sequence[str] = ("bt", "step")) -> list[Row]:
+    """Return the rows that are *wanted*."""
+    found: dict[str, list[float]] = {name: [] for name in wanted}
+    with placed_job(ranks, steps=STEPS) as job:
+        for _ in range(rounds):
+            ours = asyncio.run(time_session(job, wanted))
+            theirs = asyncio.run(time_plain(job, wanted))
+            for name in wanted:
+                found[name].append(ours[name] / theirs[name])
+    reference = {"bt": "-stack-list-frames", "step": "-exec-step"}
+    return [
+        Row(
+            name=f"{name}, {ranks} ranks",
+            reference=f"{reference[name]} from a bare asyncio loop",
+            values=tuple(found[name]),
+            target=TARGET,
+        )
+        for name in wanted
+    ]
+
+
+async def time_session(job: Job, wanted: Sequence[str]) -> Times:
+    """Return the median seconds from a command to its merged answer."""
+    session = await attach(job.pid)
+    try:
+        await _stop_session(session)
+
+        async def bt() -> None:
+            _check(await session.backtrace())
+
+        async def step() -> None:
+            _check(await session.step())
+
+        return await _medians({"bt": bt, "step": step}, wanted)
+    finally:
+        await session.close()
+
+
+async def time_plain(job: Job, wanted: Sequence[str]) -> Times:
+    """Return the median seconds until all of the GDBs have answered."""
+    async with plain_gdbs(job.ranks) as gdbs:
+        await asyncio.gather(*(_stop_plain(gdb) for gdb in gdbs))
+
+        async def bt() -> None:
+            await _all(gdbs, "-stack-list-frames", b"1^done")
+
+        async def step() -> None:
+            await _all(gdbs, "-exec-step", b"1^running", b"*stopped")
+
+        return await _medians({"bt": bt, "step": step}, wanted)
+
+
+async def _stop_session(session: Session) -> None:
+    place = await session.break_at(at("step"), temporary=True)
+    _check(place)
+    _check(await session.continue_())
+
+
+async def _stop_plain(gdb: PlainGdb) -> None:
+    await gdb.run(f"-break-insert -t {at('step')}")
+    await gdb.run("-exec-continue", b"1^running", b"*stopped")
+
+
+async def _all(gdbs: Sequence[PlainGdb], command: str, *beginnings: bytes) -> None:
+    for gdb in gdbs:
+        gdb.write(command)
+    await asyncio.gather(*(gdb.read_to(*beginnings) for gdb in gdbs))
+
+
+async def _medians(ways: dict[str, Callable[[], Awaitable[None]]], wanted: Sequence[str]) -> Times:
+    found = {}
+    for name in wanted:
+        times = []
+        for _ in range(WARM_UP + SAMPLES):
+            begun = time.perf_counter()
+            await ways[name]()
+            times.append(time.perf_counter() - begun)
+        found[name] = statistics.median(times[WARM_UP:])
+    return found
+
+
+def _check(answer: Answer) -> None:
+    """See to it that all ranks have said the same: what was meant to be measured."""
+    if answer.missing.ranks or len(answer.classes) != 1:
+        raise RuntimeError(f"'{answer.command}': not one class of all ranks: {answer}")

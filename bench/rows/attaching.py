@@ -1,0 +1,79 @@
+"""Row ``attach``: pgdb attach to the merged backtrace, beside plain GDBs two at a time.
+
+Whole commands are timed, the start of the interpreter included, on a job whose ranks rest in one
+place. The caches of symbols are in a directory of the measurement's own: emptied before each
+"cold" attach, kept for the "warm" one that follows. Plain GDBs come last in each round.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+
+from jobs import Job, placed_job
+from measuring import Row
+
+RANKS = (32, 128)
+# By ranks and symbol cache: the most that PGDB may take of the plain GDBs' time.
+TARGETS = {("cold", 32): 0.25, ("warm", 32): 0.20}
+TARGET_OF_MANY = 0.15
+REFERENCE = "xargs -P2 gdb -nx -q -batch -p PID -ex bt"
+
+
+def measure(ranks: int, rounds: int, wanted: Sequence[str] = ("attach",)) -> list[Row]:
+    """Return a row for each state of the symbol cache."""
+    del wanted
+    found: dict[str, list[float]] = {"cold": [], "warm": []}
+    with placed_job(ranks) as job:
+        for _ in range(rounds):
+            with tempfile.TemporaryDirectory(prefix="pgdb-bench-") as cache:
+                environment = {**os.environ, "XDG_CACHE_HOME": cache}
+                times = [time_pgdb(job, environment) for _ in found]
+            plain = time_plain(job.ranks)
+            for ratios, ours in zip(found.values(), times, strict=True):
+                ratios.append(ours / plain)
+    return [
+        Row(
+            name=f"attach and bt, {ranks} ranks, cache {cache}",
+            reference=REFERENCE,
+            values=tuple(ratios),
+            target=TARGETS.get((cache, ranks), TARGET_OF_MANY),
+        )
+        for cache, ratios in found.items()
+    ]
+
+
+def time_pgdb(job: Job, environment: Mapping[str, str]) -> float:
+    """Return the seconds of the whole command; all ranks must be in its answer."""
+    line = [sys.executable, "-m", "pgdb", "attach", "--batch", "-ex", "bt", str(job.pid)]
+    begun = time.monotonic()
+    told = subprocess.run(
+        line,
+        check=True,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    took_s = time.monotonic() - begun
+    if f"[0-{len(job.ranks) - 1}]" not in told.stdout:
+        raise RuntimeError(f"not one backtrace of all ranks:\n{told.stdout}")
+    return took_s
+
+
+def time_plain(pids: Sequence[int]) -> float:
+    """Return the seconds of plain GDBs, two at a time."""
+    begun = time.monotonic()
+    subprocess.run(
+        ["xargs", "-P2", "-I", "{}", "gdb", "-nx", "-q", "-batch", "-p", "{}", "-ex", "bt"],
+        input="\n".join(map(str, pids)),
+        text=True,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    return time.monotonic() - begun

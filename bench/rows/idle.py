@@ -1,0 +1,80 @@
+"""Row ``idle``: what a session costs while the job runs and nobody asks anything.
+
+CPU is that of all processes of ours, this front end included, as a share of one core. How fast
+the job runs is told by its own counters: ranks that compute without a rest, as many as there are
+cores, whose rounds are counted for a while with the session and for as long without it, in turn.
+The rounds are also set beside the CPU time that the ranks got, which other work on the machine
+does not change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jobs import Job, placed_job
+from measuring import Row, cpu_s
+
+from pgdb.frontend.starting.start import attach
+from pgdb.jobs import procfs
+
+RANKS = os.cpu_count() or 1
+WINDOW_S = 20.0
+SHARE_TARGET = 0.001
+SLOWED_TARGET = 1.01
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a job has got on for a while."""
+
+    rounds: int
+    cpu_s: float
+    """Of its ranks."""
+
+
+def measure(ranks: int, rounds: int, wanted: Sequence[str] = ("idle",)) -> list[Row]:
+    """Return the rows: share of a core, slowdown by the clock and by CPU time."""
+    del wanted
+    shares, slowed, slowed_by_cpu = [], [], []
+    with placed_job(ranks, rest_us=0) as job:
+        for _ in range(rounds):
+            free = asyncio.run(_pace(job))
+            share, held = asyncio.run(_in_session(job))
+            shares.append(share)
+            slowed.append(free.rounds / held.rounds)
+            slowed_by_cpu.append((free.rounds / free.cpu_s) / (held.rounds / held.cpu_s))
+    job_words = f"the same job, {ranks} ranks, without a session"
+    return [
+        Row("idle session, CPU of all our processes", "one core", tuple(shares), SHARE_TARGET),
+        Row("idle session, job's time for a round", job_words, tuple(slowed), SLOWED_TARGET),
+        Row(
+            "idle session, job's CPU time for a round",
+            job_words,
+            tuple(slowed_by_cpu),
+            SLOWED_TARGET,
+        ),
+    ]
+
+
+async def _pace(job: Job) -> Pace:
+    before, cpu_before = sum(job.rounds()), cpu_s(job.ranks)
+    # The length of the measurement; nothing is waited for.
+    await asyncio.sleep(WINDOW_S)
+    return Pace(sum(job.rounds()) - before, cpu_s(job.ranks) - cpu_before)
+
+
+async def _in_session(job: Job) -> tuple[float, Pace]:
+    """Return the share of a core that our processes take, and how the job gets on meanwhile."""
+    session = await attach(job.pid)
+    try:
+        await session.continue_(wait=False)
+        launcher = session.overlay.launcher_pid
+        own = [os.getpid(), launcher, *procfs.descendants(launcher)]
+        before = cpu_s(own)
+        pace = await _pace(job)
+        return (cpu_s(own) - before) / WINDOW_S, pace
+    finally:
+        await session.close()

@@ -1,0 +1,55 @@
+"""What bringing the ranks' files to the hosts has cost so far, in words (``--sbd``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdb.overlay.messages import FRONT_END, Delivered
+
+MOST_HOSTS = 16
+"""More are summed up only."""
+
+
+def progress(nodes: Sequence[Delivered]) -> str:
+    """Return in a few words how far it has come."""
+    read, sent = _total(nodes, "read_bytes"), _total(nodes, "received_bytes")
+    return f"files: {_size(read)} read, {_size(sent)} received on the hosts"
+
+
+def report(nodes: Sequence[Delivered]) -> str:
+    """Return the account of all nodes, and of each one where they are not too many."""
+    hosts = [each for each in nodes if each.node != FRONT_END]
+    if not nodes:
+        return "--sbd is not in use: every GDB reads the files by itself"
+    lines = [
+        f"read where they are: {_total(nodes, 'read_files')} files, "
+        f"{_size(_total(nodes, 'read_bytes'))}",
+        f"sent down the tree: {_total(nodes, 'sent_parts')} parts, "
+        f"{_size(_total(nodes, 'sent_bytes'))} compressed",
+        f"{len(hosts)} aggregators needed {_total(hosts, 'wanted_files')} files: "
+        f"{_total(hosts, 'cached_files')} from their caches, "
+        f"{_total(hosts, 'received_files')} received "
+        f"({_size(_total(hosts, 'resumed_bytes'))} of them in an earlier session), "
+        f"{_total(hosts, 'missing_files')} left to the GDBs",
+    ]
+    odd = [each for each in hosts if each.missing_files]
+    shown = hosts if len(hosts) <= MOST_HOSTS else odd[:MOST_HOSTS]
+    for each in shown:
+        lines.append(
+            f"  {each.host} ({each.node}): {each.cached_files} cached, {each.received_files} "
+            f"received, {each.read_files} read here, {each.missing_files} left to the GDBs"
+        )
+    if len(odd) > MOST_HOSTS:
+        lines.append(f"  {len(odd) - MOST_HOSTS} more hosts have left files to the GDBs")
+    return "\n".join(lines)
+
+
+def _total(nodes: Sequence[Delivered], name: str) -> int:
+    return sum(getattr(each, name) for each in nodes)
+
+
+def _size(size_bytes: int) -> str:
+    for unit, shift in (("GB", 30), ("MB", 20), ("kB", 10)):
+        if size_bytes >= 1 << shift:
+            return f"{size_bytes / (1 << shift):.3g} {unit}"
+    return f"{size_bytes} bytes"

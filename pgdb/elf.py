@@ -1,0 +1,280 @@
+"""What an ELF object says of itself: its build-id, its debug file, what the linker has loaded.
+
+Read with as few and as small reads as can be, from a file or from the memory of a process: where
+many hosts share a file system, the point is not to read the file.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Read = Callable[[int, int], bytes]
+"""Returns so many bytes (the second) at an offset or address (the first); fewer at an end."""
+
+MAX_ENTRIES = 4096
+"""More headers, notes or loaded objects than this are damage."""
+MAX_NOTES_BYTES = 1 << 16
+MAX_NAME_BYTES = 4096
+_PT_LOAD, _PT_DYNAMIC, _PT_INTERP, _PT_NOTE, _PT_PHDR = 1, 2, 3, 4, 6
+_SHT_NOTE = 7
+_NT_GNU_BUILD_ID = 3
+_DT_NULL, _DT_DEBUG = 0, 21
+_MAX_PAGE = 1 << 16
+
+
+def reader(file: int) -> Read:
+    """Return what reads an open file; what damaged headers point at is not there."""
+
+    def read(offset: int, size_bytes: int) -> bytes:
+        return os.pread(file, size_bytes, offset) if 0 <= offset < 1 << 62 else b""
+
+    return read
+
+
+class ElfError(ValueError):
+    """The bytes are no ELF object, or a damaged one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One entry of the program headers."""
+
+    kind: int
+    offset: int
+    address: int
+    size_bytes: int
+    """Of what is in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The parts of the ELF header that matter here."""
+
+    order: Literal["<", ">"]
+    is_64: bool
+    segments_at: int
+    segment_size: int
+    segment_count: int
+    sections_at: int
+    section_size: int
+    section_count: int
+    names_index: int
+
+    @property
+    def word_bytes(self) -> int:
+        """Size of an address."""
+        return 8 if self.is_64 else 4
+
+
+def header(read: Read) -> Header:
+    """Return the header of an object.
+
+    :raises ElfError: if it is none.
+    """
+    start = read(0, 64)
+    if (
+        start[:4] != b"\x7fELF"
+        or start[4:5] not in (b"\1", b"\2")
+        or start[5:6] not in (b"\1", b"\2")
+    ):
+        raise ElfError("no ELF object")
+    is_64, order = start[4] == 2, "<" if start[5] == 1 else ">"
+    form = f"{order}QQIHHHHHH" if is_64 else f"{order}IIIHHHHHH"
+    try:
+        fields = struct.unpack_from(form, start, 32 if is_64 else 28)
+    except struct.error:
+        raise ElfError("the ELF header is cut off") from None
+    segments_at, sections_at, _, _, segment_size, segments, section_size, sections, names = fields
+    return Header(
+        order="<" if order == "<" else ">",
+        is_64=is_64,
+        segments_at=segments_at,
+        segment_size=segment_size,
+        segment_count=segments,
+        sections_at=sections_at,
+        section_size=section_size,
+        section_count=sections,
+        names_index=names,
+    )
+
+
+def segments(head: Header, table: bytes) -> Iterator[Segment]:
+    """Yield the entries of a program header table."""
+    form = f"{head.order}IIQQQQ" if head.is_64 else f"{head.order}IIIII"
+    for index in range(min(head.segment_count, MAX_ENTRIES)):
+        try:
+            fields = struct.unpack_from(form, table, index * head.segment_size)
+        except struct.error:
+            return
+        if head.is_64:
+            kind, _, offset, address, _, size_bytes = fields
+        else:
+            kind, offset, address, _, size_bytes = fields
+        yield Segment(kind, offset, address, size_bytes)
+
+
+def build_id_of_file(read: Read) -> str:
+    """Return the build-id of the object in a file, in hexadecimal digits; empty if it has none.
+
+    :raises ElfError: if it is no ELF object.
+    """
+    head = header(read)
+    for each in _segments_of(head, read):
+        if each.kind == _PT_NOTE and (found := _build_id(head, read, each.offset, each.size_bytes)):
+            return found
+    # What objcopy --only-keep-debug leaves has its notes where the sections say, not the segments.
+    for kind, _, offset, size_bytes in _sections(head, read):
+        if kind == _SHT_NOTE and (found := _build_id(head, read, offset, size_bytes)):
+            return found
+    return ""
+
+
+def build_id_in_memory(read: Read, base: int) -> str:
+    """Return the build-id of the object whose first page is mapped at *base*.
+
+    :raises ElfError: if it is no ELF object.
+    """
+
+    def here(offset: int, size_bytes: int) -> bytes:
+        return read(base + offset, size_bytes)
+
+    head = header(here)
+    found = list(_segments_of(head, here))
+    first = next((each for each in found if each.kind == _PT_LOAD), None)
+    bias = base - (first.address - first.offset) if first is not None else base
+    for each in found:
+        if each.kind == _PT_NOTE:
+            if build_id := _build_id(head, read, bias + each.address, each.size_bytes):
+                return build_id
+    return ""
+
+
+def debug_link(read: Read) -> str:
+    """Return the name of the debug file that an object's ``.gnu_debuglink`` gives, or nothing.
+
+    :raises ElfError: if it is no ELF object.
+    """
+    head = header(read)
+    found = list(_sections(head, read))
+    if head.names_index >= len(found):
+        return ""
+    _, _, names_at, names_bytes = found[head.names_index]
+    names = read(names_at, min(names_bytes, 1 << 20))
+    for _, name_at, offset, size_bytes in found:
+        if names[name_at : name_at + 15] == b".gnu_debuglink\0":
+            data = read(offset, min(size_bytes, MAX_NAME_BYTES))
+            name = data.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+            return name if "/" not in name and name not in ("", ".", "..") else ""
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An object that the dynamic linker has loaded."""
+
+    name: str
+    """What the link map calls it; empty for the program."""
+    dynamic: int
+    """Address of its dynamic section."""
+
+
+def link_map(
+    read: Read, table_address: int, count: int, *, is_64: bool, order: Literal["<", ">"]
+) -> tuple[str, tuple[Loaded, ...]]:
+    """Return the dynamic linker's name and what it has loaded, from a process's memory.
+
+    *table_address* and *count* are those of the program's header table (AT_PHDR, AT_PHNUM). Both
+    are empty for a static program; a linker that has not begun has loaded nothing.
+    """
+    size = 56 if is_64 else 32
+    head = Header(order, is_64, 0, size, count, 0, 0, 0, 0)
+    found = list(segments(head, read(table_address, size * min(count, MAX_ENTRIES))))
+    own = next((each.address for each in found if each.kind == _PT_PHDR), None)
+    dynamic = next((each for each in found if each.kind == _PT_DYNAMIC), None)
+    if own is None or dynamic is None:
+        return "", ()
+    bias = table_address - own
+    interpreter = next((each for each in found if each.kind == _PT_INTERP), None)
+    name = _text(read, bias + interpreter.address) if interpreter is not None else ""
+    word = "Q" if is_64 else "I"
+    width = 8 if is_64 else 4
+    entries = read(bias + dynamic.address, min(dynamic.size_bytes, 2 * width * MAX_ENTRIES))
+    debug = 0
+    for tag, value in struct.iter_unpack(
+        f"{order}2{word}", entries[: -(len(entries) % (2 * width)) or None]
+    ):
+        if tag == _DT_NULL:
+            break
+        if tag == _DT_DEBUG:
+            debug = value
+    return name, tuple(_loaded(read, debug, f"{order}5{word}", width))
+
+
+def _loaded(read: Read, debug: int, form: str, width: int) -> Iterator[Loaded]:
+    """Follow the lists that begin at ``struct r_debug``, one for each namespace of dlmopen(3)."""
+    seen: set[int] = set()
+    while debug and debug not in seen and len(seen) < MAX_ENTRIES:
+        seen.add(debug)
+        try:
+            # version, first of the list, break address, state, address of the linker
+            version, at, _, _, _ = struct.unpack(form, read(debug, 5 * width))
+            while at and at not in seen and len(seen) < MAX_ENTRIES:
+                seen.add(at)
+                _, name, dynamic, next_at, _ = struct.unpack(form, read(at, 5 * width))
+                yield Loaded(_text(read, name), dynamic)
+                at = next_at
+            if version & 0xFFFFFFFF < 2:
+                return
+            debug = int.from_bytes(
+                read(debug + 5 * width, width), "little" if form[0] == "<" else "big"
+            )
+        except struct.error:
+            return
+
+
+def _segments_of(head: Header, read: Read) -> Iterator[Segment]:
+    count = min(head.segment_count, MAX_ENTRIES)
+    yield from segments(head, read(head.segments_at, count * head.segment_size))
+
+
+def _sections(head: Header, read: Read) -> Iterator[tuple[int, int, int, int]]:
+    """Yield type, place of the name, offset and size of every section."""
+    count = min(head.section_count, MAX_ENTRIES)
+    table = read(head.sections_at, count * head.section_size)
+    form = f"{head.order}IIQQQQ" if head.is_64 else f"{head.order}IIIIII"
+    for index in range(count):
+        try:
+            fields = struct.unpack_from(form, table, index * head.section_size)
+        except struct.error:
+            return
+        name_at, kind, _, _, offset, size_bytes = fields
+        yield kind, name_at, offset, size_bytes
+
+
+def _build_id(head: Header, read: Read, at: int, size_bytes: int) -> str:
+    notes = read(at, min(size_bytes, MAX_NOTES_BYTES))
+    place = 0
+    while place + 12 <= len(notes):
+        name_bytes, value_bytes, kind = struct.unpack_from(f"{head.order}III", notes, place)
+        value_at = place + 12 + (name_bytes + 3 & ~3)
+        end = value_at + value_bytes
+        if end > len(notes):
+            return ""
+        if kind == _NT_GNU_BUILD_ID and notes[place + 12 : place + 16] == b"GNU\0":
+            return notes[value_at:end].hex()
+        place = value_at + (value_bytes + 3 & ~3)
+    return ""
+
+
+def _text(read: Read, at: int) -> str:
+    data = b""
+    while len(data) < MAX_NAME_BYTES:
+        piece = read(at + len(data), 256)
+        data += piece
+        if b"\0" in piece or not piece:
+            break
+    return data.partition(b"\0")[0].decode("utf-8", "surrogateescape")

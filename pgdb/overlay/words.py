@@ -1,0 +1,27 @@
+"""Names and words by which aggregators are told what they are before there is a link to them.
+
+The anchor needs no more than these of all that the links are made of, so nothing is imported here.
+"""
+
+from __future__ import annotations
+
+RENDEZVOUS_VARIABLE = "PGDB_RENDEZVOUS"
+"""Environment variable with the path of the rendezvous file."""
+RENDEZVOUS_TEXT_VARIABLE = "PGDB_RENDEZVOUS_TEXT"
+"""The rendezvous itself, where no file and no standard input reaches every aggregator."""
+WIRE_UP_VARIABLE = "PGDB_WIRE_UP"
+"""``mpi`` (the default) or ``direct``; whoever has it in the environment is one of ours."""
+FIRST_NODE_VARIABLE = "PGDB_FIRST_NODE"
+"""Number of the launcher's rank 0 among the aggregators, where several launchers start them."""
+WATCH_INPUT_VARIABLE = "PGDB_WATCH_INPUT"
+"""Set where the end of standard input means that what started the aggregator is gone (ssh)."""
+USER_PYTHONPATH_VARIABLE = "PGDB_USER_PYTHONPATH"
+"""The PYTHONPATH before ours, which the Python inside GDB gets."""
+USER_LIBRARY_PATH_VARIABLE = "PGDB_USER_LD_LIBRARY_PATH"
+"""The LD_LIBRARY_PATH before ours, which GDB gets."""
+
+CALL_WORD = "pgdb-aggregator"
+"""Begins the line ``pgdb-aggregator NODE HOST:PORT`` for a front end that calls."""
+CANNOT_JOIN = 3
+"""Exit status of a daemon that never got into the tree, and then of its anchor: its launcher
+ends the others as well, and what is to be done next need not wait for them."""

@@ -1,0 +1,357 @@
+"""GDBs that are forked from one that has read the symbols, on processes without MPI."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgdb.backend.indexcache import IndexCache, is_whole
+from pgdb.backend.inferior import Inferior
+from pgdb.backend.linking import linked
+from pgdb.backend.nursery import Nurseries
+from pgdb.backend.starting import Starter
+from pgdb.overlay.messages import Backtrace, Console, Evaluate, InsertBreakpoint, Resume
+from pgdb.records import Breakpoint, Event, Failure, Gone, Running, Stack, Stop, Text, Value
+from tests.support.programs import is_alive, is_traced, status, wait_progress, wait_until
+
+PROGRAM = Path(__file__).parent.parent / "programs" / "opener.c"
+DEADLINE_S = 120.0
+VISITED = "int visited; int visit(int n) { visited = n; return n + 1; }\n"
+
+pytestmark = [
+    pytest.mark.gdb,
+    pytest.mark.skipif(not shutil.which("cc"), reason="this machine has no C compiler"),
+    pytest.mark.skipif(not shutil.which("gdb"), reason="this machine has no GDB"),
+]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the program, under two names, and the object that it opens."""
+    folder = tmp_path_factory.mktemp("nursery")
+    (folder / "visit.c").write_text(VISITED)
+    for line in (
+        ["cc", "-g", "-O0", "-o", "opener", str(PROGRAM), "-ldl"],
+        ["cc", "-g", "-O0", "-o", "another one", str(PROGRAM), "-ldl"],
+        ["cc", "-g", "-O0", "-shared", "-fPIC", "-o", "visit.so", "visit.c"],
+    ):
+        subprocess.run(line, cwd=folder, check=True, stdin=subprocess.DEVNULL, timeout=120)
+    return folder
+
+
+@contextmanager
+def running(*lines: list[str]) -> Iterator[list[int]]:
+    """Run programs until they are in their main; give their pids."""
+    processes = [subprocess.Popen(line, stdin=subprocess.DEVNULL) for line in lines]
+    try:
+        for process in processes:
+            wait_progress(process.pid)
+        yield [process.pid for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+class Ranks:
+    """Processes as ranks of one aggregator."""
+
+    def __init__(self, gdb: str, environment: dict[str, str]) -> None:
+        self.notices: list[str] = []
+        self.told: dict[int, list[Event]] = {}
+        index_cache = IndexCache(environment, self.notices.append)
+        self.nurseries = Nurseries(gdb, environment, self.notices.append, index_cache)
+        self._starter = Starter(gdb, environment, (), index_cache, self.nurseries)
+        self.all: list[Inferior] = []
+
+    async def attach(self, pids: list[int]) -> list[Any]:
+        """Attach to all at once; return what each says."""
+        first = len(self.all)
+        for rank in range(first, first + len(pids)):
+            self.told[rank] = []
+            self.all.append(
+                Inferior(
+                    rank,
+                    starter=self._starter,
+                    program="",
+                    tell=lambda rank, event: self.told[rank].append(event),
+                )
+            )
+        return await asyncio.gather(
+            *(each.attach(pid, 1) for each, pid in zip(self.all[first:], pids, strict=True))
+        )
+
+    async def ask(self, operation: Any, number: int = 2) -> list[Any]:
+        """Have all carry out an operation."""
+        return await asyncio.gather(*(each.perform(operation, number) for each in self.all))
+
+    async def heard(self, kind: type[Event], count: int) -> None:
+        """Wait until every rank has told so many events of a kind."""
+        while any(sum(isinstance(e, kind) for e in told) < count for told in self.told.values()):
+            await asyncio.sleep(0.01)
+
+    def parents(self) -> set[int]:
+        """Return the parents of all ranks' GDBs."""
+        return {int(status(each.gdb_pid, "PPid")) for each in self.all}
+
+
+@asynccontextmanager
+async def ranks(
+    gdb: str = "", *, environment: dict[str, str] | None = None
+) -> AsyncIterator[Ranks]:
+    found = Ranks(gdb or shutil.which("gdb") or "gdb", environment or dict(os.environ))
+    try:
+        yield found
+    finally:
+        await asyncio.gather(*(each.let_go(DEADLINE_S) for each in found.all))
+        await found.nurseries.close()
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            await test
+
+    asyncio.run(bounded())
+
+
+def functions(stack: Any) -> list[str]:
+    assert isinstance(stack, Stack), stack
+    return [frame.function for frame in stack.frames]
+
+
+def test_all_ranks_are_forked_from_one(built: Path) -> None:
+    async def test(pids: list[int]) -> None:
+        async with ranks() as found:
+            for each in await found.attach(pids):
+                assert isinstance(each, Stop) and each.reason == "attached"
+            assert len(found.parents()) == 1 and os.getpid() not in found.parents()
+            for stack in await found.ask(Backtrace()):
+                assert functions(stack)[-2:] == ["go_on", "main"]
+            values = await found.ask(Evaluate(expression="steps"))
+            assert all(isinstance(each, Value) and int(each.text) > 0 for each in values)
+            # What the symbols were read into is gone again.
+            (inferiors, *_) = await found.ask(Console(command="info inferiors"))
+            assert isinstance(inferiors, Text)
+            assert [line.split()[:1] for line in inferiors.text.splitlines()[1:]] == [["*"]]
+            (threads, *_) = await found.ask(Console(command="info threads"))
+            assert "* 1 " in threads.text and "1.1" not in threads.text
+        assert found.notices == []
+        assert not any(is_traced(pid) for pid in pids)
+
+    with running(*([str(built / "opener")] for _ in range(5))) as pids:
+        run(test(pids))
+
+
+def test_they_run_and_stop_apart(built: Path) -> None:
+    async def test(pids: list[int]) -> None:
+        async with ranks() as found:
+            await found.attach(pids)
+            set_ = await found.ask(InsertBreakpoint(command="break go_on", first_number=1))
+            for each in set_:
+                (breakpoint_,) = each.breakpoints
+                assert isinstance(breakpoint_, Breakpoint) and breakpoint_.location_count == 1
+            for number in range(2, 12):
+                await found.ask(Resume(command="continue"), number)
+                await found.heard(Stop, number - 1)
+            for told in found.told.values():
+                stops = [each for each in told if isinstance(each, Stop)]
+                assert {each.reason for each in stops} == {"breakpoint-hit"}
+                assert {each.breakpoint for each in stops} == {1}
+            before = await found.ask(Evaluate(expression="steps"))
+            await found.ask(Resume(command="continue"), 20)
+            await found.heard(Stop, 11)
+            after = await found.ask(Evaluate(expression="steps"))
+            assert [int(each.text) + 1 for each in before] == [int(each.text) for each in after]
+        for pid in pids:
+            wait_progress(pid)
+
+    with running(*([str(built / "opener")] for _ in range(6))) as pids:
+        run(test(pids))
+
+
+def test_each_program_has_a_nursery(built: Path) -> None:
+    async def test(pids: list[int]) -> None:
+        async with ranks() as found:
+            await found.attach(pids)
+            assert len(found.parents()) == 2 and os.getpid() not in found.parents()
+            names = [each.text for each in await found.ask(Console(command="info inferiors"))]
+            assert ["another one" in each for each in names] == [False, True, False, True]
+
+    lines = [[str(built / name)] for name in ("opener", "another one") * 2]
+    with running(*lines) as pids:
+        run(test(pids))
+
+
+def test_what_is_loaded_later_is_found(built: Path, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+
+    async def test(pids: list[int]) -> None:
+        async with ranks() as found:
+            await found.attach(pids)
+            for each in await found.ask(Console(command="info line visit")):
+                assert isinstance(each, Failure)
+            await found.ask(Resume(command="continue"), 3)
+            go.touch()
+            for pid in pids:
+                maps = Path(f"/proc/{pid}/maps")
+                while "visit.so" not in maps.read_text():
+                    await asyncio.sleep(0.01)
+            await asyncio.gather(*(each._stop_it() for each in found.all))
+            await found.heard(Stop, 1)
+            await found.ask(InsertBreakpoint(command="break visit", first_number=1))
+            await found.ask(Resume(command="continue"), 4)
+            await found.heard(Stop, 2)
+            for stack in await found.ask(Backtrace()):
+                assert functions(stack) == ["visit", "main"]
+
+    with running(*([str(built / "opener"), str(go), str(built / "visit.so")],) * 3) as pids:
+        run(test(pids))
+
+
+def test_a_gdb_that_is_killed_costs_its_own_rank(built: Path) -> None:
+    async def test(pids: list[int]) -> None:
+        async with ranks() as found:
+            await found.attach(pids)
+            os.kill(found.all[1].gdb_pid, signal.SIGKILL)
+            while not any(isinstance(each, Gone) for each in found.told[1]):
+                await asyncio.sleep(0.01)
+            (gone,) = [each for each in found.told[1] if isinstance(each, Gone)]
+            assert gone.why == "GDB was ended by signal 9"
+            answers = await found.ask(Backtrace())
+            assert isinstance(answers[1], Failure)
+            assert isinstance(answers[0], Stack) and isinstance(answers[2], Stack)
+            wait_progress(pids[1])
+
+    with running(*([str(built / "opener")] for _ in range(3))) as pids:
+        run(test(pids))
+
+
+def test_a_nursery_that_dies_is_done_without(built: Path) -> None:
+    async def test(pids: list[int]) -> None:
+        async with ranks() as found:
+            await found.attach(pids[:2])
+            (nursery,) = found.parents()
+            os.kill(nursery, signal.SIGKILL)
+            wait_until(lambda: not is_alive(nursery), "the nursery has ended")
+            (third,) = await found.attach(pids[2:])
+            assert isinstance(third, Stop)
+            for stack in await found.ask(Backtrace()):
+                assert functions(stack)[-1] == "main"
+            assert len(found.notices) == 1 and "without the nursery" in found.notices[0]
+            for each in await found.ask(Resume(command="continue"), 3):
+                assert isinstance(each, Running)
+        assert not any(is_traced(pid) for pid in pids)
+
+    with running(*([str(built / "opener")] for _ in range(3))) as pids:
+        run(test(pids))
+
+
+def test_a_gdb_without_python_is_enough(built: Path, tmp_path: Path) -> None:
+    gdb = tmp_path / "gdb"
+    gdb.write_text(
+        f"#!{sys.executable}\nimport os, sys\n"
+        "words = ['no-such-command' if each.startswith('python') else each for each in sys.argv]\n"
+        f"os.execv({shutil.which('gdb')!r}, words)\n"
+    )
+    gdb.chmod(0o755)
+
+    async def test(pids: list[int]) -> None:
+        async with ranks(str(gdb)) as found:
+            for each in await found.attach(pids):
+                assert isinstance(each, Stop)
+            assert found.parents() == {os.getpid()}
+            for stack in await found.ask(Backtrace()):
+                assert functions(stack)[-1] == "main"
+        assert len(found.notices) == 1 and "without the nursery" in found.notices[0]
+
+    with running(*([str(built / "opener")] for _ in range(2))) as pids:
+        run(test(pids))
+
+
+def test_a_damaged_index_cache_is_done_without(built: Path, tmp_path: Path) -> None:
+    """A full disk leaves an index that is cut off, of which GDB 13.1 crashes."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    line = [
+        "gdb", "-nx", "-q", "-batch", "-iex", "set index-cache enabled on",
+        "-iex", "maint set worker-threads 0", "-ex", "info line go_on", str(built / "opener"),
+    ]  # fmt: skip
+
+    def look() -> int:
+        done = subprocess.run(
+            line, env=environment, check=False, capture_output=True, timeout=DEADLINE_S
+        )
+        return done.returncode
+
+    assert look() == 0
+    (index,) = (tmp_path / "gdb").iterdir()
+    whole = index.read_bytes()
+    crashes = set()
+    for size_bytes in range(len(whole)):
+        index.write_bytes(whole[:size_bytes])
+        assert not is_whole(index), size_bytes
+        if size_bytes % 512 == 0 and look() < 0:
+            crashes.add(size_bytes)
+    if not crashes:
+        pytest.skip("this GDB survives an index that is cut off")
+    index.write_bytes(whole)
+    assert is_whole(index)
+    index.write_bytes(whole[: min(crashes)])
+
+    async def test(pids: list[int]) -> None:
+        async with ranks(environment=environment) as found:
+            for each in await found.attach(pids):
+                assert isinstance(each, Stop)
+            assert len(found.parents()) == 1 and os.getpid() not in found.parents()
+            for each in await found.ask(Console(command="info line go_on")):
+                assert isinstance(each, Text) and "opener.c" in each.text
+        assert found.notices == [f"removed a damaged index of GDB's: {index}"]
+        assert is_whole(index)
+
+    with running(*([str(built / "opener")] for _ in range(2))) as pids:
+        run(test(pids))
+
+
+def test_gdbs_let_go_when_nobody_listens(built: Path) -> None:
+    """Their sockets are closed when the aggregator is killed."""
+
+    async def test(pids: list[int]) -> None:
+        async with ranks() as found:
+            await found.attach(pids)
+            await found.ask(InsertBreakpoint(command="break go_on if steps < 0", first_number=1))
+            await found.ask(Resume(command="continue"), 3)
+            gdbs = [each.gdb_pid for each in found.all]
+            for each in found.all:
+                each._ending = True
+                each._gdb._process._transport.abort()  # type: ignore[union-attr]
+            for gdb in gdbs:
+                while is_alive(gdb):
+                    await asyncio.sleep(0.01)
+        for pid in pids:
+            assert not is_traced(pid)
+            wait_progress(pid)
+
+    with running(*([str(built / "opener")] for _ in range(3))) as pids:
+        run(test(pids))
+
+
+def test_what_the_linker_has_loaded(built: Path) -> None:
+    with running([str(built / "opener")]) as (pid,):
+        found = linked(pid)
+        maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+        begin = min(int(line.partition("-")[0], 16) for line in maps if line.endswith("/opener"))
+        assert found.bias in (0, begin)
+        assert any("libc.so" in Path(name).name for name in found.names)
+        assert all(Path(name).exists() for name in found.names)
+    with pytest.raises(OSError):
+        linked(pid)

@@ -1,0 +1,236 @@
+"""The ranks' files brought to the hosts: by the tree, from caches, and what happens where not."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pgdb.overlay.filecache import FileCache, Version
+from pgdb.overlay.messages import FileKey
+from tests.support.hosts import Hosts
+from tests.support.programs import Builder, Job, Program, find_mpi, run_job
+from tests.support.terminal import PGDB, Finished, assert_untouched, ex, run_pgdb
+
+pytestmark = [pytest.mark.mpi]
+
+DEADLINE_S = 240.0
+_LINE = re.compile(
+    r"^  (\S+) \(\d+\): (\d+) cached, (\d+) received, (\d+) read here, (\d+) left to the GDBs$",
+    re.M,
+)
+_READ = re.compile(r"^read where they are: (\d+) files", re.M)
+_RESUMED = re.compile(r"\((.+) of them in an earlier session\)")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What ``info sbd`` says of one host."""
+
+    cached: int
+    received: int
+    read: int
+    left: int
+
+
+def counts(finished: Finished) -> dict[str, Counts]:
+    found = {host: Counts(*map(int, rest)) for host, *rest in _LINE.findall(finished.out)}
+    assert found, f"{finished.out}\n{finished.err}"
+    return found
+
+
+def files_read(finished: Finished) -> int:
+    found = _READ.search(finished.out)
+    assert found is not None, finished.out
+    return int(found[1])
+
+
+def look(job: Job, cache: Path | str, *more: object, on: tuple[str, ...] = PGDB) -> Finished:
+    """Attach, look around and leave."""
+    finished = run_pgdb(
+        *("attach", "--batch", "--sbd", f"--sbd-cache={cache}", *more),
+        *ex("bt", "print 40 + 2", "info sharedlibrary", "info sbd"),
+        job.pid,
+        command=on,
+        deadline_s=DEADLINE_S,
+    )
+    assert finished.status == 0, f"{finished.out}\n{finished.err}"
+    # Nothing of where GDB has found the files is to be seen.
+    assert "views/" not in finished.out
+    assert re.search(r"\bmain \(.*\) at \S*storm\.c:\d+", finished.out), finished.out
+    return finished
+
+
+@contextmanager
+def on_one_host(builder: Builder, ranks: int = 2) -> Iterator[tuple[Job, Program]]:
+    mpi = find_mpi("openmpi")
+    program = builder.build(mpi, "storm.c")
+    with run_job(builder, mpi.line(ranks, program), program, ranks) as job:
+        yield job, program
+
+
+def test_one_host_reads_once_and_then_has_it(builder: Builder, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    with on_one_host(builder) as (job, program):
+        plain = run_pgdb("attach", "--batch", *ex("info sharedlibrary"), job.pid)
+        first = look(job, cache)
+        (here,) = counts(first).values()
+        assert files_read(first) > 1
+        assert (here.received, here.left) == (0, 0), "front end and aggregator have one cache"
+        # The same libraries by the same names as without.
+        assert set(re.findall(r" (/\S+)$", plain.out, re.M)) <= set(
+            re.findall(r" (/\S+)$", first.out, re.M)
+        )
+        second = look(job, cache)
+        assert files_read(second) == 0
+        (here,) = counts(second).values()
+        assert here.cached > 1 and here.left == 0
+        assert not list((cache / "views").iterdir())
+        assert_untouched(job.ranks)
+        assert program.path.exists()
+
+
+def test_launch_stops_in_main_with_files_from_the_cache(builder: Builder, tmp_path: Path) -> None:
+    mpi = find_mpi("openmpi")
+    program = builder.build(mpi, "ring.c")
+    for expected in (True, False):
+        finished = run_pgdb(
+            *("launch", "--batch", "--sbd", f"--sbd-cache={tmp_path / 'cache'}"),
+            *ex("bt", "info sbd", "kill"),
+            *mpi.line(2, program),
+            deadline_s=DEADLINE_S,
+        )
+        assert finished.status == 0, f"{finished.out}\n{finished.err}"
+        assert re.search(r"^\[0-1\] stopped in main \(.*\) at \S*ring\.c:\d+", finished.out, re.M)
+        assert bool(files_read(finished)) is expected
+        (here,) = counts(finished).values()
+        assert here.cached > 1 and here.left == 0
+
+
+def test_a_cache_that_cannot_be_made_is_told_once(builder: Builder, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with on_one_host(builder) as (job, _):
+        finished = look(job, tmp_path / "file" / "cache")
+    told = [line for line in finished.out.splitlines() if "--sbd: no cache" in line]
+    assert len(told) == 1 and "GDBs read the files by themselves" in told[0]
+
+
+def test_a_program_without_a_build_id_is_left_to_gdb(builder: Builder, tmp_path: Path) -> None:
+    mpi = find_mpi("openmpi")
+    program = builder.build(mpi, "storm.c", "-Wl,--build-id=none")
+    with run_job(builder, mpi.line(2, program), program, 2) as job:
+        finished = look(job, tmp_path / "cache")
+    assert f"--sbd: no build-id for {program.path}" in finished.out
+    (here,) = counts(finished).values()
+    assert here.cached > 1
+
+
+# -- several hosts -------------------------------------------------------------------------------
+
+
+@contextmanager
+def on_four_hosts(builder: Builder, hosts: Hosts) -> Iterator[tuple[Job, Program]]:
+    mpi = find_mpi("openmpi")
+    # A copy, since tests take it away.
+    program = builder.build(mpi, "storm.c")
+    line = hosts.command("h1", mpi.line(8, program, hosts=hosts.names))
+    with run_job(builder, line, program, 8) as job:
+        yield job, program
+
+
+def build_id(cache: FileCache, program: Program) -> str:
+    """Return the build-id of a program, which is in the cache."""
+    for path in (cache.directory / ".build-id").glob("??/*"):
+        if path.read_bytes() == program.path.read_bytes():
+            return path.parent.name + path.name
+    raise AssertionError(f"{program.path} is not in {cache.directory}")
+
+
+@pytest.mark.hosts
+def test_four_hosts(builder: Builder, four_hosts: Hosts, tmp_path: Path) -> None:
+    on_h1 = tuple(four_hosts.command("h1", PGDB))
+    cache = tmp_path / "%h"
+    with on_four_hosts(builder, four_hosts) as (job, program):
+        first = look(job, cache, "--fan-out=2", on=on_h1)
+        found = counts(first)
+        assert set(found) == set(four_hosts.names)
+        assert found["h1"].received == 0
+        needed = found["h1"].cached
+        assert files_read(first) >= needed
+        for host in ("h2", "h3", "h4"):
+            assert found[host] == Counts(cached=0, received=needed, read=0, left=0)
+
+        # All is there; what was spoilt is refused and fetched again.
+        caches = {host: FileCache(tmp_path / host) for host in four_hosts.names}
+        key = FileKey(build_id=build_id(caches["h1"], program))
+        spoilt = caches["h2"].path(key)
+        times = spoilt.stat()
+        other = next(each for each in spoilt.parent.parent.glob("??/*") if each != spoilt)
+        data = other.read_bytes()[: times.st_size].ljust(times.st_size, b"\0")
+        spoilt.write_bytes(data)
+        os.utime(spoilt, ns=(times.st_atime_ns, times.st_mtime_ns))
+        second = look(job, cache, "--fan-out=2", on=on_h1)
+        assert files_read(second) == 0
+        found = counts(second)
+        assert found["h2"] == Counts(cached=needed - 1, received=1, read=0, left=0)
+        assert found["h4"] == Counts(cached=needed, received=0, read=0, left=0)
+        assert spoilt.read_bytes() == program.path.read_bytes()
+
+        # What an interrupted transfer has left is gone on with.
+        spoilt.unlink()
+        partial = caches["h2"].begin(key, Version.of(program.path.stat()))
+        partial.append(program.path.read_bytes()[:1000])
+        partial.close()
+        third = look(job, cache, "--fan-out=2", on=on_h1)
+        assert counts(third)["h2"] == found["h2"]
+        resumed = _RESUMED.search(third.out)
+        assert resumed is not None and resumed[1] == "1000 bytes"
+        assert_untouched(job.ranks)
+
+
+@pytest.mark.hosts
+def test_a_full_disk_on_one_host_is_the_slower_way(
+    builder: Builder, four_hosts: Hosts, tmp_path: Path
+) -> None:
+    on_h1 = tuple(four_hosts.command("h1", PGDB))
+    full = tmp_path / "h2"
+    full.mkdir(0o700)
+    four_hosts.run("h2", ["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", full])
+    try:
+        with on_four_hosts(builder, four_hosts) as (job, _):
+            # A chain: h3 and h4 get theirs through h2.
+            finished = look(job, tmp_path / "%h", "--fan-out=1", on=on_h1)
+    finally:
+        four_hosts.run("h2", ["umount", "--lazy", full])
+    told = [line for line in finished.out.splitlines() if "--sbd: " in line]
+    assert len([line for line in told if "no cache" in line and "(on h2)" in line]) == 1, told
+    found = counts(finished)
+    assert found["h2"].left > 0
+    for host in ("h3", "h4"):
+        assert (found[host].received, found[host].left) == (found["h1"].cached, 0)
+
+
+@pytest.mark.hosts
+def test_a_program_that_was_replaced_comes_from_a_host_that_runs_it(
+    builder: Builder, four_hosts: Hosts, tmp_path: Path
+) -> None:
+    on_h1 = tuple(four_hosts.command("h1", PGDB))
+    with on_four_hosts(builder, four_hosts) as (job, program):
+        data = program.path.read_bytes()
+        program.path.unlink()
+        try:
+            program.path.write_bytes(Path("/bin/true").read_bytes())
+            finished = look(job, tmp_path / "%h", on=on_h1)
+        finally:
+            program.path.unlink()
+            program.path.write_bytes(data)
+            program.path.chmod(0o755)
+        found = counts(finished)
+        # Reading a file that has gone takes a capability; without it GDB reads it through /proc.
+        assert sum(each.read for each in found.values()) == 1
+        assert not any(each.left for each in found.values())
