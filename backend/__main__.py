@@ -33,7 +33,7 @@ def main() -> int:
     from pgdb.backend.wireup import Daemon, wire_up
     from pgdb.overlay.words import CALL_WORD, CANNOT_JOIN, WATCH_INPUT_VARIABLE
 
-    daemon = Daemon(to_daemon, from_daemon)
+    daemon = Daemon(pid, to_daemon, from_daemon)
     wiring = wire_up(daemon)
     if wiring.is_called and (wiring.node == 0 or not wiring.addresses):
         # One write: launchers pass lines on as they come.

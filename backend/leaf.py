@@ -15,14 +15,14 @@ from pgdb.backend.inferior import Inferior
 from pgdb.backend.looking import NeedsStopError
 from pgdb.backend.nursery import Nurseries
 from pgdb.backend.reducing import sum_up
-from pgdb.backend.remembering import Memory
+from pgdb.backend.remembering import Memory, pack
 from pgdb.backend.starting import Starter
 from pgdb.backend.taking import as_they_are
 from pgdb.errors import GdbError
 from pgdb.jobs import debugger, hold, procfs, scanning
 from pgdb.jobs.placement import scrubbed_environment
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
-from pgdb.merge.masking import mask_record
+from pgdb.merge.masking import Masked, join_slots, mask_record
 from pgdb.merge.summary import Summary
 from pgdb.overlay.messages import (
     Acquire,
@@ -42,7 +42,18 @@ from pgdb.overlay.messages import (
 from pgdb.overlay.rendezvous import USER_LIBRARY_PATH_VARIABLE, USER_PYTHONPATH_VARIABLE
 from pgdb.proctable import RankProcess
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Failure, Gone, Output, Progress, Record, Running, Stop
+from pgdb.records import (
+    Event,
+    Exit,
+    Failure,
+    Gone,
+    Output,
+    Progress,
+    Record,
+    Running,
+    Stack,
+    Stop,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -53,6 +64,8 @@ _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 _EVENTS = (Stop, Exit, Running, Output, Progress, Gone)
 _ONLY_EVENTS = (Output, Progress, Gone)
+
+_MOST_MADE = 256
 
 OnAnswer = Callable[[int, EquivalenceClass[Record]], None]
 OnMissing = Callable[[int, Missing], None]
@@ -83,6 +96,7 @@ class Leaf:
         self._collector: Collector | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._memory = Memory()
+        self._answers = StackAnswers(self._memory, on_answer)
         # GDBs that read symbols all at once would only compete for the host's cores.
         self._starting = asyncio.Semaphore(max(2, 2 * (os.cpu_count() or 1)))
 
@@ -113,7 +127,15 @@ class Leaf:
         # Held ranks have no program yet; one rank has nobody to share with.
         if setup.nursery and not setup.is_held and len(share.ranks) > 1:
             self._nurseries = Nurseries(gdb, environment, self._notice, index_cache)
-        starter = Starter(gdb, environment, setup.gdb_commands, index_cache, self._nurseries)
+        starter = Starter(
+            gdb,
+            environment,
+            setup.gdb_commands,
+            index_cache,
+            self._nurseries,
+            expected_version=setup.gdb_version,
+            notice=self._notice,
+        )
         for rank in share.ranks:
             self._inferiors[rank] = Inferior(
                 rank,
@@ -182,6 +204,9 @@ class Leaf:
             # One request of one rank: the others go on, and the trace is in the log.
             LOG.exception("rank %d: %r failed", rank, operation)
             record = Failure(message="internal error of PGDB; see the aggregator's log")
+        if isinstance(operation, Backtrace) and isinstance(record, Stack):
+            self._answers.add(request.request_id, rank, record, split=operation.split)
+            return
         columns: tuple[Summary, ...] = ()
         if isinstance(operation, Reduce):
             # In a thread: an array of a million numbers takes half a second.
@@ -226,6 +251,66 @@ class Leaf:
             LOG.warning("rank %d: %s", rank, event.why)
         masked = mask_record(event)
         self._on_event(RankSet([rank]), event_of(masked.record), masked.slots)
+
+
+class StackAnswers:
+    """Merges the stacks that come at one time before they are told.
+
+    Ranks of a host share their stacks (see :mod:`.stacks`), so that what is made of one is found by
+    its identity.
+    """
+
+    def __init__(self, memory: Memory, on_answer: OnAnswer) -> None:
+        self._memory = memory
+        self._on_answer = on_answer
+        self._flush: asyncio.Handle | None = None
+        # By request, by identity of the stack; the ranks that gave it.
+        self._new: dict[tuple[int, bool], dict[int, tuple[Stack, list[int]]]] = {}
+        # By identity, too; an entry keeps the stack, so that it is no other's meanwhile.
+        self._made: dict[tuple[int, bool], tuple[Stack, bytes, Masked]] = {}
+        self._shared: dict[Record | Event, Record | Event] = {}
+
+    def add(self, request_id: int, rank: int, stack: Stack, *, split: bool) -> None:
+        """Take the stack of a rank; it is told before the loop waits for anything else."""
+        said = self._new.setdefault((request_id, split), {})
+        said.setdefault(id(stack), (stack, []))[1].append(rank)
+        if self._flush is None:
+            self._flush = asyncio.get_running_loop().call_soon(self._tell)
+
+    def _tell(self) -> None:
+        self._flush = None
+        new, self._new = self._new, {}
+        for (request_id, split), said in new.items():
+            classes: dict[int, tuple[Masked, list[int], tuple[str, ...]]] = {}
+            for stack, ranks in said.values():
+                packed, masked = self._make(stack, split)
+                self._memory.keep_packed(request_id, RankSet(ranks), packed)
+                one = classes.get(id(masked.record))
+                if one is None:
+                    classes[id(masked.record)] = (masked, [*ranks], masked.slots)
+                else:
+                    one[1].extend(ranks)
+                    slots = join_slots(one[2], masked.slots)
+                    classes[id(masked.record)] = (one[0], one[1], slots)
+            for masked, ranks, slots in classes.values():
+                record = record_of(masked.record)
+                self._on_answer(
+                    request_id, EquivalenceClass(ranks=RankSet(ranks), record=record, slots=slots)
+                )
+
+    def _make(self, stack: Stack, split: bool) -> tuple[bytes, Masked]:
+        known = self._made.get((id(stack), split))
+        if known is None:
+            masked = mask_record(stack, join_arguments=not split)
+            # Stacks that are equal but for what was masked share the rest.
+            if len(self._shared) >= _MOST_MADE:
+                self._shared.clear()
+            shared = self._shared.setdefault(masked.record, masked.record)
+            masked = Masked(record=shared, slots=masked.slots)
+            while len(self._made) >= _MOST_MADE:
+                del self._made[next(iter(self._made))]
+            known = self._made[id(stack), split] = (stack, pack(stack), masked)
+        return known[1:]
 
 
 class Collector:

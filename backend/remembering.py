@@ -21,6 +21,11 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 
+def pack(record: Record) -> bytes:
+    """Return a record as it is kept."""
+    return _ENCODER.encode(record)
+
+
 class Memory:
     """The last answers of the ranks of one aggregator."""
 
@@ -33,14 +38,16 @@ class Memory:
 
     def keep(self, request_id: int, rank: int, record: Record) -> None:
         """Keep what a rank said; what says little (done, running, a stop) is not kept."""
-        if not isinstance(record, Formed):
-            return
-        packed = _ENCODER.encode(record)
+        if isinstance(record, Formed):
+            self.keep_packed(request_id, RankSet([rank]), pack(record))
+
+    def keep_packed(self, request_id: int, ranks: RankSet, packed: bytes) -> None:
+        """Keep what *ranks* said, made by :func:`pack`."""
         said = self._requests.setdefault(request_id, {})
         known = said.get(packed)
         if known is None:
             self._size_bytes += len(packed)
-        said[packed] = (known or RankSet()) | RankSet([rank])
+        said[packed] = ranks if known is None else known | ranks
         while self._size_bytes > self._limit_bytes:
             _, oldest = self._requests.popitem(last=False)
             self._size_bytes -= sum(map(len, oldest))

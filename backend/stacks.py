@@ -21,7 +21,7 @@ from pgdb.backend.folding import (
     named,
 )
 from pgdb.backend.gdb import decode
-from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.looking import failure
 from pgdb.backend.rankfiles import mapped
@@ -34,6 +34,9 @@ _CALL_LENGTHS_BYTES = (5, 6, 4)
 _CALLED = re.compile(r"<(\w+)(?:@[\w.]+)?>\Z")
 # "main + 31 in section .text of /bin/a", "main in section .text"
 _SYMBOL = re.compile(r"\S.*?(?: \+ (\d+))? in section ")
+# By identity of their shapes, which :mod:`.gdb.mi` keeps for lines that come again.
+_KNOWN: dict[tuple[object, ...], Stack] = {}
+_MOST_KNOWN = 256
 
 
 class Stacks:
@@ -58,7 +61,11 @@ class Stacks:
         """List the frames of the selected thread, or of all threads, of the process *pid*."""
         if asked.threads:
             return await self._threads(pid, asked)
-        places = await self._list(pid, _window(asked))
+        window = _window(asked)
+        listed, arguments = await self._ask(window)
+        if not asked.offsets and listed.kind == arguments.kind == "done":
+            return await self._stack_like_others(pid, listed, arguments, asked)
+        places = self._placed(pid, listed, arguments)
         if isinstance(places, Failure):
             return places
         if asked.offsets:
@@ -115,17 +122,52 @@ class Stacks:
     # -- listing -----------------------------------------------------------------------------
 
     async def _list(self, pid: int, window: str, thread: str = "") -> tuple[Place, ...] | Failure:
+        return self._placed(pid, *await self._ask(window, thread))
+
+    async def _ask(self, window: str, thread: str = "") -> tuple[Result, Result]:
         asked, asked_too = self._gdb.send_together(
             f"-stack-list-frames{thread}{window}",
             f"-stack-list-arguments{thread} 1{window}",
         )
-        listed, arguments = await asked, await asked_too
+        return await asked, await asked_too
+
+    def _placed(self, pid: int, listed: Result, arguments: Result) -> tuple[Place, ...] | Failure:
         for result in (listed, arguments):
             if result.kind != "done":
                 return failure(result)
         frames, addresses = decode.frames_of(listed.line)
         frames = decode.with_arguments(frames, decode.arguments_of(arguments.line))
         return self._places(pid, frames, addresses)
+
+    async def _stack_like_others(
+        self, pid: int, listed: Result, arguments: Result, asked: Backtrace
+    ) -> Record:
+        """Return the stack; ranks of a host whose GDBs say the same share it.
+
+        GDB's lines without their addresses, whose code the frames are and the values of arguments
+        are all that it is made of, unless an address has to be looked up.
+        """
+        shape, others = listed.line.shape, arguments.line.shape
+        frames, addresses = decode.frames_of(listed.line)
+        if shape is None or others is None or (shape.varying_count and not shape.decoded):
+            frames = decode.with_arguments(frames, decode.arguments_of(arguments.line))
+            return await self._stack(self._places(pid, frames, addresses), asked)
+        objects = self._objects_of(pid)
+        owner = objects.owner
+        owners = tuple(
+            [owner(at, frame.library) for at, frame in zip(addresses, frames, strict=True)]
+        )
+        key = (shape, others, tuple(arguments.line.varying), owners, objects.has_mpi, asked)
+        stack = _KNOWN.get(key)
+        if stack is None:
+            frames = decode.with_arguments(frames, decode.arguments_of(arguments.line))
+            places = self._places(pid, frames, addresses)
+            stack = await self._stack(places, asked)
+            if not self._looks_up(places, asked):
+                while len(_KNOWN) >= _MOST_KNOWN:
+                    del _KNOWN[next(iter(_KNOWN))]
+                _KNOWN[key] = stack
+        return stack
 
     def _places(
         self, pid: int, frames: Sequence[Frame], addresses: Sequence[int]
@@ -192,6 +234,12 @@ class Stacks:
         if not name and at + 1 < len(places):
             name = await self._called_from(places[at + 1].address)
         return named(frame, name or internal_name(frame.function)), at
+
+    def _looks_up(self, places: Sequence[Place], asked: Backtrace) -> bool:
+        """Return whether the name of the MPI call depends on an address."""
+        has_mpi = self._objects is not None and self._objects.has_mpi
+        at = find_mpi_call(places, has_mpi=has_mpi) if asked.fold else None
+        return at is not None and not mpi_name(places[at].frame.function)
 
     async def _called_from(self, address: int) -> str:
         """Return the MPI call that the instruction before *address* makes, empty if it is none.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process import start_with
@@ -13,6 +14,9 @@ from pgdb.backend.indexcache import IndexCache
 from pgdb.backend.nursery import Nurseries, Nursery
 from pgdb.backend.rankfiles import RankFiles
 from pgdb.errors import GdbError
+from pgdb.jobs.debugger import version_in
+
+LOG = logging.getLogger(__name__)
 
 
 class Starter:
@@ -25,7 +29,12 @@ class Starter:
         commands: Sequence[str],
         index_cache: IndexCache,
         nurseries: Nurseries | None = None,
+        *,
+        expected_version: str = "",
+        notice: Callable[[str], None] = LOG.info,
     ) -> None:
+        self._expected_version = expected_version
+        self._notice = notice
         self._index_cache = index_cache
         self._gdb = gdb
         self._environment = environment
@@ -43,6 +52,7 @@ class Starter:
         await gdb.start(start_with(self._gdb, self._environment))
         has_cache = bool(pid) and await self._index_cache.is_sound_for(pid)
         await _tell(gdb, (*settings(index_cache=has_cache), *self._own))
+        await self._compare_version(gdb)
 
     async def executed(self, gdb: GdbSession, pid: int) -> None:
         """Take that the process of a GDB has executed its program, whose libraries come next."""
@@ -76,7 +86,19 @@ class Starter:
                 await self.start(gdb, pid)
             else:
                 await _tell(gdb, self._own)
+                await self._compare_version(gdb)
             yield nursery
+
+    async def _compare_version(self, gdb: GdbSession) -> None:
+        """Tell once if this host's GDB is another one than the front end's."""
+        expected, self._expected_version = self._expected_version, ""
+        if expected:
+            found = version_in((await gdb.send(console("show version"))).text)
+            if found is not None and ".".join(map(str, found)) != expected:
+                self._notice(
+                    f"GDB {found[0]}.{found[1]} here, {expected} at the front end; "
+                    "equal states may be told in different words"
+                )
 
 
 async def _tell(gdb: GdbSession, settings: Sequence[Setting]) -> None:

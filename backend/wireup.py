@@ -25,8 +25,6 @@ from pgdb.overlay.words import (
     WIRE_UP_VARIABLE,
 )
 
-_NOT_STARTED = "pgdb: the aggregator's daemon did not start; its message is above"
-
 
 class Wiring(NamedTuple):
     """One aggregator's place: its number, and where the others are if MPI could tell."""
@@ -41,7 +39,8 @@ class Wiring(NamedTuple):
 class Daemon:
     """The daemon, as its anchor speaks to it."""
 
-    def __init__(self, to_daemon: int, from_daemon: int) -> None:
+    def __init__(self, pid: int, to_daemon: int, from_daemon: int) -> None:
+        self._pid = pid
         self._to, self._from = os.fdopen(to_daemon, "wb"), os.fdopen(from_daemon, "rb")
         self._identity: tuple[int, int] | None = None
 
@@ -75,13 +74,23 @@ class Daemon:
             self._to.write(line.encode("ascii") + b"\n")
             self._to.flush()
         except BrokenPipeError:
-            raise SystemExit(_NOT_STARTED) from None
+            raise self._not_started() from None
 
     def _hear(self) -> list[str]:
         words = self._from.readline().decode("ascii").split()
         if not words:
-            raise SystemExit(_NOT_STARTED)
+            raise self._not_started()
         return words
+
+    def _not_started(self) -> SystemExit:
+        """Wait for its end; return ours."""
+        _, status = os.waitpid(self._pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if code > 0:
+            # It has said why, and the last words of a launcher are what the user is shown.
+            return SystemExit(1)
+        how = f"signal {-code} ended it" if code else "it has left"
+        return SystemExit(f"pgdb: the aggregator's daemon did not start: {how}")
 
 
 def wire_up(daemon: Daemon) -> Wiring:

@@ -174,7 +174,7 @@ def climb(
             children = messages[first : first + FAN_OUT]
             ranks = RankSet.union(each for each, _ in children)
             begun = time.perf_counter()
-            message = gather(ranks, decoded([data for _, data in children]))
+            message = gather(ranks, messages=[data for _, data in children])
             took_s = time.perf_counter() - begun
             cost.node(sum(len(data) for _, data in children), len(message), took_s)
             above.append((ranks, message))
@@ -191,20 +191,16 @@ def masked(answers: Sequence[Record], first: int, *, join_arguments: bool) -> It
         yield (said,), Missing()
 
 
-def decoded(messages: Sequence[bytes]) -> Iterator[Part]:
-    """Yield what each of a node's children says."""
-    for data in messages:
-        reply = decode(data)
-        assert isinstance(reply, Reply)
-        yield from_graph(reply.graph)
-
-
-def gather(ranks: RankSet, parts: Iterable[Part]) -> bytes:
-    """Merge answers at one node; return the message that goes up."""
+def gather(ranks: RankSet, parts: Iterable[Part] = (), messages: Sequence[bytes] = ()) -> bytes:
+    """Merge what own ranks and children say at one node; return the message that goes up."""
     request = Request(request_id=1, ranks=ranks, operation=Backtrace(), timeout_s=math.inf)
     gathering = Gathering(request, math.inf)
     for classes, missing in parts:
         gathering.add(classes, missing)
+    for data in messages:
+        reply = decode(data)
+        assert isinstance(reply, Reply)
+        gathering.add(*from_graph(reply.graph, gathering.known))
     return encode(gathering.gathered().reply())
 
 

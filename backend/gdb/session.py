@@ -40,7 +40,7 @@ class Listener(Protocol):
         """GDB has ended; there are no further calls."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Pending:
     future: asyncio.Future[Result]
     result: Result

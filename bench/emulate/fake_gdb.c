@@ -2,8 +2,8 @@
 
    It plays the GDB of one rank: attaches to a process that only sleeps, has a stack, answers
    print, stops at breakpoints. What it says follows from its rank and from the macros that it was
-   built with (farm.py, which draws the same classes as `label_of`). Its rank is in the
-   name of the process that it is attached to: "rank 17". */
+   built with (farm.py, which draws the same classes as `label_of`). Its rank is in the name of the
+   process that it is attached to: "rank 17". */
 
 #include <poll.h>
 #include <stdarg.h>
@@ -137,8 +137,8 @@ static void stopped(const char *reason)
     selected = 0;
     printf("*stopped,%s,frame={addr=\"0x%016llx\",func=\"function_0\",args=[", reason, address(0));
     print_arguments(0);
-    printf("],file=\"solver.c\",fullname=\"/emulated/solver.c\",line=\"%ld\"},thread-id=\"1\","
-           "stopped-threads=\"all\"\n",
+    printf("],file=\"solver.c\",fullname=\"/emulated/solver.c\",line=\"%ld\"},"
+           "thread-id=\"1\",stopped-threads=\"all\"\n",
            line_of(0));
 }
 
@@ -346,7 +346,8 @@ static void answer(char *line)
         print_frame(selected);
         putchar('\n');
     } else if (begins(command, "-thread-info")) {
-        printf("%s^done,threads=[{id=\"1\",target-id=\"Thread 0x%llx (LWP %ld)\",state=\"stopped\",",
+        printf("%s^done,threads=[{id=\"1\",target-id=\"Thread 0x%llx (LWP %ld)\","
+               "state=\"stopped\",",
                token, address(64), pid);
         print_frame(0);
         puts("}],current-thread-id=\"1\"");

@@ -72,7 +72,7 @@ class Level:
 def shares_below(topology: Topology, node: int) -> tuple[Share, ...]:
     """Return the shares of a node and of all below it."""
     return tuple(
-        Share(node=each, ranks=ranks_of(each), pids=tuple(range(4711, 4711 + RANKS_PER_AGGREGATOR)))
+        Share.of(each, ranks_of(each), range(4711, 4711 + RANKS_PER_AGGREGATOR))
         for each in topology.subtree(node)
     )
 
@@ -160,7 +160,7 @@ async def _measure(case: Case, topology: Topology, node: int, level: int) -> tup
                 _write(channel, message)
             if case.lacks == "dead child" and channels:
                 channels[0].close()
-            reply = await _all_said(parent, everyone, case)
+            reply = await _all_said(parent, everyone - ranks_of(node), case)
             took_s = time.perf_counter() - begun
             measured_s = cpu_s(process.pid) - before_s
             peak = memory_bytes(process.pid, "status", "VmHWM")
@@ -247,16 +247,16 @@ def _write(channel: Channel, message: bytes) -> None:
     channel._writer.write(len(message).to_bytes(4, "big") + message)
 
 
-async def _all_said(parent: Channel, everyone: RankSet, case: Case) -> bytes:
-    """Wait until all ranks are in what the node has sent up; return the last of it."""
+async def _all_said(parent: Channel, below: RankSet, case: Case) -> bytes:
+    """Wait for the reply, or until all ranks *below* have stopped; return the last message."""
     said = RankSet()
     while True:
         message = await parent.receive()
-        if isinstance(message, Reply) and case.command != "stop storm":
+        if isinstance(message, Reply) and (case.command != "stop storm" or not below):
             return encode(message)
         if isinstance(message, Events):
             said = RankSet.union((said, *(each.ranks for each in message.classes)))
-            if everyone - ranks_of(0) <= said | ranks_of(0):
+            if below <= said:
                 return encode(message)
         elif not isinstance(message, Lost | Reply):
             raise AssertionError(f"the node sent {msgspec.structs.asdict(message)}")

@@ -234,6 +234,7 @@ async def _acquire(session: Session, shares: tuple[Share, ...]) -> None:
             shares=shares,
             is_held=session.mode == "launch",
             gdb=options.gdb,
+            gdb_version=session.gdb_version,
             gdb_commands=options.gdb_commands,
             program=options.program,
             nursery=options.nursery,
@@ -341,7 +342,7 @@ async def _attach_shares(session: Session, located: Located, on_step: OnStep) ->
         reached += members
         pids = {each.rank: each.pid for each in members}
         for node, part in zip(nodes, share_out(RankSet(pids), len(nodes)), strict=True):
-            shares.append(Share(node=node, ranks=part, pids=tuple(pids[rank] for rank in part)))
+            shares.append(Share.of(node, part, [pids[rank] for rank in part]))
     if not reached:
         raise StartError(
             f"no aggregator came up on any host of the job: {'; '.join(overlay.failed.values())}"
@@ -473,7 +474,7 @@ async def _held_shares(session: Session, job: HeldJob) -> tuple[Share, ...]:
     shares, processes = [], []
     for node, answer in sorted(found.items()):
         for part in answer.jobs:
-            shares.append(Share(node=node, ranks=part.ranks, pids=part.pids))
+            shares.append(Share.of(node, part.ranks, part.pids))
             processes += [
                 RankProcess(
                     rank=rank,

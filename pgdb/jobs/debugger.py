@@ -44,10 +44,9 @@ def check_gdb(word: str) -> str:
         ).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StartError(f"{path} cannot be run: {error}") from None
-    match = _VERSION.search(told.partition("\n")[0].strip())
-    if match is None:
+    version = version_in(told)
+    if version is None:
         raise StartError(f"{path} is no GDB: it calls itself {told.partition(chr(10))[0]!r}")
-    version = (int(match[1]), int(match[2]))
     if version < MINIMUM_GDB:
         wanted = ".".join(str(part) for part in MINIMUM_GDB)
         raise StartError(
@@ -55,3 +54,13 @@ def check_gdb(word: str) -> str:
             "(pip install 'pgdb-mpi[embedded]' brings one; --gdb names one)"
         )
     return f"{version[0]}.{version[1]}"
+
+
+def version_in(text: str) -> tuple[int, int] | None:
+    """Return the version that a GDB's own words tell, None if they tell none.
+
+    >>> version_in("GNU gdb (Debian 13.1-3) 13.1\\nCopyright (C) 2023")
+    (13, 1)
+    """
+    match = _VERSION.search(text.partition("\n")[0].strip())
+    return (int(match[1]), int(match[2])) if match is not None else None

@@ -7,6 +7,8 @@ They say what is wanted (Evaluate, Backtrace, Resume), never how GDB/MI spells i
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -289,8 +291,23 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     node: int
     ranks: RankSet
-    pids: tuple[int, ...]
-    """Process of each rank, in order."""
+    packed_pids: bytes = b""
+    """Process of each rank, in order, four bytes each: every node above has those of all below."""
+
+    @classmethod
+    def of(cls, node: int, ranks: RankSet, pids: Sequence[int]) -> Share:
+        """Return the share of *node*: *ranks*, and the process of each in order."""
+        return cls(node=node, ranks=ranks, packed_pids=struct.pack(f"<{len(pids)}I", *pids))
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Process of each rank, in order; none at nodes that only hand requests on.
+
+        :raises ProtocolError: if there are others than one for each rank.
+        """
+        if len(self.packed_pids) not in (0, 4 * len(self.ranks)):
+            raise ProtocolError(f"node {self.node}'s ranks and processes are not as many")
+        return struct.unpack(f"<{len(self.packed_pids) // 4}I", self.packed_pids)
 
 
 class Deploy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -314,6 +331,8 @@ class Setup(Message, frozen=True, kw_only=True):
     """Whether the ranks wait in the hold program, before their own."""
     gdb: str
     """The GDB to run: a path, or a name to be looked for on each host."""
+    gdb_version: str = ""
+    """What the front end takes that to be; empty if it does not know."""
     gdb_commands: tuple[str, ...] = ()
     """GDB commands to run in every GDB before it attaches."""
     program: str = ""

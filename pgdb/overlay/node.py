@@ -215,7 +215,7 @@ class TreeNode(ABC):
             channel.send(msgspec.structs.replace(setup, shares=below))
         # Of the others nobody asks for the processes again.
         self.shares = {
-            node: share if node == self.number else msgspec.structs.replace(share, pids=())
+            node: share if node == self.number else msgspec.structs.replace(share, packed_pids=b"")
             for node, share in self.shares.items()
         }
 

@@ -25,6 +25,7 @@ from tests.support.programs import (
     Builder,
     Job,
     Program,
+    aggregator_of,
     find_mpi,
     is_traced,
     run_job,
@@ -100,14 +101,9 @@ def values(finished: Finished, command: str) -> dict[str, object]:
     return {each["ranks"]: each["value"] for each in finished.answer(command)["classes"]}
 
 
-def tracer_of(job: Job, rank: int) -> int:
-    """Return the GDB of a rank."""
-    return int(status(job.ranks[rank], "TracerPid"))
-
-
 def daemon_of(job: Job, rank: int) -> int:
-    """Return the aggregator that has a rank: the parent of the GDB that traces it."""
-    return int(status(tracer_of(job, rank), "PPid"))
+    """Return the aggregator that has a rank."""
+    return aggregator_of(job.ranks[rank])
 
 
 def ask_until(terminal: Terminal, line: str, pattern: str) -> None:

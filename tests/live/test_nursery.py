@@ -20,6 +20,7 @@ from pgdb.backend.inferior import Inferior
 from pgdb.backend.linking import linked
 from pgdb.backend.nursery import Nurseries
 from pgdb.backend.starting import Starter
+from pgdb.jobs.debugger import check_gdb
 from pgdb.overlay.messages import Backtrace, Console, Evaluate, InsertBreakpoint, Resume
 from pgdb.records import Breakpoint, Event, Failure, Gone, Running, Stack, Stop, Text, Value
 from tests.support.programs import is_alive, is_traced, status, wait_progress, wait_until
@@ -66,12 +67,20 @@ def running(*lines: list[str]) -> Iterator[list[int]]:
 class Ranks:
     """Processes as ranks of one aggregator."""
 
-    def __init__(self, gdb: str, environment: dict[str, str]) -> None:
+    def __init__(self, gdb: str, environment: dict[str, str], expected: str = "") -> None:
         self.notices: list[str] = []
         self.told: dict[int, list[Event]] = {}
         index_cache = IndexCache(environment, self.notices.append)
         self.nurseries = Nurseries(gdb, environment, self.notices.append, index_cache)
-        self._starter = Starter(gdb, environment, (), index_cache, self.nurseries)
+        self._starter = Starter(
+            gdb,
+            environment,
+            (),
+            index_cache,
+            self.nurseries,
+            expected_version=expected,
+            notice=self.notices.append,
+        )
         self.all: list[Inferior] = []
 
     async def attach(self, pids: list[int]) -> list[Any]:
@@ -107,9 +116,9 @@ class Ranks:
 
 @asynccontextmanager
 async def ranks(
-    gdb: str = "", *, environment: dict[str, str] | None = None
+    gdb: str = "", *, environment: dict[str, str] | None = None, expected: str = ""
 ) -> AsyncIterator[Ranks]:
-    found = Ranks(gdb or shutil.which("gdb") or "gdb", environment or dict(os.environ))
+    found = Ranks(gdb or shutil.which("gdb") or "gdb", environment or dict(os.environ), expected)
     try:
         yield found
     finally:
@@ -317,6 +326,18 @@ def test_a_damaged_index_cache_is_done_without(built: Path, tmp_path: Path) -> N
                 assert isinstance(each, Text) and "opener.c" in each.text
         assert found.notices == [f"removed a damaged index of GDB's: {index}"]
         assert is_whole(index)
+
+    with running(*([str(built / "opener")] for _ in range(2))) as pids:
+        run(test(pids))
+
+
+@pytest.mark.parametrize("expected", ["", "12.9"])
+def test_another_version_is_told_once(built: Path, expected: str) -> None:
+    async def test(pids: list[int]) -> None:
+        async with ranks(expected=expected or check_gdb("gdb")) as found:
+            await found.attach(pids)
+            assert len(found.notices) == bool(expected)
+            assert all("12.9 at the front end" in each for each in found.notices)
 
     with running(*([str(built / "opener")] for _ in range(2))) as pids:
         run(test(pids))

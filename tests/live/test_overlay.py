@@ -11,7 +11,7 @@ import pytest
 import pgdb
 from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob
-from tests.support.programs import Job, Mpi, status, switches_of, wait_until
+from tests.support.programs import Job, Mpi, aggregator_of, status, switches_of, wait_until
 from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json
 
 pytestmark = pytest.mark.mpi
@@ -21,8 +21,8 @@ LOST, BELOW = RankSet.parse("2-3"), RankSet.parse("6-9")
 
 
 def daemon_of(job: Job, rank: int) -> int:
-    """Return the aggregator that has a rank: the parent of the GDB that traces it."""
-    return int(status(int(status(job.ranks[rank], "TracerPid")), "PPid"))
+    """Return the aggregator that has a rank."""
+    return aggregator_of(job.ranks[rank])
 
 
 def test_a_deep_tree_answers_as_one(mpi: Mpi, build: Build) -> None:
@@ -132,7 +132,9 @@ def test_an_idle_session_uses_no_time(build: Build, start_job: StartJob) -> None
         return int(fields[11]) + int(fields[12])
 
     with start_job(2, build("storm.c")) as job, pgdb.attach(job.pid):
-        pids = [daemon_of(job, 0), *(int(status(p, "TracerPid")) for p in job.ranks.values())]
+        gdbs = [int(status(pid, "TracerPid")) for pid in job.ranks.values()]
+        # The parent of both is the nursery.
+        pids = [daemon_of(job, 0), *{int(status(pid, "PPid")) for pid in gdbs}, *gdbs]
 
         def is_idle() -> bool:
             before = {pid: used(pid) for pid in pids}

@@ -349,6 +349,18 @@ def command_of(pid: int) -> str:
     return b" ".join(words).decode("utf-8", "replace").strip()
 
 
+def aggregator_of(rank_pid: int) -> int:
+    """Return the aggregator that has a traced rank.
+
+    Between the two are the rank's GDB, and the nursery's where that one is forked from it.
+    """
+    pid = int(status(rank_pid, "TracerPid"))
+    while "pgdb.backend" not in command_of(pid):
+        pid = int(status(pid, "PPid"))
+        assert pid > 1, f"process {rank_pid} is traced by none of ours"
+    return pid
+
+
 def variables_of(pid: int) -> dict[str, str]:
     """Return the environment that a process was started with.
 

@@ -112,7 +112,7 @@ MESSAGES: tuple[AnyMessage, ...] = (
         node=1, jobs=(FoundRanks(job="j", size=9, ranks=RANKS, pids=(7, 8), executable="/bin/x"),)
     ),
     Setup(
-        shares=(Share(node=0, ranks=RANKS, pids=(7, 8)),),
+        shares=(Share.of(0, RankSet([3, 9]), (7, 8)),),
         is_held=True,
         gdb="gdb",
         deploy=Deploy(cache="/tmp/x", max_bytes=1 << 40, max_age_s=0.5, wait_s=9.0),
@@ -338,3 +338,12 @@ def test_the_error_quotes_only_the_start() -> None:
     with pytest.raises(ProtocolError) as caught:
         decode(b"A" * 10_000)
     assert len(str(caught.value)) < 300
+
+
+def test_a_share_has_a_process_for_each_rank_or_none() -> None:
+    share = Share.of(3, RankSet([1, 5, 9]), (70, 4_194_304, 2**32 - 1))
+    assert share.pids == (70, 4_194_304, 2**32 - 1)
+    assert msgspec.structs.replace(share, packed_pids=b"").pids == ()
+    for packed in (b"abc", bytes(8), bytes(13)):
+        with pytest.raises(ProtocolError, match="node 3"):
+            _ = msgspec.structs.replace(share, packed_pids=packed).pids

@@ -32,13 +32,14 @@ from pgdb.overlay.messages import (
     Notice,
     Reply,
     Request,
+    Resume,
     Setup,
     Share,
 )
 from pgdb.overlay.node import EventBuffer, TreeNode, release
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
-from pgdb.records import Output, Record, Running, Value
+from pgdb.records import Exit, Output, Record, Running, Stop, Value
 
 CREDENTIALS = make_credentials()
 DEADLINE_S = 20.0
@@ -137,8 +138,7 @@ def run(test: Callable[[Tree], Coroutine[Any, Any, None]], *, count: int = 7) ->
 def setup_of(count: int) -> Setup:
     return Setup(
         shares=tuple(
-            Share(node=node, ranks=RankSet([2 * node, 2 * node + 1]), pids=(1, 1))
-            for node in range(count)
+            Share.of(node, RankSet([2 * node, 2 * node + 1]), (1, 1)) for node in range(count)
         ),
         gdb="gdb",
     )
@@ -307,6 +307,60 @@ def test_equal_events_of_many_ranks_become_one_class() -> None:
         assert events.classes == (EquivalenceClass(ALL, Running(run=1)),)
 
     run(test)
+
+
+def stop_of(run: int) -> Stop:
+    return Stop(reason="end-stepping-range", run=run)
+
+
+async def set_going(root: Node, nodes: Iterable[Node], ranks: RankSet) -> None:
+    """Have *ranks* set running by a step, and wait until their nodes know."""
+    step = Resume(command="step")
+    root.start_request(Request(request_id=1, ranks=ranks, operation=step, timeout_s=10.0))
+    await root.wait(lambda taken: bool(replies(taken, 1)))
+    for node in nodes:
+        assert node._going == ranks & node.router.ranks
+
+
+def test_stops_are_told_at_once_when_the_last_running_rank_has_stopped() -> None:
+    async def test(nodes: Tree) -> None:
+        root = nodes[FRONT_END]
+        for node in nodes.values():
+            node._event_window_s = 10 * DEADLINE_S
+        await set_going(root, nodes.values(), RankSet([0, 1, 3]))
+        nodes[0].add_event(RankSet([0]), stop_of(1), ())
+        nodes[1].add_event(RankSet([3]), stop_of(1), ())
+        # Node 1 has nobody left to wait for; node 0 has rank 1.
+        while nodes[0]._going != RankSet([1]):
+            await asyncio.sleep(0)
+        assert not any(isinstance(each, Events) for each in nodes[0].taken + root.taken)
+        nodes[0].add_event(RankSet([1]), stop_of(1), ())
+        await root.wait(lambda taken: any(isinstance(each, Events) for each in taken))
+        (events,) = [each for each in root.taken if isinstance(each, Events)]
+        assert events.classes == (EquivalenceClass(RankSet([0, 1, 3]), stop_of(1)),)
+
+    run(test, count=2)
+
+
+def test_what_a_rank_prints_or_that_it_runs_on_does_not_end_the_window() -> None:
+    async def test(nodes: Tree) -> None:
+        root, node = nodes[FRONT_END], nodes[0]
+        for each in nodes.values():
+            each._event_window_s = 10 * DEADLINE_S
+        await set_going(root, nodes.values(), RankSet([0, 1]))
+        node.add_event(RankSet([0]), stop_of(1), ())
+        # The commands of its breakpoint let it run on.
+        node.add_event(RankSet([0]), Running(run=1), ())
+        node.add_event(RankSet([1]), stop_of(1), ())
+        node.add_event(RankSet([1]), output("x"), ())
+        assert node._going == RankSet([0])
+        timer = node._event_timer
+        assert timer is not None
+        assert timer.when() > asyncio.get_running_loop().time() + DEADLINE_S
+        node.add_event(RankSet([0]), Exit(code=0, run=1), ())
+        await root.wait(lambda taken: told(taken, 1) == ["x"])
+
+    run(test, count=1)
 
 
 def test_notices_reach_the_top_once_for_each_host() -> None:
