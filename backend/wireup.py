@@ -67,6 +67,7 @@ class Daemon:
 
     def close(self) -> None:
         """Have it leave."""
+        self._from.close()
         self._to.close()
 
     def _say(self, line: str) -> None:
