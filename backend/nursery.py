@@ -19,7 +19,7 @@ from typing import Any
 from pgdb.backend.gdb.process import ForkedGdb, OnEnd, OnLine, command_line, environment_with_code
 from pgdb.backend.gdb.settings import settings
 from pgdb.backend.indexcache import IndexCache
-from pgdb.backend.linking import linked
+from pgdb.backend.objects import linked
 from pgdb.backend.rankfiles import RankFiles
 from pgdb.errors import GdbError
 

@@ -6,6 +6,7 @@ map; so the file system that the files come from is not asked.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import struct
@@ -51,17 +52,10 @@ def mapped_objects(pid: int) -> tuple[MappedObject, ...]:
     mappings = list(_mappings(pid))
     code = {each.path for each in mappings if each.is_code}
     program = os.readlink(f"/proc/{pid}/exe").removesuffix(_DELETED)
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-
-        def read(address: int, size_bytes: int) -> bytes:
-            try:
-                return os.pread(memory.fileno(), size_bytes, address)
-            except (OSError, OverflowError, ValueError):
-                return b""
-
-        interpreter, loaded = _link_map(pid, read)
+    with _memory(pid) as read:
+        links = _link_map(pid, read)
         names: dict[str, dict[str, None]] = {}
-        for one in loaded:
+        for one in links.loaded:
             at = next((each for each in mappings if each.start <= one.dynamic < each.end), None)
             if at is not None and one.name.startswith("/"):
                 names.setdefault(at.path, {})[one.name] = None
@@ -75,12 +69,35 @@ def mapped_objects(pid: int) -> tuple[MappedObject, ...]:
                 continue
             others = tuple(name for name in names.get(each.path, ()) if name != each.path)
             found[each.path] = MappedObject(each.path, others, build_id, each.range)
-    if interpreter.startswith("/") and all(
-        interpreter not in each.names for each in found.values()
-    ):
-        _name_interpreter(found, interpreter)
+    linker = links.interpreter
+    if linker.startswith("/") and all(linker not in each.names for each in found.values()):
+        _name_interpreter(found, linker)
     first = [found.pop(program)] if program in found else []
     return (*first, *found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """What the dynamic linker of a process has done."""
+
+    bias: int
+    """What is added to an address of the program's file."""
+    names: tuple[str, ...]
+    """Names by which the linker knows the shared objects that it has loaded, itself included."""
+
+
+def linked(pid: int) -> Linked:
+    """Return what the dynamic linker of process *pid* has done.
+
+    :raises OSError: if the process has ended, its memory may not be read, or it has no linker.
+    """
+    with _memory(pid) as read:
+        links = _link_map(pid, read)
+    if not links.interpreter:
+        raise OSError(errno.ENODATA, "no dynamic linker")
+    names = (links.interpreter, *(each.name for each in links.loaded))
+    # The kernel's own object has a name that is no file's.
+    return Linked(links.bias, tuple(dict.fromkeys(name for name in names if name.startswith("/"))))
 
 
 def entry_point(pid: int) -> int:
@@ -119,7 +136,21 @@ def _mappings(pid: int) -> Iterator[_Mapping]:
             )
 
 
-def _link_map(pid: int, read: elf.Read) -> tuple[str, tuple[elf.Loaded, ...]]:
+@contextlib.contextmanager
+def _memory(pid: int) -> Iterator[elf.Read]:
+    """Give what reads the memory of a process; what cannot be read there is not there."""
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+
+        def read(address: int, size_bytes: int) -> bytes:
+            try:
+                return os.pread(memory.fileno(), size_bytes, address)
+            except (OSError, OverflowError, ValueError):
+                return b""
+
+        yield read
+
+
+def _link_map(pid: int, read: elf.Read) -> elf.LinkMap:
     for is_64, pairs in _auxv(pid):
         if 0 < pairs.get(_AT_PHNUM, 0) < elf.MAX_ENTRIES:
             return elf.link_map(
@@ -129,7 +160,7 @@ def _link_map(pid: int, read: elf.Read) -> tuple[str, tuple[elf.Loaded, ...]]:
                 is_64=is_64,
                 order="<" if sys.byteorder == "little" else ">",
             )
-    return "", ()
+    return elf.LinkMap()
 
 
 def _auxv(pid: int) -> Iterator[tuple[bool, dict[int, int]]]:

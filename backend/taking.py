@@ -14,9 +14,8 @@ from pgdb.backend import rankfiles
 from pgdb.backend.following import Following, interpreted_script
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console, quote
-from pgdb.backend.linking import linked
 from pgdb.backend.nursery import AFTER_ATTACH, Nursery
-from pgdb.backend.objects import entry_point
+from pgdb.backend.objects import entry_point, linked
 from pgdb.backend.rankfiles import RankFiles, RankGdb
 from pgdb.backend.starting import Starter
 from pgdb.errors import GdbError

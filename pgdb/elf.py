@@ -182,13 +182,24 @@ class Loaded:
     """Address of its dynamic section."""
 
 
+@dataclass(frozen=True, slots=True)
+class LinkMap:
+    """What the dynamic linker of a process has done; nothing in a static program."""
+
+    interpreter: str = ""
+    """Name of the linker itself."""
+    loaded: tuple[Loaded, ...] = ()
+    """Nothing before it has begun."""
+    bias: int = 0
+    """What is added to the addresses in the program's file."""
+
+
 def link_map(
     read: Read, table_address: int, count: int, *, is_64: bool, order: Literal["<", ">"]
-) -> tuple[str, tuple[Loaded, ...]]:
-    """Return the dynamic linker's name and what it has loaded, from a process's memory.
+) -> LinkMap:
+    """Return what the dynamic linker has done, from a process's memory.
 
-    *table_address* and *count* are those of the program's header table (AT_PHDR, AT_PHNUM). Both
-    are empty for a static program; a linker that has not begun has loaded nothing.
+    *table_address* and *count* are those of the program's header table (AT_PHDR, AT_PHNUM).
     """
     size = 56 if is_64 else 32
     head = Header(order, is_64, 0, size, count, 0, 0, 0, 0)
@@ -196,7 +207,7 @@ def link_map(
     own = next((each.address for each in found if each.kind == _PT_PHDR), None)
     dynamic = next((each for each in found if each.kind == _PT_DYNAMIC), None)
     if own is None or dynamic is None:
-        return "", ()
+        return LinkMap()
     bias = table_address - own
     interpreter = next((each for each in found if each.kind == _PT_INTERP), None)
     name = _text(read, bias + interpreter.address) if interpreter is not None else ""
@@ -211,7 +222,7 @@ def link_map(
             break
         if tag == _DT_DEBUG:
             debug = value
-    return name, tuple(_loaded(read, debug, f"{order}5{word}", width))
+    return LinkMap(name, tuple(_loaded(read, debug, f"{order}5{word}", width)), bias)
 
 
 def _loaded(read: Read, debug: int, form: str, width: int) -> Iterator[Loaded]:

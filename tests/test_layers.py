@@ -79,7 +79,6 @@ LAYERS: dict[str, int] = {
     "pgdb.backend.indexcache": 3,
     "pgdb.backend.inferior": 3,
     "pgdb.backend.leaf": 3,
-    "pgdb.backend.linking": 3,
     "pgdb.backend.looking": 3,
     "pgdb.backend.mending": 3,
     "pgdb.backend.nursery": 3,

@@ -17,8 +17,8 @@ import pytest
 
 from pgdb.backend.indexcache import IndexCache, is_whole
 from pgdb.backend.inferior import Inferior
-from pgdb.backend.linking import linked
 from pgdb.backend.nursery import Nurseries
+from pgdb.backend.objects import linked
 from pgdb.backend.starting import Starter
 from pgdb.jobs.debugger import check_gdb
 from pgdb.overlay.messages import Backtrace, Console, Evaluate, InsertBreakpoint, Resume
