@@ -22,6 +22,7 @@ from pgdb.backend.indexcache import IndexCache
 from pgdb.backend.objects import linked
 from pgdb.backend.rankfiles import RankFiles
 from pgdb.errors import GdbError
+from pgdb.jobs import procfs
 
 LOG = logging.getLogger(__name__)
 
@@ -31,8 +32,8 @@ AFTER_ATTACH = "python forking_in_gdb.settle()"
 
 _MAX_ANSWER_BYTES = 1 << 20
 _NAMES_AT_ONCE = 100
-_READ_TIMEOUT_S = 60.0
-"""How long it may take to read all symbols before ranks read them themselves."""
+STALL_S = 20.0
+"""A GDB that has not computed for so long will not read the symbols any longer."""
 _FORK_TIMEOUT_S = 20.0
 _LEAD_TIMEOUT_S = 20.0
 _END_TIMEOUT_S = 5.0
@@ -83,28 +84,43 @@ class Nursery:
         finally:
             theirs.close()
         asyncio.get_running_loop().add_reader(ours, self._receive)
+        reading = asyncio.create_task(self._read(names, index_cache=index_cache))
         try:
-            async with asyncio.timeout(_READ_TIMEOUT_S):
-                told = settings(index_cache=index_cache)
-                commands = [{"command": each.command, "must": each.must} for each in told]
-                await self._ask({"settings": commands})
-                parameters = [*self.files.settings]
-                if self.files.root:
-                    parameters.append(("sysroot", self.files.root))
-                await self._ask({"parameters": parameters})
-                await self._ask({"executable": self.files.executable or self.files.name})
-                for first in range(0, len(names), _NAMES_AT_ONCE):
-                    part = [f"{self.files.root}{each}" for each in names[first:][:_NAMES_AT_ONCE]]
-                    failed = (await self._ask({"objects": part})).get("failed")
-                    if failed:
-                        LOG.info("the nursery could not read %s", failed)
-                await self._ask({"sealed": True})
-        except TimeoutError:
-            await self.close()
-            raise GdbError(f"symbols were not read within {_READ_TIMEOUT_S:g} s") from None
-        except GdbError:
+            await self._while_it_works(reading)
+        except BaseException:
+            reading.cancel()
             await self.close()
             raise
+
+    async def _read(self, names: Sequence[str], *, index_cache: bool) -> None:
+        commands = [
+            {"command": each.command, "must": each.must}
+            for each in settings(index_cache=index_cache)
+        ]
+        await self._ask({"settings": commands})
+        parameters = [*self.files.settings]
+        if self.files.root:
+            parameters.append(("sysroot", self.files.root))
+        await self._ask({"parameters": parameters})
+        await self._ask({"executable": self.files.executable or self.files.name})
+        for first in range(0, len(names), _NAMES_AT_ONCE):
+            part = [f"{self.files.root}{each}" for each in names[first:][:_NAMES_AT_ONCE]]
+            if failed := (await self._ask({"objects": part})).get("failed"):
+                LOG.info("the nursery could not read %s", failed)
+        await self._ask({"sealed": True})
+
+    async def _while_it_works(self, reading: asyncio.Task[None]) -> None:
+        """Wait for a task as long as the GDB computes: for a large program it does for minutes.
+
+        Ranks that read the same by themselves would be slower still.
+        """
+        before = -1
+        while not (await asyncio.wait((reading,), timeout=STALL_S))[0]:
+            ticks, waits_for_disk = procfs.work_done(self.pid)
+            if ticks <= before and not waits_for_disk:
+                raise GdbError(f"it has not computed for {STALL_S:g} s while reading symbols")
+            before = ticks
+        await reading
 
     @property
     def pid(self) -> int:
@@ -226,7 +242,6 @@ class Nurseries:
         self._environment = environment
         self._notice = notice
         self._made: dict[object, asyncio.Task[Nursery | None]] = {}
-        self._leading: set[object] = set()
 
     @contextlib.asynccontextmanager
     async def lend(self, files: RankFiles, pid: int) -> AsyncIterator[Nursery | None]:

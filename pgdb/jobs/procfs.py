@@ -136,6 +136,15 @@ def read_stat(pid: int, proc: Path = PROC) -> ProcessStat | None:
     )
 
 
+def work_done(pid: int, proc: Path = PROC) -> tuple[int, bool]:
+    """Return the ticks that *pid* has computed, and whether it waits for a disk at the moment."""
+    fields = _stat_fields(pid, proc)
+    if fields is None:
+        return 0, False
+    _, rest = fields
+    return int(rest[11]) + int(rest[12]), rest[0] == "D"
+
+
 def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
     """Return the environment that *pid* was executed with; empty for a zombie.
 

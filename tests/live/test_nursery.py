@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from pgdb.backend import nursery
 from pgdb.backend.indexcache import IndexCache, is_whole
 from pgdb.backend.inferior import Inferior
 from pgdb.backend.nursery import Nurseries
@@ -250,9 +251,9 @@ def test_a_nursery_that_dies_is_done_without(built: Path) -> None:
     async def test(pids: list[int]) -> None:
         async with ranks() as found:
             await found.attach(pids[:2])
-            (nursery,) = found.parents()
-            os.kill(nursery, signal.SIGKILL)
-            wait_until(lambda: not is_alive(nursery), "the nursery has ended")
+            (parent,) = found.parents()
+            os.kill(parent, signal.SIGKILL)
+            wait_until(lambda: not is_alive(parent), "the nursery has ended")
             (third,) = await found.attach(pids[2:])
             assert isinstance(third, Stop)
             for stack in await found.ask(Backtrace()):
@@ -283,6 +284,30 @@ def test_a_gdb_without_python_is_enough(built: Path, tmp_path: Path) -> None:
             for stack in await found.ask(Backtrace()):
                 assert functions(stack)[-1] == "main"
         assert len(found.notices) == 1 and "without the nursery" in found.notices[0]
+
+    with running(*([str(built / "opener")] for _ in range(2))) as pids:
+        run(test(pids))
+
+
+def test_a_nursery_that_stalls_is_done_without(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nursery, "STALL_S", 0.5)
+    gdb = tmp_path / "gdb"
+    gdb.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *forking_in_gdb*) exec tail -f /dev/null;; esac\n'
+        f'exec {shutil.which("gdb")} "$@"\n'
+    )
+    gdb.chmod(0o755)
+
+    async def test(pids: list[int]) -> None:
+        async with ranks(str(gdb)) as found:
+            for each in await found.attach(pids):
+                assert isinstance(each, Stop)
+            assert found.parents() == {os.getpid()}
+            (notice,) = found.notices
+            assert "without the nursery" in notice and "has not computed for 0.5 s" in notice
 
     with running(*([str(built / "opener")] for _ in range(2))) as pids:
         run(test(pids))
