@@ -156,8 +156,12 @@ def _unpack(data: bytes, entry: str) -> None:
 
 def _remove_old(cache: str) -> None:
     """Remove the entries used least recently, unless somebody holds them, and broken transfers."""
+    dated = []
     with os.scandir(cache) as found:
-        dated = [(each.stat(follow_symlinks=False).st_mtime, each.path) for each in found]
+        for each in found:
+            # Transfers of others come and go meanwhile.
+            with contextlib.suppress(FileNotFoundError):
+                dated.append((each.stat(follow_symlinks=False).st_mtime, each.path))
     entries = sorted((each for each in dated if len(os.path.basename(each[1])) == 64), reverse=True)
     for _, entry in entries[KEPT_COUNT:]:
         with contextlib.suppress(OSError):

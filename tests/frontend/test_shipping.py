@@ -18,7 +18,8 @@ import sys
 import tarfile
 import venv
 import zipfile
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -249,6 +250,28 @@ def test_old_entries_go_but_those_in_use_stay(remote: Remote, tmp_path: Path) ->
         os.close(held)
     left = sorted(path.name for path in cache.iterdir())
     assert left == [path.name for path in (entries[0], *entries[-bootstrap.KEPT_COUNT :])]
+
+
+def test_what_others_have_just_removed_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, kept = tmp_path / ".new-gone", tmp_path / ".new-old"
+    for path in (gone, kept):
+        path.mkdir()
+        os.utime(path, (1, 1))
+    listed = os.scandir
+
+    @contextmanager
+    def scandir_and_lose(path: str) -> Iterator[list[os.DirEntry[str]]]:
+        with listed(path) as found:
+            entries = list(found)
+        gone.rmdir()
+        yield entries
+
+    monkeypatch.setattr(bootstrap.os, "scandir", scandir_and_lose)
+    bootstrap._remove_old(str(tmp_path))
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- who gets nothing --------------------------------------------------------------------------
