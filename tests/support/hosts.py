@@ -62,7 +62,7 @@ Host *
   GlobalKnownHostsFile /dev/null
   StrictHostKeyChecking yes
   BatchMode yes
-  ConnectTimeout 60
+  ConnectTimeout 10
   LogLevel ERROR
   SendEnv {variables}
 """
