@@ -237,6 +237,10 @@ class Hosts:
             kill_all(lambda: self.processes(host), f"the processes of {host}")  # noqa: B023
             if host not in self._sshds or self._sshds[host].poll() is not None:
                 self.start_sshd(host)
+        for host in self.names:
+            # Who could not be reached before is not asked again for some seconds.
+            flush = self.command(host, ["ip", "neigh", "flush", "all"])
+            subprocess.run(flush, check=True, timeout=COMMAND_TIMEOUT_S)
 
     # -- how it is made ------------------------------------------------------------------------
 
