@@ -55,7 +55,7 @@ def test_all_else_is_as_it_is(cache: Path, opt: Path) -> None:
     for name in ("lib/liblater.so", "share", "lib/libx.so.1.2-gdb.py"):
         assert os.path.samefile(f"{view}/root{opt}/{name}", opt / name)
     assert not os.path.lexists(f"{view}/root{opt}/lib/notes.txt")
-    assert os.path.samefile(f"{view}/root/usr", "/usr")
+    assert os.path.samefile(view / "root" / "usr", "/usr")
     views.close()
 
 
@@ -71,7 +71,7 @@ def test_a_file_that_has_gone_can_be_viewed(cache: Path, opt: Path) -> None:
     views = Views(cache)
     file = write_elf(cache / "copy", ID)
     view = views.make([Placed("/no/such/lib.so.1", ("/no/such/lib.so",), file)], "")
-    assert os.path.samefile(f"{view}/root/no/such/lib.so", file)
+    assert os.path.samefile(view / "root" / "no" / "such" / "lib.so", file)
     views.close()
 
 
