@@ -27,6 +27,7 @@ from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
 from pgdb.backend.looking import NeedsStopError, failure
 from pgdb.backend.mending import mend
+from pgdb.backend.pausing import Pauser
 from pgdb.backend.rankfiles import RankGdb
 from pgdb.backend.stacks import Stacks
 from pgdb.backend.starting import Starter
@@ -89,6 +90,7 @@ class Inferior:
         program: str,
         tell: Callable[[int, Event], None],
         localise: Localise = as_they_are,
+        pauser: Pauser | None = None,
     ) -> None:
         self.rank = rank
         self.state: State = "new"
@@ -117,6 +119,7 @@ class Inferior:
             program=program,
             localise=localise,
             starter=starter,
+            pauser=pauser or Pauser(),
         )
 
     # -- what the leaf asks for ------------------------------------------------------------

@@ -14,6 +14,7 @@ from pgdb.backend.indexcache import IndexCache
 from pgdb.backend.inferior import Inferior
 from pgdb.backend.looking import NeedsStopError
 from pgdb.backend.nursery import Nurseries
+from pgdb.backend.pausing import Pauser
 from pgdb.backend.reducing import sum_up
 from pgdb.backend.remembering import Memory, pack
 from pgdb.backend.starting import Starter
@@ -99,6 +100,7 @@ class Leaf:
         self._answers = StackAnswers(self._memory, on_answer)
         # GDBs that read symbols all at once would only compete for the host's cores.
         self._starting = asyncio.Semaphore(max(2, 2 * (os.cpu_count() or 1)))
+        self._pauser = Pauser()
 
     async def find(self, find: Find, node: int) -> tuple[FoundRanks, ...]:
         """Look for ranks of the job on this host; held ones are waited for."""
@@ -143,6 +145,7 @@ class Leaf:
                 program=setup.program,
                 tell=self._tell,
                 localise=deployment.localised if deployment is not None else as_they_are,
+                pauser=self._pauser,
             )
         self._pids = dict(zip(share.ranks, share.pids, strict=True))
         self._is_held = setup.is_held
@@ -150,6 +153,8 @@ class Leaf:
 
     def ask(self, request: Request, ranks: RankSet) -> None:
         """Have *ranks* answer; each answer comes through the callbacks, in its own time."""
+        if isinstance(request.operation, Acquire) and not self._is_held:
+            self._pauser.pause(self._pids[rank] for rank in ranks)
         for rank in ranks:
             task = asyncio.create_task(self._answer(request, rank))
             self._tasks.add(task)
@@ -179,6 +184,7 @@ class Leaf:
         for result in results:
             if isinstance(result, BaseException):
                 LOG.error("letting a rank go failed", exc_info=result)
+        self._pauser.release_all()
         if self._nurseries is not None:
             await self._nurseries.close()
         if self._deployment is not None:
@@ -243,8 +249,11 @@ class Leaf:
             if self._is_held:
                 return await inferior.take_held(pid, request_id)
             # The rank's process may be a shell or a container's starter with the program below.
-            pid = scanning.program_of_rank(pid, self._program)
-            return await inferior.attach(pid, request_id)
+            try:
+                program = scanning.program_of_rank(pid, self._program)
+                return await inferior.attach(program, request_id)
+            finally:
+                await self._pauser.release(pid)
 
     def _tell(self, rank: int, event: Event) -> None:
         if isinstance(event, Gone):

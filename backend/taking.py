@@ -16,6 +16,7 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console, quote
 from pgdb.backend.nursery import AFTER_ATTACH, Nursery
 from pgdb.backend.objects import entry_point, linked
+from pgdb.backend.pausing import Pauser
 from pgdb.backend.rankfiles import RankFiles, RankGdb
 from pgdb.backend.starting import Starter
 from pgdb.errors import GdbError
@@ -67,9 +68,11 @@ class Taking:
         program: str,
         localise: Localise,
         starter: Starter,
+        pauser: Pauser,
     ) -> None:
         self._gdb = gdb
         self._starter = starter
+        self._pauser = pauser
         self._localise = localise
         self._await_stop = await_stop
         self._run = run
@@ -96,6 +99,7 @@ class Taking:
                     # threads there is no end of it. The kernel knows by itself that the process
                     # was stopped, and stops it again when GDB lets it go.
                     await self._gdb.send(console("handle SIGSTOP nostop noprint nopass"))
+                await self._pauser.release(pid)
                 payload = await self._attach(pid)
                 if nursery is not None:
                     await self._must(console(AFTER_ATTACH))

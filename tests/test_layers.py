@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS: dict[str, int] = {
     # Shared by both processes.
     "pgdb.version": 0,
+    "pgdb.controls": 0,
     "pgdb.elf": 0,
     "pgdb.errors": 0,
     "pgdb.ranks": 0,
@@ -82,6 +83,7 @@ LAYERS: dict[str, int] = {
     "pgdb.backend.looking": 3,
     "pgdb.backend.mending": 3,
     "pgdb.backend.nursery": 3,
+    "pgdb.backend.pausing": 3,
     "pgdb.backend.objects": 3,
     "pgdb.backend.rankfiles": 3,
     "pgdb.backend.reducing": 3,
@@ -97,7 +99,6 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.answers": 1,
     "pgdb.frontend.analysis.differences": 1,
     "pgdb.frontend.analysis.limits": 1,
-    "pgdb.frontend.text.controls": 1,
     "pgdb.frontend.text.layout": 1,
     "pgdb.frontend.analysis.values": 1,
     "pgdb.frontend.text.valuetext": 1,

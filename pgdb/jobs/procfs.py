@@ -293,7 +293,7 @@ def why_not_traceable(pid: int, proc: Path = PROC) -> str | None:
         return f"process {pid} has ended"
     if stat.is_kernel_thread:
         return f"{pid} ({stat.comm}) is a thread of the kernel, which no debugger can trace"
-    if stat.tracer_pid:
+    if stat.tracer_pid not in (0, os.getpid()):
         tracer = read_stat(stat.tracer_pid, proc)
         name = f" ({tracer.comm})" if tracer is not None else ""
         return (
