@@ -10,6 +10,7 @@ from typing import TextIO, cast
 
 import msgspec
 
+from pgdb.controls import OutputFilter
 from pgdb.errors import PgdbError, UsageError
 from pgdb.frontend import jsonlines, jsonshapes
 from pgdb.frontend.answers import Answer
@@ -46,7 +47,10 @@ class Script:
 
 
 class BatchText(TextDisplay):
-    """Text for a log: the job's output unchanged on our own streams, commands echoed."""
+    """Text for a log: the job's output unchanged on our own streams, commands echoed.
+
+    A stream of ours that is a terminal gets it without what would drive that.
+    """
 
     _is_mid_line = False
 
@@ -57,19 +61,41 @@ class BatchText(TextDisplay):
             self.text(f"(pgdb {focus}) {line}")
 
     def output(self, told: Told) -> None:
-        """Pass on what the job has printed, byte for byte."""
-        stream = sys.stdout if told.stream == "stdout" else sys.stderr
+        """Pass on what the job has printed: byte for byte, but to a terminal."""
+        data = told.data
+        stream = self._stream_of(told.stream)
+        if stream.isatty():
+            data = _encoded(
+                self._filters.setdefault(told.stream, OutputFilter()).feed(data), stream
+            )
+        self._pass_on(told.stream, data)
+
+    def _end_lines(self) -> None:
+        for name, kept in self._filters.items():
+            if text := kept.end():
+                self._pass_on(name, _encoded(text, self._stream_of(name)))
+
+    def _pass_on(self, name: str, data: bytes) -> None:
+        stream = self._stream_of(name)
         stream.flush()
-        stream.buffer.write(told.data)
+        stream.buffer.write(data)
         stream.buffer.flush()
-        if told.stream == "stdout":
-            self._is_mid_line = not told.data.endswith(b"\n")
+        if name == "stdout" and data:
+            self._is_mid_line = not data.endswith(b"\n")
+
+    @staticmethod
+    def _stream_of(name: str) -> TextIO:
+        return sys.stdout if name == "stdout" else sys.stderr
 
     def text(self, text: str) -> None:
         """Show a message, on a line of its own whatever the job has printed last."""
         newline = "\n" if self._is_mid_line else ""
         self._is_mid_line = False
         super().text(newline + text)
+
+
+def _encoded(text: str, stream: TextIO) -> bytes:
+    return text.encode(stream.encoding or "utf-8", "backslashreplace")
 
 
 class JsonDisplay:

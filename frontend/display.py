@@ -14,12 +14,12 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
 
+from pgdb.controls import OutputFilter, harmless
 from pgdb.errors import PgdbError
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.session import Told
 from pgdb.frontend.text import render
-from pgdb.frontend.text.controls import harmless
 from pgdb.overlay.node import EventBuffer
 from pgdb.ranks import RankSet
 from pgdb.records import Progress
@@ -43,6 +43,7 @@ class TextDisplay:
         self._events = EventBuffer()
         self._timer: asyncio.TimerHandle | None = None
         self._open_lines: dict[str, str] = {}
+        self._filters: dict[str, OutputFilter] = {}  # of the job's output, at a terminal
         self._last_word = ""
 
     # -- Display -----------------------------------------------------------------------------
@@ -131,7 +132,10 @@ class TextDisplay:
 
     def output(self, told: Told) -> None:
         """Show what the job has printed, by whole lines so that no prompt cuts them."""
-        text = self._open_lines.pop(told.stream, "") + told.text
+        came = told.text
+        if self._is_terminal:
+            came = self._filters.setdefault(told.stream, OutputFilter()).feed(told.data)
+        text = self._open_lines.pop(told.stream, "") + came
         whole, newline, rest = text.rpartition("\n")
         if newline:
             self._write(whole + newline)
@@ -139,6 +143,9 @@ class TextDisplay:
             self._open_lines[told.stream] = rest
 
     def _end_lines(self) -> None:
+        for stream, kept in self._filters.items():
+            if text := kept.end():
+                self._open_lines[stream] = self._open_lines.get(stream, "") + text
         for rest in self._open_lines.values():
             self._write(rest + "\n")
         self._open_lines.clear()
@@ -213,7 +220,7 @@ class StartProgress:
         elapsed = f"{time.monotonic() - self._begun_s:.0f} s"
         parts = [part for part in (self._found, self._aggregators, self._ranks(), elapsed) if part]
         width = shutil.get_terminal_size().columns - 1
-        self._out.write(f"\r\x1b[K{' · '.join(parts)[:width]}")
+        self._out.write(f"\r\x1b[K{harmless(' · '.join(parts))[:width]}")
         self._out.flush()
         self._has_line = True
 
@@ -233,7 +240,7 @@ class StartProgress:
 
     def _write(self, text: str) -> None:
         self._clear()
-        self._out.write(text + "\n")
+        self._out.write(harmless(text) + "\n")
         self._out.flush()
 
     def _clear(self) -> None:

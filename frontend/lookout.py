@@ -9,6 +9,7 @@ from typing import TextIO
 
 import msgspec
 
+from pgdb.controls import harmless
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.starting.overlay import SessionDirectory
@@ -29,7 +30,7 @@ async def look(
         try:
             if mode == "doctor":
                 text, status = await site.examine(as_json=as_json, gdb=options.gdb)
-                out.write(text)
+                out.write(harmless(text))
                 return status
             jobs = await site.jobs()
         finally:
@@ -52,8 +53,8 @@ def table(jobs: tuple[RunningJob, ...], width: int | None = None) -> str:
     for job in jobs:
         rows.append(
             (
-                job.target,
-                job.launcher,
+                harmless(job.target),
+                harmless(job.launcher),
                 _number(job.ranks),
                 _number(job.hosts),
                 age(job.age_s),
@@ -124,7 +125,7 @@ async def _ask(jobs: tuple[RunningJob, ...]) -> str:
 
 def _line(command: str) -> str:
     """Return a command on one line that any terminal takes: its arguments may hold any bytes."""
-    return " ".join(command.encode("utf-8", "replace").decode("utf-8").split())
+    return harmless(" ".join(command.split()))
 
 
 def _number(value: int | None) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pgdb.controls import HarmlessFormatter, harmless
 from pgdb.errors import PgdbError, RankSetError, UsageError
 from pgdb.frontend.batch import BatchText, JsonDisplay, Script, run_script
 from pgdb.frontend.display import StartProgress
@@ -95,10 +96,7 @@ def main(argv: Sequence[str]) -> int:
     except UsageError as error:
         _complain(str(error))
         return EXIT_USAGE
-    logging.basicConfig(
-        level=logging.INFO if arguments.options.verbose else logging.ERROR,
-        format="pgdb: %(message)s",
-    )
+    _log_to_stderr(logging.INFO if arguments.options.verbose else logging.ERROR)
     try:
         if arguments.mode in ("jobs", "doctor"):
             return asyncio.run(look(arguments.mode, arguments.options, as_json=arguments.json))
@@ -528,4 +526,10 @@ class _Program:
 
 
 def _complain(text: str) -> None:
-    sys.stderr.write(f"pgdb: {text}\n")
+    sys.stderr.write(f"pgdb: {harmless(text)}\n")
+
+
+def _log_to_stderr(level: int) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(HarmlessFormatter("pgdb: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])

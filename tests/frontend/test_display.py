@@ -6,11 +6,15 @@ import io
 
 import pytest
 
-from pgdb.errors import CommandError
+from pgdb.errors import CommandError, StartError
+from pgdb.frontend import main as main_module
 from pgdb.frontend.answers import Answer
+from pgdb.frontend.batch import BatchText
 from pgdb.frontend.commands.table import Shown
-from pgdb.frontend.display import TextDisplay
+from pgdb.frontend.display import StartProgress, TextDisplay
+from pgdb.frontend.lookout import table
 from pgdb.frontend.session import Told
+from pgdb.jobs.listing import RunningJob
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Text
@@ -57,6 +61,87 @@ def test_no_control_characters_of_the_program_get_through(
     assert not {"\x07", "\x9b", "\u202e"} & set(seen)
     if not is_terminal:
         assert TAME in seen and "\x1b" not in seen
+
+
+def printed(text: str, stream: str = "stdout") -> Told:
+    data = text.encode("utf-8")
+    return Told(kind="output", text=text, stream=stream, data=data)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_output_of_the_job_is_made_harmless_at_a_terminal_only(is_terminal: bool) -> None:
+    out = Screen(is_terminal=is_terminal)
+    display = TextDisplay(out)
+    for piece in (f"one {EVIL[:8]}", f"{EVIL[8:]}\n\x1b[31mred", "\x1b[0m\n", "\x1b[3"):
+        display.output(printed(piece))
+    display.close()
+    if is_terminal:
+        red = "\x1b[31mred\x1b[0m\x1b[0m"
+        assert out.getvalue() == f"one {TAME}\n{red}\x1b[0m\n\\033[3\n"
+    else:
+        assert out.getvalue() == f"one {EVIL}\n\x1b[31mred\x1b[0m\n\x1b[3\n"
+
+
+class Stream(io.TextIOWrapper):
+    """Standard output, as a terminal or not."""
+
+    def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+    @property
+    def written(self) -> bytes:
+        assert isinstance(self.buffer, io.BytesIO)
+        return self.buffer.getvalue()
+
+
+def test_batch_passes_output_on_unchanged_but_to_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal, file = Stream(is_terminal=True), Stream(is_terminal=False)
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setattr("sys.stderr", file)
+    display = BatchText()
+    for stream in ("stdout", "stderr"):
+        display.output(printed(f"{EVIL}\x1b[", stream))
+    display.close()
+    assert file.written == f"{EVIL}\x1b[".encode()
+    assert terminal.written == f"{TAME}\\033[".encode()
+
+
+def test_the_start_and_its_errors_show_no_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = Screen(is_terminal=False)
+    progress = StartProgress(out, verbose=True)
+    progress.step(f"note: ranks [0] on {EVIL} are lost")
+    progress.step(f"found 1 rank on {EVIL}")
+    live = Screen(is_terminal=True)
+    StartProgress(live).step(f"found 1 rank on {EVIL}")
+    main_module._complain(str(StartError(EVIL)))
+    said = capsys.readouterr().err
+    for text in (out.getvalue(), said):
+        assert TAME in text and "\x1b" not in text
+    assert TAME in live.getvalue().removeprefix("\r\x1b[K")
+    assert "\x1b" not in live.getvalue().removeprefix("\r\x1b[K")
+
+
+def test_other_users_cannot_reach_the_terminal_by_naming_their_jobs() -> None:
+    evil = RunningJob(
+        target="12",
+        launcher=f"mpirun{EVIL}",
+        command=f"mpirun ./{EVIL}\n(pgdb) ",
+        ranks=None,
+        hosts=None,
+        age_s=1.0,
+        user="mallory",
+        is_ours=False,
+    )
+    text = table((evil,))
+    assert text.count(TAME) == 2 and "\x1b" not in text and text.count("\n") == 2
 
 
 def test_tabs_and_lines_stay() -> None:
