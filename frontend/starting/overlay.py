@@ -58,12 +58,11 @@ class SessionDirectory:
     """
 
     def __init__(self) -> None:
-        base = os.environ.get("XDG_RUNTIME_DIR", "")
-        usable = bool(base) and os.access(base, os.W_OK)
-        folder = base if usable else tempfile.gettempdir()
-        _sweep(Path(folder))
-        self.path = Path(tempfile.mkdtemp(prefix="pgdb-", dir=folder))
-        (self.path / _OWNER).write_text(_owner(os.getpid()), encoding="ascii")
+        """Make the directory.
+
+        :raises StartError: if there is no place for it.
+        """
+        self.path = _make_directory()
         self.mark = f"pgdb-{secrets.token_hex(12)}"
         """What the held ranks of this session carry; no secret."""
 
@@ -75,6 +74,39 @@ class SessionDirectory:
     def remove(self) -> None:
         """Remove the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _make_directory() -> Path:
+    """Make a session's directory in the first place that takes one.
+
+    :raises StartError: if none does.
+    """
+    refusals = []
+    for find in (_runtime_folder, tempfile.gettempdir):
+        try:
+            if not (folder := find()):
+                continue
+            _sweep(Path(folder))
+            path = Path(tempfile.mkdtemp(prefix="pgdb-", dir=folder))
+            try:
+                (path / _OWNER).write_text(_owner(os.getpid()), encoding="ascii")
+            except OSError:
+                # Most likely a full disk, which still takes directories.
+                shutil.rmtree(path, ignore_errors=True)
+                raise
+            return path
+        except OSError as error:
+            LOG.info("no session directory: %s", error)
+            refusals.append(str(error))
+    raise StartError(
+        f"no place for the session's small files: {'; '.join(refusals)}; "
+        "make room there, or name another directory in TMPDIR"
+    )
+
+
+def _runtime_folder() -> str:
+    folder = os.environ.get("XDG_RUNTIME_DIR", "")
+    return folder if folder and os.access(folder, os.W_OK) else ""
 
 
 def _owner(pid: int) -> str:

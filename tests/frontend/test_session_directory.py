@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from pgdb.errors import StartError
 from pgdb.frontend.starting.overlay import SessionDirectory
 
 
@@ -53,3 +56,28 @@ def test_what_lives_or_is_the_users_stays(runtime_directory: Path) -> None:
     SessionDirectory().remove()
     assert living.path.exists() and output.exists() and odd.exists() and foreign.exists()
     living.remove()
+
+
+def test_where_nothing_can_be_written_another_place_is_taken(
+    runtime_directory: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    write = Path.write_text
+
+    def write_text(path: Path, *args: str, **how: str) -> int:
+        if any(path.is_relative_to(full) for full in filled):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return write(path, *args, **how)
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(other))
+    filled = [runtime_directory]
+    directory = SessionDirectory()
+    assert directory.path.is_relative_to(other)
+    directory.remove()
+    filled.append(other)
+    with pytest.raises(StartError, match=r"No space left on device.* TMPDIR"):
+        SessionDirectory()
+    assert not [*runtime_directory.iterdir(), *other.iterdir()]
