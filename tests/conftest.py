@@ -5,6 +5,7 @@ A test that is marked ``mpi`` or ``gdb`` fails if it leaves a process of PGDB's 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -51,15 +52,47 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("shared machine")
 
+MPIS = ("openmpi", "mpich")
 LIVE_TIMEOUT_S = 1200.0
 """For one live test. A minute on a quiet machine may become many on one that is shared."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the live tests more time than the others."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add our own options."""
+    parser.addoption(
+        "--every-mpi",
+        action="store_true",
+        help="run tests that are marked any_mpi under every MPI, and not the first there is alone",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give the live tests more time than the others; leave out what other MPIs would repeat."""
     for item in items:
         if any(item.get_closest_marker(mark) for mark in ("mpi", "gdb")):
             item.add_marker(pytest.mark.timeout(LIVE_TIMEOUT_S))
+    if config.getoption("--every-mpi"):
+        return
+    first = _first_mpi()
+    repeated = [
+        item
+        for item in items
+        if isinstance(item, pytest.Function)
+        and item.get_closest_marker("any_mpi")
+        and hasattr(item, "callspec")
+        and item.callspec.params.get("mpi", first) != first
+    ]
+    config.hook.pytest_deselected(items=repeated)
+    gone = set(repeated)
+    items[:] = [item for item in items if item not in gone]
+
+
+def _first_mpi() -> str:
+    """Return the name of the first MPI that there is, or of the last."""
+    for name in MPIS[:-1]:
+        with contextlib.suppress(pytest.skip.Exception):
+            return find_mpi(name).name
+    return MPIS[-1]
 
 
 class Build(Protocol):
@@ -149,7 +182,7 @@ def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
     return Builder(tmp_path_factory.mktemp("programs"))
 
 
-@pytest.fixture(scope="session", params=["openmpi", "mpich"])
+@pytest.fixture(scope="session", params=MPIS)
 def mpi(request: pytest.FixtureRequest) -> Mpi:
     """Each MPI of this machine; MPICH is that of the directory PGDB_TEST_MPICH if it is set."""
     return find_mpi(request.param)

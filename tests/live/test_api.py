@@ -40,7 +40,7 @@ from tests.support.programs import (
     wait_until,
 )
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 RANKS = 4
 RUN_TIMEOUT_S = 120.0

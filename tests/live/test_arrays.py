@@ -15,7 +15,7 @@ from tests.conftest import Build
 from tests.support.programs import Mpi
 from tests.support.terminal import ex, run_json, run_pgdb
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 RANKS = 4
 RUN_TIMEOUT_S = 120.0

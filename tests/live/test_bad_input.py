@@ -17,7 +17,7 @@ from tests.conftest import Build, StartJob
 from tests.support.programs import Mpi, status, wait_until
 from tests.support.terminal import Finished, assert_untouched, ex, run_json, run_pgdb
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 
 def assert_refused(finished: Finished, status: int, *words: str) -> None:

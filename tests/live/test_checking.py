@@ -14,7 +14,7 @@ from tests.conftest import Build
 from tests.support.programs import Mpi
 from tests.support.terminal import Finished, ex, run_json, run_pgdb
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 
 def printed(finished: Finished) -> str:

@@ -12,7 +12,7 @@ from tests.conftest import Build, StartJob
 from tests.support.programs import Mpi
 from tests.support.terminal import Finished, assert_untouched, ex, run_json
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 
 def ranks(classes: Iterable[dict[str, Any]]) -> list[str]:

@@ -245,6 +245,7 @@ def test_breakpoints_of_the_session_are_at_markers(session: Path) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_hello(run: RunSession) -> None:
     done = run("hello")
     stops = done.stops("breakpoint-hit")
@@ -264,6 +265,7 @@ def test_hello(run: RunSession) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_hang_one_rank(run: RunSession) -> None:
     done = run("hang_one_rank")
     _hang_of_one_rank(done.stacks(), done.program, done)
@@ -288,6 +290,7 @@ def _hang_of_one_rank(stacks: dict[int, list[Frame]], program: Program, done: Ru
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_hang_one_rank_in_a_running_job(build: Build, start_job: StartJob) -> None:
     program = build("hang_one_rank.c")
     page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
@@ -307,6 +310,7 @@ def test_hang_one_rank_in_a_running_job(build: Build, start_job: StartJob) -> No
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_hang_one_rank_cause(run: RunSession) -> None:
     done = run("hang_one_rank_cause")
     stops = done.stops("breakpoint-hit")
@@ -321,6 +325,7 @@ def test_hang_one_rank_cause(run: RunSession) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_deadlock_tags(run: RunSession) -> None:
     done = run("deadlock_tags")
     stacks = done.stacks()
@@ -342,6 +347,7 @@ def test_deadlock_tags(run: RunSession) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_missing_collective(run: RunSession) -> None:
     done = run("missing_collective")
     stacks = done.stacks()
@@ -357,6 +363,7 @@ def test_missing_collective(run: RunSession) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_out_of_bounds(run: RunSession) -> None:
     done = run("out_of_bounds")
     stops = done.stops("signal-received")
@@ -379,6 +386,7 @@ def test_out_of_bounds(run: RunSession) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_wrong_value(run: RunSession) -> None:
     done = run("wrong_value")
     stops = done.stops("breakpoint-hit")
@@ -396,6 +404,7 @@ def test_wrong_value(run: RunSession) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_wrong_value_cause(run: RunSession) -> None:
     done = run("wrong_value_cause")
     stops = done.stops("breakpoint-hit")
@@ -410,6 +419,7 @@ def test_wrong_value_cause(run: RunSession) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_slow_rank(run: RunSession) -> None:
     done = run("slow_rank")
     looks = [done.stacks(number=0), done.stacks(number=1)]
@@ -427,6 +437,7 @@ def test_slow_rank(run: RunSession) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_python_mismatch(run: RunSession) -> None:
     done = run("python_mismatch")
     assert sorted(done.stops("breakpoint-hit")) == [*ALL]
@@ -441,6 +452,7 @@ def test_python_mismatch(run: RunSession) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the session names a register of x86-64")
 def test_python_mismatch_cause(run: RunSession) -> None:
     done = run("python_mismatch_cause")

@@ -21,7 +21,7 @@ from tests.conftest import Build, StartJob
 from tests.support.programs import Job, Mpi
 from tests.support.terminal import assert_untouched, ex, run_json
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 EXTRA = 200
 STEPS = 4000
 

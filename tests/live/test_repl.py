@@ -22,7 +22,7 @@ from tests.support.terminal import (
     assert_untouched,
 )
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 PROMPT = r"\(pgdb 0-1\)"
 
 

@@ -11,7 +11,7 @@ from tests.conftest import Build
 from tests.support.programs import Mpi
 from tests.support.terminal import PGDB, Terminal, ex, run_json, run_pgdb
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 
 def shown(out: str, command: str) -> list[str]:
