@@ -22,6 +22,7 @@ import logging
 import os
 import re
 import shlex
+import socket
 import sys
 import tarfile
 import tempfile
@@ -33,7 +34,7 @@ from pathlib import Path
 
 from pgdb.errors import StartError
 from pgdb.overlay import bootstrap
-from pgdb.overlay.credentials import tls_context
+from pgdb.overlay.channel import BACKLOG, Listener
 from pgdb.version import __version__
 
 LOG = logging.getLogger(__name__)
@@ -47,7 +48,6 @@ PEER_TIMEOUT_S = 120.0
 PIP_TIMEOUT_S = 240.0
 KEPT_ARCHIVE_COUNT = 5
 
-_HANDSHAKE_TIMEOUT_S = 20.0
 _MAX_LINE_BYTES = 65536
 # A shell that greets its user does so before our text runs.
 _MAX_GREETING_LINES = 200
@@ -149,7 +149,7 @@ class Shipper:
         """Why the first host that got nothing got nothing; empty as long as all is well."""
         self._credentials = b""
         self._host = ""
-        self._server: asyncio.Server | None = None
+        self._server: Listener | None = None
         self._serving: set[asyncio.Task[None]] = set()
         self._archives: dict[Tags, asyncio.Task[Archive]] = {}
 
@@ -159,24 +159,17 @@ class Shipper:
         :raises StartError: if that cannot be done.
         """
         try:
-            self._server = await asyncio.start_server(
-                self._accepted,
-                host,
-                0,
-                ssl=tls_context(credentials, server=True),
-                ssl_handshake_timeout=_HANDSHAKE_TIMEOUT_S,
-                limit=_MAX_LINE_BYTES,
-                backlog=1024,
-            )
+            listening = socket.create_server((host, 0), backlog=BACKLOG)
         except OSError as error:
             raise StartError(f"cannot listen on {host} to ship PGDB: {error}") from None
+        self._server = Listener(listening, credentials, self._accepted)
         self._host, self._credentials = host, credentials
 
     @property
     def address(self) -> str:
         """``host:port`` at which we listen."""
         assert self._server is not None
-        return f"{self._host}:{self._server.sockets[0].getsockname()[1]}"
+        return f"{self._host}:{self._server.port}"
 
     def describe_environment(self, host: str = "") -> str:
         """Return the value of the variable PGDB_SHIP, which is secret.
@@ -193,7 +186,7 @@ class Shipper:
     async def close(self) -> None:
         """Stop, whatever is still being sent."""
         if self._server is not None:
-            self._server.close()
+            await self._server.close()
         tasks = [*self._serving, *self._archives.values()]
         for task in tasks:
             task.cancel()

@@ -10,13 +10,14 @@ heartbeats beside the ones below (docs/decisions.md).
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import logging
 import socket
 import ssl
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
-from typing import IO
+from typing import IO, NamedTuple
 
 from pgdb.errors import LinkError, ProtocolError
 from pgdb.overlay.credentials import tls_context
@@ -30,6 +31,13 @@ LOSS_S = 20.0
 """A link on which nothing came for this long is lost."""
 CONNECT_TIMEOUT_S = 10.0
 HANDSHAKE_TIMEOUT_S = 10.0
+MAX_PENDING = 256
+"""Connections at one listener that have yet to prove that they belong to the session."""
+PATIENCE_S = 3.0
+"""How long one of these keeps its place while others wait for it."""
+CROWD_COUNT = 32
+"""More of them from one address than this give way to other addresses at once."""
+ACCEPT_RETRY_S = 1.0
 COMMAND_LINGER_S = 3.0
 """How long the command behind a link may take to end after the link."""
 MAX_UNSENT_BYTES = 2 * MAX_MESSAGE_BYTES
@@ -37,7 +45,8 @@ MAX_UNSENT_BYTES = 2 * MAX_MESSAGE_BYTES
 MAX_FIRST_MESSAGE_BYTES = 1 << 20
 _LENGTH_BYTES = 4
 _PIECE_BYTES = 1 << 20
-_BACKLOG = 1024
+BACKLOG = 1024
+"""Connections that the kernel keeps for a listener; it may be told to keep fewer."""
 
 
 class Channel:
@@ -155,19 +164,128 @@ def _reason(error: Exception) -> str:
 
 
 class Listener:
-    """Accepts links that can prove they belong to the session."""
+    """Accepts connections that can prove they belong to the session.
 
-    def __init__(self, server: asyncio.Server) -> None:
-        self._server = server
+    What does not prove it in time costs one of :data:`MAX_PENDING` places and nothing else: nothing
+    that it has sent is looked at but by TLS.
+    """
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        credentials: bytes,
+        on_admitted: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+    ) -> None:
+        listening.setblocking(False)
+        self._listening = listening
+        self._context = tls_context(credentials, server=True)
+        self._on_admitted = on_admitted
+        self._loop = asyncio.get_running_loop()
+        self._pending: dict[asyncio.Task[None], _Pending] = {}  # oldest first
+        self._admitted: set[asyncio.Task[None]] = set()
+        self._left = asyncio.Event()  # set when a handshake has ended
+        self._accepting = self._loop.create_task(self._accept())
 
     @property
     def port(self) -> int:
         """The TCP port."""
-        return int(self._server.sockets[0].getsockname()[1])
+        return int(self._listening.getsockname()[1])
+
+    @property
+    def pending_count(self) -> int:
+        """How many connections have yet to prove that they belong here."""
+        return len(self._pending)
 
     async def close(self) -> None:
         """Stop listening; links that are up stay up."""
-        self._server.close()
+        self._accepting.cancel()
+        await asyncio.gather(self._accepting, return_exceptions=True)
+        self._listening.close()
+
+    async def _accept(self) -> None:
+        while True:
+            try:
+                plain, peer = await self._loop.sock_accept(self._listening)
+            except OSError as error:
+                LOG.warning("cannot accept a connection: %s", error.strerror)
+                # Mostly no descriptor is left. A handshake's may be had, else there will be one.
+                self._give_up(next(iter(self._pending), None))
+                await self._wait_left(ACCEPT_RETRY_S)
+                continue
+            await self._make_room(peer[0])
+            task = self._loop.create_task(self._admit(plain))
+            self._pending[task] = _Pending(peer[0], self._loop.time())
+            task.add_done_callback(self._forget)
+            # Whoever connects again and again must not keep the links from being served.
+            await asyncio.sleep(0)
+
+    async def _make_room(self, newcomer: str) -> None:
+        """Wait until there is a place for one more connection, from the address *newcomer*.
+
+        Of the address with the most places the oldest goes: at once where another address has use
+        for it, else when it has had its time. So a peer that fills all places and is silent holds
+        up others for that time only, and those that start at once do not push each other out.
+        """
+        while len(self._pending) >= MAX_PENDING:
+            counts = collections.Counter(each.peer for each in self._pending.values())
+            peer, count = counts.most_common(1)[0]
+            oldest = next(task for task, each in self._pending.items() if each.peer == peer)
+            left_s = self._pending[oldest].begun_s + PATIENCE_S - self._loop.time()
+            if left_s <= 0 or (peer != newcomer and count > CROWD_COUNT):
+                self._give_up(oldest)
+                left_s = PATIENCE_S
+            await self._wait_left(left_s)
+
+    def _give_up(self, task: asyncio.Task[None] | None) -> None:
+        if task is not None:
+            LOG.info("a connection from %s is given up", self._pending[task].peer)
+            task.cancel()
+
+    async def _wait_left(self, timeout_s: float) -> None:
+        self._left.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._left.wait()
+
+    async def _admit(self, plain: socket.socket) -> None:
+        reader = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        try:
+            transport, _ = await self._loop.connect_accepted_socket(
+                lambda: protocol,
+                plain,
+                ssl=self._context,
+                ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S,
+            )
+        except OSError as error:
+            LOG.info("a connection was not admitted: %s", error)
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._admitted.add(task)
+        self._no_longer_pending(task)
+        writer = asyncio.StreamWriter(transport, protocol, reader, self._loop)
+        try:
+            await self._on_admitted(reader, writer)
+        finally:
+            writer.close()
+
+    def _no_longer_pending(self, task: asyncio.Task[None]) -> None:
+        if self._pending.pop(task, None) is not None:
+            self._left.set()
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._no_longer_pending(task)
+        self._admitted.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            LOG.error("serving a link failed", exc_info=error)
+
+
+class _Pending(NamedTuple):
+    """A connection that has yet to prove that it belongs here."""
+
+    peer: str
+    begun_s: float
 
 
 async def listen(
@@ -176,7 +294,7 @@ async def listen(
     on_channel: Callable[[Channel], Awaitable[None]],
 ) -> Listener:
     """Listen on any free port of *host*; each admitted link is handed to *on_channel*."""
-    listening = socket.create_server((host, 0), backlog=_BACKLOG)
+    listening = socket.create_server((host, 0), backlog=BACKLOG)
     return await listen_on(listening, credentials, on_channel)
 
 
@@ -187,25 +305,15 @@ async def listen_on(
 ) -> Listener:
     """Accept links at a socket that listens already; each one is handed to *on_channel*."""
 
-    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def admitted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         _tune(writer)
         channel = Channel(reader, writer)
         try:
             await on_channel(channel)
-        except asyncio.CancelledError:
-            # The loop ends; asyncio would report the cancelled task of a server as an error.
-            pass
         finally:
             channel.close()
 
-    server = await asyncio.start_server(
-        accepted,
-        sock=listening,
-        ssl=tls_context(credentials, server=True),
-        ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S,
-        backlog=_BACKLOG,
-    )
-    return Listener(server)
+    return Listener(listening, credentials, admitted)
 
 
 async def connect(address: str, credentials: bytes, *, via: Sequence[str] = ()) -> Channel:

@@ -59,6 +59,9 @@ def tls_context(credentials: bytes, *, server: bool) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
+    if server:
+        # Every link proves the key anew; no ticket of an earlier one takes the place of that.
+        context.num_tickets = 0
     certificate = credentials[credentials.index(b"-----BEGIN CERTIFICATE-----") :]
     context.load_verify_locations(cadata=certificate.decode("ascii"))
     # The ssl module reads keys from files only; an anonymous one leaves nothing on a disk.
