@@ -1,10 +1,12 @@
 """``python -m pgdb.backend``: what the MPI launcher starts on the job's hosts.
 
-It starts the aggregator's daemon, wires it up, and stays as its anchor: blocked in wait, so
-that the launcher's job lasts as long as the daemon, and exits 0 when that has ended. The daemon
-is forked before anything else is done, so that its imports overlap with MPI_Init, and so that
-nothing of MPI's threads and descriptors is in it. What can be done there is done there: what is
-imported here holds up MPI_Init, and stays in memory for as long as the session lasts.
+It starts the aggregator's daemon, wires it up, and stays as its anchor: the launcher's job lasts as
+long as the daemon, and exits 0 when that has ended. A daemon that hangs is ended, so that its GDBs
+let go of their ranks: nobody else could on this host.
+
+The daemon is forked before anything else is done, so that its imports overlap with MPI_Init, and so
+that nothing of MPI's threads and descriptors is in it. What can be done there is done there: what
+is imported here holds up MPI_Init, and stays in memory for as long as the session lasts.
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ from __future__ import annotations
 import os
 import select
 import sys
+import time
+from typing import TYPE_CHECKING
 
-_NAME = b"pgdb-aggregator"
+if TYPE_CHECKING:
+    from pgdb.backend.wireup import Daemon
 
 
 def main() -> int:
@@ -40,10 +45,9 @@ def main() -> int:
         sys.stdout.write(f"{CALL_WORD} {wiring.node} {wiring.own_address}\n")
         sys.stdout.flush()
     daemon.let_join()
-    if os.environ.get(WATCH_INPUT_VARIABLE):
-        _wait_for(pid)
-        daemon.close()
+    _guard(pid, daemon, watches_input=bool(os.environ.get(WATCH_INPUT_VARIABLE)))
     _, status = os.waitpid(pid, 0)
+    daemon.close()
     return CANNOT_JOIN if os.waitstatus_to_exitcode(status) == CANNOT_JOIN else 0
 
 
@@ -58,22 +62,64 @@ def _become_daemon(from_anchor: int, to_anchor: int) -> None:
                 os.close(descriptor)
             except OSError:  # the one of the listing itself
                 pass
+    from pgdb.overlay.words import AGGREGATOR_NAME
+
     # Its command line is the anchor's.
-    with open("/proc/self/comm", "wb") as file:
-        file.write(_NAME)
+    with open("/proc/self/comm", "w", encoding="ascii") as file:
+        file.write(AGGREGATOR_NAME)
 
 
-def _wait_for(daemon: int) -> None:
-    """Wait until the daemon has ended, or our input has: ssh tells of its end in no other way."""
-    ended = os.pidfd_open(daemon)
+class _ToldToEnd(Exception):
+    """What started us has sent SIGTERM."""
+
+
+def _guard(pid: int, daemon: Daemon, *, watches_input: bool) -> None:
+    """Wait until the daemon has ended; end it if it hangs.
+
+    With *watches_input* it is to leave when our input has ended: ssh tells of its end in no other
+    way.
+    """
+    import signal
+
+    from pgdb.overlay.words import BEAT_S, HANGS_S, LEAVE_HANGS_S
+
+    def told(number: int, frame: object) -> None:
+        raise _ToldToEnd
+
+    ended = os.pidfd_open(pid)
+    beats = daemon.beats
     poll = select.poll()
-    poll.register(ended, select.POLLIN)
-    poll.register(0, select.POLLIN)
-    while True:
-        for descriptor, _ in poll.poll():
-            if descriptor == ended or not os.read(0, 4096):
-                os.close(ended)
+    for descriptor in (ended, beats, *((0,) if watches_input else ())):
+        poll.register(descriptor, select.POLLIN)
+    limit_s, silent_s = HANGS_S, 0.0
+    try:
+        signal.signal(signal.SIGTERM, told)
+        while silent_s < limit_s:
+            begun = time.monotonic()
+            ready = [descriptor for descriptor, _ in poll.poll(BEAT_S * 1000)]
+            if ended in ready:
                 return
+            if 0 in ready and not os.read(0, 4096):
+                poll.unregister(0)
+                daemon.tell_to_leave()
+                limit_s = LEAVE_HANGS_S
+            if beats not in ready:
+                # Counted by what was waited for: if we stood still, it may have as well.
+                silent_s += min(BEAT_S, time.monotonic() - begun)
+            elif os.read(beats, 4096):
+                silent_s = 0.0
+            else:
+                poll.unregister(beats)
+    except _ToldToEnd:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if silent_s >= LEAVE_HANGS_S:
+            os.kill(pid, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(pid, signal.SIGKILL)
+    try:
+        sys.stderr.write(f"pgdb: the aggregator on {os.uname().nodename} hung, and was ended\n")
+    except OSError:  # the disk of the log is full
+        pass
 
 
 if __name__ == "__main__":

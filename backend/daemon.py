@@ -8,6 +8,7 @@ of that pipe is the end of the anchor, and with it of the daemon.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import resource
@@ -20,6 +21,7 @@ from pgdb.overlay import addresses
 from pgdb.overlay.channel import listen_on
 from pgdb.overlay.rendezvous import CANNOT_JOIN, Rendezvous
 from pgdb.overlay.topology import Topology
+from pgdb.overlay.words import BEAT_S
 
 LOG = logging.getLogger("pgdb.backend.daemon")
 
@@ -48,10 +50,12 @@ def main() -> None:
     own_address = f"{host}:{listening.getsockname()[1]}"
     calls = "calls" if rendezvous.front_end else "called"
     os.write(1, f"{own_address} {calls}\n".encode("ascii"))
-    # From now on nobody reads our output; what a library prints must not block us.
+    beats = os.dup(1)
+    os.set_blocking(beats, False)
+    # What a library prints is for nobody, and must not block us.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
-    if not asyncio.run(_run(rendezvous, own_address, listening)):
+    if not asyncio.run(_run(rendezvous, own_address, listening, beats)):
         sys.exit(CANNOT_JOIN)
 
 
@@ -65,7 +69,9 @@ def host_for_links(rendezvous: Rendezvous) -> str:
     return addresses.address_towards(host for host in rendezvous.hosts if host not in own)
 
 
-async def _run(rendezvous: Rendezvous, own_address: str, listening: socket.socket) -> bool:
+async def _run(
+    rendezvous: Rendezvous, own_address: str, listening: socket.socket, beats: int
+) -> bool:
     """Run the aggregator where it is told to; return whether it has been part of the session."""
     loop = asyncio.get_running_loop()
     anchor = asyncio.StreamReader(limit=_LINE_LIMIT_BYTES)
@@ -82,10 +88,12 @@ async def _run(rendezvous: Rendezvous, own_address: str, listening: socket.socke
         own_address=own_address,
         addresses=tuple(words[1:]),
     )
-    return await _serve(place, listening, anchor)
+    return await _serve(place, listening, anchor, beats)
 
 
-async def _serve(place: Place, listening: socket.socket, anchor: asyncio.StreamReader) -> bool:
+async def _serve(
+    place: Place, listening: socket.socket, anchor: asyncio.StreamReader, beats: int
+) -> bool:
     """Run the aggregator; return whether it has been part of the session."""
     aggregator = Aggregator(place)
 
@@ -100,9 +108,20 @@ async def _serve(place: Place, listening: socket.socket, anchor: asyncio.StreamR
         await listener.close()
         return True
     watching = asyncio.create_task(watch_anchor())
+    beating = asyncio.create_task(_beat(beats))
     await aggregator.run()
     if aggregator.failure:
         sys.stderr.write(f"pgdb: {socket.gethostname()} {aggregator.failure}\n")
     watching.cancel()
+    beating.cancel()
     await listener.close()
     return not aggregator.failure
+
+
+async def _beat(beats: int) -> None:
+    """Show the anchor that we get on."""
+    while True:
+        # Its end is told by the other pipe.
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):
+            os.write(beats, b".")
+        await asyncio.sleep(BEAT_S)

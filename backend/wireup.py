@@ -8,7 +8,8 @@ ssh to its one), or last from the environment, and the addresses through the fro
 
 Anchor and daemon speak in lines through a pair of pipes: the daemon says rank and size by the
 launcher's environment; the anchor hands it the rendezvous, and it says at which address it
-listens; the anchor tells it its place, and, once MPI is left, to join.
+listens; the anchor tells it its place, and, once MPI is left, to join. From then on the daemon says
+nothing but that it gets on.
 """
 
 from __future__ import annotations
@@ -65,10 +66,19 @@ class Daemon:
         """Let it take its place in the tree."""
         self._say("join")
 
-    def close(self) -> None:
+    def tell_to_leave(self) -> None:
         """Have it leave."""
+        self._to.close()
+
+    def close(self) -> None:
+        """Have it leave, and hear no more of it."""
         self._from.close()
         self._to.close()
+
+    @property
+    def beats(self) -> int:
+        """The descriptor at which it shows that it gets on, once it has joined."""
+        return self._from.fileno()
 
     def _say(self, line: str) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.overlay.channel import Channel
@@ -126,6 +126,11 @@ class Root(TreeNode):
             return ()
         reports = self.delivery.reports
         return (self.delivery.own, *(reports[node] for node in sorted(reports)))
+
+    @property
+    def known(self) -> Mapping[int, Hello]:
+        """All aggregators that have ever been in the tree."""
+        return self._hellos
 
     @property
     def asking(self) -> frozenset[int]:

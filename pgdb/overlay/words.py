@@ -20,6 +20,15 @@ USER_PYTHONPATH_VARIABLE = "PGDB_USER_PYTHONPATH"
 USER_LIBRARY_PATH_VARIABLE = "PGDB_USER_LD_LIBRARY_PATH"
 """The LD_LIBRARY_PATH before ours, which GDB gets."""
 
+AGGREGATOR_NAME = "pgdb-aggregator"
+"""What a daemon is called in process lists."""
+BEAT_S = 2.0
+"""A daemon shows its anchor this often that it gets on."""
+HANGS_S = 60.0
+"""A daemon that has shown nothing for so long is ended by its anchor: its GDBs let go then."""
+LEAVE_HANGS_S = 5.0
+"""The same once it is to leave."""
+
 CALL_WORD = "pgdb-aggregator"
 """Begins the line ``pgdb-aggregator NODE HOST:PORT`` for a front end that calls."""
 CANNOT_JOIN = 3
