@@ -33,6 +33,7 @@ from typing import Literal, TextIO
 
 import pgdb
 from pgdb.errors import PgdbError, StartError
+from pgdb.frontend.starting.directory import runtime_folder, temporary_folder
 from pgdb.jobs import procfs
 from pgdb.jobs.debugger import check_gdb, find_gdb
 from pgdb.jobs.launchers import Family, Launcher, find_launcher
@@ -559,9 +560,12 @@ def _try_connection(address: str) -> str:
 
 
 def _check_disk(host: Host) -> Iterator[Finding]:
-    runtime = host.environment.get("XDG_RUNTIME_DIR", "")
-    session = runtime if runtime and os.access(runtime, os.W_OK) else tempfile.gettempdir()
-    places = {"session files": session}
+    places = {}
+    try:
+        places["session files"] = runtime_folder(host.environment) or temporary_folder()
+    except OSError as error:
+        told = f"{error.filename}: {error.strerror}"
+        yield Finding("session files", "problem", told, "set TMPDIR to a directory of your own")
     try:
         places["cache"] = bootstrap.cache_directory()
     except OSError as error:

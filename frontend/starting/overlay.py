@@ -6,13 +6,9 @@ import asyncio
 import contextlib
 import logging
 import os
-import secrets
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -20,9 +16,9 @@ import msgspec
 from pgdb.errors import LinkError, StartError, UsageError
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.root import Root
+from pgdb.frontend.starting.directory import SessionDirectory as SessionDirectory
 from pgdb.frontend.starting.shipping import Shipper, remote_command, ship_by_ssh
 from pgdb.frontend.starting.site import AggregatorStart, Site, Starter
-from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.overlay import addresses
@@ -45,88 +41,8 @@ STRAGGLER_S = 10.0
 """How much longer than the first one an aggregator may take where each host starts apart."""
 PROBE_TIMEOUT_S = 2.0
 _SSH_PORT = 22
-_OWNER = "owner"
-_LEFTOVER_OUTPUT = "job-output.log"
 
 WireUp = Literal["mpi", "direct"]
-
-
-class SessionDirectory:
-    """A directory of the session's own, readable by its user alone.
-
-    What sessions have left behind that were killed is removed on the way.
-    """
-
-    def __init__(self) -> None:
-        """Make the directory.
-
-        :raises StartError: if there is no place for it.
-        """
-        self.path = _make_directory()
-        self.mark = f"pgdb-{secrets.token_hex(12)}"
-        """What the held ranks of this session carry; no secret."""
-
-    @property
-    def leftover_output(self) -> Path:
-        """Where the job's output goes if the front end dies."""
-        return self.path / _LEFTOVER_OUTPUT
-
-    def remove(self) -> None:
-        """Remove the directory."""
-        shutil.rmtree(self.path, ignore_errors=True)
-
-
-def _make_directory() -> Path:
-    """Make a session's directory in the first place that takes one.
-
-    :raises StartError: if none does.
-    """
-    refusals = []
-    for find in (_runtime_folder, tempfile.gettempdir):
-        try:
-            if not (folder := find()):
-                continue
-            _sweep(Path(folder))
-            path = Path(tempfile.mkdtemp(prefix="pgdb-", dir=folder))
-            try:
-                (path / _OWNER).write_text(_owner(os.getpid()), encoding="ascii")
-            except OSError:
-                # Most likely a full disk, which still takes directories.
-                shutil.rmtree(path, ignore_errors=True)
-                raise
-            return path
-        except OSError as error:
-            LOG.info("no session directory: %s", error)
-            refusals.append(str(error))
-    raise StartError(
-        f"no place for the session's small files: {'; '.join(refusals)}; "
-        "make room there, or name another directory in TMPDIR"
-    )
-
-
-def _runtime_folder() -> str:
-    folder = os.environ.get("XDG_RUNTIME_DIR", "")
-    return folder if folder and os.access(folder, os.W_OK) else ""
-
-
-def _owner(pid: int) -> str:
-    """Return what names process *pid* for good; empty if there is none."""
-    stat = procfs.read_stat(pid)
-    return f"{pid} {stat.start_time_ticks}" if stat is not None else ""
-
-
-def _sweep(folder: Path) -> None:
-    """Remove the directories of our user's sessions whose front end is gone.
-
-    One with output of a job that ran on without its front end is the user's.
-    """
-    for owner in folder.glob(f"pgdb-*/{_OWNER}"):
-        with contextlib.suppress(OSError, ValueError):
-            told = owner.read_text(encoding="ascii")
-            is_alive = bool(told) and _owner(int(told.split()[0])) == told
-            has_output = (owner.parent / _LEFTOVER_OUTPUT).exists()
-            if not is_alive and not has_output and owner.stat().st_uid == os.getuid():
-                shutil.rmtree(owner.parent, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,7 @@ import contextlib
 import json
 import logging
 import shlex
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pgdb.errors import DiscoveryError, PgdbError, StartError
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.frontend.starting.site import (
     AggregatorStart,
     LocalSite,
@@ -390,14 +389,14 @@ def _say(told: Return | Line) -> None:
 
 
 async def _run_agent() -> None:
-    directory = Path(tempfile.mkdtemp(prefix="pgdb-"))
+    directory = SessionDirectory()
     reader = asyncio.StreamReader(limit=MAX_LINE_BYTES)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
     try:
-        await _Agent(directory).serve(reader)
+        await _Agent(directory.path).serve(reader)
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        directory.remove()
 
 
 if __name__ == "__main__":

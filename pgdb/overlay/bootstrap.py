@@ -39,6 +39,32 @@ _LEFTOVER_S = 86400.0
 _TRANSFER = ".new-"
 
 
+def is_safe_place(path: str) -> bool:
+    """Return whether nobody but this user and root can replace what this user puts into *path*.
+
+    That is so where every directory on the way there belongs to one of them, and can be written to
+    by others only if it is sticky, as /tmp is.
+    """
+    trusted = {0, os.geteuid()}
+    with contextlib.suppress(OSError), open("/proc/self/uid_map") as mapped:
+        if mapped.read().split() != ["0", "0", "4294967295"]:
+            # In a container, what belongs to the root outside seems to be nobody's.
+            with open("/proc/sys/kernel/overflowuid") as overflow:
+                trusted.add(int(overflow.read()))
+    at = os.path.realpath(path)
+    while True:
+        try:
+            status = os.stat(at)
+        except OSError:
+            return False
+        shared = status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX
+        if status.st_uid not in trusted or shared or not stat.S_ISDIR(status.st_mode):
+            return False
+        if at == "/":
+            return True
+        at = os.path.dirname(at)
+
+
 def cache_directory() -> str:
     """Return the user's cache, made if need be: a directory that nobody else can write to.
 
@@ -48,6 +74,8 @@ def cache_directory() -> str:
     for path in (os.path.join(home, "pgdb"), f"/tmp/pgdb-cache-{os.geteuid()}"):
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
+            if not is_safe_place(os.path.dirname(path)):
+                continue  # others could put another one in its place
             with contextlib.suppress(FileExistsError):
                 os.mkdir(path, 0o700)
         except OSError:
@@ -61,7 +89,9 @@ def cache_directory() -> str:
         if os.access(path, os.W_OK):
             os.chmod(path, 0o700)
             return path
-    raise PermissionError(f"neither {home} nor /tmp can be written to; set XDG_CACHE_HOME")
+    raise PermissionError(
+        f"neither {home} nor /tmp can be written to by you alone; set XDG_CACHE_HOME"
+    )
 
 
 def identity() -> dict[str, str]:

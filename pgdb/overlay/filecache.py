@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdb import elf
+from pgdb.overlay.bootstrap import is_safe_place
 from pgdb.overlay.messages import FileKey
 
 DEFAULT_MAX_BYTES = 4 << 30
@@ -79,6 +80,10 @@ class FileCache:
         """
         path = os.path.abspath(directory)
         os.makedirs(os.path.dirname(path), exist_ok=True)
+        if not is_safe_place(os.path.dirname(path)):
+            raise PermissionError(
+                errno.EPERM, "others could put another directory in its place", path
+            )
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, _DIRECTORY_MODE)
         found = os.lstat(path)

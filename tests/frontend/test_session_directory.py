@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from pgdb.errors import StartError
-from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.frontend.starting import directory as directory_module
+from pgdb.frontend.starting.directory import SessionDirectory, temporary_folder
 
 
 @pytest.fixture(autouse=True)
@@ -81,3 +82,94 @@ def test_where_nothing_can_be_written_another_place_is_taken(
     with pytest.raises(StartError, match=r"No space left on device.* TMPDIR"):
         SessionDirectory()
     assert not [*runtime_directory.iterdir(), *other.iterdir()]
+
+
+# -- what others do ------------------------------------------------------------------------------
+
+
+def test_a_folder_that_others_can_change_is_not_taken(
+    runtime_directory: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    safe = tmp_path_factory.mktemp("safe")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(safe))
+    below = runtime_directory / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(below))
+    for unsafe in (below, below.parent):
+        unsafe.chmod(0o777)
+        directory = SessionDirectory()
+        assert directory.path.parent == safe
+        directory.remove()
+        unsafe.chmod(0o1777)
+        directory = SessionDirectory()
+        assert directory.path.parent == below, "nobody can rename what is in it"
+        directory.remove()
+        unsafe.chmod(0o700)
+
+
+def test_a_temporary_folder_that_others_can_change_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    folder.chmod(0o777)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(folder))
+    assert temporary_folder() == "/tmp"
+    original = directory_module.is_safe_place
+    monkeypatch.setattr(
+        directory_module, "is_safe_place", lambda each: each != "/tmp" and original(each)
+    )
+    with pytest.raises(PermissionError, match="others could replace"):
+        temporary_folder()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_runtime_folder_of_another_user_is_not_taken(
+    runtime_directory: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    safe = tmp_path_factory.mktemp("safe")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(safe))
+    os.chown(runtime_directory, 65534, 65534)
+    directory = SessionDirectory()
+    assert directory.path.parent == safe, "as after su(1), which leaves the variable"
+    directory.remove()
+
+
+DEAD = "4194305 1"
+
+
+def test_traps_are_neither_followed_nor_waited_for(
+    runtime_directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    mine = tmp_path_factory.mktemp("mine")
+    (mine / "owner").write_text(DEAD)
+    (runtime_directory / "pgdb-link").symlink_to(mine)
+    linked, piped = runtime_directory / "pgdb-owner", runtime_directory / "pgdb-pipe"
+    for each in (linked, piped):
+        each.mkdir()
+    (linked / "owner").symlink_to(mine / "owner")
+    os.mkfifo(piped / "owner")  # nobody writes into it: to read it would take for ever
+    SessionDirectory().remove()
+    assert (mine / "owner").exists() and linked.exists() and piped.exists()
+    assert (runtime_directory / "pgdb-link").is_symlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_what_other_users_have_put_there_is_left_alone(runtime_directory: Path) -> None:
+    theirs = left_behind(runtime_directory, DEAD)
+    os.chown(theirs, 65534, 65534)
+    # A file of ours in it, such as a hard link, makes it no directory of ours.
+    SessionDirectory().remove()
+    assert (theirs / "rendezvous").exists()
+
+
+def test_one_that_is_being_made_is_not_removed(runtime_directory: Path) -> None:
+    begun = runtime_directory / "pgdb-begun"
+    begun.mkdir()
+    (begun / "owner.new").write_text("")
+    SessionDirectory().remove()
+    assert begun.exists()

@@ -476,6 +476,17 @@ def test_another_users_cache_is_refused(remote: Remote, small: Archive) -> None:
     assert "another user's" in err
 
 
+def test_a_cache_that_others_could_replace_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "shared"))
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    assert bootstrap.cache_directory() == f"/tmp/pgdb-cache-{os.geteuid()}"
+    (tmp_path / "shared").chmod(0o755)
+    assert bootstrap.cache_directory() == str(tmp_path / "shared" / "pgdb")
+
+
 def test_a_home_that_is_none_is_done_without(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

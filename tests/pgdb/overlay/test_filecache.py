@@ -109,6 +109,17 @@ def test_a_directory_that_is_open_to_others_is_refused(tmp_path: Path, mode: int
         FileCache(tmp_path / "cache")
 
 
+def test_a_place_where_others_could_put_another_one_is_refused(tmp_path: Path) -> None:
+    shared = tmp_path / "scratch"
+    shared.mkdir()
+    shared.chmod(0o777)
+    with pytest.raises(PermissionError, match="others could put another directory"):
+        FileCache(shared / "cache")
+    assert not (shared / "cache").exists()
+    shared.chmod(0o1777)
+    FileCache(shared / "cache")
+
+
 def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir(0o700)
     (tmp_path / "cache").symlink_to(tmp_path / "real")
