@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Protocol
 
 import hypothesis
@@ -85,6 +87,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=repeated)
     gone = set(repeated)
     items[:] = [item for item in items if item not in gone]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say of a live test that fails what else the machine was doing."""
+    report = yield
+    if report.failed and any(item.get_closest_marker(mark) for mark in ("mpi", "gdb")):
+        report.sections.append((f"the machine after {call.when}", _busiest()))
+    return report
+
+
+def _busiest() -> str:
+    """Return the load and the processes that have computed most of late."""
+    columns = ("pid", "ppid", "etimes", "cp", "stat", "args")
+    line = ["ps", "-eo", ",".join(columns), "--sort=-cp"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    shown = [each[:160] for each in done.stdout.splitlines()[:16]]
+    return "\n".join([f"load {Path('/proc/loadavg').read_text().strip()}", *shown])
 
 
 def _first_mpi() -> str:
