@@ -261,7 +261,8 @@ def _palette() -> Palette | None:
 
 def source_line(path: str, line: int) -> str | None:
     """Return a line of a source file on this host, None if it cannot be read."""
-    if not path or not os.access(path, os.R_OK):
+    # What a recording names need be no file of source here.
+    if not path or not os.path.isfile(path) or not os.access(path, os.R_OK):
         return None
     text = linecache.getline(path, line).rstrip("\n")
     return text or None

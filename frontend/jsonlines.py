@@ -124,6 +124,7 @@ def hello(session: Session, now_s: float) -> HelloLine:
         hosts=tuple(
             HostRanks(host=host, ranks=str(RankSet(ranks))) for host, ranks in members.items()
         ),
+        recorded=session.is_recorded,
     )
 
 

@@ -368,6 +368,8 @@ class HelloLine(LineBase, frozen=True, kw_only=True, tag="hello"):
     job: str
     ranks: RankText
     hosts: tuple[HostRanks, ...]
+    recorded: bool = False
+    """Whether a recording answers, and there is no job."""
 
 
 class AnswerLine(LineBase, frozen=True, kw_only=True, tag="answer"):

@@ -22,6 +22,7 @@ from pgdb.frontend.batch import BatchText, JsonDisplay, Script, run_script
 from pgdb.frontend.display import StartProgress
 from pgdb.frontend.lookout import choose_job, look
 from pgdb.frontend.options import WIRE_UPS, SessionOptions
+from pgdb.frontend.recording.replay import RecordedSession, replay
 from pgdb.frontend.session import Session, Told
 from pgdb.frontend.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
 from pgdb.frontend.starting.start import attach, launch
@@ -40,6 +41,8 @@ _EPILOG = """examples:
   pgdb doctor                               what this host lacks, and what to do
   pgdb attach --batch -ex bt 4711           print the merged stacks and leave
   pgdb launch --batch --json -x cmds mpirun -n 4 ./app
+  pgdb replay job.pgdb                      look at what 'session save job.pgdb' has written
+  pgdb report-bug session.log               pack what a bug report needs, to look through
 exit status: 0 all commands worked, 1 a command failed on some rank, 2 usage, 3 the session could
 not start, 4 some ranks gave no answer, 5 a rank died of a signal"""
 
@@ -71,7 +74,8 @@ class Arguments:
 
     mode: str
     target: str
-    """Attach to this; empty to look for a job."""
+    """Attach to this; empty to look for a job. For ``replay`` the recording, for ``report-bug`` the
+    log."""
     pids: tuple[str, ...]
     line: tuple[str, ...]
     options: SessionOptions
@@ -82,6 +86,8 @@ class Arguments:
     run_timeout_s: float | None
     stdin: str
     exit_code: str
+    output: str = ""
+    """The file that ``report-bug`` writes."""
 
 
 def run() -> None:
@@ -113,6 +119,16 @@ def main(argv: Sequence[str]) -> int:
         return EXIT_OK
 
 
+def _begin_logging(options: SessionOptions) -> None:
+    level = logging.INFO if options.verbose else logging.ERROR
+    logging.basicConfig(level=level, format="pgdb: %(message)s")
+    if options.log:
+        # The log takes more than the terminal.
+        for handler in logging.getLogger().handlers:
+            handler.setLevel(level)
+        logging.getLogger("pgdb").setLevel(logging.INFO)
+
+
 def parse(argv: Sequence[str]) -> Arguments:
     """Read a command line.
 
@@ -124,6 +140,8 @@ def parse(argv: Sequence[str]) -> Arguments:
     elif words and words[0].startswith("--pid="):
         words[0:1] = ["attach", words[0].removeprefix("--pid=")]
     parsed = _parser().parse_args(words)
+    if parsed.mode in ("replay", "report-bug"):
+        return _without_job(parsed)
     line: list[str] = list(getattr(parsed, "line", []))
     if line[:1] == ["--"]:
         line = line[1:]
@@ -164,6 +182,9 @@ def parse(argv: Sequence[str]) -> Arguments:
         sbd_cache_age_s=parsed.sbd_cache_age * 24 * 3600,
         sbd_wait_s=parsed.sbd_wait,
         stop_on_error=not parsed.no_stop_on_error,
+        log=parsed.log,
+        log_values=parsed.log_values,
+        record=parsed.record,
         verbose=parsed.verbose,
     )
     batch = parsed.batch or parsed.json
@@ -184,6 +205,25 @@ def parse(argv: Sequence[str]) -> Arguments:
     )
 
 
+def _without_job(parsed: argparse.Namespace) -> Arguments:
+    """Return the arguments of what needs neither a job nor a session."""
+    return Arguments(
+        mode=parsed.mode,
+        target=parsed.target,
+        pids=(),
+        line=(),
+        options=SessionOptions(),
+        script=Script(getattr(parsed, "parts", ())),
+        batch=getattr(parsed, "batch", False) or getattr(parsed, "json", False),
+        json=getattr(parsed, "json", False),
+        settle_s=None,
+        run_timeout_s=None,
+        stdin="",
+        exit_code="pgdb",
+        output=getattr(parsed, "output", ""),
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="pgdb",
@@ -193,8 +233,11 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"pgdb {__version__}")
-    modes = parser.add_subparsers(dest="mode", required=True, metavar="attach|launch|jobs|doctor")
-    common = _common()
+    modes = parser.add_subparsers(
+        dest="mode", required=True, metavar="attach|launch|jobs|doctor|replay|report-bug"
+    )
+    scripted = _scripted()
+    common = _common(scripted)
     attaching = modes.add_parser(
         "attach", parents=[common], allow_abbrev=False, help="debug a running job"
     )
@@ -232,17 +275,36 @@ def _parser() -> argparse.ArgumentParser:
     modes.add_parser(
         "doctor", parents=[common], allow_abbrev=False, help="what is missing, and what to do"
     )
+    replaying = modes.add_parser(
+        "replay", parents=[scripted], allow_abbrev=False, help="look at a recording, without a job"
+    )
+    replaying.add_argument("target", metavar="FILE", help="what 'session save' has written")
+    reporting = modes.add_parser(
+        "report-bug", allow_abbrev=False, help="pack a log and versions, for a bug report"
+    )
+    reporting.add_argument(
+        "target", nargs="?", default="", metavar="LOG", help="what --log has written"
+    )
+    reporting.add_argument(
+        "-o", dest="output", default="", metavar="FILE", help="write it to FILE, a .tar.gz"
+    )
     return parser
 
 
-def _common() -> _Parser:
-    common = _Parser(add_help=False, allow_abbrev=False)
-    add = common.add_argument
-    common.set_defaults(parts=[])
+def _scripted() -> _Parser:
+    scripted = _Parser(add_help=False, allow_abbrev=False)
+    add = scripted.add_argument
+    scripted.set_defaults(parts=[])
     add("-x", action=_Part, metavar="FILE", help="carry out the commands in FILE (repeatable)")
     add("-ex", action=_Part, metavar="COMMAND", help="carry out COMMAND (repeatable)")
     add("--batch", "-batch", action="store_true", help="leave after the commands; no prompt")
     add("--json", action="store_true", help="one JSON object per line on stdout (with --batch)")
+    return scripted
+
+
+def _common(scripted: _Parser) -> _Parser:
+    common = _Parser(add_help=False, allow_abbrev=False, parents=[scripted])
+    add = common.add_argument
     add("--timeout", type=_seconds, default=_DEFAULTS.timeout_s, metavar="SECONDS",
         help="longest wait for answers, and in batch for ranks to stop (%(default)g)")  # fmt: skip
     add("--start-timeout", type=_seconds, default=_DEFAULTS.start_timeout_s, metavar="SECONDS",
@@ -294,6 +356,11 @@ def _common() -> _Parser:
         help="do not interrupt a run when one of its ranks gets a fatal signal")  # fmt: skip
     add("--exit-code", choices=("pgdb", "job"), default="pgdb",
         help="exit with our status, or with the launched job's (%(default)s)")  # fmt: skip
+    add("--log", default="", metavar="FILE",
+        help="log requests, answers and times, but no values; for bug reports")  # fmt: skip
+    add("--log-values", action="store_true", help="log values and program arguments, too")
+    add("--record", default="", metavar="FILE",
+        help="at the end write a recording, which 'pgdb replay' opens")  # fmt: skip
     add("--verbose", "-v", action="store_true", help="tell every step of the start")
     return common
 
@@ -403,6 +470,8 @@ class _Program:
     async def _start(self) -> Session:
         arguments = self._arguments
         step = self._progress.step
+        if arguments.mode == "replay":
+            return await replay(arguments.target, listener=self._told)
         if arguments.mode == "attach":
             target = arguments.target
             if not target and not arguments.pids:
@@ -454,6 +523,7 @@ class _Program:
                 settle_s=arguments.settle_s,
                 run_timeout_s=arguments.run_timeout_s,
             )
+            self._take_up(session, shell)
             self._introduce(session)
             self._display.flush()
             kill = await run_script(shell, arguments.script)
@@ -465,6 +535,7 @@ class _Program:
         repl = Repl(session, settle_s=arguments.settle_s or DEFAULT_SETTLE_S)
         self._shell = repl.shell
         self._show_told = repl.told
+        self._take_up(session, repl.shell)
         self._introduce(session)
         repl.display.flush()
         try:
@@ -475,11 +546,17 @@ class _Program:
                     return leaving.kill
             kill = await repl.run()
         finally:
-            repl.display.close()
+            await repl.close()
         kills = session.kills_at_close if kill is None else kill
-        if not session.job_has_ended:
+        if not session.job_has_ended and not session.is_recorded:
             repl.display.text("killing the job" if kills else "leaving the job running")
         return kill
+
+    def _take_up(self, session: Session, shell: Shell) -> None:
+        """Let recordings have what the shell keeps, and the shell what a recording has."""
+        session.recorder.describe_shell = lambda: shell.kept
+        if isinstance(session, RecordedSession):
+            shell.take_over(session.shell_state)
 
     def _introduce(self, session: Session) -> None:
         if isinstance(self._display, JsonDisplay) and self._arguments.json:
@@ -488,13 +565,16 @@ class _Program:
             line = render.job_line(
                 session.set,
                 session.hosts,
-                aggregators=len(session.overlay.nodes),
+                aggregators=session.aggregators,
                 fan_out=session.options.fan_out,
                 gdb=session.gdb_version,
                 mpi=session.mpi_version,
             )
             assert self._shell is not None
             self._shell.display.text(line)
+        if isinstance(session, RecordedSession):
+            assert self._shell is not None
+            self._shell.display.text(session.describe())
         for told in (*self._early, *session.start_told()):
             self._show(told)
         self._early.clear()

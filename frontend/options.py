@@ -71,6 +71,12 @@ class SessionOptions:
     are, too."""
     stop_on_error: bool = True
     """Interrupt the rest of a run when one of its ranks gets a fatal signal."""
+    log: str = ""
+    """Write a log of the session to this file: what was asked when, and how long it took."""
+    log_values: bool = False
+    """Let values of the program, and its arguments, stand in the log."""
+    record: str = ""
+    """At its end write a recording of the session to this file, for :func:`pgdb.replay`."""
     verbose: bool = False
     """Tell how ranks were found, and every step of the start."""
 
@@ -119,6 +125,8 @@ class SessionOptions:
         if self.listen and self.calls:
             what = "--host" if self.host else "--connect"
             raise UsageError(f"--listen and {what} exclude each other: one end of a link listens")
+        if self.log_values and not self.log:
+            raise UsageError("--log-values needs --log FILE")
         if not self.ssh:
             raise UsageError("--ssh names no command; leave it out for ssh")
         if self.wire_up not in WIRE_UPS:

@@ -14,12 +14,12 @@ import sys
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from pgdb.errors import PgdbError
 from pgdb.frontend.completion import CommandCompleter
 from pgdb.frontend.display import TextDisplay
+from pgdb.frontend.recording.history import CommandHistory
 from pgdb.frontend.session import Session, Told
 from pgdb.frontend.shell import Quit, Shell
 from pgdb.ranks import RankSet
@@ -33,8 +33,10 @@ class Repl:
     def __init__(self, session: Session, *, settle_s: float) -> None:
         self.display = TextDisplay()
         self._session = session
+        self._loop = asyncio.get_running_loop()
+        self._history = CommandHistory(_history_path(), self._tell_from_thread)
         self._prompt: PromptSession[str] = PromptSession(
-            history=_history(), completer=CommandCompleter(session), complete_while_typing=False
+            history=self._history, completer=CommandCompleter(session), complete_while_typing=False
         )
         self.shell = Shell(
             session,
@@ -94,6 +96,16 @@ class Repl:
     def told(self, told: Told) -> None:
         """Take what the session tells."""
         self.display.told(told)
+
+    async def close(self) -> None:
+        """Show what is left, and write what was typed."""
+        self.display.close()
+        await asyncio.to_thread(self._history.close)
+
+    def _tell_from_thread(self, text: str) -> None:
+        told = Told(kind="notice", text=text)
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            self._loop.call_soon_threadsafe(self.display.told, told)
 
     def _on_interrupt(self, task: asyncio.Task[None]) -> None:
         self._interrupts += 1
@@ -156,6 +168,8 @@ class Repl:
         focus = self.shell.focus
         running = focus & self._session.state.running
         state = " running" if running and running == focus else ""
+        if self._session.is_recorded:
+            state = " recorded"
         return f"(pgdb {focus}{state}) "
 
     async def _read_more(self, prompt: str) -> str | None:
@@ -172,12 +186,6 @@ class Repl:
         return reply.strip().lower() in ("y", "yes")
 
 
-def _history() -> History:
+def _history_path() -> Path:
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    path = Path(state) / "pgdb" / "history"
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-    except OSError:
-        return InMemoryHistory()
-    return FileHistory(path)
+    return Path(state) / "pgdb" / "history"

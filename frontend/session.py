@@ -18,6 +18,7 @@ from typing import Literal
 from pgdb.errors import (
     CommandError,
     LinkError,
+    PgdbError,
     RankSetError,
     SessionEndedError,
     UsageError,
@@ -25,6 +26,10 @@ from pgdb.errors import (
 from pgdb.frontend import deliveries
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.recording import saving
+from pgdb.frontend.recording.log import SessionLog
+from pgdb.frontend.recording.recorder import Recorder
+from pgdb.frontend.recording.saving import Written
 from pgdb.frontend.starting.job import JobLauncher
 from pgdb.frontend.starting.overlay import Overlay, SessionDirectory
 from pgdb.frontend.state import JobState
@@ -92,6 +97,9 @@ Events = tuple[EquivalenceClass[Event], ...]
 class Session(Ranks):
     """A running session; made by :func:`pgdb.frontend.starting.start.attach` and ``launch``."""
 
+    is_recorded = False
+    """Whether a recording answers, and there is no job."""
+
     def __init__(
         self,
         mode: Literal["attach", "launch"],
@@ -131,6 +139,10 @@ class Session(Ranks):
             on_progress=self._aggregators_come,
         )
         self.overlay.root.on_delivered = self._delivered
+        self.recorder = Recorder()
+        """What was asked and answered, for :meth:`save`."""
+        self.log: SessionLog | None = None
+        """What ``--log`` asks for."""
         self._listeners: list[Listener] = []
         self._changed = asyncio.Event()
         self._next_breakpoint = 1
@@ -188,6 +200,11 @@ class Session(Ranks):
         """What bringing the ranks' files to the hosts has cost each node, the front end first;
         empty without ``sbd``."""
         return self.overlay.root.deliveries
+
+    @property
+    def aggregators(self) -> int:
+        """Number of aggregators that are in the tree."""
+        return len(self.overlay.nodes)
 
     @property
     def has_ended(self) -> bool:
@@ -254,6 +271,8 @@ class Session(Ranks):
         started = time.monotonic()
         number = request_id if request_id is not None else self.overlay.root.next_id()
         self._remember(number, command)
+        if self.log is not None:
+            self.log.request(number, operation, ranks)
         # A rank that was set going by somebody else's command is asked all the same: its GDB
         # knows best. One that is gone is not.
         reachable = ranks & self.state.live
@@ -263,7 +282,7 @@ class Session(Ranks):
             operation,
             timeout_s if timeout_s is not None else self.options.timeout_s,
         )
-        return Answer(
+        answer = Answer(
             command=command,
             ranks=ranks,
             classes=gathered.classes,
@@ -271,6 +290,20 @@ class Session(Ranks):
             request_id=number,
             elapsed_s=time.monotonic() - started,
         )
+        self.recorder.take(operation, answer)
+        if self.log is not None:
+            self.log.answer(answer)
+        return answer
+
+    async def save(self, path: Path | str) -> Written:
+        """Write a recording to a file, which ``pgdb replay`` opens without the job.
+
+        It has what was asked up to now, as far as it has found room (64 MiB), and in full what
+        answers have kept back.
+
+        :raises CommandError: if it cannot be written, or something else has that name.
+        """
+        return await saving.save(self, Path(path))
 
     async def recall(
         self, answer: Answer, ranks: RankSet, *, timeout_s: float | None = None
@@ -421,6 +454,8 @@ class Session(Ranks):
             return
         if kill is None:
             kill = self.kills_at_close
+        if self.options.record and self._is_started:
+            await self._record()
         # What is still held must not run its program for a moment when it is let go.
         if kill and self.job is not None and not self._is_started:
             await self.job.end()
@@ -458,6 +493,18 @@ class Session(Ranks):
                 self.job.abandon()
                 return
         self.directory.remove()
+
+    async def _record(self) -> None:
+        """Write the recording that was asked for at the start."""
+        try:
+            written = await self.save(self.options.record)
+            self.note(f"recorded: {written.text}")
+        except PgdbError as error:
+            self.note(f"--record: {error}")
+
+    def note(self, text: str) -> None:
+        """Tell the user something about the session itself."""
+        self._tell(Told(kind="notice", text=text))
 
     def note_killed(self, ranks: RankSet) -> None:
         """Take that the processes of *ranks* have ended; their own word of it comes later."""
@@ -603,6 +650,7 @@ class Session(Ranks):
             classes=gathered.classes,
             request_id=gathered.request_id,
         )
+        self.recorder.take_late(answer)
         self._tell(Told(kind="late", answer=answer))
 
     def _lost(self, lost: Lost) -> None:

@@ -21,6 +21,7 @@ from pgdb.frontend.commands import breakpoints, running
 from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome, Shown
 from pgdb.frontend.display import source_line
 from pgdb.frontend.jsonshapes import AnswerLine, RanksLine
+from pgdb.frontend.recording.recorder import ShellState
 from pgdb.frontend.session import Session
 from pgdb.frontend.text import render
 from pgdb.merge.answer import EquivalenceClass
@@ -106,6 +107,24 @@ class Shell:
         self._is_source = False
         self.without_answer = ""
         """The last command, if what it has shown is nothing that ``expand`` unfolds."""
+        self._most_answers = HISTORY
+
+    @property
+    def kept(self) -> ShellState:
+        """What a recording is to have of this shell."""
+        return ShellState(focus=self.focus, history=self.answers, saved=tuple(self.saved))
+
+    def take_over(self, kept: ShellState) -> None:
+        """Begin with what an earlier shell had kept."""
+        self.focus = kept.focus or self.focus
+        for each in kept.saved:
+            with contextlib.suppress(PgdbError):  # a file can hold names that are none
+                self.saved.put(each)
+        for number, answer in kept.history:
+            self._last_number = number
+            self._keep(number, answer)
+        # What is asked anew does not push them out at once.
+        self._most_answers = HISTORY + len(self._answers)
 
     # -- lines -------------------------------------------------------------------------------
 
@@ -326,16 +345,19 @@ class Shell:
         self._judge(answer)
         self.without_answer = ""
         self._last_number += 1
-        self._answers[self._last_number] = answer
-        self._sizes_bytes[self._last_number] = answer_size_bytes(answer)
-        while len(self._answers) > HISTORY or (
-            len(self._answers) > 1 and sum(self._sizes_bytes.values()) > HISTORY_BYTES
-        ):
-            number, _ = self._answers.popitem(last=False)
-            del self._sizes_bytes[number]
+        self._keep(self._last_number, answer)
         if answer.classes:
             self.session.numbered_sets = render.numbered_sets(answer)
         return self._last_number
+
+    def _keep(self, number: int, answer: Answer) -> None:
+        self._answers[number] = answer
+        self._sizes_bytes[number] = answer_size_bytes(answer)
+        while len(self._answers) > self._most_answers or (
+            len(self._answers) > 1 and sum(self._sizes_bytes.values()) > HISTORY_BYTES
+        ):
+            oldest, _ = self._answers.popitem(last=False)
+            del self._sizes_bytes[oldest]
 
     def _judge(self, answer: Answer) -> None:
         if answer.errors:

@@ -25,6 +25,8 @@ from pgdb.frontend.analysis.checking import Check
 from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.recording import replay as recording
+from pgdb.frontend.recording.saving import Written
 from pgdb.frontend.session import Told
 from pgdb.frontend.starting import start
 from pgdb.frontend.starting.job import StreamName
@@ -70,6 +72,9 @@ class Options(TypedDict, total=False):
     array_limit_bytes: int
     compare_pointers: str
     stop_on_error: bool
+    log: str
+    log_values: bool
+    record: str
     verbose: bool
 
 
@@ -140,6 +145,22 @@ def launch(
         )
 
     return _open(begin, on_output=on_output or _pass_on, on_event=on_event)
+
+
+def replay(path: Path | str, *, on_event: OnEvent | None = None) -> Session:
+    """Open a recording that :meth:`Session.save` or ``session save`` has written.
+
+    The session answers what was asked when it was written, for those ranks; anything else raises
+    :class:`~pgdb.errors.CommandError`, which says what there is. *on_event* is told, as a notice,
+    where an answer is older than the last run of its ranks.
+
+    :raises CommandError: if the file cannot be read, or is no recording.
+    """
+
+    def begin(listener: aio.Listener) -> Coroutine[None, None, aio.Session]:
+        return recording.replay(path, listener=listener)
+
+    return _open(begin, on_output=_pass_on, on_event=on_event)
 
 
 class Ranks:
@@ -506,6 +527,16 @@ class Session(Ranks):
         return self._session.mode
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether a recording answers, and there is no job."""
+        return self._session.is_recorded
+
+    @property
+    def aggregators(self) -> int:
+        """Number of aggregators that are in the tree."""
+        return self._session.aggregators
+
+    @property
     def options(self) -> SessionOptions:
         """What was chosen for it."""
         return self._session.options
@@ -613,6 +644,17 @@ class Session(Ranks):
         :raises UsageError: for more ranks than can be told one by one.
         """
         return self._loop.call(lambda: self._session.recall(answer, ranks, timeout_s=timeout_s))
+
+    def save(self, path: Path | str) -> Written:
+        """Write a recording to a file, which :func:`replay` and ``pgdb replay`` open without the
+        job.
+
+        It has what was asked up to now, as far as it has found room (64 MiB), and in full what
+        answers have kept back.
+
+        :raises CommandError: if it cannot be written, or something else has that name.
+        """
+        return self._loop.call(lambda: self._session.save(path))
 
     # -- what comes unasked, and the job's input ------------------------------------------------
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pgdb.frontend.sync import Session as Session
     from pgdb.frontend.sync import attach as attach
     from pgdb.frontend.sync import launch as launch
+    from pgdb.frontend.sync import replay as replay
     from pgdb.frontend.text.threadtext import ThreadGroup as ThreadGroup
     from pgdb.frontend.text.threadtext import stacks_of as stacks_of
     from pgdb.merge.answer import EquivalenceClass as EquivalenceClass
@@ -92,6 +93,7 @@ _HOMES = {
     "attach": "pgdb.frontend.sync",
     "compare": "pgdb.frontend.analysis.comparing",
     "launch": "pgdb.frontend.sync",
+    "replay": "pgdb.frontend.sync",
     "stacks_of": "pgdb.frontend.text.threadtext",
 }
 _MODULES = ("aio", "errors", "records")
@@ -133,6 +135,7 @@ __all__ = [
     "errors",
     "launch",
     "records",
+    "replay",
     "stacks_of",
 ]
 

@@ -20,11 +20,11 @@ from pgdb.frontend.commands.table import (
     Shown,
     need_argument,
 )
+from pgdb.frontend.recording.saving import is_kept_back
 from pgdb.frontend.text import render, reports
 from pgdb.merge.answer import EquivalenceClass
-from pgdb.merge.masking import DIFFERENT_SLOT
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Record, Running, Stop, Various
+from pgdb.records import Record
 
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _AUTOMATIC = re.compile(r"(running|stopped|exited|lost|error|bp\d+|all)\Z")
@@ -184,12 +184,12 @@ async def _expand(call: Call) -> Outcome:
         if answer.ranks.isdisjoint(ranks):
             raise CommandError(f"expand: '{answer.command}' was for [{answer.ranks}]")
         answer = part_of(answer, ranks)
-    kept_back = RankSet.union(each.ranks for each in answer.classes if _is_kept_back(each))
+    kept_back = RankSet.union(each.ranks for each in answer.classes if is_kept_back(each))
     if not kept_back:
         return _expanded(call, answer, [], title)
     first, *further = itertools.islice(pages(kept_back), 2)
     full = await shell.session.recall(answer, first)
-    others = [each for each in answer.classes if not _is_kept_back(each)]
+    others = [each for each in answer.classes if not is_kept_back(each)]
     classes = sorted((*others, *full.classes), key=lambda each: each.ranks.first)
     lost = full.missing.lost
     notes = [f"{render.brackets(lost)} no longer kept"] if lost else []
@@ -201,12 +201,6 @@ async def _expand(call: Call) -> Outcome:
         )
     missing = answer.missing | full.missing - lost
     return _expanded(call, replace(answer, classes=tuple(classes), missing=missing), notes, title)
-
-
-def _is_kept_back(each: EquivalenceClass[Record]) -> bool:
-    if isinstance(each.record, Stop | Exit | Running):
-        return False  # told as an event, of which the leaves keep nothing
-    return isinstance(each.record, Various) or DIFFERENT_SLOT in each.slots
 
 
 def _kept(call: Call) -> str:

@@ -1,12 +1,15 @@
-"""Commands about the session itself: help, settings."""
+"""Commands about the session itself: help, settings, recordings."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from pgdb.errors import UsageError
+from pgdb.errors import CommandError, UsageError
 from pgdb.frontend import gdbwords
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
+from pgdb.frontend.recording.replay import RecordedSession
+from pgdb.frontend.session import Session
 
 
 @COMMANDS.command(
@@ -94,6 +97,50 @@ async def _show(call: Call) -> Outcome:
             return f"array-limit: {options.array_limit_bytes} bytes"
         case _:
             return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+
+
+@COMMANDS.command(
+    "session",
+    group=Group.SESSION,
+    usage="session [save FILE]",
+    summary="write a recording, to be looked at without the job",
+)
+async def _session(call: Call) -> Outcome:
+    """Show what a recording of this session would have, or write one.
+
+    'session save FILE' writes what was asked up to now and what was answered, where the ranks
+    are, the sets and the answers that 'expand' and 'compare' know. 'pgdb replay FILE' opens it
+    later, without the job and on another machine: bt, tree, print and all that looks at answers
+    works there for what was asked here. It holds values of the program. A recording that has the
+    name already is replaced, any other file is not.
+    """
+    session = call.shell.session
+    word, _, name = call.argument.partition(" ")
+    name = name.strip()
+    if word == "replay":
+        raise UsageError("a recording is opened by a pgdb of its own: pgdb replay FILE")
+    if word not in ("", "save") or (word == "save") != bool(name):
+        raise UsageError(f"session: {call.argument!r} is not understood; write 'session save FILE'")
+    if isinstance(session, RecordedSession):
+        if word:
+            raise CommandError("session save: this is a recording already; copy its file")
+        return session.describe()
+    if not word:
+        return _would_have(session)
+    return (await session.save(Path(name))).text
+
+
+def _would_have(session: Session) -> str:
+    commands = session.recorder.commands
+    lines = [f"{len(commands)} commands, with their answers, would be in a recording:"]
+    lines += [f"  {command}" for command in commands]
+    if not commands:
+        lines = ["nothing was asked yet that a recording could answer"]
+    if session.options.log:
+        lines.append(f"log: {session.options.log}")
+    if session.options.record:
+        lines.append(f"at the end of the session it is written to {session.options.record}")
+    return "\n".join(lines)
 
 
 def _seconds(name: str, value: str) -> float:

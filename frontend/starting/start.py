@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.session import Listener, Session
 from pgdb.frontend.starting.held import HeldJob
+from pgdb.frontend.starting.logged import OnStep, logged
 from pgdb.frontend.starting.overlay import Overlay, Place, SessionDirectory
 from pgdb.frontend.starting.remote import RemoteSite
 from pgdb.frontend.starting.shipping import ship_by_ssh
@@ -41,8 +42,6 @@ from pgdb.records import Failure, Stop
 
 T = TypeVar("T")
 
-OnStep = Callable[[str], None]
-
 
 async def attach(
     target: int | str,
@@ -62,6 +61,20 @@ async def attach(
     :raises StartError: if its ranks are not found, or none of them can be attached to.
     """
     options = options or SessionOptions()
+
+    async def begin(on_step: OnStep, listener: Listener | None) -> Session:
+        return await _attach(target, options, pids, on_step, listener)
+
+    return await logged(begin, "attach", options, on_step=on_step, listener=listener)
+
+
+async def _attach(
+    target: int | str,
+    options: SessionOptions,
+    pids: Sequence[str],
+    on_step: OnStep,
+    listener: Listener | None,
+) -> Session:
     gdb_version = "" if options.host else await _check_gdb(options)
     directory = SessionDirectory()
     try:
@@ -121,6 +134,20 @@ async def launch(
     :raises StartError: if the job or the session cannot be started; the job is ended.
     """
     options = options or SessionOptions()
+
+    async def begin(on_step: OnStep, listener: Listener | None) -> Session:
+        return await _launch(argv, options, stdin, on_step, listener)
+
+    return await logged(begin, "launch", options, on_step=on_step, listener=listener, argv=argv)
+
+
+async def _launch(
+    argv: Sequence[str],
+    options: SessionOptions,
+    stdin: int | None,
+    on_step: OnStep,
+    listener: Listener | None,
+) -> Session:
     if options.host:
         raise UsageError(f"--host is for attach; to launch there: ssh {options.host} pgdb launch …")
     if options.connect:

@@ -40,7 +40,7 @@ SESSION_INNER = {
     "ask", "insert_breakpoint", "start_run", "start_console_run", "finish_run", "wait_stopped",
     # How a session comes about, and what the user interfaces share.
     "begin", "started", "start_told", "on_close", "watch_job", "take_output", "note_detached",
-    "note_killed", "hushed",
+    "note_killed", "hushed", "log", "recorder", "note",
 }  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""What outlives a session: its log, its recording, the history of what was typed."""

@@ -1,0 +1,109 @@
+"""The lines that were typed at earlier prompts.
+
+The file has the form of prompt_toolkit's own. Each line that is typed is added to what the file
+has by then, which is written anew and takes its place: two sessions at once keep each other's
+lines, and a session that is killed leaves the file whole. A thread does it, for a home directory
+may be far away.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from prompt_toolkit.history import History
+
+from pgdb.frontend.recording.files import locked, reason, write_atomically
+
+MOST_ENTRIES = 2000
+"""The oldest go first."""
+MAX_BYTES = 4 << 20
+"""Of a larger file the last part is read."""
+_LOCK_TIMEOUT_S = 5.0
+
+
+class CommandHistory(History):
+    """Entries in a file, the newest first."""
+
+    def __init__(self, path: Path, tell: Callable[[str], None]) -> None:
+        """Use the file *path*; *tell* is called once if that cannot be done, in any thread."""
+        super().__init__()
+        self._path = path
+        self._tell = tell
+        self._has_told = False
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pgdb history")
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return what the file has; nothing if it cannot be read."""
+        try:
+            entries, is_damaged = _read(self._path)
+        except OSError as error:
+            self._complain(f"{self._path} cannot be read: {reason(error)}")
+            return []
+        if is_damaged:
+            self._complain(f"{self._path} is damaged; the lines that can be read are kept")
+        return reversed(entries)
+
+    def store_string(self, string: str) -> None:
+        """Add an entry to the file, soon."""
+        self._writer.submit(self._store, string)
+
+    def close(self) -> None:
+        """Return when all is written."""
+        self._writer.shutdown()
+
+    def _store(self, entry: str) -> None:
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = self._path.with_name(f"{self._path.name}.lock")
+            with locked(lock, timeout_s=_LOCK_TIMEOUT_S):
+                entries, _ = _read(self._path)
+                write_atomically(self._path, _format([*entries, entry][-MOST_ENTRIES:]))
+        except OSError as error:
+            self._complain(f"{self._path} cannot be written: {reason(error)}")
+
+    def _complain(self, text: str) -> None:
+        if not self._has_told:
+            self._has_told = True
+            self._tell(f"history: {text}; the session goes on")
+
+
+def _read(path: Path) -> tuple[list[str], bool]:
+    """Return the entries of a file, the oldest first, and whether something else is in it.
+
+    :raises OSError: if it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            size_bytes = file.seek(0, 2)
+            file.seek(max(0, size_bytes - MAX_BYTES))
+            data = file.read(MAX_BYTES)
+    except FileNotFoundError:
+        return [], False
+    text = data.decode("utf-8", "replace")
+    if size_bytes > MAX_BYTES:
+        text = text.partition("\n")[2]  # the line that the part begins amid
+    is_damaged = "\ufffd" in text
+    entries: list[str] = []
+    open_entry: list[str] = []
+    for line in text.split("\n"):
+        if line.startswith("+"):
+            open_entry.append(line[1:])
+            continue
+        if open_entry:
+            entries.append("\n".join(open_entry))
+            open_entry = []
+        is_damaged |= bool(line) and not line.startswith("#")
+    if open_entry:  # it was cut off, or another program has written it
+        entries.append("\n".join(open_entry))
+    kept = [entry for entry in entries if "\ufffd" not in entry and "\0" not in entry]
+    return kept, is_damaged or len(kept) < len(entries)
+
+
+def _format(entries: list[str]) -> bytes:
+    lines = [f"# {time.strftime('%Y-%m-%d %H:%M:%S')}"]
+    for entry in entries:
+        lines += ["", *(f"+{line}" for line in entry.split("\n"))]
+    return ("\n".join(lines) + "\n").encode("utf-8", "replace")

@@ -1,0 +1,73 @@
+"""A start of a session that is logged (``--log``), also where it fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.recording.log import SessionLog, open_log
+from pgdb.frontend.recording.recordfile import check_place
+from pgdb.frontend.session import Listener, Session, Told
+
+OnStep = Callable[[str], None]
+Begin = Callable[[OnStep, Listener | None], Awaitable[Session]]
+
+
+async def logged(
+    begin: Begin,
+    mode: str,
+    options: SessionOptions,
+    *,
+    on_step: OnStep,
+    listener: Listener | None,
+    argv: Sequence[str] = (),
+) -> Session:
+    """Start a session by *begin*, which is given what it tells its steps and events to.
+
+    :raises UsageError: if the log cannot be begun.
+    :raises CommandError: if a recording could not be written at the end.
+    """
+    if options.record:
+        check_place(Path(options.record).expanduser())
+
+    def complain(text: str) -> None:
+        on_step(f"note: {text}")
+
+    log = open_log(options, os.environ, hidden=_private(argv), on_failure=complain)
+    if log is None:
+        return await begin(on_step, listener)
+    log.options(mode, options)
+    try:
+        session = await begin(*_heard(log, on_step, listener))
+    except BaseException as error:
+        log.failed(error)
+        log.close()
+        raise
+    log.on_failure = session.note
+    log.started(session)
+    session.log = log
+    session.on_close(log.end())
+    return session
+
+
+def _heard(log: SessionLog, on_step: OnStep, listener: Listener | None) -> tuple[OnStep, Listener]:
+    def step(text: str) -> None:
+        log.step(text)
+        on_step(text)
+
+    def told(told: Told) -> None:
+        log.told(told)
+        if listener is not None:
+            listener(told)
+
+    return step, told
+
+
+def _private(argv: Sequence[str]) -> list[str]:
+    """Return the words of a launcher's line that are no option, and not the program."""
+    words = [word for word in argv[1:] if not word.startswith("-")]
+    program = next((word for word in words if shutil.which(word)), "")
+    return [word for word in words if word not in (program, Path(program).name)]
