@@ -11,15 +11,23 @@ import asyncio
 import contextlib
 import logging
 import os
-import resource
 import socket
 import sys
+from collections.abc import MutableMapping
 
 from pgdb.backend.aggregator import Aggregator, Place
+from pgdb.controls import HarmlessFormatter
 from pgdb.jobs import procfs
+from pgdb.jobs.placement import absolute_parts
 from pgdb.overlay import addresses
 from pgdb.overlay.channel import listen_on
-from pgdb.overlay.rendezvous import CANNOT_JOIN, Rendezvous
+from pgdb.overlay.rendezvous import (
+    CANNOT_JOIN,
+    RENDEZVOUS_TEXT_VARIABLE,
+    USER_LIBRARY_PATH_VARIABLE,
+    USER_PYTHONPATH_VARIABLE,
+    Rendezvous,
+)
 from pgdb.overlay.topology import Topology
 from pgdb.overlay.words import BEAT_S
 
@@ -31,13 +39,12 @@ _LINE_LIMIT_BYTES = 1 << 26
 
 def main() -> None:
     """Run one aggregator until it leaves."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=os.environ.get("PGDB_LOG_LEVEL", "WARNING"),
-        format=f"%(asctime)s {socket.gethostname()} aggregator[%(process)d] %(message)s",
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        HarmlessFormatter(f"%(asctime)s {socket.gethostname()} aggregator[%(process)d] %(message)s")
     )
-    # A GDB that aborts must not leave a core file in the user's directory.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    logging.basicConfig(level=os.environ.get("PGDB_LOG_LEVEL", "WARNING"), handlers=[handler])
+    clean_environment(os.environ)
     identity = procfs.rank_environment(os.environ)
     rank, size = (identity.rank, identity.size or 1) if identity is not None else (0, 1)
     os.write(1, f"{rank} {size}\n".encode("ascii"))
@@ -59,12 +66,27 @@ def main() -> None:
         sys.exit(CANNOT_JOIN)
 
 
+def clean_environment(environment: MutableMapping[str, str]) -> None:
+    """Take out of our environment what GDB must not get from us.
+
+    That is the session's key, which the anchor has read, and search paths that begin nowhere: they
+    mean the working directory, and somebody else's files may be there.
+    """
+    environment.pop(RENDEZVOUS_TEXT_VARIABLE, None)
+    for name in (USER_PYTHONPATH_VARIABLE, USER_LIBRARY_PATH_VARIABLE):
+        if name in environment:
+            environment[name] = absolute_parts(environment[name])
+
+
 def host_for_links(rendezvous: Rendezvous) -> str:
     """Return the address of this host for links with the front end, or else the other hosts."""
     if rendezvous.front_end:
         host, _, port = rendezvous.front_end.rpartition(":")
         if (address := addresses.source_address((host, int(port)))) is not None:
             return address
+    elif not rendezvous.hosts and "SLURM_PROCID" not in os.environ:
+        # All aggregators are here, and so is the front end, or the ssh that brings its link.
+        return "127.0.0.1"
     own = addresses.own_names()
     return addresses.address_towards(host for host in rendezvous.hosts if host not in own)
 

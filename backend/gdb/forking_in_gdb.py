@@ -226,7 +226,13 @@ def execute(command: str, *, must: bool = False) -> bool:
 
 
 def quoted(name: str) -> str:
-    """Return a file name as GDB's commands take it."""
+    """Return a file name as GDB's commands take it.
+
+    The program that is debugged has chosen it. What stands behind a line end would be a command of
+    its own (tried with GDB 13.1).
+    """
+    if any(ord(each) < ord(" ") for each in name):
+        raise ValueError(f"GDB cannot be told a name with control characters, as in {name!r}")
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -255,8 +261,12 @@ def read_object(name: str) -> bool:
         is_large = os.path.getsize(name) >= _LARGE_BYTES
     except OSError:
         return False
+    try:
+        command = f"add-symbol-file {quoted('target:' + name)} -o 0"
+    except ValueError:
+        return False
     execute(f"set index-cache enabled {'on' if is_large and uses_index_cache else 'off'}")
-    return execute(f"add-symbol-file {quoted('target:' + name)} -o 0")
+    return execute(command)
 
 
 def seal() -> None:
@@ -271,9 +281,29 @@ def seal() -> None:
         except gdb.error:  # a GDB without Guile
             continue
         execute(f"set {kind} off")
-        for script in _SCRIPT.findall(listed):
-            execute(f"source {script}")
+        for script in map(str.rstrip, _SCRIPT.findall(listed)):
+            if is_trusted(script):
+                execute(f"source {script}")
     gdb.execute("inferior 1", to_string=True)
+
+
+def is_trusted(script: str) -> bool:
+    """Return whether GDB would load a script by itself.
+
+    Its list is no proof of that: names in it come from the program, and one with a line end in it
+    looks like a line more (tried with GDB 13.1).
+    """
+    path = os.path.realpath(script)
+    variables = {
+        "$debugdir": gdb.parameter("debug-file-directory"),
+        "$datadir": gdb.parameter("data-directory"),
+    }
+    for each in str(gdb.parameter("auto-load safe-path") or "").split(os.pathsep):
+        for name, value in variables.items():
+            each = each.replace(name, str(value))
+        if each and os.path.commonpath((path, os.path.realpath(each))) == os.path.realpath(each):
+            return True
+    return False
 
 
 def settle() -> None:

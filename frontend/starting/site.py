@@ -28,6 +28,7 @@ from pgdb.jobs.ladder import FoundJob, LadderStep
 from pgdb.jobs.launchers import Family, Launcher, find_launcher, launcher_of_process
 from pgdb.jobs.listing import RunningJob
 from pgdb.jobs.placement import (
+    absolute_parts,
     bootstrap_environment,
     bootstrap_options,
     mpi4py_environment,
@@ -401,5 +402,5 @@ def own_python_path() -> str:
     if pgdb.__file__ is None:
         raise DiscoveryError("pgdb is not imported from a file; install it with pip")
     own = str(Path(pgdb.__file__).resolve().parent.parent)
-    before = os.environ.get("PYTHONPATH", "")
+    before = absolute_parts(os.environ.get("PYTHONPATH", ""))
     return os.pathsep.join(part for part in (own, before) if part)

@@ -276,3 +276,16 @@ def scrubbed_environment(env: Mapping[str, str]) -> dict[str, str]:
         for name, value in env.items()
         if not any(pattern.match(name) for pattern in patterns)
     }
+
+
+def absolute_parts(search_path: str) -> str:
+    """Return a search path without its parts that mean the working directory.
+
+    An empty part does, as a colon too many makes one. What begins with ``$`` the dynamic linker
+    knows.
+
+    >>> absolute_parts(":/opt/lib:.:lib:")
+    '/opt/lib'
+    """
+    parts = search_path.split(os.pathsep)
+    return os.pathsep.join(part for part in parts if part.startswith(("/", "$")))
