@@ -8,6 +8,7 @@ derives from it: an aggregator, or the front end's root.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import os
 import socket
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+LARGE_RANKS = 4096
+"""What so many ranks have said may take too long to be dealt with in the event loop in one go."""
 NOTICE_WINDOW_S = 0.2
 """Equal notices of several hosts that come within it become one."""
 MOST_NOTICES = 100
@@ -122,13 +125,34 @@ class TreeNode(ABC):
         self._event_timer: asyncio.TimerHandle | None = None
         self._going = RankSet()  # set running through here, and not heard of since
         self._deadline_timer: asyncio.TimerHandle | None = None
+        self._turn = asyncio.Lock()  # of a large reply that is dealt with
+        self._replying: asyncio.Task[None] | None = None  # the last of the large ones, going up
         self._loop = asyncio.get_running_loop()
 
     # -- what the derived class adds ---------------------------------------------------------
 
     def answered(self, gathered: Gathered) -> None:
         """Take what has come back for a request; it goes up."""
-        self.up(gathered.reply())
+        if gathered.rank_count < LARGE_RANKS and self._replying is None:
+            self.up(gathered.reply())
+        else:
+            self._replying = self._loop.create_task(self._reply(gathered, self._replying))
+
+    async def _reply(self, gathered: Gathered, before: asyncio.Task[None] | None) -> None:
+        """Make a large reply in a thread, and send it up behind the one *before* it.
+
+        Nobody else has a part in what was gathered any more. A small one waits for its turn, too:
+        it may be the rest of the same answer.
+        """
+        if before is not None:
+            await asyncio.wait((before,))
+        if gathered.rank_count < LARGE_RANKS:
+            reply = gathered.reply()
+        else:
+            reply = await asyncio.to_thread(gathered.reply)
+        self.up(reply)
+        if self._replying is asyncio.current_task():
+            self._replying = None
 
     @abstractmethod
     def up(self, message: AnyMessage) -> None:
@@ -182,15 +206,27 @@ class TreeNode(ABC):
             self._add_child(hello, channel)
             while True:
                 message = await channel.receive()
-                if self._channels.get(node) is not channel:
-                    raise LinkError("the child has opened another link since")
-                self._handle(node, message)
+                if isinstance(message, Reply) and self._is_large(node):
+                    # One in a round of the loop, whatever else has come with it.
+                    async with self._turn:
+                        self._take(channel, node, message)
+                        await asyncio.sleep(0)
+                else:
+                    self._take(channel, node, message)
         except (LinkError, ProtocolError) as error:
             why = str(error)
         finally:
             channel.close()
             if node is not None and self._channels.get(node) is channel:
                 self._lose_child(node, why)
+
+    def _take(self, channel: Channel, child: int, message: AnyMessage) -> None:
+        if self._channels.get(child) is not channel:
+            raise LinkError("the child has opened another link since")
+        self._handle(child, message)
+
+    def _is_large(self, child: int) -> bool:
+        return len(self.router.child_ranks(child)) >= LARGE_RANKS
 
     def down(self, message: AnyMessage) -> None:
         """Send a message to all children."""
@@ -213,6 +249,9 @@ class TreeNode(ABC):
             nodes = {*self.topology.subtree(child), *self._nodes_below[child]}
             below = tuple(self.shares[node] for node in sorted(nodes) if node in self.shares)
             channel.send(msgspec.structs.replace(setup, shares=below))
+        if len(self.router.ranks) >= LARGE_RANKS:
+            # What large replies are packed with, before the first of them needs it.
+            self._loop.run_in_executor(None, importlib.import_module, "numpy")
         # Of the others nobody asks for the processes again.
         self.shares = {
             node: share if node == self.number else msgspec.structs.replace(share, packed_pids=b"")

@@ -34,6 +34,11 @@ class Gathered(msgspec.Struct, frozen=True):
     known: Known | None = None
     """What is known of the answers."""
 
+    @property
+    def rank_count(self) -> int:
+        """How many ranks have answered or are missing."""
+        return sum(len(each.ranks) for each in self.classes) + len(self.missing.ranks)
+
     def reply(self) -> Reply:
         """Return the message that takes it up."""
         graph = to_graph(self.classes, self.missing, self.known)
