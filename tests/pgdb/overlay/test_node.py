@@ -36,7 +36,7 @@ from pgdb.overlay.messages import (
     Setup,
     Share,
 )
-from pgdb.overlay.node import EventBuffer, TreeNode, release
+from pgdb.overlay.node import LARGE_RANKS, EventBuffer, TreeNode, release
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Output, Record, Running, Stop, Value
@@ -220,6 +220,16 @@ async def ask(root: Node, ranks: RankSet, *, number: int, timeout_s: float = 10.
 ALL = RankSet.range(0, 14)
 
 
+@pytest.fixture(params=[LARGE_RANKS, 1], ids=["small", "large"])
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every reply be small, or large."""
+    monkeypatch.setattr("pgdb.overlay.node.LARGE_RANKS", request.param)
+
+
+in_both_sizes = pytest.mark.usefixtures("size")
+
+
+@in_both_sizes
 def test_a_request_reaches_all_ranks_and_the_answers_are_merged() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
@@ -241,6 +251,7 @@ def test_ranks_that_there_are_not_are_lost_at_once() -> None:
     run(test)
 
 
+@in_both_sizes
 def test_silent_ranks_are_told_at_the_deadline_and_answer_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -387,6 +398,7 @@ def noticed(taken: list[AnyMessage]) -> defaultdict[str, list[str]]:
     return found
 
 
+@in_both_sizes
 def test_a_lost_leaf_is_told_and_costs_only_its_own_answers() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
@@ -407,6 +419,7 @@ def test_a_lost_leaf_is_told_and_costs_only_its_own_answers() -> None:
     run(test)
 
 
+@in_both_sizes
 def test_a_lost_middle_node_takes_its_subtree_and_the_orphans_come_back() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
@@ -565,6 +578,7 @@ def test_a_child_that_comes_twice_is_lost_only_with_its_last_link() -> None:
     run(test, count=1)
 
 
+@in_both_sizes
 def test_messages_on_the_old_link_of_a_child_do_no_harm() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
