@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -20,6 +21,12 @@ from pgdb.overlay import addresses
 _HOLD_MARGIN_S = 30.0
 _MAX_REPORT_BYTES = 1 << 20
 _LENGTH_DIGITS = 8
+_READ_AHEAD_BYTES = 1 << 14
+"""Of each connection, before it has said anything that makes sense."""
+REPORT_TIMEOUT_S = 10.0
+"""How long a connection may take to report; the hold program does so at once."""
+MAX_PENDING = 512
+"""Connections that have not reported; one more takes the place of the oldest."""
 T = TypeVar("T")
 
 
@@ -47,7 +54,7 @@ class HeldJob:
         options, directory = session.options, session.directory
         reports = Reports(directory.mark)
         offered = _offered_addresses(options.listen, on_this_host_only=on_this_host_only)
-        listening = await asyncio.start_server(reports.serve, offered, 0, limit=_MAX_REPORT_BYTES)
+        listening = await asyncio.start_server(reports.serve, offered, 0, limit=_READ_AHEAD_BYTES)
         # asyncio gives every address a port of its own.
         names = [each.getsockname() for each in listening.sockets]
         prefix = (
@@ -114,6 +121,7 @@ class Reports:
     def __init__(self, mark: str) -> None:
         self._mark = mark
         self._writers: list[asyncio.StreamWriter] = []
+        self._pending: dict[asyncio.StreamWriter, None] = {}  # oldest first
         self._local_sizes: dict[tuple[str, str, str], int] = {}
         self.known = asyncio.Event()
         """Set when the hosts of all ranks have reported."""
@@ -125,13 +133,16 @@ class Reports:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Read one report and keep the connection."""
+        self._pending[writer] = None
+        if len(self._pending) > MAX_PENDING:
+            oldest = next(iter(self._pending))
+            del self._pending[oldest]
+            oldest.transport.abort()
         try:
-            length = int((await reader.readuntil(b"\n"))[: _LENGTH_DIGITS + 1])
-            if not 0 < length <= _MAX_REPORT_BYTES:
-                return
-            data = await reader.readexactly(length)
-            fields = data.decode("utf-8", "surrogateescape").split("\0")
-            if len(fields) < 11 or fields[0] != self._mark:
+            async with asyncio.timeout(REPORT_TIMEOUT_S):
+                fields = await self._read(reader, writer)
+            self._pending.pop(writer, None)
+            if not fields:
                 return
             self._take(fields, writer.get_extra_info("peername")[0])
             self._writers.append(writer)
@@ -144,7 +155,27 @@ class Reports:
             # The loop ends; asyncio would report the cancelled task of a server as an error.
             pass
         finally:
+            self._pending.pop(writer, None)
             writer.close()
+
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[str]:
+        """Read the fields of a report; none if it is not of this session."""
+        length = int((await reader.readuntil(b"\n"))[: _LENGTH_DIGITS + 1])
+        start = self._mark.encode("ascii") + b"\0"
+        if not len(start) < length <= _MAX_REPORT_BYTES:
+            return []
+        if not hmac.compare_digest(await reader.readexactly(len(start)), start):
+            return []
+        if not _may_report(writer):
+            return []
+        data = await reader.readexactly(length - len(start))
+        fields = [self._mark, *data.decode("utf-8", "surrogateescape").split("\0")]
+        if len(fields) < 11:
+            return []
+        name, alias, slurm_job = fields[6:9]
+        # They become words of the line that starts the aggregators.
+        are_names = addresses.is_host_name(name) and (not alias or addresses.is_host_name(alias))
+        return fields if are_names and (not slurm_job or slurm_job.isdecimal()) else []
 
     def _take(self, fields: list[str], peer: str) -> None:
         _rank, size, _local_rank, local_size, _pid = (int(field) for field in fields[1:6])
@@ -177,6 +208,17 @@ class Reports:
         """Close all connections, at which ranks that are still held go on."""
         for writer in self._writers:
             writer.close()
+
+
+def _may_report(writer: asyncio.StreamWriter) -> bool:
+    """Return whether the other end can be a rank: on this host, one of the same user.
+
+    The mark is in the ranks' command lines, which any user of their hosts can read.
+    """
+    peer, own = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
+    if not (peer[0].startswith("127.") or peer[0] in addresses.own_addresses()):
+        return True
+    return addresses.user_of_peer(peer[:2], own[:2]) in (os.geteuid(), 0)
 
 
 def _hold_program(options: SessionOptions) -> tuple[str, ...]:

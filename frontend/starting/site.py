@@ -35,6 +35,7 @@ from pgdb.jobs.placement import (
     overlay_line,
     scrubbed_environment,
 )
+from pgdb.overlay import addresses
 from pgdb.overlay.rendezvous import (
     FIRST_NODE_VARIABLE,
     RENDEZVOUS_TEXT_VARIABLE,
@@ -195,6 +196,10 @@ class LocalSite:
 
         :raises StartError: if what starts them cannot be run.
         """
+        for host in start.hosts:
+            # The job, its launcher or its ranks have told them, and a shell may be behind them.
+            if not addresses.is_host_name(host):
+                raise StartError(f"{host!r} is told as a host of the job, and is no name of a host")
         environment = self._environment(start)
         keep_input = False
         if start.launcher is None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import socket
 import struct
+import sys
 from collections.abc import Iterable
 
 from pgdb.errors import UsageError
@@ -16,6 +18,9 @@ _IFREQ = struct.Struct("16s24x")
 # Documentation addresses (RFC 5737): routed like any other that is far away.
 _FAR_AWAY = ("192.0.2.1", 9)
 _ALL = "0.0.0.0"
+_HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*\Z")
+_TCP_TABLE = "/proc/net/tcp"
+_ESTABLISHED = "01"  # include/net/tcp_states.h
 
 
 def own_addresses() -> tuple[str, ...]:
@@ -76,6 +81,40 @@ def resolve(host: str) -> str | None:
         return socket.gethostbyname(host)
     except (OSError, UnicodeError):
         return None
+
+
+def is_host_name(name: str) -> bool:
+    """Return whether *name* can be that of a host: a word of a launcher's line, and no option.
+
+    >>> [is_host_name(each) for each in ("node-17.cluster", "fe80::1%eth0", "-oProxyCommand=x")]
+    [True, True, False]
+    """
+    return _HOST_NAME.match(name) is not None
+
+
+def user_of_peer(
+    peer: tuple[str, int], own: tuple[str, int], table: str = _TCP_TABLE
+) -> int | None:
+    """Return the user of the process of this host at the other end of a TCP connection.
+
+    The kernel vouches for that. None if the other end is not of this host, or has closed it.
+    """
+    wanted = [_in_table(peer), _in_table(own)]
+    with open(table, encoding="ascii") as file:
+        next(file, "")
+        for line in file:
+            # sl, local address, remote address, state, queues, timer, retransmits, uid
+            fields = line.split()
+            # Of one that nobody holds any longer the kernel says that it is root's.
+            if fields[1:3] == wanted and fields[3] == _ESTABLISHED:
+                return int(fields[7])
+    return None
+
+
+def _in_table(address: tuple[str, int]) -> str:
+    """Return an address as /proc/net/tcp has it: a number in the byte order of the machine."""
+    number = int.from_bytes(socket.inet_aton(address[0]), sys.byteorder)
+    return f"{number:08X}:{address[1]:04X}"
 
 
 def check_own(address: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -101,6 +102,88 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     known = {"node1": "10.0.0.1", "node2": "10.0.0.2"}
     monkeypatch.setattr(addresses, "resolve", known.get)
     return known
+
+
+# -- others than ranks -----------------------------------------------------------------------------
+
+SENDS = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as link:
+    link.sendall(bytes.fromhex(sys.argv[2]))
+    link.settimeout(60)
+    try:
+        sys.exit("it was let in" if link.recv(1) else 0)
+    except ConnectionResetError:
+        pass
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_user_who_has_read_the_mark_is_not_heard() -> None:
+    async def test(hearing: Hearing) -> None:
+        data = report(*fields(0, local_size=4))
+        process = await asyncio.create_subprocess_exec(
+            *("python3", "-I", "-S", "-c", SENDS, str(hearing._port), data.hex()),
+            user=65534,
+            cwd="/",
+        )
+        assert await process.wait() == 0
+        assert not hearing.reports.hosts and not hearing.reports.known.is_set()
+        await hearing.send(data)
+        await hearing.reports.known.wait()
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"host": "-oProxyCommand=reboot"},
+        {"alias": "-oProxyCommand=reboot"},
+        {"host": "node1,node2"},
+        {"host": "node1; reboot"},
+        {"host": ""},
+        {"slurm_job": "7 --uid=0"},
+    ],
+    ids=str,
+)
+def test_names_that_a_launcher_could_take_for_more_are_refused(wrong: dict[str, str]) -> None:
+    async def test(hearing: Hearing) -> None:
+        assert await hearing.is_refused(report(*fields(0, **wrong)))  # type: ignore[arg-type]
+        assert not hearing.reports.hosts
+
+    run(test)
+
+
+@pytest.mark.parametrize("first", [b"", b"10", b"900000\npgdb-ma", b"900000\npgdb-mark\0000"])
+def test_a_connection_that_does_not_report_is_closed(
+    first: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held, "REPORT_TIMEOUT_S", 0.2)
+
+    async def test(hearing: Hearing) -> None:
+        assert await hearing.is_refused(first)
+        await hearing.send(report(*fields(0, local_size=4)))
+        await hearing.reports.known.wait()
+
+    run(test)
+
+
+def test_connections_that_say_nothing_do_not_keep_ranks_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(held, "MAX_PENDING", 4)
+
+    async def test(hearing: Hearing) -> None:
+        silent = [await hearing.send(b"") for _ in range(20)]
+        await hearing.send(report(*fields(0, local_size=4)))
+        await hearing.reports.known.wait()
+        assert len(hearing.reports._pending) <= 4
+        for reader in silent[:16]:
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+
+    run(test)
 
 
 # -- reports -----------------------------------------------------------------------------------

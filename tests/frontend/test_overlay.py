@@ -22,7 +22,7 @@ from pgdb.errors import StartError
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.starting import overlay as overlay_module
 from pgdb.frontend.starting.overlay import Overlay, Place, SessionDirectory, explain
-from pgdb.frontend.starting.site import AggregatorStart
+from pgdb.frontend.starting.site import AggregatorStart, LocalSite
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.overlay import addresses
 from pgdb.overlay.channel import Listener, listen_on
@@ -508,3 +508,28 @@ def test_lines_that_are_no_address_are_not_minded() -> None:
         assert raised.overlay._called.keys() == {0}
 
     run(FakeSite(), test, connect=True)
+
+
+@pytest.mark.parametrize("host", ["-oProxyCommand=reboot", "a;reboot", "a,b", "$(reboot)", ""])
+@pytest.mark.parametrize("by_ssh", [True, False], ids=["ssh", "launcher"])
+def test_what_is_no_name_of_a_host_gets_into_no_line(
+    host: str, by_ssh: bool, tmp_path: Path
+) -> None:
+    starts = tmp_path / "started"
+    program = tmp_path / "mpirun"
+    program.write_text(f"#!/bin/sh\ntouch {starts}\n")
+    program.chmod(0o755)
+    launcher = Launcher(path=program, family=Family.MPICH, version="MPICH")
+    start = AggregatorStart(
+        launcher=None if by_ssh else launcher,
+        words=(str(program),) if by_ssh else (),
+        hosts=("node1", host),
+        rendezvous="",
+    )
+
+    async def test() -> None:
+        with pytest.raises(StartError, match="no name of a host"):
+            await LocalSite(tmp_path).start(start, lambda line: None)
+
+    asyncio.run(test())
+    assert not starts.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 
 import pytest
 
@@ -148,3 +149,52 @@ def test_other_addresses_are_refused_and_the_own_ones_named(address: str, why: s
     with pytest.raises(UsageError, match=f"^--listen {address}: {why}; this host has ") as caught:
         check_own(address)
     assert all(own in str(caught.value) for own in own_addresses())
+
+
+# -- who is at the other end -----------------------------------------------------------------------
+
+
+def connected() -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        near = socket.create_connection(server.getsockname())
+        far, _ = server.accept()
+        return near, far
+
+
+def test_the_user_of_a_connection_is_known_while_it_is_open() -> None:
+    near, far = connected()
+    with far:
+        with near:
+            peer, own = far.getpeername(), far.getsockname()
+            assert addresses.user_of_peer(peer, own) == os.geteuid()
+            assert addresses.user_of_peer((peer[0], peer[1] ^ 1), own) is None
+        # The kernel would say that it is root's, which anybody could make it do.
+        assert addresses.user_of_peer(peer, own) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_user_is_told_from_us() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host, port = server.getsockname()
+        code = f"import socket; s = socket.create_connection(({host!r}, {port})); s.recv(1)"
+        theirs = subprocess.Popen(["python3", "-I", "-S", "-c", code], user=65534, cwd="/")
+        try:
+            server.settimeout(60)
+            far, peer = server.accept()
+            with far:
+                assert addresses.user_of_peer(peer, far.getsockname()) == 65534
+        finally:
+            theirs.kill()
+            theirs.wait()
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-x", "a b", "a;b", "a,b", "a/b", "$(x)", "a\n", "a\nb", ".a", "`x`", "é", "a'b"]
+)
+def test_what_a_launcher_could_take_for_more_is_no_name_of_a_host(name: str) -> None:
+    assert not addresses.is_host_name(name)
+
+
+@pytest.mark.parametrize("name", ["n1", "node-1.cluster.example", "10.0.0.1", "fe80::1", "my_host"])
+def test_names_and_addresses_are_names_of_hosts(name: str) -> None:
+    assert addresses.is_host_name(name)
