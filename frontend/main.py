@@ -22,6 +22,7 @@ from pgdb.frontend.batch import BatchText, JsonDisplay, Script, run_script
 from pgdb.frontend.display import StartProgress
 from pgdb.frontend.lookout import choose_job, look
 from pgdb.frontend.options import WIRE_UPS, SessionOptions
+from pgdb.frontend.recording.bugreport import report_bug
 from pgdb.frontend.recording.replay import RecordedSession, replay
 from pgdb.frontend.session import Session, Told
 from pgdb.frontend.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
@@ -102,14 +103,16 @@ def main(argv: Sequence[str]) -> int:
     except UsageError as error:
         _complain(str(error))
         return EXIT_USAGE
-    _log_to_stderr(logging.INFO if arguments.options.verbose else logging.ERROR)
+    _begin_logging(arguments.options)
     try:
+        if arguments.mode == "report-bug":
+            return asyncio.run(report_bug(arguments.target, arguments.output))
         if arguments.mode in ("jobs", "doctor"):
             return asyncio.run(look(arguments.mode, arguments.options, as_json=arguments.json))
         return asyncio.run(_Program(arguments).run())
     except PgdbError as error:
         _complain(str(error))
-        return EXIT_START
+        return EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
     except (KeyboardInterrupt, asyncio.CancelledError):
         _complain("interrupted")
         return EXIT_START
@@ -121,7 +124,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _begin_logging(options: SessionOptions) -> None:
     level = logging.INFO if options.verbose else logging.ERROR
-    logging.basicConfig(level=level, format="pgdb: %(message)s")
+    _log_to_stderr(level)
     if options.log:
         # The log takes more than the terminal.
         for handler in logging.getLogger().handlers:

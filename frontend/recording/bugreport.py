@@ -15,7 +15,6 @@ import time
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import TextIO
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.options import SessionOptions
@@ -42,11 +41,12 @@ _WITH_VALUES = """The log was written with --log-values: values of your program 
 are in it as well."""
 
 
-async def report_bug(log: str, output: str, out: TextIO = sys.stdout) -> int:
+async def report_bug(log: str, output: str) -> int:
     """Write the archive *output* (by default one with the time in its name); return 0.
 
     :raises CommandError: if *log* is no log of PGDB's, or the archive cannot be written.
     """
+    out = sys.stdout
     target = Path(output or time.strftime("pgdb-report-%Y%m%d-%H%M%S.tar.gz")).expanduser()
     if os.path.lexists(target):
         raise UsageError(f"report-bug: {target} is there already; -o FILE names another")
@@ -94,7 +94,7 @@ def _read_logs(log: str) -> tuple[dict[str, str], bool]:
     found, keeps_values = {}, False
     for name, each in (
         ("session.log", path),
-        ("session.log.1", path.with_name(f"{path.name}.1")),
+        ("session.log.1", Path(f"{path}.1")),
     ):
         if each != path and not each.is_file():
             continue

@@ -305,7 +305,7 @@ def _open(path: Path) -> int:
     :raises UsageError: if something else is there, or another session writes it.
     :raises OSError: if it cannot be made.
     """
-    before = path.with_name(f"{path.name}.1")
+    before = Path(f"{path}.1")
     if os.path.lexists(path):
         if _is_written(path):
             raise UsageError(f"--log {path}: another session writes it; name another file")

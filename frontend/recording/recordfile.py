@@ -33,6 +33,7 @@ MAX_FILE_BYTES = 64 << 20
 """Largest file that is read or written."""
 MAX_DATA_BYTES = 256 << 20
 """Most that it may hold unpacked."""
+_LAST_TIME_S = 1e11
 _HEAD = re.compile(rb"pgdb-recording (\d{1,9})\n")
 _MAGIC = b"pgdb-recording "
 
@@ -231,6 +232,9 @@ class Loaded:
             Exchange(each.sequence, each.operation, self._answer(each.answer), each.time_s)
             for each in file.exchanges
         )
+        times_s = (file.begun_s, file.saved_s, *(each.time_s for each in file.names))
+        if not all(0 <= time_s < _LAST_TIME_S for time_s in times_s):
+            raise ProtocolError("it is of no time")
         numbers = [each.number for each in file.history]
         if numbers != sorted(set(numbers)) or min(numbers, default=1) < 1:
             raise ProtocolError("its answers are not numbered from 1 up")

@@ -1,0 +1,599 @@
+"""Recordings: what was asked of a job is asked again of its file, and nothing else can be."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import random
+import stat
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import pgdb
+from pgdb.errors import CommandError, PgdbError, ProtocolError
+from pgdb.frontend.answers import Answer
+from pgdb.frontend.display import TextDisplay
+from pgdb.frontend.main import main
+from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.recording import files, recordfile, saving
+from pgdb.frontend.recording.recorder import Recorder, key_of
+from pgdb.frontend.recording.replay import RecordedSession, replay
+from pgdb.frontend.session import Session, Told
+from pgdb.frontend.shell import Shell
+from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.merge.answer import EquivalenceClass, Merger, Missing
+from pgdb.merge.masking import mask_record
+from pgdb.overlay.messages import (
+    AnyOperation,
+    Backtrace,
+    Console,
+    Evaluate,
+    InsertBreakpoint,
+    ListVariables,
+    Recall,
+    Resume,
+)
+from pgdb.overlay.router import Gathered
+from pgdb.proctable import ProcTable, RankProcess
+from pgdb.ranks import RankSet
+from pgdb.records import (
+    Breakpoint,
+    BreakpointsMade,
+    Done,
+    Failure,
+    Frame,
+    Record,
+    Running,
+    Stack,
+    Stop,
+    Text,
+    Value,
+    Variable,
+    Variables,
+)
+
+COUNT = 4
+ALL = RankSet.range(0, COUNT)
+
+
+@pytest.fixture(autouse=True)
+def _runtime_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+# -- a job that is made up ---------------------------------------------------------------------
+
+
+class Job:
+    """Four ranks whose debuggers answer at once; ``next`` takes all to line 28."""
+
+    def __init__(self) -> None:
+        self.line = 26
+        self.said: dict[int, dict[int, Record]] = {}
+        self.asked: list[AnyOperation] = []
+
+    async def ask(
+        self, request_id: int, ranks: RankSet, operation: AnyOperation, timeout_s: float
+    ) -> Gathered:
+        self.asked.append(operation)
+        merger: Merger[Record] = Merger()
+        missing = Missing()
+        for rank in ranks:
+            if isinstance(operation, Recall):
+                record = self.said.get(operation.request_id, {}).get(rank)
+                if record is None:
+                    missing |= Missing(lost=RankSet([rank]))
+                    continue
+                merger.add(RankSet([rank]), record)
+                continue
+            record = self.answer(operation, rank, request_id)
+            self.said.setdefault(request_id, {})[rank] = record
+            masked = mask_record(record)
+            merger.add(RankSet([rank]), masked.record, masked.slots)
+        return Gathered(request_id=request_id, classes=merger.classes, missing=missing)
+
+    def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+        match operation:
+            case Backtrace():
+                return Stack(frames=(self.frame(rank), Frame(level=1, function="main")))
+            case Evaluate(expression="x"):
+                return Value(text=str(rank * self.line))
+            case Evaluate(expression="p"):
+                return Value(text=f"(int *) {0x7FFF0000 + rank:#x}")
+            case Evaluate():
+                return Failure(message=f'No symbol "{operation.expression}" in current context.')
+            case ListVariables():
+                return Variables(items=(Variable(name="x", value=str(rank)),))
+            case InsertBreakpoint():
+                made = Breakpoint(number=operation.first_number, kind="breakpoint")
+                return BreakpointsMade(breakpoints=(made,))
+            case Console():
+                return Text(text=f"said to {operation.command}")
+            case Resume():
+                return Running(run=request_id)
+            case _:
+                return Done()
+
+    def frame(self, rank: int) -> Frame:
+        argument = Variable(name="rank", value=str(rank), is_argument=True)
+        return Frame(level=0, function="f", arguments=(argument,), file="a.c", line=self.line)
+
+
+class User:
+    """Somebody at a prompt without a terminal."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.out = io.StringIO()
+        self.display = TextDisplay(self.out)
+        self.shell = Shell(session, self.display, read_line=self._read)
+        session.recorder.describe_shell = lambda: self.shell.kept
+        session.subscribe(self.display.told)
+        if isinstance(session, RecordedSession):
+            self.shell.take_over(session.shell_state)
+
+    async def _read(self, prompt: str) -> str | None:
+        return None
+
+    async def type(self, line: str) -> str:
+        """Carry out a line; return what it shows."""
+        self.out.seek(0)
+        self.out.truncate()
+        await self.shell.run_line(line)
+        self.display.flush()
+        return self.out.getvalue()
+
+
+def begin(job: Job, *, options: SessionOptions | None = None) -> Session:
+    session = Session("attach", options or SessionOptions(), SessionDirectory())
+    session.overlay.root.ask = job.ask  # type: ignore[method-assign]
+    session.description = "mpirun -n 4 ./ring"
+    session.gdb_version, session.mpi_version = "13.1", "Open MPI 4.1.4"
+    processes = [RankProcess(rank, f"node{rank // 2}", 100 + rank, "/ring") for rank in ALL]
+    session.table = ProcTable(processes=tuple(processes), source="made up")
+    session.begin(ALL)
+    stop = Stop(reason="breakpoint-hit", breakpoint=1, frame=job.frame(0))
+    masked = mask_record(stop)
+    session.started(Answer("attach", ALL, (EquivalenceClass(ALL, masked.record, masked.slots),)))
+    return session
+
+
+async def go_next(job: Job, session: Session) -> None:
+    """Let all ranks run to line 28."""
+    run = await session.start_run("next", "", ALL)
+    job.line = 28
+    stop = mask_record(Stop(reason="end-stepping-range", run=run.request_id, frame=job.frame(0)))
+    session._events((EquivalenceClass(ALL, stop.record, stop.slots),))
+
+
+ASKED = ("bt", "p x", "p p", "info locals", "tree", "info threads", "p nosuch", "proc 1-2 p $pc")
+
+
+def recorded(
+    path: Path, lines: Sequence[str] = ASKED, *, then: Callable[[Job], None] | None = None
+) -> list[str]:
+    """Write a recording of a session in which *lines* were typed; return what they have shown."""
+
+    async def work() -> list[str]:
+        job = Job()
+        session = begin(job)
+        user = User(session)
+        shown = []
+        for line in lines:
+            if line == "next":
+                await go_next(job, session)
+                user.display.flush()
+            else:
+                shown.append(await user.type(line))
+        if then is not None:
+            then(job)
+        text = await user.type(f"session save {path}")
+        assert f"pgdb replay {path}" in text
+        await session.close()
+        return shown
+
+    return asyncio.run(work())
+
+
+def asked_of(path: Path, *lines: str) -> list[str]:
+    """Return what lines show that are typed at a recording."""
+
+    async def work() -> list[str]:
+        session = await replay(path)
+        user = User(session)
+        shown = [await user.type(line) for line in lines]
+        await session.close()
+        return shown
+
+    return asyncio.run(work())
+
+
+# -- asking again --------------------------------------------------------------------------------
+
+
+def test_what_was_asked_shows_as_it_did(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    shown = recorded(path)
+    assert all(shown) and asked_of(path, *ASKED) == shown
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    # A tree asks what a backtrace does, however it is drawn.
+    recorded(path, ["bt"])
+    assert "main > f a.c:26  [0-3]" in asked_of(path, "tree --by line")[0]
+
+
+def test_some_ranks_can_be_asked_and_several_answers_are_put_together(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path, ["proc 0-1 p x", "proc 2 p x"])
+    some, both, all_ranks = asked_of(path, "proc 1 p x", "proc 1-2 p x", "p x")
+    assert some == "[1] x = 26\n"
+    assert "[1] x = 26" in both and "[2] x = 52" in both
+    assert "[3] error: not in the recording: it was asked of [0-2] only" in all_ranks
+    assert "[0] x = 0" in all_ranks
+
+
+def test_what_was_not_asked_says_what_there_is(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path, ["bt", "proc 0 p x"])
+    other, for_others, listed = asked_of(path, "p y", "proc 3 p x", "session")
+    assert other == "'print y' is not in the recording; it has backtrace, print x\n"
+    assert for_others == (
+        "'print x' is in the recording for other ranks only; 'session' lists it\n"
+    )
+    assert "recording job.pgdb of " in listed and "it has backtrace, print x" in listed
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["c", "next", "finish", "jump 3", "b main", "watch x", "delete 1", "kill", "detach",
+     "interrupt", "commands 1", "define foo"],
+)  # fmt: skip
+def test_what_needs_the_job_is_refused(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path, ["bt"])
+
+    async def work() -> None:
+        session = await replay(path)
+        if line == "interrupt":
+            session.state.stopped, session.state.running = RankSet(), ALL
+        user = User(session)
+        lines = iter(["end"])
+        user.shell._read_line = lambda prompt: asyncio.sleep(0, next(lines, None))
+        before = {name: getattr(session.state, name) for name in ("stopped", "running", "lost")}
+        shown = await user.type(line)
+        assert "needs the job, and this is a recording of it" in shown, shown
+        assert user.shell.status == 1
+        assert {name: getattr(session.state, name) for name in before} == before
+        await session.close()
+
+    asyncio.run(work())
+
+
+def test_old_answers_are_told_to_be_old(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path, ["bt", "p x", "info locals", "next", "p x"])
+    bt, x, earlier, variables = asked_of(path, "bt", "p x", "expand 2", "info locals")
+    assert bt.startswith("note: 'backtrace': [0-3] were asked before 'next'\n")
+    # The last answer counts; the one before it is still there.
+    assert "[1] x = 28" in x
+    assert "note: 'print x': there was another answer before: 'expand 2'\n" in x
+    assert "[1] x = 26" in earlier and "note" not in earlier
+    assert "were asked before 'next'" in variables
+
+
+def test_what_stays_the_same_needs_no_remark(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path, ["p x", "tree", "p x", "up", "bt"])
+    assert not [text for text in asked_of(path, "bt", "tree") if "note" in text]
+    # Another frame has another x, as far as anybody can tell.
+    assert "were asked before 'up'" in asked_of(path, "p x")[0]
+
+
+def test_what_was_kept_back_is_in_the_recording(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path, ["p p"])
+    folded, unfolded = asked_of(path, "p p", "expand")
+    assert folded == "[0-3] p = (int *) …\n"
+    assert "[3] p = (int *) 0x7fff0003" in unfolded
+    by_number, of_set = asked_of(path, "expand 1", "expand 1 2-3")
+    assert "[0] p = (int *) 0x7fff0000" in by_number
+    assert "0x7fff0002" in of_set and "0x7fff0001" not in of_set
+
+
+def test_what_aggregators_have_forgotten_shows_as_it_came(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path, ["p p", "bt"], then=lambda job: job.said.clear())
+    assert asked_of(path, "expand 1")[0] == (
+        "note: [0-3] what differs here was not recorded; it shows as it came\n"
+        "'print p' on [0-3]:\n[0-3] p = (int *) …\n"
+    )
+
+
+def test_sets_history_names_and_places_are_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    lines = ("p x", "save before", "defset odd 1,3", "focus @odd")
+    shown = recorded(path, [*lines, "ranks", "expand -l"])
+    places, history, odd, compared, one = asked_of(
+        path, "ranks", "expand -l", "p x", "proc all compare x with before", "proc @1 p x"
+    )
+    assert [places, history] == shown[-2:]
+    assert "@odd = [1,3]" in places and "node1" in places and "pid 103" in places
+    assert odd == "[1] x = 26  @1\n[3] x = 78  @2\n"
+    assert "all 4 ranks are equal" in compared or "equal" in compared
+    assert one
+
+
+def test_ranks_that_ran_cannot_be_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+
+    async def work() -> None:
+        job = Job()
+        session = begin(job)
+        await session.ranks(ALL).backtrace()
+        await session.start_run("continue", "", RankSet([2]))
+        await session.save(path)
+        await session.close()
+        again = await replay(path)
+        assert again.state.running == RankSet([2])
+        with pytest.raises(CommandError, match=r"'wait' needs the job.*\[2\] ran"):
+            await again.ranks(ALL).wait()
+        # An API's session has no numbered answers; those of a recording are numbered.
+        assert [answer.command for _, answer in again.shell_state.history] == ["backtrace"]
+        await again.close()
+        with pytest.raises(PgdbError, match="closed"):
+            await again.ranks(ALL).backtrace()
+
+    asyncio.run(work())
+
+
+def test_late_answers_are_kept() -> None:
+    recorder = Recorder()
+    late = RankSet([3])
+    here = EquivalenceClass[Record](ranks=ALL - late, record=Value(text="1"))
+    first = Answer("print x", ALL, (here,), Missing(late=late), request_id=7)
+    recorder.take(Evaluate(expression="x"), first)
+    came = EquivalenceClass[Record](ranks=late, record=Value(text="2"))
+    recorder.take_late(Answer("print x", late, (came,), request_id=7))
+    recorder.take_late(Answer("print y", late, (came,), request_id=8))  # nobody knows of that
+    (kept,) = recorder.exchanges
+    assert kept.answer.classes == (here, came) and not kept.answer.missing
+
+
+def test_the_same_from_python(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path, ["p x", "p p", "bt", "next"])
+    told: list[Told] = []
+    with pgdb.replay(path, on_event=told.append) as job:
+        assert (
+            job.is_recorded
+            and job.set == ALL
+            and job.hosts
+            == {
+                "node0": RankSet([0, 1]),
+                "node1": RankSet([2, 3]),
+            }
+        )
+        answer = job.evaluate("x").check()
+        assert answer.values == {0: 0, 1: 26, 2: 52, 3: 78}
+        assert job[1:3].evaluate("x").values == {1: 26, 2: 52}
+        full = job.recall(job.evaluate("p"), ALL)
+        assert full.for_rank(3) == Value(text="(int *) 0x7fff0003")
+        assert job.tree().ranks == ALL
+        with pytest.raises(CommandError, match="not in the recording"):
+            job.evaluate("y")
+        with pytest.raises(CommandError, match="needs the job"):
+            job.break_at("main")
+    assert any("were asked before 'next'" in each.text for each in told)
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path)
+    assert main(["replay", str(path), "--batch", "-ex", "p x", "-ex", "expand 3 1"]) == 0
+    out = capsys.readouterr().out
+    assert "4 ranks on 2 hosts" in out and "recording job.pgdb of" in out
+    assert "(pgdb 0-3) p x\n[0] x = 0" in out and "[1] p = (int *) 0x7fff0001" in out
+    assert main(["replay", str(path), "--json", "-ex", "p x", "-ex", "p y"]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0]["type"] == "hello" and lines[0]["recorded"] is True
+    (answer,) = [line for line in lines if line["type"] == "answer"]
+    assert [each["value"] for each in answer["classes"]] == [0, 26, 52, 78]
+    (error,) = [line for line in lines if line["type"] == "error"]
+    assert "is not in the recording" in error["message"]
+
+
+# -- what is kept ------------------------------------------------------------------------------
+
+
+def answer_of(text: str, request_id: int = 1) -> Answer:
+    record: Record = Value(text=text)
+    classes = (EquivalenceClass(ranks=ALL, record=record),)
+    return Answer(f"print {text[:9]}", ALL, classes, request_id=request_id)
+
+
+def test_what_is_asked_again_and_again_pushes_out_itself_first() -> None:
+    recorder = Recorder(most_exchanges=4)
+    for name in ("a", "b"):
+        recorder.take(Evaluate(expression=name), answer_of(name))
+    for number in range(10):
+        recorder.take(Evaluate(expression="loop"), answer_of(f"loop {number}"))
+    kept = [each.answer.command for each in recorder.exchanges]
+    assert kept == ["print a", "print b", "print loop 8", "print loop 9"]
+    assert recorder.forgotten == 8
+    for name in "cdef":
+        recorder.take(Evaluate(expression=name), answer_of(name))
+    assert recorder.commands == ("print c", "print d", "print e", "print f")
+
+
+def test_memory_is_bounded() -> None:
+    recorder = Recorder(most_bytes=10_000)
+    recorder.take(Evaluate(expression="huge"), answer_of("x" * 6000))
+    assert recorder.exchanges == () and recorder.forgotten == 1
+    for number in range(20):
+        recorder.take(Evaluate(expression=str(number)), answer_of("y" * 2000))
+    assert len(recorder.exchanges) == 4
+    assert [each.operation for each in recorder.exchanges][-1] == Evaluate(expression="19")
+
+
+def test_questions_that_ask_for_the_same() -> None:
+    assert key_of(Console(command="info  line")) == key_of(Console(command="info line"))
+    assert key_of(Evaluate(expression="x")) != key_of(Evaluate(expression="x", format="x"))
+
+
+# -- the file ------------------------------------------------------------------------------------
+
+
+def test_file_is_checked_strictly(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path)
+    whole = path.read_bytes()
+    head, packed = whole[:17], whole[17:]
+    assert head == b"pgdb-recording 1\n"
+    inside = zlib.decompress(packed)
+    tree = msgspec.msgpack.decode(inside)
+
+    def told(data: bytes) -> str:
+        with pytest.raises(ProtocolError) as caught:
+            recordfile.decode(data)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    def changed(**parts: object) -> bytes:
+        return head + zlib.compress(msgspec.msgpack.encode({**tree, **parts}))
+
+    assert recordfile.decode(changed()).ranks == ALL
+    assert told(b"") == told(b"\x7fELF" + whole) == "it is no recording of PGDB's"
+    assert "version 2, and this PGDB reads version 1" in told(b"pgdb-recording 2\n" + packed)
+    for cut in (len(whole) - 1, len(whole) // 2, 20):
+        assert "it is damaged" in told(whole[:cut])
+    assert "goes on behind its end" in told(whole + b"x")
+    assert "no valid recording" in told(changed(more=1))
+    assert "no valid recording" in told(changed(begun_s="then"))
+    assert "a rank is at two places" in told(changed(table=[*tree["table"], tree["table"][0]]))
+    assert "not every rank does one thing" in told(
+        changed(states={**tree["states"], "running": "0"})
+    )
+    assert "there is no answer 99" in told(changed(history=[{"number": 1, "answer": 99}]))
+    assert "numbered" in told(changed(history=[{"number": 0, "answer": 0}]))
+    assert "are in no table" in told(changed(focus="7"))
+    assert "as many" in told(changed(table=[{**tree["table"][0], "packed_pids": b"123"}]))
+
+
+def test_file_that_unpacks_to_very_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recordfile, "MAX_DATA_BYTES", 1 << 20)
+    bomb = b"pgdb-recording 1\n" + zlib.compress(b"\0" * (1 << 26))
+    with pytest.raises(ProtocolError, match="holds more than 1 MiB"):
+        recordfile.decode(bomb)
+
+
+def test_no_change_of_a_file_leads_to_anything_but_an_answer_or_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path)
+    whole = path.read_bytes()
+    inside = bytearray(zlib.decompress(whole[17:]))
+    rng = random.Random(4)
+    refused = 0
+    for _ in range(1500):
+        data = bytearray(inside)
+        for _ in range(rng.randint(1, 4)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        try:
+            recordfile.decode(whole[:17] + zlib.compress(bytes(data), 1))
+        except ProtocolError:
+            refused += 1
+    assert refused > 100
+
+
+def test_other_files_are_never_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path, ["bt"])
+    recorded(path, ["p x"])  # a recording is
+    assert "print x" in asked_of(path, "session")[0]
+    source = tmp_path / "main.c"
+    source.write_text("int main;")
+    link = tmp_path / "link.pgdb"
+    link.symlink_to(source)
+
+    async def work() -> None:
+        session = begin(Job())
+        user = User(session)
+        for name, why in (
+            (source, "is there already, and is no recording"),
+            (link, "is there already, and is no recording"),
+            (tmp_path, "is there already, and is no recording"),
+            (tmp_path / "no" / "job.pgdb", "there is no such directory"),
+        ):
+            assert why in await user.type(f"session save {name}")
+        assert "'session save FILE'" in await user.type("session save")
+        assert "pgdb replay FILE" in await user.type("session replay job.pgdb")
+        await session.close()
+
+    asyncio.run(work())
+    assert source.read_text() == "int main;"
+    for name, why in (
+        (tmp_path / "none", "there is no such file"),
+        (tmp_path, "is no file"),
+        (source, "it is no recording"),
+    ):
+        with pytest.raises(CommandError, match=why):
+            recordfile.read(name)
+
+
+def test_write_that_fails_leaves_the_file_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "job.pgdb"
+    path.write_bytes(b"before")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        files.write_atomically(path, b"after")
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_recording_at_the_end_is_written_and_its_failure_told(tmp_path: Path) -> None:
+    good, bad = tmp_path / "job.pgdb", tmp_path / "main.c"
+    bad.write_text("int main;")
+
+    async def work(path: Path) -> list[str]:
+        session = begin(Job(), options=SessionOptions(record=str(path)))
+        told: list[Told] = []
+        session.subscribe(told.append)
+        await session.ranks(ALL).backtrace()
+        await session.close()
+        return [each.text for each in told if each.kind == "notice"]
+
+    (text,) = asyncio.run(work(good))
+    assert text.startswith(f"recorded: {good}: ")
+    assert "backtrace" in asked_of(good, "session")[0]
+    (text,) = asyncio.run(work(bad))
+    assert text == f"--record: {bad} is there already, and is no recording; choose another name"
+
+
+def test_it_is_not_fetched_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "FETCH_TIMEOUT_S", 0.05)
+
+    class Slow(Job):
+        async def ask(
+            self, request_id: int, ranks: RankSet, operation: AnyOperation, timeout_s: float
+        ) -> Gathered:
+            if isinstance(operation, Recall):
+                await asyncio.Event().wait()
+            return await super().ask(request_id, ranks, operation, timeout_s)
+
+    async def work() -> None:
+        session = begin(Slow())
+        await session.ranks(ALL).evaluate("p")
+        written = await session.save(tmp_path / "job.pgdb")
+        assert written.commands == ("print p",)
+        await session.close()
+
+    asyncio.run(work())
