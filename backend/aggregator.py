@@ -8,6 +8,7 @@ ranks run on free.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from dataclasses import dataclass
@@ -82,6 +83,7 @@ class Aggregator(TreeNode):
         if place.addresses:
             self._table_has_come.set()
         self._setup: Setup | None = None
+        self._generation = 0
         # A task that nobody holds may be collected before it is done.
         self._handing_on: asyncio.Task[None] | None = None
         self._finding: asyncio.Task[None] | None = None
@@ -132,7 +134,7 @@ class Aggregator(TreeNode):
             await self.serve_child(channel, first)
             return
         self._take_table(first)
-        if not first.is_parent:
+        if not first.is_parent or (self.number and self._parent is not None):
             return
         if self._called.done():
             self._called = self._loop.create_future()
@@ -143,6 +145,7 @@ class Aggregator(TreeNode):
     def _take_table(self, table: Table) -> None:
         if table.addresses and not self._table_has_come.is_set():
             self._addresses = table.addresses
+            self._generation = table.generation
             self.place(table.node, Topology(count=table.count, fan_out=table.fan_out))
             if not self._place.front_end:
                 self._handing_on = asyncio.create_task(self._hand_on(table))
@@ -199,9 +202,7 @@ class Aggregator(TreeNode):
         problem = LinkError("it has no ancestors")
         async with asyncio.timeout(self._grace_s):
             if self.number == 0 and not self._place.front_end:
-                channel = await self._called
-                self._called = self._loop.create_future()
-                return channel
+                return await self._take_call()
             while True:
                 for ancestor in self.topology.ancestors(self.number):
                     if ancestor == FRONT_END and not self._place.front_end:
@@ -211,11 +212,19 @@ class Aggregator(TreeNode):
                     except LinkError as error:
                         LOG.warning("node %d: %s", ancestor, error)
                         problem = error
-                if not self._has_joined:
+                if not self._has_joined and not self._generation:
                     # All listen before they learn of each other: there is nothing to wait for.
                     raise problem
-                await asyncio.sleep(wait_s)
+                # A front end that we cannot call calls those that have lost their parent.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s):
+                        return await self._take_call()
                 wait_s = min(LAST_RETRY_S, 2 * wait_s)
+
+    async def _take_call(self) -> Channel:
+        channel = await asyncio.shield(self._called)
+        self._called = self._loop.create_future()
+        return channel
 
     def _address(self, node: int) -> str:
         return self._place.front_end if node == FRONT_END else self._addresses[node]
@@ -232,6 +241,7 @@ class Aggregator(TreeNode):
             address=self._place.own_address,
             wants_table=wants_table,
             subtree=tuple(sorted({self.number, *below})),
+            generation=self._generation,
         )
 
     async def _ask_front_end_for_table(self) -> None:
@@ -295,11 +305,12 @@ class Aggregator(TreeNode):
         self.up(Found(node=self.number, jobs=await self._leaf.find(find, self.number)))
 
     def _take_setup(self, setup: Setup) -> None:
+        is_first = self._setup is None
         # Kept for what holds for all; what its ranks are is in the shares.
         self._setup = msgspec.structs.replace(setup, shares=())
         self.apply_setup(setup)
         share = self.shares.get(self.number)
-        if share is not None:
+        if share is not None and is_first:
             self._leaf.setup(setup, share, self._deployment(setup))
 
     def _deployment(self, setup: Setup) -> Deployment | None:

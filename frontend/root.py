@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.overlay.channel import Channel
 from pgdb.overlay.messages import (
@@ -20,6 +22,7 @@ from pgdb.overlay.messages import (
     Lost,
     Notice,
     Request,
+    Setup,
     Table,
 )
 from pgdb.overlay.node import TreeNode
@@ -45,6 +48,8 @@ class Root(TreeNode):
         on_found: Callable[[Found], None],
     ) -> None:
         super().__init__(FRONT_END, topology)
+        self.setup: Setup | None = None
+        """What was told to all aggregators, without the shares."""
         self._on_events = on_events
         self._on_late = on_late
         self._on_lost = on_lost
@@ -55,6 +60,7 @@ class Root(TreeNode):
         self._last_id = 0
         self._waiting: dict[int, asyncio.Future[Gathered]] = {}
         self._asking: dict[int, tuple[Hello, Channel]] = {}
+        self._reviving: dict[int, int] = {}  # node -> generation of who is to take its place
         self.joined: dict[int, Hello] = {}
         """Aggregators that have joined the tree and were not lost."""
         self.on_delivered: Callable[[], None] = lambda: None
@@ -115,6 +121,11 @@ class Root(TreeNode):
         """Never called: the front end has no ranks of its own."""
         raise AssertionError("the front end has no ranks")
 
+    def apply_setup(self, setup: Setup) -> None:
+        """Learn who debugs which ranks, and tell the children."""
+        super().apply_setup(setup)
+        self.setup = msgspec.structs.replace(setup, shares=())
+
     def delivered(self) -> None:
         """Take that files have come along."""
         self.on_delivered()
@@ -141,6 +152,9 @@ class Root(TreeNode):
         """Keep those that only want the table, until :meth:`seat` answers them."""
         if not hello.wants_table:
             return True
+        if hello.node in self._reviving:
+            channel.send(self.table_for(hello.node, hello.address))
+            return False
         self._asking[hello.node] = (hello, channel)
         self._on_asking()
         return False
@@ -150,6 +164,26 @@ class Root(TreeNode):
         asking = self._asking.get(hello.node)
         if asking is not None and asking[0] is hello:  # none of a later attempt's
             del self._asking[hello.node]
+
+    def revive(self, node: int) -> None:
+        """Have whoever asks for a place from now on in the name of a lost node take that."""
+        self._reviving[node] = self.known[node].generation + 1
+
+    def table_for(self, node: int, address: str, *, is_parent: bool = False) -> Table:
+        """Return what the aggregator at *address* needs to take the place of a lost one."""
+        known = self.known
+        addresses = [
+            known[each].address if each in known else "" for each in range(self.topology.count)
+        ]
+        addresses[node] = address
+        return Table(
+            node=node,
+            count=self.topology.count,
+            fan_out=self.topology.fan_out,
+            addresses=tuple(addresses),
+            is_parent=is_parent,
+            generation=self._reviving[node],
+        )
 
     def seat(self) -> None:
         """Give all that ask for it their place in a tree of just them."""

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from pgdb.errors import (
     CommandError,
     LinkError,
@@ -23,7 +25,7 @@ from pgdb.errors import (
     SessionEndedError,
     UsageError,
 )
-from pgdb.frontend import deliveries
+from pgdb.frontend import deliveries, losses
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import saving
@@ -47,6 +49,7 @@ from pgdb.overlay.messages import (
     Recall,
     Resume,
     RunWord,
+    Share,
 )
 from pgdb.overlay.router import Gathered
 from pgdb.proctable import ProcTable
@@ -443,6 +446,33 @@ class Session(Ranks):
             elapsed_s=time.monotonic() - begun,
         )
 
+    async def revive(self, ranks: RankSet) -> tuple[tuple[RankSet, str], ...]:
+        """Start aggregators in place of lost ones that *ranks* were debugged from.
+
+        They know of their ranks then, and have not taken hold of any.  Returns the ranks whose
+        aggregator could not be started, and why.
+        """
+        root = self.overlay.root
+        lost = {
+            node: share.ranks
+            for node, share in root.shares.items()
+            if node not in root.joined and not share.ranks.isdisjoint(ranks)
+        }
+        if not lost or root.setup is None:
+            return ()
+        reasons = await self.overlay.revive(lost)
+        pids = {each.rank: each.pid for each in self.table.processes}
+        below = {each for node in lost for each in root.topology.subtree(node)}
+        shares = tuple(
+            Share.of(node, share.ranks, [pids[rank] for rank in share.ranks])
+            if node in lost
+            else share
+            for node, share in root.shares.items()
+            if node in below and node not in reasons
+        )
+        root.apply_setup(msgspec.structs.replace(root.setup, is_held=False, shares=shares))
+        return tuple((lost[node] & ranks, why) for node, why in reasons.items())
+
     # -- leaving -----------------------------------------------------------------------------
 
     async def close(self, *, kill: bool | None = None) -> None:
@@ -654,11 +684,17 @@ class Session(Ranks):
         self._tell(Told(kind="late", answer=answer))
 
     def _lost(self, lost: Lost) -> None:
-        ranks = self.state.lose(lost.ranks)
-        if ranks:
-            hosts = [host for host, members in self.hosts.items() if members & ranks]
-            where = f" (on {', '.join(hosts)})" if len(self.table.hosts) > 1 else ""
-            self._tell(Told(kind="lost", ranks=ranks, text=f"{lost.why}{where}"))
+        if self._is_over:
+            return  # they leave, as they were told to
+        root = self.overlay.root
+        for ranks, text in losses.describe(
+            lost,
+            self.state.lose(lost.ranks),
+            topology=root.topology,
+            shares=root.shares,
+            known=root.known,
+        ):
+            self._tell(Told(kind="lost", ranks=ranks, text=text))
         self._notify()
 
     def _noticed(self, notice: Notice) -> None:

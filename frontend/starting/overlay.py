@@ -6,19 +6,21 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
 
-from pgdb.errors import LinkError, StartError, UsageError
+from pgdb.errors import LinkError, PgdbError, StartError, UsageError
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.root import Root
 from pgdb.frontend.starting.directory import SessionDirectory as SessionDirectory
 from pgdb.frontend.starting.shipping import Shipper, remote_command, ship_by_ssh
 from pgdb.frontend.starting.site import AggregatorStart, Site, Starter
+from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.overlay import addresses
@@ -29,16 +31,25 @@ from pgdb.overlay.messages import Find, Found, Hello, Joined, Lost, Notice, Shut
 from pgdb.overlay.rendezvous import CALL_WORD, MAX_HINTS, Rendezvous
 from pgdb.overlay.router import Gathered
 from pgdb.overlay.topology import Topology
+from pgdb.overlay.words import AGGREGATOR_NAME
 from pgdb.records import Event
 
 LOG = logging.getLogger(__name__)
 
-LEAVE_TIMEOUT_S = 20.0
+LEAVE_TIMEOUT_S = 10.0
+"""How long the aggregators may take to leave before what started them is ended, which ends those
+that hang; the others then have as long once more."""
+HUNG_TIMEOUT_S = 1.0
+"""How long an aggregator of this host that was lost may take to leave before its place is filled
+anew."""
 TOGETHER_TIMEOUT_S = 40.0
 """How long one launcher may take to bring up the aggregators of several hosts before each host
 gets a launcher of its own; at most half of the time for the whole start."""
 STRAGGLER_S = 10.0
 """How much longer than the first one an aggregator may take where each host starts apart."""
+CALL_AGAIN_S = 1.0
+MOST_CALLED = 64
+"""Aggregators that are called at a time, after the one that was above them was lost."""
 PROBE_TIMEOUT_S = 2.0
 _SSH_PORT = 22
 
@@ -82,10 +93,15 @@ class Overlay:
         self._listener: Listener | None = None
         self._shipper: Shipper | None = None
         self._link: asyncio.Task[None] | None = None
+        self._adopted: dict[int, asyncio.Task[None]] = {}  # what keeps links with orphans
         self._is_closing = False
         self._credentials = b""
         self._is_started = False
         self._changed = asyncio.Event()
+        self._watchers: set[asyncio.Event] = set()
+        self._site: Site | None = None
+        self._place = Place(launcher=None)
+        self._front_end = ""
         self._called: dict[int, str] = {}  # node -> address at which it waits to be called
         self._refused: dict[int, str] = {}  # node -> why it cannot take part
         self._found: dict[int, Found] = {}
@@ -133,7 +149,10 @@ class Overlay:
         :raises StartError: if none comes up; whoever waits brings the deadline.
         """
         self._credentials = make_credentials()
+        self._site, self._place = site, place
         self._expected = self._options.aggregators * max(1, len(place.hosts))
+        topology = Topology(count=self._expected, fan_out=self._options.fan_out)
+        self.root.place(self.root.number, topology)
         front_end = ""
         if not self._options.calls:
             own = self._options.listen and addresses.check_own(self._options.listen)
@@ -143,14 +162,14 @@ class Overlay:
                 addresses.address_towards(place.hosts) if place.hosts else "127.0.0.1"
             )
             self._listener = await listen(address, self._credentials, self.root.serve_child)
-            front_end = f"{address}:{self._listener.port}"
+            front_end = self._front_end = f"{address}:{self._listener.port}"
         if self._options.ship:
             await self._start_shipping(front_end)
         first_error: StartError | None = None
         self._silent = await _silent_hosts(place)
         for together, wire_up in self._attempts(place):
             try:
-                await self._try(site, place, front_end, wire_up, together=together)
+                await self._try(site, place, wire_up, together=together)
                 break
             except StartError as error:
                 LOG.info("aggregators (%s, together %s): %s", wire_up, together, error)
@@ -186,32 +205,9 @@ class Overlay:
 
     # -- one attempt -------------------------------------------------------------------------
 
-    async def _try(
-        self, site: Site, place: Place, front_end: str, wire_up: WireUp, *, together: bool
-    ) -> None:
+    async def _try(self, site: Site, place: Place, wire_up: WireUp, *, together: bool) -> None:
         options = self._options
-        rendezvous = Rendezvous(
-            credentials=self._credentials.decode("ascii"),
-            front_end=front_end,
-            fan_out=options.fan_out,
-            count=self._expected,
-            grace_s=options.grace_s,
-            hosts=place.hosts[:MAX_HINTS],
-        ).dump()
-        start = AggregatorStart(
-            launcher=place.launcher,
-            words=self._words(place),
-            hosts=place.hosts,
-            per_host=options.aggregators,
-            wire_up=wire_up,
-            slurm_job=place.slurm_job,
-            job_pid=place.job_pid,
-            job_command=place.job_command,
-            python=options.remote_python,
-            variables={"PGDB_LOG_LEVEL": "INFO"} if options.verbose else {},
-            rendezvous=rendezvous,
-            prints_addresses=options.calls,
-        )
+        start = self._aggregator_start(place, wire_up)
         starts = [start]
         if not together:
             starts = [
@@ -239,6 +235,31 @@ class Overlay:
             raise StartError(
                 f"{got} of {wanted} aggregators within {limit_s:g} s. {self.last_words()}".rstrip()
             ) from None
+
+    def _aggregator_start(self, place: Place, wire_up: WireUp) -> AggregatorStart:
+        options = self._options
+        rendezvous = Rendezvous(
+            credentials=self._credentials.decode("ascii"),
+            front_end=self._front_end,
+            fan_out=options.fan_out,
+            count=self._expected,
+            grace_s=options.grace_s,
+            hosts=place.hosts[:MAX_HINTS],
+        ).dump()
+        return AggregatorStart(
+            launcher=place.launcher,
+            words=self._words(place),
+            hosts=place.hosts,
+            per_host=options.aggregators,
+            wire_up=wire_up,
+            slurm_job=place.slurm_job,
+            job_pid=place.job_pid,
+            job_command=place.job_command,
+            python=options.remote_python,
+            variables={"PGDB_LOG_LEVEL": "INFO"} if options.verbose else {},
+            rendezvous=rendezvous,
+            prints_addresses=options.calls,
+        )
 
     def _words(self, place: Place) -> tuple[str, ...]:
         options = self._options
@@ -377,36 +398,162 @@ class Overlay:
             await self._changed.wait()
             self._changed.clear()
 
-    async def _keep_link(self, address: str, table: Table) -> None:
-        """Call the first aggregator, and again for the grace time when the link is lost."""
-        via = (*self._options.ssh, "-W", address, self._options.host) if self._options.host else ()
+    async def _keep_link(self, address: str, table: Table, *, is_first: bool = True) -> None:
+        """Call an aggregator, and again for the grace time when the link is lost.
+
+        If it cannot be reached, those below it, who cannot call us, are called. One that has
+        another parent refuses.
+
+        :raises StartError: if it cannot be reached the first time.
+        """
         loop = asyncio.get_running_loop()
-        lost_at = None
+        lost_at = loop.time()
         while not self._is_closing:
             try:
-                channel = await connect(address, self._credentials, via=via)
+                channel = await connect(address, self._credentials, via=self._via(address))
             except LinkError as error:
-                if lost_at is None:
+                if is_first:
                     raise StartError(f"cannot reach the first aggregator: {error}") from None
-                if loop.time() > lost_at + self._options.grace_s:
-                    return
-                await asyncio.sleep(1.0)
+                self._call_orphans(table.node)
+            else:
+                is_first = False
+                channel.send(table)
+                before = self.root.known.get(table.node)
+                await self.root.serve_child(channel)
+                if self.root.known.get(table.node) is not before:
+                    lost_at = loop.time()
+                    continue
+            if table.node in self.root.joined or loop.time() > lost_at + self._options.grace_s:
+                return
+            await asyncio.sleep(CALL_AGAIN_S)
+
+    def _call_orphans(self, lost: int) -> None:
+        """Call those that a lost aggregator was the parent of."""
+        # In order: those further down come back with their parents, mostly.
+        for node in self.root.topology.subtree(lost)[1:]:
+            under_way = {other for other, task in self._adopted.items() if not task.done()}
+            if len(under_way) >= MOST_CALLED:
+                return
+            known = self.root.known.get(node)
+            if known is None or node in self.root.joined or node in under_way:
                 continue
-            channel.send(table)
-            await self.root.serve_child(channel)
-            lost_at = loop.time()
+            table = Table(
+                node=node,
+                count=self.root.topology.count,
+                fan_out=self.root.topology.fan_out,
+                addresses=(),
+                is_parent=True,
+                generation=known.generation,
+            )
+            self._adopted[node] = asyncio.create_task(
+                self._keep_link(known.address, table, is_first=False)
+            )
+
+    def _via(self, address: str) -> tuple[str, ...]:
+        host = self._options.host
+        return (*self._options.ssh, "-W", address, host) if host else ()
+
+    async def _end_links(self) -> None:
+        """Give up the links that we have opened."""
+        links = [*self._adopted.values(), *([self._link] if self._link is not None else ())]
+        for link in links:
+            link.cancel()
+        await asyncio.gather(*links, return_exceptions=True)
+        self._adopted.clear()
+        self._link = None
 
     async def _begin_again(self) -> None:
         self.root.begin_again()
-        if self._link is not None:
-            self._link.cancel()
-            await asyncio.gather(self._link, return_exceptions=True)
-            self._link = None
+        await self._end_links()
         await asyncio.gather(*(starter.end() for starter in self._starters))
         self._starters.clear()
         self._called.clear()
         self._refused.clear()
         self.failed.clear()
+
+    # -- after a loss ----------------------------------------------------------------------------
+
+    async def revive(self, nodes: Collection[int]) -> dict[int, str]:
+        """Start aggregators in place of lost ones; return why, for those that did not come.
+
+        They are in the tree then, and have been told nothing yet. One that comes back by itself
+        meanwhile is as good.
+        """
+        if self._options.calls:
+            # Each is told where those above it are, and cannot call us.
+            reasons = [await self._revive(node) for node in sorted(nodes)]
+        else:
+            reasons = await asyncio.gather(*(self._revive(node) for node in sorted(nodes)))
+        if self._site is not None:
+            await self._site.settle()
+        return {node: why for node, why in zip(sorted(nodes), reasons, strict=True) if why}
+
+    async def _revive(self, node: int) -> str:
+        site, hello = self._site, self.root.known.get(node)
+        if site is None or hello is None:
+            return "there was never one"
+        host = _name_of(hello, self._place.hosts)
+        place = replace(self._place, hosts=(host,) if self._place.hosts else ())
+        if await _silent_hosts(place):
+            return f"nothing at {host} answers; is it up, and its link?"
+        if not self._options.host and set(addresses.own_names()) & set(hello.names):
+            # One that hangs has the ranks still.
+            await _wait_gone(hello.pid, HUNG_TIMEOUT_S)
+        self.root.revive(node)
+        self._called.pop(node, None)
+        start = msgspec.structs.replace(
+            self._aggregator_start(place, "direct"),
+            per_host=1,
+            first_node=node,
+            log=f"aggregator-{node}-again.log",
+        )
+        why = "it does not come up"
+        starter: Starter | None = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(TOGETHER_TIMEOUT_S, self._options.start_timeout_s)):
+                try:
+                    starter = await site.start(await self._with_ship(start), self._take_line)
+                    self._starters.append(starter)
+                    if not (why := await self._wait_revived(node, starter)):
+                        return ""
+                except PgdbError as error:
+                    why = str(error)
+        if starter is not None:
+            self._starters.remove(starter)
+            await starter.end()
+        return why
+
+    async def _wait_revived(self, node: int, starter: Starter) -> str:
+        """Wait until a node is in the tree again; return why if what was to start it has ended."""
+        changed = asyncio.Event()
+        self._watchers.add(changed)
+        ended = asyncio.create_task(starter.wait())
+        ended.add_done_callback(lambda _: changed.set())
+        try:
+            while node not in self.root.joined:
+                if ended.done():
+                    return explain(starter.last_words()) or "its launcher has ended"
+                if address := self._called.pop(node, ""):
+                    await self._call(node, address)
+                await changed.wait()
+                changed.clear()
+            return ""
+        finally:
+            self._watchers.discard(changed)
+            ended.cancel()
+
+    async def _call(self, node: int, address: str) -> None:
+        """Tell an aggregator that waits to be called its place; be the parent of the first one."""
+        table = self.root.table_for(node, address, is_parent=node == 0)
+        if table.is_parent:
+            if self._link is not None:
+                self._link.cancel()
+            self._link = asyncio.create_task(self._keep_link(address, table))
+            return
+        channel = await connect(address, self._credentials, via=self._via(address))
+        channel.send(table)
+        channel.close()
+        await channel.wait_closed(LEAVE_TIMEOUT_S)
 
     # -- looking for ranks ---------------------------------------------------------------------
 
@@ -429,7 +576,8 @@ class Overlay:
         self._is_closing = True
         # Process ids of other hosts say nothing here.
         here = set(addresses.own_names())
-        daemons = [hello.pid for hello in self.root.joined.values() if here & set(hello.names)]
+        known = self.root.known.values()
+        daemons = {hello.pid for hello in known if here & set(hello.names)}
         self.root.down(Shutdown())
         if self.root.joined:
             # Those that are not in the tree hear of nothing; with what started them gone they
@@ -442,9 +590,7 @@ class Overlay:
         await asyncio.gather(*(starter.end() for starter in self._starters), *self._useless)
         if not self._options.host:
             await asyncio.gather(*(_wait_gone(pid, LEAVE_TIMEOUT_S) for pid in daemons))
-        if self._link is not None:
-            self._link.cancel()
-            await asyncio.gather(self._link, return_exceptions=True)
+        await self._end_links()
         if self._listener is not None:
             await self._listener.close()
         if self._shipper is not None:
@@ -454,6 +600,8 @@ class Overlay:
 
     def _note(self) -> None:
         self._changed.set()
+        for watcher in self._watchers:
+            watcher.set()
 
     def _take_line(self, line: str) -> None:
         words = line.split()
@@ -475,6 +623,15 @@ class Overlay:
             self._refused.update(dict.fromkeys(message.nodes, message.why))
         self._note()
         self._on_lost(message)
+
+
+def _name_of(hello: Hello, hosts: Sequence[str]) -> str:
+    """Return what a host's launcher calls it."""
+    named = (hello.host, *hello.names)
+    for host in hosts:
+        if host in named or addresses.resolve(host) in hello.names:
+            return host
+    return hello.host
 
 
 def explain(words: str, python: str = "") -> str:
@@ -530,6 +687,11 @@ async def _wait_gone(pid: int, timeout_s: float) -> None:
         watched = os.pidfd_open(pid)
     except OSError:
         return
+    # One that was lost long ago may have ended, and its number be another's.
+    named = procfs.read_stat(pid)
+    if named is None or named.comm != AGGREGATOR_NAME:
+        os.close(watched)
+        return
     loop = asyncio.get_running_loop()
     gone = asyncio.Event()
     loop.add_reader(watched, gone.set)
@@ -538,7 +700,10 @@ async def _wait_gone(pid: int, timeout_s: float) -> None:
             async with asyncio.timeout(timeout_s):
                 await gone.wait()
         if not gone.is_set():
-            LOG.warning("the aggregator with process id %d does not leave", pid)
+            LOG.warning("the aggregator with process id %d hangs, and is ended", pid)
+            # Its GDBs see the end of their input, and let go of their ranks.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(watched, signal.SIGKILL)
     finally:
         loop.remove_reader(watched)
         os.close(watched)

@@ -29,6 +29,8 @@ HEARTBEAT_S = 5.0
 """A link on which nothing was sent for this long sends a heartbeat."""
 LOSS_S = 20.0
 """A link on which nothing came for this long is lost."""
+SILENT = "nothing heard from it for"
+"""How the reason begins that a link is then lost for."""
 CONNECT_TIMEOUT_S = 10.0
 HANDSHAKE_TIMEOUT_S = 10.0
 MAX_PENDING = 256
@@ -144,7 +146,7 @@ class Channel:
             self._heard_at = now
         self._ticked_at = now
         if now - self._heard_at > LOSS_S:
-            self._give_up(f"nothing heard from it for {LOSS_S:g} s")
+            self._give_up(f"{SILENT} {LOSS_S:g} s")
             return
         if now - self._sent_at >= HEARTBEAT_S * 0.9:
             self.send(Heartbeat())

@@ -228,6 +228,8 @@ class Hello(Message, frozen=True, kw_only=True):
     """Whether it only asks the front end for the :class:`Table`, before it has a parent."""
     subtree: tuple[int, ...] = ()
     """Nodes that hang on this one now, itself included, when it comes from a lost parent."""
+    generation: int = 0
+    """How often its place has been filled anew: the last that took it has it."""
 
 
 class Table(Message, frozen=True, kw_only=True):
@@ -245,6 +247,8 @@ class Table(Message, frozen=True, kw_only=True):
     """``host:port`` of all nodes, by number; empty where MPI has told them."""
     is_parent: bool = False
     """Whether the link that it came by is the one to the receiver's parent."""
+    generation: int = 0
+    """To be said in every :class:`Hello`."""
 
 
 class Joined(Message, frozen=True, kw_only=True):

@@ -44,6 +44,7 @@ from pgdb.overlay.messages import (
     Resume,
     Setup,
     Share,
+    Shutdown,
     WantFiles,
     WantPart,
 )
@@ -119,6 +120,7 @@ class TreeNode(ABC):
         self._notices: dict[str, dict[str, None]] = {}  # text -> hosts, all that there were
         self._new_notices: dict[str, dict[str, None]] = {}
         self._notice_timer: asyncio.TimerHandle | None = None
+        self._is_set_up = False
         self.delivery: Delivery | None = None
         """Hands the ranks' files on; None where every GDB reads them by itself."""
         self._event_window_s = 0.02
@@ -202,6 +204,9 @@ class TreeNode(ABC):
                 finally:
                     self.forget_hello(hello)
                 return
+            if self._is_replaced(hello):
+                channel.send(Shutdown())
+                return
             node = hello.node
             self._add_child(hello, channel)
             while True:
@@ -234,8 +239,12 @@ class TreeNode(ABC):
             channel.send(message)
 
     def apply_setup(self, setup: Setup) -> None:
-        """Learn who debugs which ranks, and tell the children."""
-        self.shares = {share.node: share for share in setup.shares}
+        """Learn who debugs which ranks, and tell the children.
+
+        What comes later is for nodes that have taken the place of lost ones.
+        """
+        is_first, self._is_set_up = not self._is_set_up, True
+        self.shares.update({share.node: share for share in setup.shares})
         self._event_window_s = setup.event_window_s
         own = self.shares.get(self.number)
         self.router.own = own.ranks if own is not None else RankSet()
@@ -247,8 +256,9 @@ class TreeNode(ABC):
         # ranks are is megabytes.
         for child, channel in self._channels.items():
             nodes = {*self.topology.subtree(child), *self._nodes_below[child]}
-            below = tuple(self.shares[node] for node in sorted(nodes) if node in self.shares)
-            channel.send(msgspec.structs.replace(setup, shares=below))
+            below = tuple(share for share in setup.shares if share.node in nodes)
+            if is_first or below:
+                channel.send(msgspec.structs.replace(setup, shares=below))
         if len(self.router.ranks) >= LARGE_RANKS:
             # What large replies are packed with, before the first of them needs it.
             self._loop.run_in_executor(None, importlib.import_module, "numpy")
@@ -284,6 +294,11 @@ class TreeNode(ABC):
     def delivered(self) -> None:
         """Take that files have come along, here or below."""
         LOG.debug("node %d: files have come along", self.number)
+
+    def _is_replaced(self, hello: Hello) -> bool:
+        """Return whether another one has taken the place of a node that was lost and comes back."""
+        known = self._hellos.get(hello.node)
+        return known is not None and known.generation > hello.generation
 
     def _add_child(self, hello: Hello, channel: Channel) -> None:
         node = hello.node
@@ -321,14 +336,15 @@ class TreeNode(ABC):
             case Events(classes=classes):
                 for each in classes:
                     self.add_event(each.ranks, each.record, each.slots)
-            case Joined(nodes=nodes):
+            case Joined():
+                nodes = tuple(each for each in message.nodes if not self._is_replaced(each))
                 joined = {below for each in nodes for below in (each.subtree or (each.node,))}
                 for below in self._nodes_below.values():
                     below -= joined
                 self._nodes_below[child] |= joined
                 self._hellos.update({each.node: each for each in nodes})
                 self._route(child)
-                self.up(message)
+                self.up(Joined(nodes=nodes))
             case Lost(nodes=nodes, ranks=ranks):
                 self._nodes_below[child] -= set(nodes)
                 self._route(child)

@@ -483,6 +483,73 @@ def test_a_link_that_is_lost_is_opened_again(monkeypatch: pytest.MonkeyPatch) ->
     run(FakeSite(), test, connect=True)
 
 
+# -- after a loss --------------------------------------------------------------------------------
+
+
+async def crash(starter: FakeStarter, *nodes: int) -> None:
+    """Have aggregators go as killed processes go: all links at once, and nobody listens."""
+
+    async def never() -> NoReturn:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    for node in nodes:
+        one = starter.aggregators[node]
+        one._find_parent = never  # type: ignore[method-assign]
+        await starter._listeners[node].close()
+        for channel in (one._parent, *one._channels.values()):
+            if channel is not None:
+                channel._writer.transport.abort()
+
+
+async def only(raised: Raised, *nodes: int) -> None:
+    while raised.overlay.nodes.keys() != set(nodes):
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("connect", [False, True])
+@pytest.mark.parametrize("lost", [(0,), (1,), (2,), (0, 1), (0, 1, 2)])
+def test_the_place_of_a_lost_aggregator_is_filled_anew(
+    monkeypatch: pytest.MonkeyPatch, connect: bool, lost: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(overlay_module, "CALL_AGAIN_S", 0.05)
+    monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", DEADLINE_S)
+
+    async def test(raised: Raised) -> None:
+        (first,) = raised.site.starters
+        await crash(first, *lost)
+        # Those below a lost one find another way, or, where they cannot call us, are called.
+        await only(raised, *({0, 1, 2} - set(lost)))
+        assert await raised.overlay.revive(lost) == {}
+        await whole(*HOSTS)(raised)
+        for node, hello in raised.overlay.nodes.items():
+            assert hello.generation == (node in lost)
+        wanted = [("direct", (HOSTS[node],)) for node in lost]
+        assert raised.site.tried[1:] == wanted
+
+    run(FakeSite(), test, connect=connect, fan_out=1, grace_s=DEADLINE_S)
+
+
+@pytest.mark.parametrize("connect", [False, True])
+def test_why_a_place_stays_empty_is_told(connect: bool) -> None:
+    site = FakeSite()
+
+    async def test(raised: Raised) -> None:
+        (first,) = site.starters
+        await crash(first, 1, 2)
+        await only(raised, 0)
+        site.dead[HOSTS[1]] = "no such host"
+        site.silent = frozenset({HOSTS[2]})
+        assert await raised.overlay.revive([1, 2]) == {
+            1: "no such host",
+            2: "it does not come up",
+        }
+        # What was started in vain has been ended again.
+        assert all(each.was_ended for each in site.starters[1:])
+
+    run(site, test, connect=connect, grace_s=DEADLINE_S)
+
+
 def test_an_aggregator_that_is_lost_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(raised: Raised) -> None:
         (starter,) = raised.site.starters

@@ -35,6 +35,7 @@ from pgdb.overlay.messages import (
     Resume,
     Setup,
     Share,
+    Shutdown,
 )
 from pgdb.overlay.node import LARGE_RANKS, EventBuffer, TreeNode, release
 from pgdb.overlay.topology import Topology
@@ -269,6 +270,45 @@ def test_silent_ranks_are_told_at_the_deadline_and_answer_late(
         await root.wait(lambda taken: len(replies(taken, 1)) == 2)
         second = replies(root.taken, 1)[1]
         assert second.late and said(second) == {"10": "7"}
+
+    run(test)
+
+
+def test_what_is_set_up_later_goes_to_those_it_is_for() -> None:
+    async def test(nodes: Tree) -> None:
+        root = nodes[FRONT_END]
+        took: list[int] = []
+        for number in range(7):
+            apply = nodes[number].apply_setup
+
+            def noted(setup: Setup, *, number: int = number, apply: Any = apply) -> None:
+                took.append(number)
+                apply(setup)
+
+            nodes[number].apply_setup = noted  # type: ignore[method-assign]
+        root.apply_setup(msgspec.structs.replace(setup_of(7), shares=setup_of(7).shares[5:6]))
+        while 5 not in took:
+            await asyncio.sleep(0)
+        assert took == [0, 2, 5]
+        assert said(await ask(root, ALL, number=1)) == {"0-12/2": "0", "1-13/2": "1"}
+
+    run(test)
+
+
+def test_one_whose_place_was_filled_anew_is_sent_away() -> None:
+    async def test(nodes: Tree) -> None:
+        root = nodes[FRONT_END]
+        await nodes[1].crash()
+        await root.wait(lambda taken: bool(losses(taken)))
+        assert set(losses(root.taken)[0].nodes) == {1, 3, 4}
+        for generation in (1, 0):
+            channel = await connect(nodes[0].address, CREDENTIALS)
+            channel.send(nodes[1].hello(generation=generation, subtree=(1,)))
+            if generation:
+                await root.wait(lambda taken: joined(taken[-1:]) == {1})
+            else:
+                assert isinstance(await channel.receive(), Shutdown)
+                channel.close()
 
     run(test)
 

@@ -1,0 +1,53 @@
+"""What the loss of an aggregator is told as: whose ranks, with what, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pgdb.overlay.channel import SILENT
+from pgdb.overlay.messages import Hello, Lost, Share
+from pgdb.overlay.topology import Topology
+from pgdb.ranks import RankSet
+
+_ORPHANS = "with the aggregators above theirs, for now: these look for another way"
+
+
+def describe(
+    lost: Lost,
+    ranks: RankSet,
+    *,
+    topology: Topology,
+    shares: Mapping[int, Share],
+    known: Mapping[int, Hello],
+) -> tuple[tuple[RankSet, str], ...]:
+    """Return *ranks*, for which a loss is news, in parts, and for each what to say.
+
+    Those of aggregators that are well, and hung on a lost one, are apart: they come back.
+    """
+    # Orphans hang on whoever is nearest above, so a lost one has no ancestor among the lost.
+    heads = [
+        node
+        for node in sorted(lost.nodes)
+        if node in shares and not set(topology.ancestors(node)) & set(lost.nodes)
+    ]
+    if not heads:
+        return ((ranks, lost.why),) if ranks else ()
+    parts = []
+    left = ranks
+    for node in heads:
+        if own := shares[node].ranks & left:
+            parts.append((own, f"with {_name(node, known, lost.why)}: {lost.why}"))
+            left -= own
+    if left:
+        parts.append((left, _ORPHANS))
+    return tuple(parts)
+
+
+def _name(node: int, known: Mapping[int, Hello], why: str) -> str:
+    host = known[node].host if node in known else "an unknown host"
+    # A closed link tells of the aggregator's end: its host lives.
+    return (
+        f"host {host}, or its aggregator"
+        if why.startswith(SILENT)
+        else f"aggregator {node} on {host}"
+    )

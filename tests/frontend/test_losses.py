@@ -1,0 +1,60 @@
+"""What the loss of an aggregator is told as."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdb.frontend.losses import describe
+from pgdb.overlay.messages import PROTOCOL_VERSION, Hello, Lost, Share
+from pgdb.overlay.topology import Topology
+from pgdb.ranks import RankSet
+
+# 0 above 1 and 2, 1 above 3 and 4; two ranks each, in order.
+TREE = Topology(count=5, fan_out=2)
+SHARES = {node: Share(node=node, ranks=RankSet([2 * node, 2 * node + 1])) for node in range(5)}
+KNOWN = {
+    node: Hello(version=PROTOCOL_VERSION, release="", node=node, host=f"h{node}", pid=1)
+    for node in range(5)
+}
+ORPHANS = "with the aggregators above theirs, for now: these look for another way"
+
+
+def told(nodes: tuple[int, ...], ranks: str, why: str = "it closed the link") -> dict[str, str]:
+    lost = Lost(nodes=nodes, ranks=RankSet.parse(ranks) if ranks else RankSet(), why=why)
+    parts = describe(lost, lost.ranks, topology=TREE, shares=SHARES, known=KNOWN)
+    return {str(part): text for part, text in parts}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ranks", "wanted"),
+    [
+        ((4,), "8-9", {"8-9": "with aggregator 4 on h4: it closed the link"}),
+        (
+            (1, 3, 4),
+            "2-3,6-9",
+            {"2-3": "with aggregator 1 on h1: it closed the link", "6-9": ORPHANS},
+        ),
+        # 3 hung on 0 by then, as 1 was lost before; and both are lost in one.
+        (
+            (2, 3),
+            "4-7",
+            {
+                "4-5": "with aggregator 2 on h2: it closed the link",
+                "6-7": "with aggregator 3 on h3: it closed the link",
+            },
+        ),
+        # The lost one's own ranks have ended before; and nobody knows who that was.
+        ((1, 3), "6-7", {"6-7": ORPHANS}),
+        ((9,), "6-7", {"6-7": "it closed the link"}),
+        ((1,), "", {}),
+    ],
+)
+def test_who_is_lost_with_whom(nodes: tuple[int, ...], ranks: str, wanted: dict[str, str]) -> None:
+    assert told(nodes, ranks) == wanted
+
+
+def test_a_silent_link_may_be_the_hosts() -> None:
+    said = told((2,), "4-5", "nothing heard from it for 20 s")
+    assert said == {
+        "4-5": "with host h2, or its aggregator: nothing heard from it for 20 s",
+    }
