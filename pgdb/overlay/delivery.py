@@ -18,7 +18,6 @@ import errno
 import hashlib
 import logging
 import os
-import stat
 import zlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -27,8 +26,8 @@ from typing import Any
 
 import msgspec
 
-from pgdb import elf
 from pgdb.overlay.filecache import DamagedError, FileCache, Partial, Version, is_key
+from pgdb.overlay.filesources import look_for
 from pgdb.overlay.messages import (
     FRONT_END,
     AnyMessage,
@@ -54,7 +53,6 @@ KEPT_BYTES = 16 << 20
 REPORT_WINDOW_S = 0.2
 MOST_SOURCES = {"object": 4, "debug": 2}
 """How many are asked, this node included, for a file that the one before does not have."""
-DEBUG_DIRECTORY = "/usr/lib/debug"
 _LEVEL = 1  # of zlib: a third more bytes than the default, in a fifth of the time
 
 OWN = FRONT_END - 1
@@ -311,7 +309,7 @@ class Delivery:
                 await asyncio.wait((whole.result,))
         try:
             file.source, version = await asyncio.to_thread(
-                _look, file.wanted, file.own_paths, cache
+                look_for, file.wanted, file.own_paths, cache
             )
         except OSError as error:
             LOG.debug("%s is not here: %s", file.wanted.path, error)
@@ -725,81 +723,3 @@ def _digest(file: int) -> bytes:
         digest.update(piece)
         at += len(piece)
     return digest.digest()
-
-
-# -- looking for a file on this host -------------------------------------------------------------
-
-
-def _look(
-    wanted: WantedFile, own_paths: Sequence[str], cache: FileCache | None
-) -> tuple[Path, Version]:
-    """Return where this host has a file, which is not read if the cache has that version.
-
-    :raises OSError: if it has none.
-    """
-    key = wanted.key
-    why = OSError(errno.ENOENT, os.strerror(errno.ENOENT), wanted.path)
-    for path in _candidates(wanted, own_paths, cache):
-        try:
-            version = Version.of(_regular(path))
-            if cache is not None and (found := cache.find(key, version)) is not None:
-                return found, version
-            if (build_id := _build_id_of(path)) == key.build_id:
-                return Path(path), version
-            why = OSError(errno.ESTALE, f"it has the build-id {build_id or '(none)'} here", path)
-        except (OSError, elf.ElfError) as error:
-            if isinstance(error, OSError) and error.errno != errno.ENOENT:
-                why = error
-    if cache is not None and (found := cache.find(key)) is not None:
-        return found, Version.of(found.stat())
-    raise why
-
-
-def _candidates(
-    wanted: WantedFile, own_paths: Sequence[str], cache: FileCache | None
-) -> Iterable[str]:
-    key = wanted.key
-    if key.kind == "object":
-        yield from dict.fromkeys((wanted.path, *own_paths))
-        return
-    yield f"{DEBUG_DIRECTORY}/.build-id/{key.build_id[:2]}/{key.build_id[2:]}.debug"
-    if link := _debug_link(wanted, own_paths, cache):
-        folder = os.path.dirname(wanted.path)
-        yield from (
-            f"{folder}/{link}",
-            f"{folder}/.debug/{link}",
-            f"{DEBUG_DIRECTORY}{folder}/{link}",
-        )
-
-
-def _debug_link(wanted: WantedFile, own_paths: Sequence[str], cache: FileCache | None) -> str:
-    """Return what the object calls its debug file."""
-    object_key = FileKey(build_id=wanted.key.build_id)
-    copy = cache.find(object_key) if cache is not None else None
-    for path in (copy, wanted.path, *own_paths):
-        try:
-            if path is not None and _build_id_of(path) == wanted.key.build_id:
-                return _read(path, elf.debug_link)
-        except (OSError, elf.ElfError):
-            continue
-    return ""
-
-
-def _build_id_of(path: str | Path) -> str:
-    _regular(path)
-    return _read(path, elf.build_id_of_file)
-
-
-def _read(path: str | Path, what: Callable[[elf.Read], str]) -> str:
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        return what(elf.reader(file))
-    finally:
-        os.close(file)
-
-
-def _regular(path: str | Path) -> os.stat_result:
-    status = os.stat(path)
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "it is no file", str(path))
-    return status

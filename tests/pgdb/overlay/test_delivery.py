@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from pgdb.overlay import delivery as module
-from pgdb.overlay import filecache
+from pgdb.overlay import filecache, filesources
 from pgdb.overlay.delivery import PART_BYTES, PARTS_AHEAD, Delivery
 from pgdb.overlay.filecache import FileCache, Version
 from pgdb.overlay.messages import (
@@ -46,7 +46,7 @@ DEADLINE_S = 60.0
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(filecache, "LEAST_FREE_SHARE", 0.0)
-    monkeypatch.setattr(module, "DEBUG_DIRECTORY", str(tmp_path / "debug"))
+    monkeypatch.setattr(filesources, "DEBUG_DIRECTORY", str(tmp_path / "debug"))
 
 
 class Tree:
