@@ -18,8 +18,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pgdb.overlay import delivery as module
-from pgdb.overlay import filecache, filesources
+from pgdb.overlay import delivery, filecache, filesources
 from pgdb.overlay.delivery import PART_BYTES, PARTS_AHEAD, Delivery
 from pgdb.overlay.filecache import FileCache, Version
 from pgdb.overlay.messages import (
@@ -309,10 +308,10 @@ def test_a_source_that_changes_under_way_is_refused(
     async def check() -> None:
         source = write_elf(tmp_path / "app", ID, BODY)
         # It is another one by the time it is copied.
-        look = module._look
+        look = filesources.look_for
         monkeypatch.setattr(
-            module,
-            "_look",
+            delivery,
+            "look_for",
             lambda *words: (look(*words), write_elf(source, "cd" * 20, BODY))[0],
         )
         tree = Tree(tmp_path, 2)
