@@ -8,6 +8,7 @@ from pathlib import Path
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend import gdbwords
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
+from pgdb.frontend.recording.recorder import listing
 from pgdb.frontend.recording.replay import RecordedSession
 from pgdb.frontend.session import Session
 
@@ -124,18 +125,18 @@ async def _session(call: Call) -> Outcome:
     if isinstance(session, RecordedSession):
         if word:
             raise CommandError("session save: this is a recording already; copy its file")
-        return session.describe()
+        return session.describe(whole=True)
     if not word:
         return _would_have(session)
     return (await session.save(Path(name))).text
 
 
 def _would_have(session: Session) -> str:
-    commands = session.recorder.commands
-    lines = [f"{len(commands)} commands, with their answers, would be in a recording:"]
-    lines += [f"  {command}" for command in commands]
-    if not commands:
-        lines = ["nothing was asked yet that a recording could answer"]
+    lines = listing(session.recorder.exchanges, session.set)
+    if lines:
+        lines.insert(0, "a recording would have the answers to:")
+    else:
+        lines.append("nothing was asked yet that a recording could answer")
     if session.options.log:
         lines.append(f"log: {session.options.log}")
     if session.options.record:

@@ -168,6 +168,18 @@ def commands_of(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(asked))
 
 
+def listing(exchanges: Iterable[Exchange], ranks: RankSet) -> list[str]:
+    """Return a line for each command that was asked, with who was asked if not all of *ranks*."""
+    asked: dict[str, RankSet] = {}
+    for each in exchanges:
+        if not isinstance(each.operation, messages.Recall):
+            command = each.answer.command
+            asked[command] = asked.get(command, RankSet()) | each.answer.ranks
+    return [
+        f"  {command}" if of == ranks else f"  {command}  [{of}]" for command, of in asked.items()
+    ]
+
+
 def key_of(operation: LookingOperation) -> bytes:
     """Return what two questions have in common that ask for the same."""
     if isinstance(operation, messages.ReadBlock | messages.Reduce):

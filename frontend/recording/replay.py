@@ -23,6 +23,7 @@ from pgdb.frontend.recording.recorder import (
     check_changes_nothing,
     commands_of,
     key_of,
+    listing,
 )
 from pgdb.frontend.recording.recordfile import Loaded
 from pgdb.frontend.session import Listener, Session
@@ -110,15 +111,19 @@ class RecordedSession(Session):
         """What can be asked, as it was typed, each once, in the order of the first time."""
         return commands_of(self._exchanges)
 
-    def describe(self) -> str:
-        """Return in words what this is a recording of, and what it has."""
+    def describe(self, *, whole: bool = False) -> str:
+        """Return in words what this is a recording of, and what it has: of many commands the first,
+        or the *whole*."""
         file = self._file
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(file.saved_s))
         lines = [
             f"recording {self._name} of {when}, PGDB {file.pgdb}: "
             f"{file.description or 'a job without a name'}",
-            f"it has {self._what_it_has()}",
         ]
+        listed = listing(self._exchanges, self.set) if whole else []
+        lines += (
+            ["it has the answers to:", *listed] if listed else [f"it has {self._what_it_has()}"]
+        )
         if file.forgotten:
             lines.append(f"{file.forgotten} answers are not in it: they found no room")
         return "\n".join(lines)
