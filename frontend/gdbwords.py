@@ -130,18 +130,26 @@ def resolve(line: str) -> str:
 
 def kind_of(word: str, line: str) -> Kind:
     """Return the class of a resolved command; *line* is the whole, which decides some."""
+    kind, inner = _kind_and_inner(word, line)
+    while inner:
+        # A command inside a command does what it does, and may be as deep as the line is long.
+        kind, inner = _kind_and_inner(resolve(inner), inner)
+        if not inner and kind not in (Kind.RUN, Kind.REFUSED, Kind.MULTI_LINE):
+            kind = Kind.FREE
+    return kind
+
+
+def _kind_and_inner(word: str, line: str) -> tuple[Kind, str]:
+    """Return the class of a command, and the command that it carries out, if it does."""
     rest = line.split(maxsplit=1)[1:]
     argument = rest[0].strip() if rest else ""
     if word in ("python", "guile", "compile", "expression") and argument in ("", "code", "print"):
-        return Kind.MULTI_LINE
+        return Kind.MULTI_LINE, ""
     if word == "set" and _is_setting_of_ours(argument):
-        return Kind.REFUSED
+        return Kind.REFUSED, ""
     if word in _CARRIERS and (match := _CARRIERS[word].match(argument)):
-        # A command inside a command does what it does.
-        inner = match["command"]
-        kind = kind_of(resolve(inner), inner)
-        return kind if kind in (Kind.RUN, Kind.REFUSED, Kind.MULTI_LINE) else Kind.FREE
-    return KINDS.get(word, Kind.FREE)
+        return Kind.FREE, match["command"]
+    return KINDS.get(word, Kind.FREE), ""
 
 
 def _is_setting_of_ours(argument: str) -> bool:

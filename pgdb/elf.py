@@ -19,7 +19,8 @@ MAX_ENTRIES = 4096
 """More headers, notes or loaded objects than this are damage."""
 MAX_NOTES_BYTES = 1 << 16
 MAX_NAME_BYTES = 4096
-_PT_LOAD, _PT_DYNAMIC, _PT_INTERP, _PT_NOTE, _PT_PHDR = 1, 2, 3, 4, 6
+PT_LOAD = 1
+_PT_DYNAMIC, _PT_INTERP, _PT_NOTE, _PT_PHDR = 2, 3, 4, 6
 _SHT_NOTE = 7
 _NT_GNU_BUILD_ID = 3
 _DT_NULL, _DT_DEBUG = 0, 21
@@ -48,6 +49,19 @@ class Segment:
     address: int
     size_bytes: int
     """Of what is in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One entry of the section headers."""
+
+    kind: int
+    name_at: int
+    """Where its name stands among the names of sections."""
+    offset: int
+    size_bytes: int
+    link: int
+    """Number of another section that it is about, such as that of its strings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +137,14 @@ def build_id_of_file(read: Read) -> str:
     :raises ElfError: if it is no ELF object.
     """
     head = header(read)
-    for each in _segments_of(head, read):
+    for each in segments_of(head, read):
         if each.kind == _PT_NOTE and (found := _build_id(head, read, each.offset, each.size_bytes)):
             return found
     # What objcopy --only-keep-debug leaves has its notes where the sections say, not the segments.
-    for kind, _, offset, size_bytes in _sections(head, read):
-        if kind == _SHT_NOTE and (found := _build_id(head, read, offset, size_bytes)):
+    for part in sections(head, read):
+        if part.kind == _SHT_NOTE and (
+            found := _build_id(head, read, part.offset, part.size_bytes)
+        ):
             return found
     return ""
 
@@ -143,8 +159,8 @@ def build_id_in_memory(read: Read, base: int) -> str:
         return read(base + offset, size_bytes)
 
     head = header(here)
-    found = list(_segments_of(head, here))
-    first = next((each for each in found if each.kind == _PT_LOAD), None)
+    found = list(segments_of(head, here))
+    first = next((each for each in found if each.kind == PT_LOAD), None)
     bias = base - (first.address - first.offset) if first is not None else base
     for each in found:
         if each.kind == _PT_NOTE:
@@ -159,14 +175,14 @@ def debug_link(read: Read) -> str:
     :raises ElfError: if it is no ELF object.
     """
     head = header(read)
-    found = list(_sections(head, read))
+    found = list(sections(head, read))
     if head.names_index >= len(found):
         return ""
-    _, _, names_at, names_bytes = found[head.names_index]
-    names = read(names_at, min(names_bytes, 1 << 20))
-    for _, name_at, offset, size_bytes in found:
-        if names[name_at : name_at + 15] == b".gnu_debuglink\0":
-            data = read(offset, min(size_bytes, MAX_NAME_BYTES))
+    strings = found[head.names_index]
+    names = read(strings.offset, min(strings.size_bytes, 1 << 20))
+    for each in found:
+        if names[each.name_at : each.name_at + 15] == b".gnu_debuglink\0":
+            data = read(each.offset, min(each.size_bytes, MAX_NAME_BYTES))
             name = data.partition(b"\0")[0].decode("utf-8", "surrogateescape")
             return name if "/" not in name and name not in ("", ".", "..") else ""
     return ""
@@ -247,23 +263,24 @@ def _loaded(read: Read, debug: int, form: str, width: int) -> Iterator[Loaded]:
             return
 
 
-def _segments_of(head: Header, read: Read) -> Iterator[Segment]:
+def segments_of(head: Header, read: Read) -> Iterator[Segment]:
+    """Yield the entries of the program header table, which is read where the header says."""
     count = min(head.segment_count, MAX_ENTRIES)
     yield from segments(head, read(head.segments_at, count * head.segment_size))
 
 
-def _sections(head: Header, read: Read) -> Iterator[tuple[int, int, int, int]]:
-    """Yield type, place of the name, offset and size of every section."""
+def sections(head: Header, read: Read) -> Iterator[Section]:
+    """Yield the entries of the section header table."""
     count = min(head.section_count, MAX_ENTRIES)
     table = read(head.sections_at, count * head.section_size)
-    form = f"{head.order}IIQQQQ" if head.is_64 else f"{head.order}IIIIII"
+    form = f"{head.order}IIQQQQI" if head.is_64 else f"{head.order}IIIIIII"
     for index in range(count):
         try:
             fields = struct.unpack_from(form, table, index * head.section_size)
         except struct.error:
             return
-        name_at, kind, _, _, offset, size_bytes = fields
-        yield kind, name_at, offset, size_bytes
+        name_at, kind, _, _, offset, size_bytes, link = fields
+        yield Section(kind, name_at, offset, size_bytes, link)
 
 
 def _build_id(head: Header, read: Read, at: int, size_bytes: int) -> str:

@@ -14,13 +14,18 @@ from pyroaring import BitMap, FrozenBitMap
 
 from pgdb.errors import RankSetError
 
-MAX_RANK = 2**31 - 1
-"""Largest rank that can be named: MPI ranks are C ints."""
+MAX_RANK = 1 << 24
+"""Largest rank that can be named or sent: a few letters can stand for a huge set, of which the
+form that unpacks worst needs 400 MB at this limit; the biggest jobs have some million ranks."""
 
 _TERM = re.compile(r"(\d+)(?:(?:-|\.\.)(\d+)(?:/(\d+))?)?\Z")
 _OPERATORS = ",!&^"
 # int() refuses numbers of more than 4300 digits with a ValueError; leading zeros are no reason to.
 _MAX_DIGITS = 1000
+# Of fewer it takes longer to ask what they take than it matters.
+_FEW_RANKS = 1024
+# Each rank of a range with a step takes its time, and a text can have thousands of such ranges.
+_MOST_STEPPED = 1 << 24
 # A run is folded with a step only from this length on: "0,2" reads better than "0-2/2".
 _SHORTEST_STEPPED_RUN = 4
 # From here on the loop over all runs takes longer than importing NumPy.
@@ -67,13 +72,15 @@ class RankSet:
             body = body[1:-1].strip()
         if not body:
             raise RankSetError(f"rank set {text!r} is empty; write for example 0-3,8 or all")
-        result: RankSet | None = None
+        # Changed in place: a new set for each of many terms would be copied as many times.
+        result: BitMap | None = None
         operator = ","
+        stepped_count = 0
         for piece in re.split(f"([{_OPERATORS}])", body):
             piece = piece.strip()
             if piece and piece in _OPERATORS:
                 if result is None and piece == "!" and everything is not None:
-                    result = everything
+                    result = BitMap(everything._bits)
                     operator = piece
                     continue
                 if operator or result is None:
@@ -83,20 +90,24 @@ class RankSet:
             if not piece:
                 continue
             term = cls._term(piece, text, everything, named)
+            if "/" in piece:
+                stepped_count += len(term)
+                if stepped_count > _MOST_STEPPED:
+                    raise RankSetError(f"rank set {text!r} has too many ranges with a step")
             if result is None:
-                result = term
+                result = BitMap(term._bits)
             elif operator == ",":
-                result = result | term
+                result |= term._bits
             elif operator == "!":
-                result = result - term
+                result -= term._bits
             elif operator == "&":
-                result = result & term
+                result &= term._bits
             else:
-                result = result ^ term
+                result ^= term._bits
             operator = ""
         if operator or result is None:
             raise RankSetError(f"rank set {text!r}: nothing follows {operator!r}")
-        return result
+        return cls(FrozenBitMap(result))
 
     @classmethod
     def _term(
@@ -133,7 +144,8 @@ class RankSet:
             raise RankSetError(f"rank set {text!r}: {piece!r} has a step of 0")
         if last > MAX_RANK:
             raise RankSetError(f"rank set {text!r}: {last} is larger than any MPI rank")
-        return cls.range(first, last + 1, step)
+        # A step beyond the end is as good as one to it, and need not fit what the library takes.
+        return cls.range(first, last + 1, min(step, last - first + 1))
 
     @classmethod
     def union(cls, sets: Iterable[RankSet]) -> RankSet:
@@ -157,6 +169,18 @@ class RankSet:
     def run_count(self) -> int:
         """Number of runs of ranks without a gap."""
         return len(self._bits - self._bits.shift(1))
+
+    @property
+    def size_bytes(self) -> int:
+        """Most memory that the set takes."""
+        if len(self) <= _FEW_RANKS:
+            return 2 * len(self)
+        found = self._bits.get_statistics()
+        return (
+            found["n_bytes_array_containers"]
+            + found["n_bytes_run_containers"]
+            + found["n_bytes_bitset_containers"]
+        )
 
     def to_bytes(self) -> bytes:
         """Return the set as a serialised roaring bitmap."""

@@ -1,4 +1,7 @@
-"""MI payloads to records; the only place that knows the shapes GDB and pygdbmi give them."""
+"""MI payloads to records; the only place that knows the shapes GDB gives them.
+
+What has another shape becomes an empty text, a 0 or nothing: one odd field must not cost the rest.
+"""
 
 from __future__ import annotations
 
@@ -194,7 +197,10 @@ def memory(payload: Mapping[str, Any]) -> bytes:
             break
         contents = each.get("contents", "")
         # A long one was decoded as it was parsed.
-        piece = contents if isinstance(contents, bytes) else bytes.fromhex(str(contents))
+        try:
+            piece = contents if isinstance(contents, bytes) else bytes.fromhex(str(contents))
+        except ValueError:
+            break
         pieces.append(piece)
         end = begin + len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -218,7 +224,10 @@ def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
 @lru_cache(maxsize=4096)
 def is_readable(path: str) -> bool:
     """Return whether a source file can be read on this host."""
-    return os.access(path, os.R_OK)
+    try:
+        return os.access(path, os.R_OK)
+    except ValueError:  # a zero byte, from damaged debug information
+        return False
 
 
 def stop(payload: Mapping[str, Any], *, run: int, numbers: Mapping[int, int]) -> Stop:
@@ -256,7 +265,7 @@ def exit_of(payload: Mapping[str, Any], *, run: int) -> Exit | None:
             return Exit(code=0, run=run)
         case "exited":
             # GDB gives the status in octal.
-            return Exit(code=int(str(payload.get("exit-code", "0")), 8), run=run)
+            return Exit(code=_octal(payload.get("exit-code", "0")), run=run)
         case "exited-signalled":
             return Exit(signal=str(payload.get("signal-name", "?")), run=run)
         case _:
@@ -308,6 +317,13 @@ def _sequence(value: Any) -> Sequence[Any]:
 def _address(text: Any) -> int:
     try:
         return int(str(text), 16)
+    except ValueError:
+        return 0
+
+
+def _octal(text: Any) -> int:
+    try:
+        return int(str(_first(text)), 8)
     except ValueError:
         return 0
 

@@ -12,28 +12,32 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pygdbmi import gdbmiparser
-from pygdbmi.gdbescapes import unescape
-
 BIG_LINE_BYTES = 256 * 1024
 """A longer line is handed on in pieces, for a thread to parse."""
+MAX_LINE_BYTES = 512 << 20
+"""Of a longer line only the start is kept: it is more than the largest block that is read."""
 _LARGEST_SHARED = 64 * 1024
+_SMALL = 4096
+_RESULT = re.compile(rb"(\d*)\^")
 
 _RECORD = re.compile(r"(\d*)([\^*+=])(.*)", re.S)
 _NAME = re.compile(r"([\w-]+)(?:,|\Z)")
 # GDB before version 14 writes the commands of a breakpoint as a tuple without names
 # (sourceware bug 24285), which no MI parser accepts.
-_SCRIPT = re.compile(r'script=\{((?:"(?:[^"\\]|\\.)*",?)*)\}')
+# Other strings are passed over, those without an end as well: no part is looked at twice.
+_SCRIPT = re.compile(
+    r"""script=\{(?P<commands>(?:"(?:[^"\\]|\\.)*+",?)*+)\}|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)""", re.S
+)
 # An item of a tuple or list: perhaps a name, a string or what opens a container, what it closes.
 _ITEM = re.compile(
     r'(?:([^\s"{}\[\],=\\]+)=)?(?:"([^"\\]*(?:\\.[^"\\]*)*)"|([{\[]))([}\]]*)(,?)|(.)', re.S
 )
-_STRING = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*', re.S)
 _ADDRESS = re.compile(r"(0x[0-9a-f]+)")
 _ADDRESS_OR_THREAD = re.compile(r"(0x[0-9a-f]+|(?<=LWP )\d+)")
 _ESCAPE = re.compile(r"\\(?:([0-7]{3}(?:\\[0-7]{3})*)|(.))", re.S)
 _ESCAPED = {**{each: each for each in "'\\\""}, "a": "\a", "b": "\b", "e": "\033", "f": "\f"}
 _ESCAPED |= {"n": "\n", "r": "\r", "t": "\t"}
+_SHOWN = 80
 MARK = "\x01"
 """Stands in a shape for an address or a thread's number."""
 _GIANT = "\x02"
@@ -60,6 +64,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._pieces: Pieces = []
+        self._size_bytes = 0
 
     def feed(self, data: bytes) -> Sequence[bytes | Pieces]:
         """Take some bytes; return the lines that are whole now, a big one in its pieces."""
@@ -67,16 +72,33 @@ class Lines:
             lines: list[bytes | Pieces] = [*data.split(b"\n")]
         else:
             first, end, rest = data.partition(b"\n")
-            self._pieces.append(first)
+            self._size_bytes += len(first)
+            if self._size_bytes <= MAX_LINE_BYTES:
+                self._pieces.append(first)
+            else:
+                del self._pieces[1:]
             if not end:
                 return ()
             pieces, self._pieces = self._pieces, []
-            is_big = sum(map(len, pieces)) > BIG_LINE_BYTES
-            lines = [pieces if is_big else b"".join(pieces), *rest.split(b"\n")]
+            if self._size_bytes > MAX_LINE_BYTES:
+                lines = [_too_long(pieces[0])]
+            elif self._size_bytes > BIG_LINE_BYTES:
+                lines = [pieces]
+            else:
+                lines = [b"".join(pieces)]
+            lines += rest.split(b"\n")
         if last := lines.pop():
             assert isinstance(last, bytes)
             self._pieces.append(last)
+            self._size_bytes = len(last)
         return lines
+
+
+def _too_long(start: bytes) -> bytes:
+    """Return what stands for a line that was not kept: its command has failed."""
+    match = _RESULT.match(start)
+    why = f"GDB's answer is longer than {MAX_LINE_BYTES >> 20} MiB"
+    return b'%s^error,msg="%s"' % (match[1], why.encode()) if match is not None else b""
 
 
 class Shape:
@@ -192,9 +214,9 @@ def cut(line: str | bytes) -> Line:
     text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
     try:
         return _cut(text)
-    except (ValueError, TypeError, IndexError, KeyError, AttributeError, RecursionError):
-        # What runs inside GDB can print past MI, and pygdbmi raises what comes along; one odd
-        # line must not take the results behind it with it.
+    except (ValueError, RecursionError):
+        # What runs inside GDB can print past MI: a token of thousands of digits, a thousand
+        # brackets. One odd line must not take the results behind it with it.
         return Line(kind="", text=text)
 
 
@@ -209,7 +231,10 @@ def cut_pieces(pieces: Pieces, rename: Callable[[bytes], bytes] = bytes) -> Line
     if giants:
         line = cut(text)
         if line.kind and text.count(_GIANT) == 2 * len(giants):
-            values = [each if isinstance(each, bytes) else _unescape(each) for each in giants]
+            try:
+                values = [each if isinstance(each, bytes) else _unescape(each) for each in giants]
+            except ValueError:
+                return cut(rename(b"".join(pieces)))
             line.text = _put_back(line.text, values)
             line._payload = _put_back(line.payload, values)
             return line
@@ -241,17 +266,20 @@ def _cut(line: str) -> Line:
         shape = _shape(kind + rest, 0)
         assert shape is not None
         return Line(kind, token, shape.name, shape=shape)
-    name, payload = _record(kind + rest)[:2]
+    name, payload = _record(kind + rest)
     return Line(kind, token, name, payload)
 
 
-# The results are shared, so that nobody may change them.
-@functools.lru_cache(maxsize=2048)
+# The results are shared, so that nobody may change them. Lines of a megabyte in all are kept of the
+# small ones, and of the others: each takes some times its size.
 def _shape(text: str, varying_count: int) -> Shape | None:
     """Return the shape of a record; None if what was taken out of it cannot be put back."""
+    return (_small_shape if len(text) <= _SMALL else _large_shape)(text, varying_count)
+
+
+def _make_shape(text: str, varying_count: int) -> Shape | None:
     if not varying_count:
-        name, payload, _ = _record(text)
-        return Shape(name, payload, 0)
+        return Shape(*_record(text), 0)
     match = _NAME.match(text, 1)
     if match is None:
         return None
@@ -263,18 +291,31 @@ def _shape(text: str, varying_count: int) -> Shape | None:
     return shape if _count_marks(payload_or_none) == varying_count else None
 
 
-def _record(text: str) -> tuple[str, dict[str, Any], bool]:
-    """Return the name and the payload of a record, and whether pygdbmi was needed."""
+_small_shape = functools.lru_cache(maxsize=2048)(_make_shape)
+_large_shape = functools.lru_cache(maxsize=256)(_make_shape)
+
+
+def _record(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the name and the payload of a record.
+
+    A result that is not well formed is an error, so that who waits for it learns of it.
+    """
     if "script={" in text:
-        text = _SCRIPT.sub(r"script=[\1]", text)
+        text = _SCRIPT.sub(_with_brackets, text)
     match = _NAME.match(text, 1)
     if match is not None:
         payload, _ = _parse(text[match.end() :])
         if payload is not None:
-            return match[1], payload, False
-    record = gdbmiparser.parse_response(text)
-    found = record.get("payload")
-    return str(record.get("message", "")), found if isinstance(found, dict) else {}, True
+            return match[1], payload
+    if text[0] == "^":
+        start = text[1:].partition("\n")[0][:_SHOWN]
+        return "error", {"msg": f"what GDB has answered cannot be read: {start}"}
+    return (match[1] if match is not None else ""), {}
+
+
+def _with_brackets(match: re.Match[str]) -> str:
+    commands = match["commands"]
+    return match[0] if commands is None else f"script=[{commands}]"
 
 
 def _parse(text: str) -> tuple[dict[str, Any] | None, bool]:
@@ -337,7 +378,10 @@ def _unquote(text: str) -> str:
     body = text[1:-1]
     if "\\" not in body:
         return body
-    return _unescape(body) if _STRING.fullmatch(body) else unescape(body)
+    try:
+        return _unescape(body)
+    except ValueError:
+        return body
 
 
 def _unescape(text: str) -> str:

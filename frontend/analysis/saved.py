@@ -157,7 +157,8 @@ def read(path: Path) -> Saved:
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, RankSetError, ValueError, RecursionError) as error:
-        raise CommandError(f"{path} is no saved answer of PGDB: {error}") from None
+        why = " ".join(str(error).split())  # it quotes what is there, line ends and all
+        raise CommandError(f"{path} is no saved answer of PGDB: {why}") from None
     if file.format != FORMAT or file.version != FORMAT_VERSION:
         raise CommandError(
             f"{path} is a {file.format} of version {file.version}, "

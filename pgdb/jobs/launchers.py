@@ -26,6 +26,7 @@ VERSION_DEADLINE_S = 20.0
 """Longest wait for ``LAUNCHER --version``; generous, for cold network file systems."""
 
 _INTERPRETER = re.compile(r"(?:(?:ba|da|k|z|tc|c)?sh|python[\d.]*|perl[\d.]*)\Z")
+_RANK_COUNT = re.compile(r"0*[1-9][0-9]{0,9}\Z")
 _ALTERNATIVES = (
     "PGDB knows mpirun and mpiexec of Open MPI, MPICH and Intel MPI, and srun; "
     "a job of another launcher can be attached to by its pids"
@@ -109,7 +110,7 @@ def launcher_of_process(pid: int) -> Launcher | None:
     if _INTERPRETER.match(executable.name):
         script = next((word for word in words[1:] if not word.startswith("-")), "")
         path = directory / script
-    if not is_launcher_name(path.name) or not path.is_file():
+    if not is_launcher_name(path.name) or not os.path.isfile(path):
         return None
     if path.name == "srun":
         # Its own SLURM_CONF may be another than ours, without which srun --version fails.
@@ -251,7 +252,16 @@ def parse_launch_line(
         raise UsageError("the launch line is empty; write for example mpirun -n 4 ./app")
     if environment is None:
         environment = os.environ
-    launcher = find_launcher(argv[0])
+    return take_apart(find_launcher(argv[0]), argv, environment)
+
+
+def take_apart(
+    launcher: Launcher, argv: Sequence[str], environment: Mapping[str, str]
+) -> LaunchLine:
+    """Take a line of *launcher* apart, see :func:`parse_launch_line`.
+
+    :raises UsageError: as that does.
+    """
     ends = [index for index, word in enumerate(argv) if word == ":"] + [len(argv)]
     parts = []
     start = 1
@@ -377,7 +387,7 @@ def _program(
 
 def _rank_count(option: ReadOption) -> int:
     text = option.value or ""
-    if not text.isdecimal() or int(text) == 0:
+    if not _RANK_COUNT.match(text):
         dashes = "-" if len(option.name) == 1 else "--"
         raise UsageError(
             f"{text!r} is no number of ranks; write for example {dashes}{option.name} 4"
@@ -419,7 +429,7 @@ def _is_alone(family: Family, environment: Mapping[str, str]) -> bool:
 
 def _runs(program: Program) -> bool:
     found = _find(program, os.environ.get("PATH", os.defpath))
-    return found is not None and found.is_file() and os.access(found, os.X_OK)
+    return found is not None and os.path.isfile(found) and os.access(found, os.X_OK)
 
 
 def _find(program: Program, path_env: str) -> Path | None:
@@ -432,7 +442,7 @@ def _find(program: Program, path_env: str) -> Path | None:
     # Tried with Open MPI 4.1.4 and 5.0.11 and srun 22.05: PATH first, then the ranks' working
     # directory; hydra looks in PATH only.
     beside = directory / program.word
-    return beside if program.looks_in_directory and beside.is_file() else None
+    return beside if program.looks_in_directory and os.path.isfile(beside) else None
 
 
 def _word_for_execvp(program: Program) -> str:
@@ -458,7 +468,7 @@ def check_program(program: Program, path_env: str) -> Path:
     if program.directory and not Path(program.directory).is_dir():
         raise StartError(f"the working directory {program.directory!r} does not exist")
     found = _find(program, path_env)
-    if found is not None and found.is_file() and os.access(found, os.X_OK):
+    if found is not None and os.path.isfile(found) and os.access(found, os.X_OK):
         return Path(os.path.abspath(found))
     if found is None and (Path(program.directory) / program.word).is_file():
         raise StartError(
@@ -471,10 +481,10 @@ def check_program(program: Program, path_env: str) -> Path:
 
 
 def _why_not_runnable(word: str, path: Path, where: str = "") -> str:
-    if "/" not in word and not path.exists():
+    if "/" not in word and not os.path.exists(path):
         return f"{word!r} is not in PATH; write its path, or set PATH"
-    if path.is_dir():
+    if os.path.isdir(path):
         return f"{word!r} is a directory{where}, not a program"
-    if path.exists():
+    if os.path.exists(path):
         return f"{word!r} is not executable{where} (chmod +x {word})"
     return f"{word!r} does not exist{where}"

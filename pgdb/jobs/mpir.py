@@ -9,22 +9,20 @@ only if its size, its strings and its pids can be those of a job.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pgdb import elf
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import procfs
 from pgdb.proctable import RankProcess
-
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
 
 MAX_RANKS = 1 << 22
 """Largest table that is believed; the biggest machines have run about a million ranks."""
@@ -47,11 +45,16 @@ _POINTER_BYTES = 8
 # PID_MAX_LIMIT of include/linux/threads.h
 _MAX_PID = 1 << 22
 # include/uapi/linux/elf.h
+_SHT_SYMTAB, _SHT_DYNSYM = 2, 11
 _SHN_UNDEF = 0
 _SHN_LORESERVE = 0xFF00
 # The pointer and its size are two globals of one small file of hydra's, at most a few words apart.
 _NEIGHBOURHOOD_BYTES = 64
 _MAX_SEARCHED_BYTES = 64 << 20
+_ENTRIES_AT_ONCE = 4096
+_MAPPING = re.compile(
+    r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ \d+ *(.*)\Z", re.S
+)
 _HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:%-]{0,254}\Z")
 
 
@@ -74,7 +77,9 @@ class MpirTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mapping:
+class Mapping:
+    """A line of /proc/PID/maps."""
+
     start: int
     end: int
     permissions: str
@@ -83,6 +88,7 @@ class _Mapping:
 
     @property
     def is_writable(self) -> bool:
+        """Whether variables can be in it."""
         return self.permissions.startswith("rw")
 
 
@@ -96,32 +102,40 @@ def read_proctable(pid: int) -> MpirTable:
     name = _describe(pid)
     mappings = _read_mappings(pid, name)
     empty = False
-    with _Memory(pid, name) as memory:
+    with _open_memory(pid, name) as memory:
         # An executable that refers to a variable of a shared object may have its own copy
         # of it (a copy relocation), and the object's then stays empty: so all are looked at.
         for table_address, size_address in _symbol_addresses(pid, mappings, (_TABLE, _SIZE)):
             empty = True
-            size = memory.integer(size_address)
-            if size is None or size == 0:
-                continue
-            if not 0 < size <= MAX_RANKS:
-                raise DiscoveryError(
-                    f"{_SIZE} of {name} is {size}, which is no number of ranks; "
-                    "its memory is damaged or it is no MPI launcher"
-                )
-            table = memory.table(memory.pointer(table_address), size)
-            if table is None:
-                raise DiscoveryError(
-                    f"{_TABLE} of {name} cannot be read as a table of {size} ranks; "
-                    "its memory is damaged or it is just being filled in: try again"
-                )
-            if table.processes:
+            if table := table_at(memory, table_address, size_address, name):
                 return table
     if empty:
         raise EmptyProctableError(
             f"{_TABLE} of {name} is empty; Open MPI fills it in when all ranks have called MPI_Init"
         )
     raise NoProctableError(f"no object mapped by {name} has the symbol {_TABLE}")
+
+
+def table_at(memory: Memory, table_address: int, size_address: int, name: str) -> MpirTable | None:
+    """Return the table whose pointer and size are at two addresses, None if nobody is in it yet.
+
+    :raises DiscoveryError: if what is there can be no table; it is said of *name*.
+    """
+    size = memory.integer(size_address)
+    if size is None or size == 0:
+        return None
+    if not 0 < size <= MAX_RANKS:
+        raise DiscoveryError(
+            f"{_SIZE} of {name} is {size}, which is no number of ranks; "
+            "its memory is damaged or it is no MPI launcher"
+        )
+    table = memory.table(memory.pointer(table_address), size)
+    if table is None:
+        raise DiscoveryError(
+            f"{_TABLE} of {name} cannot be read as a table of {size} ranks; "
+            "its memory is damaged or it is just being filled in: try again"
+        )
+    return table if table.processes else None
 
 
 def search_proctable(pid: int) -> MpirTable:
@@ -136,26 +150,39 @@ def search_proctable(pid: int) -> MpirTable:
     """
     name = _describe(pid)
     mappings = _read_mappings(pid, name)
+    below = set(procfs.descendants(pid))
+    with _open_memory(pid, name) as memory:
+        areas = list(_variable_areas(pid, mappings))
+        if table := search(areas, mappings, memory, below):
+            return table
+    raise NoProctableError(f"nothing in the memory of {name} looks like a table of ranks")
+
+
+def search(
+    areas: Sequence[Mapping], mappings: Sequence[Mapping], memory: Memory, below: set[int]
+) -> MpirTable | None:
+    """Return the table that a pointer in *areas* leads to, found by its looks.
+
+    *mappings* are all of the process's, *below* the processes that it has started.
+    """
     writable = [mapping for mapping in mappings if mapping.is_writable]
     starts = [mapping.start for mapping in writable]
-    below = set(procfs.descendants(pid))
-    with _Memory(pid, name) as memory:
-        for area in _variable_areas(pid, mappings):
-            data = memory.read(area.start, min(area.end - area.start, _MAX_SEARCHED_BYTES))
-            for offset in range(0, len(data) - _POINTER_BYTES + 1, _POINTER_BYTES):
-                address = int.from_bytes(data[offset : offset + _POINTER_BYTES], "little")
-                at = bisect_right(starts, address) - 1
-                # malloc aligns to 16 bytes.
-                if at < 0 or address % _POINTER_BYTES or address >= writable[at].end:
-                    continue
-                most = min((writable[at].end - address) // _ENTRY.size, MAX_RANKS)
-                if most == 0 or not memory.is_entry(address):
-                    continue
-                for size in _sizes_beside(data, offset, most):
-                    table = memory.table(address, size)
-                    if table is not None and _belongs(table, size, below):
-                        return table
-    raise NoProctableError(f"nothing in the memory of {name} looks like a table of ranks")
+    for area in areas:
+        data = memory.read(area.start, min(area.end - area.start, _MAX_SEARCHED_BYTES))
+        for offset in range(0, len(data) - _POINTER_BYTES + 1, _POINTER_BYTES):
+            address = int.from_bytes(data[offset : offset + _POINTER_BYTES], "little")
+            at = bisect_right(starts, address) - 1
+            # malloc aligns to 16 bytes.
+            if at < 0 or address % _POINTER_BYTES or address >= writable[at].end:
+                continue
+            most = min((writable[at].end - address) // _ENTRY.size, MAX_RANKS)
+            if most == 0 or not memory.is_entry(address):
+                continue
+            for size in _sizes_beside(data, offset, most):
+                table = memory.table(address, size, is_full=True)
+                if table is not None and _belongs(table, size, below):
+                    return table
+    return None
 
 
 def read_slurm_step(pid: int) -> str:
@@ -168,7 +195,7 @@ def read_slurm_step(pid: int) -> str:
     name = _describe(pid)
     try:
         mappings = _read_mappings(pid, name)
-        with _Memory(pid, name) as memory:
+        with _open_memory(pid, name) as memory:
             for addresses in _symbol_addresses(pid, mappings, (_SLURM_JOB, _SLURM_STEP)):
                 job, step = (memory.string(memory.pointer(address)) for address in addresses)
                 if job and step and job.isdecimal() and step.isdecimal():
@@ -187,22 +214,13 @@ def is_this_host(name: str) -> bool:
     return name.partition(".")[0] == own.partition(".")[0] and not ("." in name and "." in own)
 
 
-class _Memory:
+class Memory:
     """The memory of one process, read without stopping it."""
 
-    def __init__(self, pid: int, name: str) -> None:
-        try:
-            self._descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise _refusal(pid, name, error) from None
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
         # Launchers use one string for the host of many ranks.
         self._strings: dict[int, str | None] = {}
-
-    def __enter__(self) -> _Memory:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Return what is mapped of that range, from its start on."""
@@ -214,10 +232,12 @@ class _Memory:
             return b""
 
     def integer(self, address: int) -> int | None:
+        """Return the ``int`` at *address*, None if none is mapped there."""
         data = self.read(address, 4)
         return int.from_bytes(data, "little", signed=True) if len(data) == 4 else None
 
     def pointer(self, address: int) -> int:
+        """Return the pointer at *address*, or what is mapped of it."""
         return int.from_bytes(self.read(address, _POINTER_BYTES), "little")
 
     def string(self, address: int) -> str | None:
@@ -242,26 +262,46 @@ class _Memory:
         table = self.table(address, 1)
         return table is not None and bool(table.processes)
 
-    def table(self, address: int, size: int) -> MpirTable | None:
-        """Return the table of *size* entries at *address*, None if one of them is impossible."""
-        data = self.read(address, size * _ENTRY.size)
-        if len(data) < size * _ENTRY.size:
-            return None
-        processes = []
-        for rank, (host_at, executable_at, pid) in enumerate(_ENTRY.iter_unpack(data)):
-            if host_at == 0 or pid == 0:
-                # srun enters a rank when its node has answered.
-                continue
-            host = self.string(host_at)
-            executable = self.string(executable_at)
-            if host is None or not _HOST_NAME.match(host) or not 0 < pid <= _MAX_PID:
+    def table(self, address: int, size: int, *, is_full: bool = False) -> MpirTable | None:
+        """Return the table of *size* entries at *address*, None if one of them is impossible.
+
+        With *is_full* a blank entry is impossible as well.
+        """
+        processes: list[RankProcess] = []
+        # In pieces: what only looks like a table at its start is not read to a size made up.
+        for first in range(0, size, _ENTRIES_AT_ONCE):
+            count = min(_ENTRIES_AT_ONCE, size - first)
+            data = self.read(address + first * _ENTRY.size, count * _ENTRY.size)
+            if len(data) < count * _ENTRY.size:
                 return None
-            if executable is None and executable_at != 0:
-                return None
-            processes.append(
-                RankProcess(rank=rank, host=host, pid=pid, executable=executable or "")
-            )
+            for rank, (host_at, executable_at, pid) in enumerate(_ENTRY.iter_unpack(data), first):
+                if host_at == 0 or pid == 0:
+                    # srun enters a rank when its node has answered.
+                    if is_full:
+                        return None
+                    continue
+                host = self.string(host_at)
+                executable = self.string(executable_at)
+                if host is None or not _HOST_NAME.match(host) or not 0 < pid <= _MAX_PID:
+                    return None
+                if executable is None and executable_at != 0:
+                    return None
+                processes.append(
+                    RankProcess(rank=rank, host=host, pid=pid, executable=executable or "")
+                )
         return MpirTable(processes=tuple(processes), size=size)
+
+
+@contextlib.contextmanager
+def _open_memory(pid: int, name: str) -> Iterator[Memory]:
+    try:
+        descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _refusal(pid, name, error) from None
+    try:
+        yield Memory(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _describe(pid: int) -> str:
@@ -274,29 +314,34 @@ def _refusal(pid: int, name: str, error: OSError) -> DiscoveryError:
     return DiscoveryError(f"the memory of {name} cannot be read: {reason}")
 
 
-def _read_mappings(pid: int, name: str) -> list[_Mapping]:
+def _read_mappings(pid: int, name: str) -> list[Mapping]:
     try:
-        lines = os.fsdecode(Path(f"/proc/{pid}/maps").read_bytes()).splitlines()
+        data = Path(f"/proc/{pid}/maps").read_bytes()
     except OSError as error:
         raise _refusal(pid, name, error) from None
+    return parse_mappings(data)
+
+
+def parse_mappings(data: bytes) -> list[Mapping]:
+    """Read what /proc/PID/maps holds; a line that is none, as where it was cut off, is left out."""
     mappings = []
-    for line in lines:
-        span, permissions, offset, _, _, *path = line.split(maxsplit=5)
-        start, _, end = span.partition("-")
-        mappings.append(
-            _Mapping(
-                start=int(start, 16),
-                end=int(end, 16),
-                permissions=permissions,
-                offset=int(offset, 16),
-                path=path[0] if path else "",
+    for line in os.fsdecode(data).split("\n"):
+        match = _MAPPING.match(line)
+        if match is not None:
+            mappings.append(
+                Mapping(
+                    start=int(match[1], 16),
+                    end=int(match[2], 16),
+                    permissions=match[3],
+                    offset=int(match[4], 16),
+                    path=match[5],
+                )
             )
-        )
     return mappings
 
 
 def _symbol_addresses(
-    pid: int, mappings: list[_Mapping], variables: tuple[str, str]
+    pid: int, mappings: list[Mapping], variables: tuple[str, str]
 ) -> Iterator[tuple[int, int]]:
     """Yield where two variables are, for each object that has both."""
     executable = procfs.executable(pid)
@@ -309,50 +354,51 @@ def _symbol_addresses(
         # /proc/PID/exe opens also a file that was deleted or replaced since, and
         # /proc/PID/root the file that a process in another mount namespace means.
         file = Path(f"/proc/{pid}/exe" if path == executable else f"/proc/{pid}/root{path}")
-        values = _symbol_values(file, mapping, variables)
+        values = symbol_values(file, mapping, variables)
         if values is not None:
             yield values
 
 
-def _symbol_values(
-    file: Path, mapping: _Mapping, variables: tuple[str, str]
+def symbol_values(
+    file: Path, mapping: Mapping, variables: tuple[str, str]
 ) -> tuple[int, int] | None:
+    """Return where two variables are, by an object and where it is mapped; None if it lacks one."""
     try:
         with file.open("rb") as stream:
-            # Looking symbols up in all of a launcher's objects took 0.5-2 s, finding the one
-            # or two files that hold the bytes at all under 10 ms.
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as image:
+                # Looking symbols up in all of a launcher's objects took 0.5-2 s, finding the one
+                # or two files that hold the bytes at all under 10 ms.
                 if image.find(variables[-1].encode() + b"\0") < 0:
                     return None
-            # pyelftools takes 0.1 s to import, and most sessions never need it.
-            from elftools.common.exceptions import ELFError
-            from elftools.elf.elffile import ELFFile
-
-            try:
-                return _look_up(ELFFile(stream), mapping, variables)
-            except (ELFError, struct.error):
-                return None
+                return _look_up(image, mapping, variables)
     except (OSError, ValueError):
-        # ValueError: an empty file cannot be mapped.
+        # ValueError: an empty file cannot be mapped, or a torn one is no object any longer.
         return None
 
 
-def _look_up(elf: ELFFile, mapping: _Mapping, variables: tuple[str, str]) -> tuple[int, int] | None:
-    if elf.elfclass != 64 or not elf.little_endian:
+def _look_up(
+    image: mmap.mmap, mapping: Mapping, variables: tuple[str, str]
+) -> tuple[int, int] | None:
+    def read(offset: int, size_bytes: int) -> bytes:
+        return image[offset : offset + size_bytes]
+
+    head = elf.header(read)
+    if not head.is_64 or head.order != "<":
         return None
-    bias = _load_bias(elf, mapping)
+    bias = _load_bias(head, read, mapping)
     if bias is None:
         return None
+    sections = list(elf.sections(head, read))
     # Intel's launcher has the names in .symtab only, Open MPI's libopen-rte in .dynsym.
-    for section_name in (".dynsym", ".symtab"):
-        section = elf.get_section_by_name(section_name)
-        if section is None:
+    for kind in (_SHT_DYNSYM, _SHT_SYMTAB):
+        section = next((each for each in sections if each.kind == kind), None)
+        if section is None or section.link >= len(sections):
             continue
-        names = elf.get_section(section["sh_link"]).data()
+        strings = sections[section.link]
+        names = read(strings.offset, strings.size_bytes)
         wanted = {offset: name for name in variables for offset in _offsets(names, name)}
         found: dict[str, int] = {}
-        # 20 times as fast as asking pyelftools for each symbol of a large .symtab.
-        data = section.data()
+        data = read(section.offset, section.size_bytes)
         whole = len(data) - len(data) % _SYMBOL.size
         for name_at, _, _, section_index, value, _ in _SYMBOL.iter_unpack(data[:whole]):
             if name_at in wanted and _SHN_UNDEF < section_index < _SHN_LORESERVE:
@@ -371,16 +417,16 @@ def _offsets(names: bytes, name: str) -> Iterator[int]:
         at = names.find(pattern, at + 1)
 
 
-def _load_bias(elf: ELFFile, mapping: _Mapping) -> int | None:
+def _load_bias(head: elf.Header, read: elf.Read, mapping: Mapping) -> int | None:
     """Return what must be added to the file's addresses to have those of the process."""
     page_mask = ~(os.sysconf("SC_PAGE_SIZE") - 1)
-    for segment in elf.iter_segments("PT_LOAD"):
-        if segment["p_offset"] & page_mask == mapping.offset:
-            return mapping.start - int(segment["p_vaddr"] & page_mask)
+    for segment in elf.segments_of(head, read):
+        if segment.kind == elf.PT_LOAD and segment.offset & page_mask == mapping.offset:
+            return mapping.start - (segment.address & page_mask)
     return None
 
 
-def _variable_areas(pid: int, mappings: list[_Mapping]) -> Iterator[_Mapping]:
+def _variable_areas(pid: int, mappings: list[Mapping]) -> Iterator[Mapping]:
     """Yield where the executable's variables are: its .data, and its .bss right behind."""
     executable = procfs.executable(pid)
     end = -1

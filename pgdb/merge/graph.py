@@ -115,6 +115,13 @@ _FEW_CLASSES = 8
 _SMALLEST_FAMILY = 4
 
 
+MAX_ITEMS = 1 << 25
+"""Most items and texts that the answers of one message may have when they are put together.
+
+Each is there once on the way: a message could stand for what is the square of its size.
+"""
+
+
 class Known:
     """What one node knows of the answers to one question: their forms, and their paths.
 
@@ -234,20 +241,27 @@ def from_graph(
     nodes = graph.nodes
     known = known or Known()
     places = [-1]  # of the root, then of each node
+    depths = [0]
     for number, node in enumerate(nodes):
         if not -1 <= node.parent < number:
             raise ProtocolError(f"answer graph: node {number} has parent {node.parent}")
         places.append(known.place(places[node.parent + 1], node.item))
+        depths.append(depths[node.parent + 1] + 1)
     if not set(graph.missing) <= set(_MISSING) or len(set(graph.missing)) < len(graph.missing):
         raise ProtocolError(f"answer graph: no way to be missing: {graph.missing}")
     sets = from_partition(graph.partition)
     class_count = sum(end.count for end in graph.ends)
     if class_count + len(graph.missing) != len(sets) or any(end.count < 1 for end in graph.ends):
         raise ProtocolError(f"answer graph: {class_count} classes, {len(sets)} sets of ranks")
-    classes: list[EquivalenceClass[Record]] = []
+    item_count = 0
     for end in graph.ends:
         if not -1 <= end.node < len(nodes):
             raise ProtocolError(f"answer graph: an end at node {end.node} of {len(nodes)}")
+        item_count += depths[end.node + 1] + end.count * (1 + len(end.parts) + len(end.slots))
+    if item_count > MAX_ITEMS:
+        raise ProtocolError(f"answer graph: {item_count} items")
+    classes: list[EquivalenceClass[Record]] = []
+    for end in graph.ends:
         form = known.record(places[end.node + 1], end.shape)
         slots = _rows(end.slots, end.count)
         for number, record in enumerate(_records(form, end, known.forms)):

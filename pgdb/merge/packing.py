@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pgdb.errors import ProtocolError
-from pgdb.ranks import RankSet
+from pgdb.ranks import MAX_RANK, RankSet
 
 if TYPE_CHECKING:
     import numpy
 
-MAX_PACKED_RANK = 1 << 24
-"""Ranks above this are refused: a few bytes could stand for a huge set, of which the form that
-unpacks worst needs 400 MB at this limit."""
+MAX_PACKED_RANK = MAX_RANK
+"""Ranks above this are refused."""
+MAX_SETS = 1 << 20
+"""A partition of more sets than this is none: they would be made of a few coded bytes."""
 
 # Below this nothing is gained by looking for a better form.
 _SMALL_BYTES = 256
@@ -162,6 +163,8 @@ def from_partition(partition: Partition) -> tuple[RankSet, ...]:
         if partition.given or base:
             raise ProtocolError("partition: ranks without a set")
         return ()
+    if count > MAX_SETS:
+        raise ProtocolError(f"partition: {count} sets")
     given = partition.given
     if partition.labels and len(given) == 1:
         given = _unpack_labels(given[0], count - 1, partition.labels)
@@ -196,8 +199,16 @@ def _unpack_text(text: str) -> RankSet:
         raise ProtocolError("rank set: no folded text")
     if any(len(number) > 9 or int(number) > MAX_PACKED_RANK for number in _DIGITS.findall(text)):
         raise ProtocolError("rank set: a rank is too large")
-    # Term by term: what the operators of a text make is a new set for each of up to 10,000.
-    return RankSet.union(map(RankSet.parse, text.split(",")))
+    # In order and apart, as they are written, so that together they are no larger than the set.
+    terms = []
+    last = -1
+    for term in text.split(","):
+        ranks = RankSet.parse(term)
+        if ranks.first <= last:
+            raise ProtocolError("rank set: no folded text")
+        last = ranks.last
+        terms.append(ranks)
+    return RankSet.union(terms)
 
 
 def _pack_gaps(ranks: RankSet) -> bytes:

@@ -39,6 +39,9 @@ _MAX_EXPONENT = 10_000
 # Other integers have no form on the wire; as an extreme they are told as a float.
 _LEAST_INTEGER, _GREATEST_INTEGER = -(1 << 63), (1 << 64) - 1
 _EXPONENT_SHIFT = 2000
+# Those of doubles: from 2 ** -1074, which is half of 2 ** -1073, to below 2 ** 1024.
+_LEAST_POWER = _EXPONENT_SHIFT - 1074
+_POWERS = 1074 + 1024
 # Some hundred of them added up still have a form on the wire.
 _MAX_COUNT = 1 << 56
 _MAX_BLOCK = 1 << 26
@@ -125,7 +128,7 @@ class Summary(Struct, frozen=True):
         counts = [self.count, *(count for _, count in self.powers)]
         if any(not 0 <= count <= _MAX_COUNT for count in counts):
             raise ValueError("no counts")
-        if any(abs(key) > 2 * _EXPONENT_SHIFT for key, _ in self.powers):
+        if any(key and not 0 < abs(key) - _LEAST_POWER <= _POWERS for key, _ in self.powers):
             raise ValueError("no power of two")
         numbers = [cell.number for cell in self.cells]
         if self.block > _MAX_BLOCK:
