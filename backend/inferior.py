@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from pgdb.backend import blocks, looking, reducing
+from pgdb.backend import blocks, looking, reducing, watching
 from pgdb.backend.breakpoints import Breakpoints
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console
@@ -49,6 +49,7 @@ from pgdb.overlay.messages import (
     ListBreakpoints,
     ListVariables,
     ReadBlock,
+    Reattach,
     Recall,
     Reduce,
     Resume,
@@ -111,6 +112,11 @@ class Inferior:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
         self._letting_go = False
+        # When what is being carried out is to be done, on the loop's clock.
+        self._due_s: float | None = None
+        self._start_time_ticks: int | None = None
+        self._unwatch: Callable[[], None] = lambda: None
+        self._over = asyncio.Event()  # set once nothing more is to come of the rank
         self._taking = Taking(
             self._gdb,
             await_stop=self._await_stop,
@@ -124,8 +130,10 @@ class Inferior:
 
     # -- what the leaf asks for ------------------------------------------------------------
 
-    async def perform(self, operation: AnyOperation, request_id: int) -> Record:
-        """Carry out one operation.
+    async def perform(
+        self, operation: AnyOperation, request_id: int, timeout_s: float | None = None
+    ) -> Record:
+        """Carry out one operation; one that takes longer than *timeout_s* is overdue.
 
         :raises NeedsStopError: if it needs a stopped rank and this one runs.
         """
@@ -134,12 +142,32 @@ class Inferior:
         if isinstance(operation, Kill):
             return self._kill()
         async with self._lock:
-            if self.state in ("exited", "detached", "gone"):
+            if self.state in _ENDED:
                 return Failure(message=_ENDED[self.state])
+            if timeout_s is not None:
+                self._due_s = asyncio.get_running_loop().time() + timeout_s
             try:
                 return await self._perform(operation, request_id)
             except GdbError as error:
+                if self.state == "exited":
+                    return Failure(message=_ENDED[self.state])
                 return Failure(message=f"no debugger: {error}")
+            finally:
+                self._due_s = None
+
+    async def is_silent(self) -> bool:
+        """Return whether nothing can be asked: something else is overdue, and GDB hangs.
+
+        That takes a moment to find out.
+        """
+        due_s = self._due_s
+        if due_s is None or asyncio.get_running_loop().time() < due_s:
+            return False
+        before = procfs.work_done(self.gdb_pid)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(watching.QUIET_S), self._lock:
+                return False
+        return self._due_s == due_s and procfs.work_done(self.gdb_pid) == before
 
     async def attach(self, pid: int, request_id: int) -> Record:
         """Attach to the running rank *pid* and say where it is."""
@@ -151,9 +179,56 @@ class Inferior:
         self.pid = pid
         return await self._first_stop(await self._taking.take_held(pid), request_id)
 
+    @property
+    def program_pid(self) -> int | None:
+        """Process id of the rank's program, None if it has ended; 0 if it was never taken hold of.
+
+        Another process may have its number by now.
+        """
+        if self._start_time_ticks is None:
+            return 0
+        now = procfs.read_stat(self.pid)
+        is_it = now is not None and now.start_time_ticks == self._start_time_ticks
+        return self.pid if is_it and now is not None and not now.has_ended else None
+
+    async def has_debugger(self, timeout_s: float) -> bool:
+        """Return whether the rank is under a GDB that answers, within a time.
+
+        One that computes is waited for, one that was stopped by a signal is woken.
+        """
+        if self.state not in ("stopped", "running") or not self._gdb.is_alive:
+            return False
+        return await watching.answers(self._gdb, timeout_s)
+
+    async def abandon(self) -> None:
+        """End the GDB: by force if it has the rank, from which then is taken out what it leaves.
+
+        It is for one that does not answer.
+
+        :raises GdbError: if that cannot be ended.
+        """
+        self._ending = True
+        self._unwatch()
+        self._over.set()
+        if self._gdb.is_alive and self.state != "detached":
+            LOG.warning("rank %d: GDB %d hangs and is killed", self.rank, self._gdb.pid)
+            self._gdb.kill()
+        if not await self._gdb.close(_KILL_TIMEOUT_S):
+            raise GdbError(f"GDB {self._gdb.pid} cannot be ended")
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.pid and self.state in ("stopped", "running"):
+            await self._mend()
+        if self.state != "exited":
+            self.state = "gone"
+
     async def let_go(self, timeout_s: float) -> None:
         """Detach if need be and end the GDB; the rank runs on."""
         self._ending = True
+        self._unwatch()
+        self._over.set()
+        if not await watching.answers(self._gdb, timeout_s):
+            await self.abandon()
+            return
         async with self._lock:
             if self.state in ("stopped", "running"):
                 with contextlib.suppress(GdbError, TimeoutError):
@@ -165,7 +240,7 @@ class Inferior:
             # Ended by its job while GDB let it go, which leaves GDB 13.1 spinning (see _kill).
             self._gdb.kill()
         else:
-            LOG.warning("rank %d: GDB %d does not end", self.rank, self._gdb.pid)
+            await self.abandon()
 
     @property
     def current_event(self) -> Event | None:
@@ -224,7 +299,7 @@ class Inferior:
             case Detach():
                 await self._detach()
                 return Done()
-            case Acquire() | Interrupt() | Kill() | Recall():
+            case Acquire() | Reattach() | Interrupt() | Kill() | Recall():
                 raise AssertionError(f"{operation} is not carried out here")
 
     async def _resume(self, mi: str, word: str, argument: str, request_id: int) -> Record:
@@ -317,6 +392,8 @@ class Inferior:
         if result.kind == "error":
             raise GdbError(result.message)
         self.state = "detached"
+        self._unwatch()
+        self._over.set()
         self._breakpoints.forget()
 
     async def _drain_interrupt(self) -> None:
@@ -347,6 +424,7 @@ class Inferior:
                 self._gdb.kill()
             return taken
         self.pid, reason = taken.pid, taken.reason
+        self._watch()
         if (end := decode.exit_of(taken.payload, run=request_id)) is not None:
             return self._ended(end)
         self.state = "stopped"
@@ -478,6 +556,8 @@ class Inferior:
         if awaited is not None and not awaited.done():
             awaited.set_exception(GdbError(why))
             awaited.exception()
+        self._unwatch()
+        self._over.set()
         if self.state in ("exited", "detached") or self._ending:
             return
         was, self.state = self.state, "gone"
@@ -485,10 +565,40 @@ class Inferior:
 
     async def _after_gdb(self, why: str, was: State) -> None:
         """Take care of a rank whose GDB has died, and tell."""
-        if was == "running" and self.pid:
-            mended = await asyncio.to_thread(mend, self.pid)
-            LOG.warning("rank %d: %s; %d breakpoints taken out", self.rank, why, mended)
+        LOG.warning("rank %d: %s", self.rank, why)
+        if was in ("stopped", "running") and self.pid:
+            await self._mend()
         self._tell(Gone(why=why))
+
+    async def _mend(self) -> None:
+        """Take out what a GDB has left that was killed."""
+        mended = await asyncio.to_thread(mend, self.pid)
+        LOG.warning("rank %d: %d breakpoints taken out", self.rank, mended)
+
+    def _watch(self) -> None:
+        """Begin to watch the rank's process."""
+        status = procfs.read_stat(self.pid)
+        self._start_time_ticks = status.start_time_ticks if status is not None else None
+        self._unwatch()
+        self._unwatch = watching.watch_end_of_traced(
+            self.pid, lambda: self._keep(self._process_ended())
+        )
+
+    async def _process_ended(self) -> None:
+        """Take that the process has ended, which GDB 13.1 does not notice of a stopped one."""
+        end = watching.end_of_zombie(self.pid, self.run)
+        # One that has let it run is about to tell, unless it hangs.
+        for patience_s in (_LAST_WORDS_S, _INTERRUPT_TIMEOUT_S):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience_s):
+                    await self._over.wait()
+                return
+            end = end or watching.end_of_zombie(self.pid, self.run)
+            if end is not None:
+                break
+        self._tell(self._ended(end or Exit(run=self.run)))
+        # It would keep the remains, for which the launcher waits.
+        self._gdb.kill()
 
     # -- small things ----------------------------------------------------------------------
 
@@ -512,6 +622,8 @@ class Inferior:
 
     def _ended(self, end: Exit) -> Exit:
         self.state = "exited"
+        self._unwatch()
+        self._over.set()
         self._last_event = end
         self._breakpoints.forget()
         return end
@@ -527,6 +639,9 @@ def _has_source(frame: Frame | None) -> bool:
 
 
 _INTERRUPT_TIMEOUT_S = 10.0
+_KILL_TIMEOUT_S = 5.0
+_LAST_WORDS_S = 1.0
+"""How long a GDB has to tell by itself that its rank has ended."""
 _DRAIN_TIMEOUT_S = 2.0
 _ENDED: dict[str, str] = {
     "exited": "The program has ended on this rank.",

@@ -32,7 +32,10 @@ from pgdb.overlay.messages import (
     Evaluate,
     Find,
     FoundRanks,
+    Interrupt,
+    Kill,
     ListVariables,
+    Reattach,
     Recall,
     Reduce,
     Request,
@@ -54,11 +57,14 @@ from pgdb.records import (
     Running,
     Stack,
     Stop,
+    Text,
 )
 
 LOG = logging.getLogger(__name__)
 
 LET_GO_TIMEOUT_S = 10.0
+_ANSWER_TIMEOUT_S = 20.0
+"""How long a GDB that computes has to answer before a new one takes its place."""
 # print/x and the like ask for numbers; with the letters a, s and i addresses stay addresses.
 _NUMBER_FORMATS = frozenset("xoutzdcf")
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
@@ -90,6 +96,7 @@ class Leaf:
         self._on_missing = on_missing
         self._on_event = on_event
         self._inferiors: dict[int, Inferior] = {}
+        self._new: Callable[[int], Inferior]
         self._pids: dict[int, int] = {}
         self._is_held = False
         self._program = ""
@@ -138,15 +145,20 @@ class Leaf:
             expected_version=setup.gdb_version,
             notice=self._notice,
         )
-        for rank in share.ranks:
-            self._inferiors[rank] = Inferior(
+        localise = deployment.localised if deployment is not None else as_they_are
+
+        def new(rank: int) -> Inferior:
+            return Inferior(
                 rank,
                 starter=starter,
                 program=setup.program,
                 tell=self._tell,
-                localise=deployment.localised if deployment is not None else as_they_are,
+                localise=localise,
                 pauser=self._pauser,
             )
+
+        self._new = new
+        self._inferiors = {rank: new(rank) for rank in share.ranks}
         self._pids = dict(zip(share.ranks, share.pids, strict=True))
         self._is_held = setup.is_held
         self._program = setup.program
@@ -199,8 +211,16 @@ class Leaf:
         try:
             if isinstance(operation, Acquire):
                 record = await self._acquire(inferior, request.request_id)
-            else:
+            elif isinstance(operation, Reattach):
+                record = await self._reattach(inferior, request.request_id)
+            elif isinstance(operation, Interrupt | Kill):
                 record = await inferior.perform(operation, request.request_id)
+            else:
+                # A GDB that hangs costs one command its time, not each one after it, too.
+                if await inferior.is_silent():
+                    late = Missing(late=RankSet([rank]))
+                    self._on_missing(request.request_id, late)
+                record = await inferior.perform(operation, request.request_id, request.timeout_s)
         except NeedsStopError:
             self._on_missing(request.request_id, Missing(running=RankSet([rank])))
             return
@@ -254,6 +274,23 @@ class Leaf:
                 return await inferior.attach(program, request_id)
             finally:
                 await self._pauser.release(pid)
+
+    async def _reattach(self, old: Inferior, request_id: int) -> Record:
+        """Get hold of a rank by a new GDB, in place of one that is gone or hangs."""
+        rank = old.rank
+        pid = old.program_pid
+        if pid is None or old.state == "exited":
+            return Failure(message="The program has ended on this rank.")
+        if await old.has_debugger(_ANSWER_TIMEOUT_S):
+            return Text(text="its debugger answers; there is nothing to mend")
+        if self._inferiors[rank] is not old:
+            return Failure(message="another 'reattach' is under way on this rank")
+        new = self._inferiors[rank] = self._new(rank)
+        await old.abandon()
+        async with self._starting:
+            if not pid:
+                pid = scanning.program_of_rank(self._pids[rank], self._program)
+            return await new.attach(pid, request_id)
 
     def _tell(self, rank: int, event: Event) -> None:
         if isinstance(event, Gone):

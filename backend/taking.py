@@ -19,6 +19,7 @@ from pgdb.backend.objects import entry_point, linked
 from pgdb.backend.pausing import Pauser
 from pgdb.backend.rankfiles import RankFiles, RankGdb
 from pgdb.backend.starting import Starter
+from pgdb.backend.watching import watch_end
 from pgdb.errors import GdbError
 from pgdb.jobs import hold, procfs
 from pgdb.records import Event, Failure, Progress
@@ -265,28 +266,12 @@ class Taking:
 @contextlib.asynccontextmanager
 async def _end_of(pid: int) -> AsyncIterator[asyncio.Future[None]]:
     """Give a future that is done when the process has ended."""
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
-    try:
-        process = os.pidfd_open(pid)
-    except ProcessLookupError:
-        ended.set_result(None)
-        yield ended
-        return
-    except OSError:  # Linux before 5.3
-        yield ended
-        return
-
-    def take() -> None:
-        loop.remove_reader(process)
-        ended.set_result(None)
-
-    loop.add_reader(process, take)
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    call_off = watch_end(pid, lambda: ended.set_result(None))
     try:
         yield ended
     finally:
-        loop.remove_reader(process)
-        os.close(process)
+        call_off()
 
 
 def _release(pid: int) -> None:

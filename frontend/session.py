@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -32,6 +32,7 @@ from pgdb.frontend.recording import saving
 from pgdb.frontend.recording.log import SessionLog
 from pgdb.frontend.recording.recorder import Recorder
 from pgdb.frontend.recording.saving import Written
+from pgdb.frontend.replaying import BreakpointLog
 from pgdb.frontend.starting.job import JobLauncher
 from pgdb.frontend.starting.overlay import Overlay, SessionDirectory
 from pgdb.frontend.state import JobState
@@ -46,6 +47,7 @@ from pgdb.overlay.messages import (
     Kill,
     Lost,
     Notice,
+    Reattach,
     Recall,
     Resume,
     RunWord,
@@ -59,6 +61,7 @@ from pgdb.records import (
     BreakpointsMade,
     Event,
     Exit,
+    Failure,
     Record,
     Running,
     Stop,
@@ -149,6 +152,7 @@ class Session(Ranks):
         self._listeners: list[Listener] = []
         self._changed = asyncio.Event()
         self._next_breakpoint = 1
+        self._breakpoints = BreakpointLog()
         self._commands: dict[int, str] = {}
         self._is_over = False
         self._is_quiet = False
@@ -157,7 +161,7 @@ class Session(Ranks):
         self._is_started = False
         self._job_watch: asyncio.Task[None] | None = None
         self._closing: list[Coroutine[None, None, None]] = []
-        self._background: set[asyncio.Task[Answer]] = set()
+        self._background: set[asyncio.Task[Any]] = set()
 
     @property
     def _session(self) -> Session:
@@ -277,8 +281,9 @@ class Session(Ranks):
         if self.log is not None:
             self.log.request(number, operation, ranks)
         # A rank that was set going by somebody else's command is asked all the same: its GDB
-        # knows best. One that is gone is not.
-        reachable = ranks & self.state.live
+        # knows best. One that is gone is not, unless to be had again.
+        again = isinstance(operation, Reattach)
+        reachable = ranks & (self.set - self.state.exited if again else self.state.live)
         gathered = await self.overlay.root.ask(
             number,
             reachable,
@@ -293,6 +298,7 @@ class Session(Ranks):
             request_id=number,
             elapsed_s=time.monotonic() - started,
         )
+        self._breakpoints.take(command, operation, ranks, answer.classes)
         self.recorder.take(operation, answer)
         if self.log is not None:
             self.log.answer(answer)
@@ -348,6 +354,42 @@ class Session(Ranks):
         elif self._next_breakpoint == first + 1:
             self._next_breakpoint = first
         return answer
+
+    async def take_again(self, ranks: RankSet, *, timeout_s: float | None = None) -> Answer:
+        """Get hold again of ranks whose debugger is gone or hangs, or that were let go.
+
+        They are stopped then, and have the session's breakpoints again; one that cannot be set
+        again is told as a notice. A rank whose debugger answers is left as it is.
+        """
+        for lost, why in await self.revive(ranks - self.state.exited):
+            text = f"[{lost}] their aggregator cannot be started again: {why}"
+            self._tell(Told(kind="notice", text=text))
+        answer = await self.ask(
+            "reattach",
+            Reattach(),
+            ranks,
+            timeout_s=self.options.start_timeout_s if timeout_s is None else timeout_s,
+        )
+        await self._taken_back(answer.classes)
+        return answer
+
+    async def _taken_back(self, classes: Sequence[EquivalenceClass[Record]]) -> None:
+        """Take where ranks were stopped again, and give them the session's breakpoints."""
+        stopped = tuple(
+            EquivalenceClass[Event](each.ranks, each.record, each.slots)
+            for each in classes
+            if isinstance(each.record, Stop | Exit)
+        )
+        back = RankSet.union(each.ranks for each in stopped if isinstance(each.record, Stop))
+        self.state.take_back(back)
+        self._events(stopped)
+        for each in self._breakpoints.of(back):
+            again = await self.ask(each.line, each.operation, each.ranks)
+            for failed in again.errors:
+                assert isinstance(failed.filled, Failure)
+                why = failed.filled.message
+                text = f"[{failed.ranks}] '{each.line}' cannot be carried out again: {why}"
+                self._tell(Told(kind="notice", text=text))
 
     async def start_run(self, word: RunWord, argument: str, ranks: RankSet) -> Answer:
         """Set ranks running; return at once, with who runs and who could not."""
@@ -614,6 +656,7 @@ class Session(Ranks):
 
     def _events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
         lost_before = self.state.lost
+        self._breakpoints.hit(classes)
         news = self._audible(self.state.apply(classes))
         if back := lost_before - self.state.lost:
             self._tell(
@@ -674,10 +717,19 @@ class Session(Ranks):
             listener(Told(kind="starting", text=text, hosts=hosts))
 
     def _late(self, gathered: Gathered) -> None:
+        stops = tuple(each for each in gathered.classes if isinstance(each.record, Stop))
+        if stops and not self._is_over:
+            # They are answers to who gets hold of ranks: those can be asked from now on.
+            task = asyncio.create_task(self._taken_back(stops))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+        classes = tuple(each for each in gathered.classes if each not in stops)
+        if not classes:
+            return
         answer = Answer(
             command=self._commands.get(gathered.request_id, ""),
-            ranks=RankSet.union(each.ranks for each in gathered.classes),
-            classes=gathered.classes,
+            ranks=RankSet.union(each.ranks for each in classes),
+            classes=classes,
             request_id=gathered.request_id,
         )
         self.recorder.take_late(answer)

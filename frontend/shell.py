@@ -202,8 +202,8 @@ class Shell:
         if rest.startswith("/"):
             letters, _, rest = rest[1:].partition(" ")
         argument = rest.strip()
-        # What follows proc is a command of its own, which may end in & itself.
-        background = word != "proc" and (argument == "&" or argument.endswith(" &"))
+        # What follows these is a command of its own, which may end in & itself.
+        background = word not in ("proc", "timeout") and (argument == "&" or argument.endswith(" &"))
         if background:
             argument = argument.removesuffix("&").strip()
         slash = f"/{letters}" if letters else ""
@@ -253,6 +253,18 @@ class Shell:
         return self.without_stops(answer)
 
     @contextlib.contextmanager
+    @contextlib.contextmanager
+    def limited(self, timeout_s: float) -> Iterator[None]:
+        """Have commands for a while wait no longer than *timeout_s* for answers, and for stops."""
+        session, before = self.session, (self.session.options.timeout_s, self.run_timeout_s)
+        session.options = session.options.changed(timeout_s=timeout_s)
+        self.run_timeout_s = timeout_s
+        try:
+            yield
+        finally:
+            session.options = session.options.changed(timeout_s=before[0])
+            self.run_timeout_s = before[1]
+
     def foreground(self, ranks: RankSet) -> Iterator[None]:
         """Have Ctrl-C and typed lines go to *ranks* for a while."""
         self.in_foreground = ranks

@@ -129,6 +129,10 @@ class JobState:
         """Note that *ranks* run free."""
         self._set(ranks & (self.ranks - self.exited), "detached")
 
+    def take_back(self, ranks: RankSet) -> None:
+        """Note that ranks which were lost or let go are under a debugger again."""
+        self._set(ranks & (self.lost | self.detached), "stopped")
+
     def _not_restarted(self, run: int, ranks: RankSet) -> RankSet:
         newer = (members for number, members in self._runs.items() if number > run)
         return ranks - RankSet.union(newer)

@@ -473,6 +473,14 @@ class Ranks:
         """Stop the ranks that run, and wait until they have stopped."""
         return self._loop.call(lambda: self._view.interrupt(timeout_s=timeout_s))
 
+    def reattach(self, *, timeout_s: float | None = None) -> Answer:
+        """Get hold again of ranks whose debugger is gone or hangs, or that were let go.
+
+        They are stopped then, under a GDB of their own, with the session's breakpoints. Ranks whose
+        debugger answers are left as they are. *timeout_s* is that of a start by default.
+        """
+        return self._loop.call(lambda: self._view.reattach(timeout_s=timeout_s))
+
     # -- leaving -----------------------------------------------------------------------------
 
     def detach(self) -> Answer:

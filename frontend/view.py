@@ -456,6 +456,14 @@ class Ranks:
             request_id=asked.request_id,
         )
 
+    async def reattach(self, *, timeout_s: float | None = None) -> Answer:
+        """Get hold again of ranks whose debugger is gone or hangs, or that were let go.
+
+        They are stopped then, under a GDB of their own, with the session's breakpoints. Ranks whose
+        debugger answers are left as they are. *timeout_s* is that of a start by default.
+        """
+        return await self._session.take_again(self.set, timeout_s=timeout_s)
+
     # -- leaving -----------------------------------------------------------------------------
 
     async def detach(self) -> Answer:

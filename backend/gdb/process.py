@@ -67,6 +67,12 @@ class GdbProcess(ABC):
     def kill(self) -> None:
         """End GDB by SIGKILL; for one whose rank has ended."""
 
+    def wake(self) -> None:
+        """Let GDB go on if somebody has stopped it by a signal."""
+        if self.is_alive and self.pid:
+            with contextlib.suppress(OSError):
+                os.kill(self.pid, signal.SIGCONT)
+
     async def wait_ended(self) -> None:
         """Wait until the process has ended."""
         await self._ended.wait()

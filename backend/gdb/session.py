@@ -106,6 +106,11 @@ class GdbSession:
         self._process.write("\n".join(lines))
         return futures
 
+    def wake(self) -> None:
+        """Let GDB go on if somebody has stopped it by a signal."""
+        if self._process is not None:
+            self._process.wake()
+
     def close_input(self) -> None:
         """Let GDB detach and end in its own time."""
         self._closing = True
@@ -113,7 +118,10 @@ class GdbSession:
             self._process.close_input()
 
     def kill(self) -> None:
-        """End GDB at once; only where there is no rank any longer, see :mod:`.process`."""
+        """End GDB at once; only where there is no rank any longer, or where nothing else helps.
+
+        See :mod:`.process` for what that leaves in a rank.
+        """
         self._closing = True
         if self._process is not None:
             self._process.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import get_args
 
@@ -112,6 +113,51 @@ async def _wait(call: Call) -> Outcome:
         answer = await session.wait_stopped("wait", ranks, timeout_s=timeout_s)
     # Who says how long to wait has no failed command when the time is over.
     return replace(call.shell.without_stops(answer), may_run=timeout_s is not None)
+
+
+@COMMANDS.command(
+    "timeout",
+    group=Group.SESSION,
+    usage="timeout SECONDS COMMAND",
+    summary="a command that waits no longer than that",
+    completes=Completes.COMMAND,
+)
+async def _timeout(call: Call) -> Outcome:
+    """Carry out COMMAND with a deadline of its own: 'timeout 5 bt', 'timeout 60 continue'.
+
+    Ranks that have not answered by then are named, and their answers are shown when they
+    come; ranks that have not stopped run on. 'set timeout' is for all commands from now on.
+    """
+    seconds, _, command = need_argument(call, "seconds and a command").partition(" ")
+    try:
+        timeout_s = float(seconds)
+    except ValueError:
+        raise UsageError(f"timeout: {seconds!r} is no number of seconds") from None
+    if not 0 < timeout_s < math.inf:
+        raise UsageError("timeout: it must be more than 0 s")
+    if not command.strip():
+        raise UsageError("'timeout' needs a command after the seconds; 'set timeout' is for all")
+    with call.shell.limited(timeout_s):
+        return await call.shell.dispatch(command, call.ranks)
+
+
+@COMMANDS.command(
+    "reattach",
+    group=Group.SESSION,
+    usage="reattach [SET]",
+    summary="get hold again of ranks without a debugger",
+    completes=Completes.RANKS,
+)
+async def _reattach(call: Call) -> Outcome:
+    """Attach a new GDB to those of SET, or of the focus, that have none which answers.
+
+    Those are ranks whose GDB has died or hangs (it is ended then), and ranks that were let go.
+    They are stopped, and have the session's breakpoints again; settings of GDB's own that were
+    changed, values in its history and displays are not brought back.
+    """
+    session = call.shell.session
+    ranks = session.parse_ranks(call.argument) if call.argument else call.ranks
+    return call.shell.without_stops(await session.ranks(ranks).reattach())
 
 
 @COMMANDS.command("detach", group=Group.SESSION, summary="let the ranks go; they run on free")

@@ -145,6 +145,17 @@ def work_done(pid: int, proc: Path = PROC) -> tuple[int, bool]:
     return int(rest[11]) + int(rest[12]), rest[0] == "D"
 
 
+def wait_status(pid: int, proc: Path = PROC) -> int | None:
+    """Return the status that wait(2) will give of the zombie *pid*, None where it is no zombie.
+
+    It is 0, too, for one that we may not trace.
+    """
+    fields = _stat_fields(pid, proc)
+    if fields is None or fields[1][0] != "Z" or len(fields[1]) < 50:
+        return None
+    return int(fields[1][49])
+
+
 def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
     """Return the environment that *pid* was executed with; empty for a zombie.
 

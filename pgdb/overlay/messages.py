@@ -52,6 +52,13 @@ class Evaluate(Operation, frozen=True, kw_only=True):
     expression: str
     format: str = ""
     """GDB's format letters without the slash, e.g. ``x``."""
+class Reattach(Operation, frozen=True, kw_only=True):
+    """Get hold again of a rank whose debugger is gone or does not answer, or that was let go.
+
+    Answered with a Stop, or with a Text where the rank has a debugger that answers.
+    """
+
+
     raw_pointers: bool = False
     """Whether pointers with other addresses are other values."""
 
@@ -193,6 +200,7 @@ AnyOperation = (
     | ListVariables
     | ReadBlock
     | Reduce
+    | Reattach
     | Recall
     | Console
     | Script

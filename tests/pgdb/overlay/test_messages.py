@@ -48,6 +48,7 @@ from pgdb.overlay.messages import (
     Lost,
     Notice,
     ReadBlock,
+    Reattach,
     Recall,
     Reduce,
     Reply,
@@ -83,6 +84,7 @@ HELLO = Hello(
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     Acquire(),
+    Reattach(),
     Evaluate(expression="x", format="x"),
     Backtrace(limit=-3, fold=False, split=True, threads=True, offsets=True),
     ReadBlock(expression="u[0]@9", start=3, count=4, limit_bytes=5),

@@ -1,0 +1,140 @@
+"""What becomes of a rank's process and of its GDB, seen from outside of both."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import weakref
+from collections.abc import Callable
+from typing import ClassVar
+
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.jobs import procfs
+from pgdb.records import Exit
+
+QUIET_S = 3.0
+"""A GDB that is asked something and neither answers nor computes for so long hangs."""
+# Nobody waits for a rank that is stopped, so that its end need not be known at once.
+_LOOK_S = 2.0
+
+
+def watch_end(pid: int, on_end: Callable[[], None]) -> Callable[[], None]:
+    """Have *on_end* called once when a process has ended; return what calls that off.
+
+    One that has ended already is told of soon. Before Linux 5.3 nothing is told.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return loop.call_soon(on_end).cancel
+    except OSError:
+        return lambda: None
+    is_open = True
+
+    def stop() -> None:
+        nonlocal is_open
+        if is_open:
+            is_open = False
+            loop.remove_reader(process)
+            os.close(process)
+
+    def take() -> None:
+        stop()
+        on_end()
+
+    loop.add_reader(process, take)
+    return stop
+
+
+def watch_end_of_traced(pid: int, on_end: Callable[[], None]) -> Callable[[], None]:
+    """Have *on_end* called once when a process that a debugger traces has ended.
+
+    As long as the debugger does not wait for them, all threads of one that is killed are zombies,
+    and the kernel tells nobody (tried with Linux 6.18, descriptors of threads included). So it is
+    looked for now and then. Return what calls that off.
+    """
+    return _Looker.of_loop().add(pid, on_end)
+
+
+class _Looker:
+    """Looks now and then whether processes are there still, all of one loop at a time."""
+
+    _all: ClassVar[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Looker]] = (
+        weakref.WeakKeyDictionary()
+    )
+
+    def __init__(self) -> None:
+        self._wanted: dict[object, tuple[int, Callable[[], None]]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def of_loop(cls) -> _Looker:
+        return cls._all.setdefault(asyncio.get_running_loop(), cls())
+
+    def add(self, pid: int, on_end: Callable[[], None]) -> Callable[[], None]:
+        token = object()
+        self._wanted[token] = (pid, on_end)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+
+        def call_off() -> None:
+            self._wanted.pop(token, None)
+
+        return call_off
+
+    def _look(self) -> None:
+        self._timer = None
+        for token, (pid, on_end) in list(self._wanted.items()):
+            if has_ended(pid):
+                del self._wanted[token]
+                on_end()
+        if self._wanted:
+            self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+
+
+def has_ended(pid: int) -> bool:
+    """Return whether a process has ended with all its threads: the first can end before others."""
+    return not any(procfs.is_alive(int(each)) for each in _threads(pid))
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+
+
+def end_of_zombie(pid: int, run: int) -> Exit | None:
+    """Return how a process has ended that nobody has waited for yet, None for any other."""
+    status = procfs.wait_status(pid)
+    if status is None:
+        return None
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return Exit(code=code, run=run)
+    known = {each.value: each.name for each in signal.Signals}
+    return Exit(signal=known.get(-code, f"SIG{-code}"), run=run)
+
+
+async def answers(gdb: GdbSession, timeout_s: float) -> bool:
+    """Return whether a GDB gets on: it answers within the time, or it has ended.
+
+    One that computes may take its time, one that does nothing hangs. One that was stopped by a
+    signal is woken.
+    """
+    if not gdb.is_alive:
+        return True
+    gdb.wake()
+    asked = gdb.send("-gdb-show confirm")
+    loop = asyncio.get_running_loop()
+    due = loop.time() + timeout_s
+    while (left_s := due - loop.time()) > 0:
+        before = procfs.work_done(gdb.pid)[0]
+        if (await asyncio.wait((asked,), timeout=min(QUIET_S, left_s)))[0]:
+            return True
+        ticks, waits_for_disk = procfs.work_done(gdb.pid)
+        if ticks <= before and not waits_for_disk:
+            return False
+    return False

@@ -1,0 +1,238 @@
+"""What of ours or of the job's may fail at a rank: the others go on, and nothing is left in it.
+
+Faults of aggregators and hosts are in ``test_overlay.py`` and ``test_hosts.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import pgdb
+from pgdb.frontend.session import Told
+from pgdb.ranks import RankSet
+from pgdb.records import Exit, Failure, Gone, Stop, Text
+from tests.conftest import Build, StartJob
+from tests.support.programs import Job, parent_of, status, wait_until
+from tests.support.terminal import DEADLINE_S, assert_untouched, wait_broken
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+
+# Far more than it takes, and far less than what a silent GDB cost before it was ended by force.
+LEAVING_S = 60.0
+
+
+def gdb_of(job: Job, rank: int) -> int:
+    """Return the GDB of a rank."""
+    gdb = int(status(job.ranks[rank], "TracerPid"))
+    assert gdb, f"rank {rank} has no debugger"
+    return gdb
+
+
+class Heard:
+    """What a session has told."""
+
+    def __init__(self) -> None:
+        self.all: list[Told] = []
+
+    def __call__(self, told: Told) -> None:
+        self.all.append(told)
+
+    def of(self, kind: type[object]) -> RankSet:
+        """Return the ranks that have told an event of a kind."""
+        return RankSet.union(
+            each.ranks
+            for told in list(self.all)
+            for each in told.classes
+            if isinstance(each.record, kind)
+        )
+
+    def why_gone(self, rank: int) -> list[str]:
+        """Return what was said of the end of a rank's debugger."""
+        return [
+            each.filled.why
+            for told in list(self.all)
+            for each in told.classes
+            if rank in each.ranks and isinstance(each.filled, Gone)
+        ]
+
+
+@contextmanager
+def attached(job: Job, heard: Callable[[Told], None] | None = None) -> Iterator[pgdb.Session]:
+    """Attach to a job; after it all ranks that live run free."""
+    with pgdb.attach(job.pid, timeout_s=DEADLINE_S, on_event=heard) as session:
+        yield session
+        begun = time.monotonic()
+        session.close()
+        assert time.monotonic() - begun < LEAVING_S
+
+
+def stopped_at(answer: pgdb.Answer, number: int) -> RankSet:
+    """Return the ranks that have stopped at a breakpoint."""
+    return RankSet.union(
+        each.ranks
+        for each in answer.classes
+        if isinstance(each.record, Stop) and each.record.breakpoint == number
+    )
+
+
+def test_ranks_whose_gdbs_are_killed_come_back(build: Build, start_job: StartJob) -> None:
+    program = build("storm.c")
+    heard = Heard()
+    with start_job(5, program) as job:
+        with attached(job, heard) as session:
+            # One of a rank that is stopped,
+            os.kill(gdb_of(job, 1), signal.SIGKILL)
+            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is told", DEADLINE_S)
+            assert heard.why_gone(1) == ["GDB was ended by signal 9"]
+            assert_untouched({1: job.ranks[1]})
+            others = session.set - RankSet([1])
+            assert session.evaluate("hit_count > 0").values == dict.fromkeys(others, 1)
+            # of which is then known what it is to have,
+            session.break_at(program.at("done"))
+            session.break_at(program.at("loop"), condition="i < 0")
+            session.delete(2)
+            session.break_at("hit", condition="hit_count >= 0")
+            session.change_breakpoints("disable", ["3"])
+            assert session.ranks("@lost").set == RankSet([1])
+            # and two of ranks that run, with a breakpoint that they do not come to.
+            session.ranks(others).continue_(wait=False).check()
+            wait_broken({rank: job.ranks[rank] for rank in (2, 3)})
+            for rank in (2, 3):
+                os.kill(gdb_of(job, rank), signal.SIGKILL)
+            lost = RankSet([1, 2, 3])
+            wait_until(lambda: heard.of(Gone) == lost, "the losses are told", DEADLINE_S)
+            assert_untouched({rank: job.ranks[rank] for rank in lost})
+            left = session.set - lost
+            assert session.interrupt().check().ranks == left
+
+            back = session.reattach()
+            taken = RankSet.union(each.ranks for each in back if isinstance(each.record, Stop))
+            assert taken == lost
+            (had,) = [each for each in back if isinstance(each.record, Text)]
+            assert had.ranks == left and "answers" in had.filled.text
+            assert session.ranks("@stopped").set == session.set
+            made = session.breakpoints().check()
+            assert {(each.number, each.enabled) for each in made.for_rank(1).breakpoints} == {
+                (1, True),
+                (3, False),
+            }
+            assert len({made.for_rank(rank).breakpoints[1].condition for rank in range(5)}) == 1
+            session.change_breakpoints("enable", ["3"]).check()
+            assert stopped_at(session.continue_(timeout_s=DEADLINE_S).check(), 3) == session.set
+        assert_untouched(job.ranks)
+
+
+def test_a_gdb_that_hangs_costs_its_own_rank_alone(build: Build, start_job: StartJob) -> None:
+    heard = Heard()
+    with start_job(4, build("storm.c")) as job:
+        with attached(job, heard) as session:
+            others = session.set - RankSet([1])
+            # It hangs for good.
+            hung = session.ranks("1").script(
+                ["python", "import time", "time.sleep(100000)", "end"], timeout_s=1
+            )
+            assert hung.missing.late == RankSet([1])
+            begun = time.monotonic()
+            answer = session.evaluate("1", timeout_s=DEADLINE_S)
+            # The others' answers do not wait for its deadline.
+            assert time.monotonic() - begun < DEADLINE_S / 2
+            assert set(answer.values) == set(others)
+            assert answer.missing.late == RankSet([1])
+            session.break_at("hit")
+            assert stopped_at(session.continue_(timeout_s=DEADLINE_S), 1) == others
+            back = session.ranks("1").reattach().check()
+            assert isinstance(back.for_rank(1), Stop)
+            assert stopped_at(session.continue_(timeout_s=DEADLINE_S).check(), 1) == session.set
+
+            # One that is stopped answers late, when it is let go on.
+            gdb = gdb_of(job, 2)
+            os.kill(gdb, signal.SIGSTOP)
+            answer = session.evaluate("6 * 7", timeout_s=1)
+            assert answer.missing.late == RankSet([2])
+            assert set(answer.values) == set(session.set - RankSet([2]))
+            os.kill(gdb, signal.SIGCONT)
+
+            def late() -> list[pgdb.Answer]:
+                return [told.answer for told in list(heard.all) if told.answer is not None]
+
+            wait_until(
+                lambda: any(each.values == {2: 42} for each in late()),
+                "the late answer is told",
+                DEADLINE_S,
+            )
+            # A session that has such ones is closed all the same.
+            os.kill(gdb, signal.SIGSTOP)
+            session.ranks("3").script(
+                ["python", "import time", "time.sleep(100000)", "end"], timeout_s=1
+            )
+        assert_untouched(job.ranks)
+
+
+def test_a_rank_is_killed_while_it_is_stopped(build: Build, start_job: StartJob) -> None:
+    heard = Heard()
+    with start_job(4, build("storm.c")) as job:
+        with attached(job, heard) as session:
+            os.kill(job.ranks[1], signal.SIGKILL)
+            wait_until(lambda: 1 in heard.of(Exit), "its end is told", DEADLINE_S)
+            # The launcher ends the others, which its GDBs hold; nobody need let them run for that.
+            wait_until(lambda: heard.of(Exit) == session.set, "all ends are told", DEADLINE_S)
+            ends = [
+                each
+                for told in heard.all
+                for each in told.classes
+                if isinstance(each.filled, Exit) and 1 in each.ranks
+            ]
+            assert [each.filled for each in ends] == [Exit(signal="SIGKILL")]
+            assert session.evaluate("1").missing.lost == session.set
+            gone = session.reattach()
+            assert gone.missing.lost == session.set
+        job.process.wait(DEADLINE_S)
+
+
+def test_a_rank_is_killed_while_a_command_is_under_way(build: Build, start_job: StartJob) -> None:
+    heard = Heard()
+    with start_job(4, build("storm.c")) as job:
+        with attached(job, heard) as session:
+            session.break_at("hit", condition="hit_count < 0").check()
+            session.continue_(wait=False).check()
+            wait_broken(job.ranks)
+            os.kill(job.ranks[2], signal.SIGKILL)
+            answer = session.wait(timeout_s=DEADLINE_S)
+            assert answer.missing.running == RankSet()
+            assert answer.for_rank(2) == Exit(signal="SIGKILL", run=answer.for_rank(2).run)
+        job.process.wait(DEADLINE_S)
+
+
+def test_the_nursery_is_killed(build: Build, start_job: StartJob) -> None:
+    heard = Heard()
+    with start_job(4, build("storm.c")) as job:
+        with attached(job, heard) as session:
+            nursery = parent_of(gdb_of(job, 0))
+            assert nursery == parent_of(gdb_of(job, 3))
+            os.kill(nursery, signal.SIGKILL)
+            assert session.evaluate("hit_count > 0").check().values == dict.fromkeys(range(4), 1)
+            os.kill(gdb_of(job, 3), signal.SIGKILL)
+            wait_until(lambda: heard.of(Gone) == RankSet([3]), "the loss is told", DEADLINE_S)
+            session.ranks("3").reattach().check()
+            assert len(session.evaluate("hit_count").check().values) == 4
+        assert_untouched(job.ranks)
+
+
+def test_all_ranks_hit_a_breakpoint_at_once(build: Build, start_job: StartJob) -> None:
+    with start_job(8, build("storm.c")) as job:
+        with attached(job) as session:
+            session.break_at("hit").check()
+            before: dict[int, object] = {}
+            for _ in range(200):
+                answer = session.continue_(timeout_s=DEADLINE_S).check()
+                assert stopped_at(answer, 1) == session.set
+            counted = session.evaluate("hit_count").check().values
+            assert len(counted) == 8
+            del before
+        assert_untouched(job.ranks)
