@@ -120,8 +120,9 @@ def _name_interpreter(found: dict[str, MappedObject], interpreter: str) -> None:
 
 
 def _mappings(pid: int) -> Iterator[_Mapping]:
-    with open(f"/proc/{pid}/maps", errors="surrogateescape") as maps:
-        lines = maps.read().splitlines()
+    with open(f"/proc/{pid}/maps", errors="surrogateescape", newline="\n") as maps:
+        # A name may hold all that Python takes for the end of a line, but for the kernel's own.
+        lines = maps.read().split("\n")
     for line in lines:
         fields = line.split(maxsplit=5)
         if len(fields) == 6 and fields[5].startswith("/"):

@@ -114,8 +114,9 @@ def root_of(pid: int) -> str:
 def mapped(pid: int) -> Iterator[MappedFile]:
     """Yield every executable mapping of a file in *pid*; none where they may not be read."""
     try:
-        with open(f"/proc/{pid}/maps", errors="surrogateescape") as maps:
-            lines = maps.read().splitlines()
+        with open(f"/proc/{pid}/maps", errors="surrogateescape", newline="\n") as maps:
+            # A name may hold all that Python takes for the end of a line, but for the kernel's own.
+            lines = maps.read().split("\n")
     except OSError:
         return
     for line in lines:

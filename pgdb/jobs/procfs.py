@@ -258,7 +258,8 @@ def listening_ports(pid: int, proc: Path = PROC) -> frozenset[int] | None:
 
 def mapped_files(pid: int, proc: Path = PROC) -> frozenset[str]:
     """Return the paths of the files that *pid* has mapped; empty where they may not be read."""
-    lines = os.fsdecode(_read(proc / str(pid) / "maps") or b"").splitlines()
+    # Names may hold all that Python takes for the end of a line, but for the kernel's own.
+    lines = os.fsdecode(_read(proc / str(pid) / "maps") or b"").split("\n")
     columns = (line.split(maxsplit=5) for line in lines)
     return frozenset(each[5] for each in columns if len(each) == 6 and each[5].startswith("/"))
 
@@ -445,7 +446,7 @@ def _status(path: Path) -> dict[str, str] | None:
     data = _read(path)
     if not data:
         return None
-    pairs = (line.partition(":") for line in os.fsdecode(data).splitlines())
+    pairs = (line.partition(":") for line in os.fsdecode(data).split("\n"))
     return {name: value.strip() for name, _, value in pairs}
 
 
