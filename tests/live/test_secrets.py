@@ -1,0 +1,107 @@
+"""Where the session's key is while a session lasts, and where it is not; who is listened to."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+import pgdb
+from pgdb.overlay.words import AGGREGATOR_NAME
+from tests.conftest import Build, StartJob
+from tests.support.programs import Mpi, command_of, processes_with
+
+RANKS, AGGREGATORS = 4, 2
+RUN = "PGDB_TEST_RUN"
+LISTENING = "0A"  # include/net/tcp_states.h
+LOOPBACK = "0100007F" if sys.byteorder == "little" else "7F000001"
+
+
+def key_of(session: pgdb.Session) -> bytes:
+    """Return a line of the session's private key, which nothing else has."""
+    credentials: bytes = session._session.overlay._credentials
+    return credentials.splitlines()[1]
+
+
+def environment_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def name_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").strip()
+
+
+def sockets_of(pid: int) -> set[str]:
+    """Return the inodes of a process's sockets."""
+    found = set()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            found |= set(re.findall(r"socket:\[(\d+)\]", os.readlink(each)))
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def tcp_sockets() -> dict[str, tuple[str, str]]:
+    """Return address and state of this host's TCP sockets, by inode."""
+    lines = Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]
+    fields = [line.split() for line in lines]
+    return {each[9]: (each[1].partition(":")[0], each[3]) for each in fields}
+
+
+def check(session: pgdb.Session, ranks: list[int]) -> None:
+    key = key_of(session)
+    ours = processes_with(f"{RUN}={os.environ[RUN]}").keys() | {os.getpid()}
+    assert set(ranks) < ours
+    gdbs = [pid for pid in ours if name_of(pid) == "gdb"]
+    daemons = [pid for pid in ours if name_of(pid) == AGGREGATOR_NAME]
+    assert len(daemons) == AGGREGATORS and gdbs
+
+    for pid in ours:
+        assert key not in Path(f"/proc/{pid}/cmdline").read_bytes(), command_of(pid)
+        assert key not in environment_of(pid), command_of(pid)
+
+    directory = session._session.directory.path
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    files = [each for each in directory.rglob("*") if each.is_file()]
+    assert any(each.suffix == ".log" for each in files)
+    for each in files:
+        assert key not in each.read_bytes(), each
+
+    tcp = tcp_sockets()
+    heard = {pid: sockets_of(pid) & tcp.keys() for pid in (os.getpid(), *daemons)}
+    assert sum(len(each) for each in heard.values()) > AGGREGATORS
+    for pid, sockets in heard.items():
+        for inode in sockets:
+            address, state = tcp[inode]
+            assert state != LISTENING or address == LOOPBACK, (pid, command_of(pid))
+    linked = set().union(*heard.values())
+    for pid in (*gdbs, *ranks):
+        assert not sockets_of(pid) & linked, "no link is in other hands"
+
+
+@pytest.mark.mpi
+@pytest.mark.any_mpi
+@pytest.mark.parametrize("wire_up", ["mpi", "direct"])
+def test_the_key_is_in_no_line_environment_or_file(
+    wire_up: str, build: Build, start_job: StartJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGDB_LOG_LEVEL", "DEBUG")
+    with start_job(RANKS, build("storm.c")) as job:
+        with pgdb.attach(job.pid, aggregators=AGGREGATORS, wire_up=wire_up) as session:
+            check(session, [*job.ranks.values()])
+
+
+@pytest.mark.mpi
+def test_a_launched_job_knows_nothing_of_it(
+    mpi: Mpi, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGDB_LOG_LEVEL", "DEBUG")
+    line = mpi.line(RANKS, build("ring.c"), "1")
+    with pgdb.launch(line, aggregators=AGGREGATORS, wire_up="direct") as session:
+        check(session, [each.pid for each in session.table.processes])
+        session.kill()
