@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic, Literal, Protocol, Self, TypedDict, TypeVar, Unpack
 
+from pgdb.controls import OutputFilter
 from pgdb.errors import SessionEndedError, UsageError
 from pgdb.frontend import session as aio
 from pgdb.frontend import view as aio_view
@@ -114,7 +115,7 @@ def attach(
             target, chosen, pids=pids, on_step=on_step or _ignore, listener=listener
         )
 
-    return _open(begin, on_output=_pass_on, on_event=on_event)
+    return _open(begin, on_output=_PassOn(), on_event=on_event)
 
 
 def launch(
@@ -144,7 +145,7 @@ def launch(
             argv, chosen, stdin=descriptor, on_step=on_step or _ignore, listener=listener
         )
 
-    return _open(begin, on_output=on_output or _pass_on, on_event=on_event)
+    return _open(begin, on_output=on_output or _PassOn(), on_event=on_event)
 
 
 def replay(path: Path | str, *, on_event: OnEvent | None = None) -> Session:
@@ -160,7 +161,7 @@ def replay(path: Path | str, *, on_event: OnEvent | None = None) -> Session:
     def begin(listener: aio.Listener) -> Coroutine[None, None, aio.Session]:
         return recording.replay(path, listener=listener)
 
-    return _open(begin, on_output=_pass_on, on_event=on_event)
+    return _open(begin, on_output=_PassOn(), on_event=on_event)
 
 
 class Ranks:
@@ -918,17 +919,28 @@ def _later(listener: OnEvent) -> aio.Listener:
     return tell
 
 
-def _pass_on(stream: StreamName, data: bytes) -> None:
-    """Write what the job has printed to our own output, byte for byte if that takes bytes."""
-    target = sys.stdout if stream == "stdout" else sys.stderr
-    try:
-        binary = target.buffer
-    except AttributeError:  # a notebook's, or a StringIO
-        target.write(data.decode("utf-8", "replace"))
-    else:
+class _PassOn:
+    """Writes what the job has printed to our own output.
+
+    Byte for byte if that takes bytes; a terminal gets it without what would drive it.
+    """
+
+    def __init__(self) -> None:
+        self._filters: dict[StreamName, OutputFilter] = {}
+
+    def __call__(self, stream: StreamName, data: bytes) -> None:
+        target = sys.stdout if stream == "stdout" else sys.stderr
+        try:
+            binary = target.buffer
+        except AttributeError:  # a notebook's, or a StringIO
+            target.write(data.decode("utf-8", "replace"))
+        else:
+            target.flush()
+            if target.isatty():
+                text = self._filters.setdefault(stream, OutputFilter()).feed(data)
+                data = text.encode(target.encoding or "utf-8", "backslashreplace")
+            binary.write(data)
         target.flush()
-        binary.write(data)
-    target.flush()
 
 
 def _ignore(step: str) -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import tty
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -339,7 +340,7 @@ def test_a_start_that_fails_leaves_no_thread() -> None:
         raise pgdb.StartError("no job")
 
     with pytest.raises(pgdb.StartError, match="no job"):
-        sync._open(begin, on_output=sync._pass_on, on_event=None)
+        sync._open(begin, on_output=sync._PassOn(), on_event=None)
     assert set(threading.enumerate()) <= before
 
 
@@ -358,7 +359,7 @@ def test_a_session_that_came_up_as_the_interrupt_came_is_closed(
 
     interrupt_when(waits)
     with pytest.raises(KeyboardInterrupt):
-        sync._open(begin, on_output=sync._pass_on, on_event=None)
+        sync._open(begin, on_output=sync._PassOn(), on_event=None)
     assert made[0].closed == [None]
 
 
@@ -445,12 +446,25 @@ def test_output_goes_to_our_own(
     with monkeypatch.context() as patched, open(os.dup(1), "w") as stdout:
         patched.setattr(sys, "stdout", stdout)
         stdout.write("before ")
-        sync._pass_on("stdout", b"\xff\n")
+        sync._PassOn()("stdout", b"\xff\n")
     assert capfdbinary.readouterr().out == b"before \xff\n"
     text = io.StringIO()
     monkeypatch.setattr(sys, "stderr", text)
-    sync._pass_on("stderr", b"\xc3\xa4")
+    sync._PassOn()("stderr", b"\xc3\xa4")
     assert text.getvalue() == "ä"
+
+
+def test_output_cannot_drive_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = os.openpty()
+    tty.setraw(theirs)
+    with monkeypatch.context() as patched, open(theirs, "w") as stdout:
+        patched.setattr(sys, "stdout", stdout)
+        pass_on = sync._PassOn()
+        for piece in (b"a\x1b]0;ti", b"tle\x07 \x1b[3", b"1mred\x1b[0m\n"):
+            pass_on("stdout", piece)
+        seen = os.read(ours, 4096)
+    os.close(ours)
+    assert seen == b"a\\033]0;title\\007 \x1b[31mred\x1b[0m\x1b[0m\n"
 
 
 OPEN_AT_THE_END = """
@@ -469,7 +483,7 @@ class Session(aio.Session):
 async def begin(listener):
     return Session("attach", SessionOptions(), SessionDirectory())
 
-session = sync._open(begin, on_output=sync._pass_on, on_event=None)
+session = sync._open(begin, on_output=sync._PassOn(), on_event=None)
 print(session._session.directory.path)
 if sys.argv[2] == "raise":
     raise KeyboardInterrupt
