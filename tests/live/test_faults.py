@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
 import pgdb
 from pgdb.frontend.session import Told
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Failure, Gone, Stop, Text
+from pgdb.records import Exit, Gone, Stop, Text
 from tests.conftest import Build, StartJob
-from tests.support.programs import Job, parent_of, status, wait_until
-from tests.support.terminal import DEADLINE_S, assert_untouched, wait_broken
+from tests.support.programs import Job, is_traced, parent_of, status, wait_until
+from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json, wait_broken
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
@@ -228,11 +229,77 @@ def test_all_ranks_hit_a_breakpoint_at_once(build: Build, start_job: StartJob) -
     with start_job(8, build("storm.c")) as job:
         with attached(job) as session:
             session.break_at("hit").check()
-            before: dict[int, object] = {}
+            before = session.evaluate("hit_count").check().values
             for _ in range(200):
                 answer = session.continue_(timeout_s=DEADLINE_S).check()
                 assert stopped_at(answer, 1) == session.set
-            counted = session.evaluate("hit_count").check().values
-            assert len(counted) == 8
-            del before
+            after = session.evaluate("hit_count").check().values
+            # It stands before the count in hit(), at the start anywhere.
+            for rank, count in before.items():
+                assert int(str(after[rank])) - int(str(count)) in (199, 200), rank
+        assert_untouched(job.ranks)
+
+
+def test_a_thousand_children_come_and_go(build: Build, start_job: StartJob) -> None:
+    """No breakpoint is left in a child that GDB does not follow."""
+    with start_job(4, build("forks.c")) as job:
+        with attached(job) as session:
+            session.execute("set var cycles = 0").check()
+            session.execute("set var failures = 0").check()
+            session.break_at("visit", condition="n < 0").check()
+            session.break_at("finished").check()
+            answer = session.continue_(timeout_s=DEADLINE_S).check()
+            assert stopped_at(answer, 2) == session.set
+            assert session.evaluate("cycles").values == dict.fromkeys(range(4), 250)
+            assert session.evaluate("failures").values == dict.fromkeys(range(4), 0)
+        assert_untouched(job.ranks)
+
+
+@pytest.mark.parametrize("traced", [1, 4])
+def test_a_job_ends_while_it_is_attached_to(build: Build, start_job: StartJob, traced: int) -> None:
+    with start_job(4, build("storm.c")) as job:
+        ended = threading.Event()
+
+        def end_it() -> None:
+            wait_until(lambda: count_traced(job) >= traced, "ranks are traced", DEADLINE_S)
+            for pid in job.ranks.values():
+                os.kill(pid, signal.SIGKILL)
+            ended.set()
+
+        ender = threading.Thread(target=end_it)
+        ender.start()
+        finished = run_json("attach", *ex("p 1", "bt"), job.pid)
+        ender.join()
+        assert ended.is_set()
+        said = finished.out + finished.err
+        assert "ended" in said or '"signal":"SIGKILL"' in said.replace(" ", ""), said
+        assert finished.status != 0 or finished.answer("print 1"), said
+
+
+def count_traced(job: Job) -> int:
+    """Return how many ranks have a debugger, of those that have not ended."""
+    count = 0
+    for pid in job.ranks.values():
+        with suppress(OSError):
+            count += is_traced(pid)
+    return count
+
+
+def test_ranks_that_were_let_go_are_taken_again(build: Build, start_job: StartJob) -> None:
+    with start_job(3, build("storm.c")) as job:
+        finished = run_json(
+            "attach",
+            *ex("break hit", "proc 1 detach", "reattach", "timeout 100 continue", "p hit_count > 0",
+                "timeout 0.5 proc 2 call (int)sleep(3)"),
+            job.pid,
+        )  # fmt: skip
+        again = finished.answer("reattach")
+        assert [each["ranks"] for each in again["classes"]] == ["0,2", "1"]
+        assert "answers" in again["classes"][0]["text"]
+        (stopped,) = finished.answer("continue")["classes"]
+        assert (stopped["ranks"], stopped["record"]["breakpoint"]) == ("0-2", 1)
+        (value,) = finished.answer("print hit_count > 0")["classes"]
+        assert (value["ranks"], value["value"]) == ("0-2", 1)
+        late = finished.answer("call (int)sleep(3)")
+        assert late["missing"]["late"] == "2" and late["elapsed_s"] < 60
         assert_untouched(job.ranks)
