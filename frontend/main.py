@@ -12,18 +12,19 @@ import shlex
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pgdb.controls import HarmlessFormatter, harmless
-from pgdb.errors import PgdbError, RankSetError, UsageError
+from pgdb.errors import CommandError, PgdbError, RankSetError, UsageError
 from pgdb.frontend.batch import BatchText, JsonDisplay, Script, run_script
 from pgdb.frontend.display import StartProgress
 from pgdb.frontend.lookout import choose_job, look
 from pgdb.frontend.options import WIRE_UPS, SessionOptions
 from pgdb.frontend.recording.bugreport import report_bug
 from pgdb.frontend.recording.replay import RecordedSession, replay
+from pgdb.frontend.recording.settings import Settings, read_settings, settings_path
 from pgdb.frontend.session import Session, Told
 from pgdb.frontend.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
 from pgdb.frontend.starting.start import attach, launch
@@ -87,6 +88,8 @@ class Arguments:
     run_timeout_s: float | None
     stdin: str
     exit_code: str
+    given: Settings = field(default_factory=Settings)
+    """Settings that the command line names."""
     output: str = ""
     """The file that ``report-bug`` writes."""
 
@@ -160,6 +163,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         ranks = RankSet.parse(wanted) if wanted is not None else None
     except RankSetError as error:
         raise UsageError(f"--ranks: {error}") from None
+    timeout_s: float = parsed.timeout or _DEFAULTS.timeout_s
     options = SessionOptions(
         ranks=ranks,
         aggregators=getattr(parsed, "aggregators", _DEFAULTS.aggregators),
@@ -168,7 +172,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         gdb_commands=tuple(parsed.gdb_command),
         program=getattr(parsed, "program", ""),
         start_timeout_s=parsed.start_timeout,
-        timeout_s=parsed.timeout,
+        timeout_s=timeout_s,
         grace_s=parsed.grace,
         listen=parsed.listen,
         connect=parsed.connect,
@@ -202,9 +206,14 @@ def parse(argv: Sequence[str]) -> Arguments:
         batch=batch,
         json=parsed.json,
         settle_s=settle_s,
-        run_timeout_s=parsed.timeout if batch else None,
+        run_timeout_s=timeout_s if batch else None,
         stdin=getattr(parsed, "stdin", ""),
         exit_code=parsed.exit_code,
+        given=Settings(
+            settle_s=parsed.settle,
+            timeout_s=parsed.timeout,
+            stop_on_error=False if parsed.no_stop_on_error else None,
+        ),
     )
 
 
@@ -308,8 +317,9 @@ def _scripted() -> _Parser:
 def _common(scripted: _Parser) -> _Parser:
     common = _Parser(add_help=False, allow_abbrev=False, parents=[scripted])
     add = common.add_argument
-    add("--timeout", type=_seconds, default=_DEFAULTS.timeout_s, metavar="SECONDS",
-        help="longest wait for answers, and in batch for ranks to stop (%(default)g)")  # fmt: skip
+    add("--timeout", type=_seconds, metavar="SECONDS",
+        help="longest wait for answers, and in batch for ranks to stop "
+        f"({_DEFAULTS.timeout_s:g})")  # fmt: skip
     add("--start-timeout", type=_seconds, default=_DEFAULTS.start_timeout_s, metavar="SECONDS",
         help="longest time for the session to start (%(default)g)")  # fmt: skip
     add("--settle", type=_seconds, metavar="SECONDS",
@@ -540,6 +550,8 @@ class _Program:
         self._show_told = repl.told
         self._take_up(session, repl.shell)
         self._introduce(session)
+        if not session.is_recorded:
+            self._use_kept_settings(session, repl.shell)
         repl.display.flush()
         try:
             while (line := await arguments.script.read("")) is not None:
@@ -560,6 +572,13 @@ class _Program:
         session.recorder.describe_shell = lambda: shell.kept
         if isinstance(session, RecordedSession):
             shell.take_over(session.shell_state)
+
+    def _use_kept_settings(self, session: Session, shell: Shell) -> None:
+        """Let the user have what ``set -keep`` has kept, but for what the command line says."""
+        try:
+            shell.apply(read_settings(settings_path()) | self._arguments.given)
+        except CommandError as error:
+            session.note(str(error))
 
     def _introduce(self, session: Session) -> None:
         if isinstance(self._display, JsonDisplay) and self._arguments.json:

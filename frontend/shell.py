@@ -22,6 +22,7 @@ from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome, Shown
 from pgdb.frontend.display import source_line
 from pgdb.frontend.jsonshapes import AnswerLine, RanksLine
 from pgdb.frontend.recording.recorder import ShellState
+from pgdb.frontend.recording.settings import Settings
 from pgdb.frontend.session import Session
 from pgdb.frontend.text import render
 from pgdb.merge.answer import EquivalenceClass
@@ -203,7 +204,8 @@ class Shell:
             letters, _, rest = rest[1:].partition(" ")
         argument = rest.strip()
         # What follows these is a command of its own, which may end in & itself.
-        background = word not in ("proc", "timeout") and (argument == "&" or argument.endswith(" &"))
+        is_whole = word not in ("proc", "timeout")
+        background = is_whole and (argument == "&" or argument.endswith(" &"))
         if background:
             argument = argument.removesuffix("&").strip()
         slash = f"/{letters}" if letters else ""
@@ -253,7 +255,6 @@ class Shell:
         return self.without_stops(answer)
 
     @contextlib.contextmanager
-    @contextlib.contextmanager
     def limited(self, timeout_s: float) -> Iterator[None]:
         """Have commands for a while wait no longer than *timeout_s* for answers, and for stops."""
         session, before = self.session, (self.session.options.timeout_s, self.run_timeout_s)
@@ -265,6 +266,7 @@ class Shell:
             session.options = session.options.changed(timeout_s=before[0])
             self.run_timeout_s = before[1]
 
+    @contextlib.contextmanager
     def foreground(self, ranks: RankSet) -> Iterator[None]:
         """Have Ctrl-C and typed lines go to *ranks* for a while."""
         self.in_foreground = ranks
@@ -276,6 +278,12 @@ class Shell:
     def without_stops(self, answer: Answer) -> Answer:
         """Return the answer to a run command as it is shown: stops are told as they come."""
         return replace(answer, told=True)
+
+    def apply(self, settings: Settings) -> None:
+        """Change settings."""
+        self.session.options = settings.change(self.session.options)
+        if settings.settle_s is not None:
+            self.settle_s = settings.settle_s
 
     def set_focus(self, ranks: RankSet) -> None:
         """Select the ranks that commands are for."""

@@ -132,6 +132,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.recording.redact": 3,
     "pgdb.frontend.recording.replay": 3,
     "pgdb.frontend.recording.saving": 3,
+    "pgdb.frontend.recording.settings": 3,
     "pgdb.frontend.starting.directory": 3,
     "pgdb.frontend.starting.held": 3,
     "pgdb.frontend.starting.job": 3,

@@ -8,8 +8,10 @@ from pathlib import Path
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend import gdbwords
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
+from pgdb.frontend.options import POINTERS
 from pgdb.frontend.recording.recorder import listing
 from pgdb.frontend.recording.replay import RecordedSession
+from pgdb.frontend.recording.settings import Settings, keep_settings, settings_path
 from pgdb.frontend.session import Session
 
 
@@ -44,7 +46,7 @@ async def _help(call: Call) -> Outcome:
 @COMMANDS.command(
     "set",
     group=Group.SESSION,
-    usage="set NAME VALUE",
+    usage="set [-keep] NAME VALUE",
     summary="settle, timeout, array-limit …; else GDB's",
 )
 async def _set(call: Call) -> Outcome:
@@ -54,28 +56,48 @@ async def _set(call: Call) -> Outcome:
     at most, on all ranks together; 4G is a size too), compare-pointers symbol|raw (raw: ranks
     whose pointers have other addresses are of other classes). Anything else, 'set var' above
     all, goes to GDB.
+
+    With -keep it holds for later sessions at the prompt, too, unless their command line says
+    otherwise; batch runs and scripts have what they are told alone.
     """
-    name, _, value = call.argument.partition(" ")
-    value = value.strip()
+    is_kept = call.argument.startswith("-keep ")
+    name, _, value = call.argument.removeprefix("-keep ").strip().partition(" ")
     shell = call.shell
-    if name == "settle":
-        shell.settle_s = _seconds(name, value)
-    elif name == "timeout":
-        shell.session.options = shell.session.options.changed(timeout_s=_seconds(name, value))
-    elif name == "stop-on-error":
-        if value not in ("on", "off"):
-            raise UsageError(f"set stop-on-error: {value!r} is neither on nor off")
-        shell.session.options = shell.session.options.changed(stop_on_error=value == "on")
-    elif name == "compare-pointers":
-        shell.session.options = shell.session.options.changed(compare_pointers=value or "?")
-    elif name == "array-limit":
-        limit_bytes = _bytes(name, value)
-        shell.session.options = shell.session.options.changed(array_limit_bytes=limit_bytes)
-    else:
+    change = _read_setting(name, value.strip())
+    if change is None:
+        if is_kept:
+            raise UsageError(
+                f"set -keep: {name!r} is no setting of PGDB's; those of GDB belong into ~/.gdbinit"
+            )
         if gdbwords.kind_of("set", call.line) is gdbwords.Kind.REFUSED:
             raise UsageError(f"'{call.line}' is refused: PGDB needs that setting as it is")
         return await shell.session.ranks(call.ranks).execute_plain(call.line)
-    return None
+    shell.apply(change)
+    return f"{name}: {keep_settings(settings_path(), change)}" if is_kept else None
+
+
+def _read_setting(name: str, value: str) -> Settings | None:
+    """Return what is to be set, None for what is GDB's.
+
+    :raises UsageError: if the value cannot be.
+    """
+    match name:
+        case "settle":
+            return Settings(settle_s=_seconds(name, value))
+        case "timeout":
+            return Settings(timeout_s=_seconds(name, value))
+        case "stop-on-error":
+            if value not in ("on", "off"):
+                raise UsageError(f"set stop-on-error: {value!r} is neither on nor off")
+            return Settings(stop_on_error=value == "on")
+        case "compare-pointers":
+            if value not in POINTERS:
+                raise UsageError(f"compare-pointers {value!r} is none of {', '.join(POINTERS)}")
+            return Settings(compare_pointers="raw" if value == "raw" else "symbol")
+        case "array-limit":
+            return Settings(array_limit_bytes=_bytes(name, value))
+        case _:
+            return None
 
 
 @COMMANDS.command(

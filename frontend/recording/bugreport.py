@@ -27,7 +27,7 @@ from pgdb.version import __version__
 
 _TOOLS = ("gdb", "mpirun", "mpiexec", "mpicc", "srun", "gcc")
 _TOOL_TIMEOUT_S = 20.0
-_PACKAGES = "msgspec numpy prompt_toolkit pygdbmi pyroaring mpi4py cryptography rich".split()
+_PACKAGES = "msgspec numpy prompt_toolkit pyroaring mpi4py cryptography rich".split()
 _README = """What is in this archive, made by 'pgdb report-bug':
 
 {files}
