@@ -137,6 +137,17 @@ class Summary(Struct, frozen=True):
             raise ValueError("no profile")
         if numbers and not 0 <= numbers[0] <= numbers[-1] < PROFILE_CELLS:
             raise ValueError("no profile")
+        if self.low is None or self.high is None:
+            is_range = self.low is self.high and not self.cells
+        else:
+            is_range = _is_range(self.low, self.high) and all(
+                _is_range(self.low, each.low)
+                and _is_range(each.low, each.high)
+                and _is_range(each.high, self.high)
+                for each in self.cells
+            )
+        if not is_range:
+            raise ValueError("no range of numbers")
         if len(self.sketch) > SKETCH_SIZE or any(not 0 <= each <= _MASK for each in self.sketch):
             raise ValueError("no sketch")
 
@@ -543,6 +554,11 @@ class _Sum:
             return Exact()
         zeros = (mantissa & -mantissa).bit_length() - 1
         return Exact(mantissa=f"{mantissa >> zeros:x}", exponent=least + zeros)
+
+
+def _is_range(low: Number, high: Number) -> bool:
+    # A NaN is neither less nor greater.
+    return -math.inf < low <= high < math.inf
 
 
 def _shown(number: Number) -> Number:

@@ -8,6 +8,7 @@ They say what is wanted (Evaluate, Backtrace, Resume), never how GDB/MI spells i
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -23,6 +24,11 @@ from pgdb.records import Event
 PROTOCOL_VERSION = 1
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024
 """Largest message that is sent or accepted."""
+MAX_SETS_BYTES = 1 << 30
+"""Most that the rank sets of one message may take: some bytes can stand for megabytes."""
+
+MAX_NODES = 1 << 17
+"""More aggregators than this are no tree: the biggest machines have some ten thousand hosts."""
 
 RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
 """GDB's commands that set a rank running, spelled out."""
@@ -46,12 +52,6 @@ class Acquire(Operation, frozen=True, kw_only=True):
     """Start a debugger for the rank and get hold of it; answered with a Stop."""
 
 
-class Evaluate(Operation, frozen=True, kw_only=True):
-    """Print the value of an expression."""
-
-    expression: str
-    format: str = ""
-    """GDB's format letters without the slash, e.g. ``x``."""
 class Reattach(Operation, frozen=True, kw_only=True):
     """Get hold again of a rank whose debugger is gone or does not answer, or that was let go.
 
@@ -59,6 +59,12 @@ class Reattach(Operation, frozen=True, kw_only=True):
     """
 
 
+class Evaluate(Operation, frozen=True, kw_only=True):
+    """Print the value of an expression."""
+
+    expression: str
+    format: str = ""
+    """GDB's format letters without the slash, e.g. ``x``."""
     raw_pointers: bool = False
     """Whether pointers with other addresses are other values."""
 
@@ -194,13 +200,13 @@ class Kill(Operation, frozen=True, kw_only=True):
 
 AnyOperation = (
     Acquire
+    | Reattach
     | Evaluate
     | Backtrace
     | SelectFrame
     | ListVariables
     | ReadBlock
     | Reduce
-    | Reattach
     | Recall
     | Console
     | Script
@@ -257,6 +263,13 @@ class Table(Message, frozen=True, kw_only=True):
     """Whether the link that it came by is the one to the receiver's parent."""
     generation: int = 0
     """To be said in every :class:`Hello`."""
+
+    def __post_init__(self) -> None:
+        # Whoever has it computes with it: a tree of 2 ** 60 nodes would take for ever.
+        if not 0 <= self.node < self.count <= MAX_NODES or self.fan_out < 1:
+            raise ValueError("no place in a tree")
+        if 0 < len(self.addresses) < self.count:
+            raise ValueError("not an address for each node")
 
 
 class Joined(Message, frozen=True, kw_only=True):
@@ -351,6 +364,8 @@ class Setup(Message, frozen=True, kw_only=True):
     """Base name of the program to stop in, where wrappers come before it."""
     nursery: bool = True
     """Whether GDBs may be forked from one that has read the symbols."""
+    guard: bool = False
+    """Whether ranks are to survive the end of their GDB at any breakpoint."""
     event_window_s: float = 0.02
     deploy: Deploy | None = None
     """None where every GDB reads the files by itself."""
@@ -538,9 +553,20 @@ def _encode_hook(value: Any) -> Any:
 def _decode_hook(kind: type, value: Any) -> Any:
     if kind is not RankSet:
         raise TypeError(f"no wire form for {kind.__name__}")
-    return unpack(value)
+    ranks = unpack(value)
+    _ROOM.left_bytes -= ranks.size_bytes
+    if _ROOM.left_bytes < 0:
+        raise ProtocolError("its rank sets are too large")
+    return ranks
 
 
+class _Room(threading.local):
+    """What the rank sets of the message that is being decoded may take."""
+
+    left_bytes = 0
+
+
+_ROOM = _Room()
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode_hook)
 _DECODER: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(
     AnyMessage, dec_hook=_decode_hook, strict=True
@@ -563,6 +589,7 @@ def decode(data: bytes) -> AnyMessage:
 
     :raises ProtocolError: if *data* is no valid message; its start is quoted.
     """
+    _ROOM.left_bytes = MAX_SETS_BYTES
     try:
         return _DECODER.decode(data)
     except (

@@ -477,7 +477,8 @@ def test_a_stranger_with_a_table_does_not_take_a_link_over() -> None:
             await connect(session.addresses[0], make_credentials())
         # One of the session's own that tells another place comes too late to be heard.
         channel = await connect(session.addresses[0], CREDENTIALS)
-        channel.send(Table(node=5, count=9, fan_out=2, addresses=session.addresses))
+        addresses = (*session.addresses, *["127.0.0.1:1"] * 7)
+        channel.send(Table(node=5, count=9, fan_out=2, addresses=addresses))
         with pytest.raises(LinkError):
             await channel.receive()
         assert session.aggregators[0].number == 0
