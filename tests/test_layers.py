@@ -92,6 +92,7 @@ LAYERS: dict[str, int] = {
     "pgdb.backend.stacks": 3,
     "pgdb.backend.starting": 3,
     "pgdb.backend.taking": 3,
+    "pgdb.backend.guarding": 3,
     "pgdb.backend.watching": 3,
     "pgdb.backend.wireup": 3,
     "pgdb.backend.aggregator": 4,
@@ -211,7 +212,6 @@ INPUT_OUTPUT = {"asyncio", "select", "selectors", "socket", "ssl", "subprocess",
 
 THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "cryptography": ("pgdb.overlay",),
-    "elftools": ("pgdb.jobs", "pgdb.backend"),
     "gdb": ("pgdb.backend.gdb",),
     "matplotlib": SIDES[:1],
     "mpi4py": ("pgdb.backend.wireup", "pgdb.backend.__main__"),
@@ -225,7 +225,6 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.lookout",
         "pgdb.frontend.terminal",
     ),
-    "pygdbmi": ("pgdb.backend.gdb",),
     "pyroaring": ("pgdb.ranks",),
     "rich": ("pgdb.frontend.text.palette",),
     "ssl": ("pgdb.overlay",),
@@ -234,9 +233,6 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
 
 STANDARD_LIBRARY_ONLY = ("pgdb.jobs.hold", "pgdb.jobs.keeper")
 """Run as files by whatever Python a host has, beside or in place of the user's program."""
-
-DISTRIBUTIONS = {"pyelftools": "elftools"}
-"""Import names that are not the distribution's own."""
 
 
 OPTIONAL = {"matplotlib"}
@@ -410,11 +406,13 @@ def test_table_of_third_parties_is_what_is_installed() -> None:
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg", encoding="utf-8")
     required = [
-        line.split(">=")[0] for line in parser["options"]["install_requires"].split("\n") if line
+        line.split(">=")[0]
+        for line in parser["options"]["install_requires"].split("\n")
+        if line and not line.startswith("#")
     ]
     # ssl is Python's, gdb exists inside GDB only.
     expected = set(THIRD_PARTY) - {"ssl", "gdb"} - OPTIONAL
-    assert {DISTRIBUTIONS.get(name, name) for name in required} == expected
+    assert set(required) == expected
     extras = parser["options.extras_require"]["plots"].split()
     assert {line.split(">=")[0] for line in extras} == OPTIONAL
 
@@ -431,7 +429,7 @@ def test_table_of_third_parties_is_what_is_installed() -> None:
         ("pgdb.frontend.text.render", "from pgdb.frontend.state import Job", "layers 0-1 only"),
         ("pgdb.overlay.router", "import asyncio", "no input or output"),
         ("pgdb.frontend.state", "import prompt_toolkit.history", "may import prompt_toolkit"),
-        ("pgdb.backend.leaf", "from pygdbmi import gdbmiparser", "may import pygdbmi"),
+        ("pgdb.backend.leaf", "from pyroaring import BitMap", "may import pyroaring"),
         ("pgdb.backend.leaf", "def f():\n    import networkx", "may import networkx"),
         ("pgdb.frontend.launch", "import ssl", "may import ssl"),
         ("pgdb.backend.daemon", "from mpi4py import MPI", "may import mpi4py"),

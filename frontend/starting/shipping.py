@@ -39,7 +39,7 @@ from pgdb.version import __version__
 
 LOG = logging.getLogger(__name__)
 
-DISTRIBUTIONS = ("mpi4py", "msgspec", "numpy", "pyelftools", "pygdbmi", "pyroaring")
+DISTRIBUTIONS = ("mpi4py", "msgspec", "numpy", "pyroaring")
 """What the aggregators import besides the standard library; none of these requires others."""
 PACKAGES = ("pgdb", "pgdb.frontend", "pgdb.backend")
 """Our packages whose folders need not lie in each other (see package_dir in setup.cfg)."""
