@@ -1,0 +1,585 @@
+"""What is fuzzed: each target reads bytes as PGDB would, and lets only documented errors out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fuzz.mutation import Mutate, bytes_mutator, tree_mutator
+from pgdb import elf
+from pgdb.backend import indexcache
+from pgdb.backend.gdb import decode, mi
+from pgdb.errors import (
+    CommandError,
+    DiscoveryError,
+    GdbError,
+    LinkError,
+    PgdbError,
+    ProtocolError,
+    RankSetError,
+    UsageError,
+)
+from pgdb.frontend import gdbwords, jsonlines
+from pgdb.frontend.analysis import saved, values
+from pgdb.frontend.answers import Answer
+from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.shell import Quit, Shell
+from pgdb.frontend.state import JobState
+from pgdb.frontend.text import render
+from pgdb.jobs import launchers, mpir
+from pgdb.merge.answer import EquivalenceClass, Merger
+from pgdb.merge.graph import from_graph, to_graph
+from pgdb.merge.packing import pack, unpack
+from pgdb.overlay import channel
+from pgdb.overlay.delivery import Delivery
+from pgdb.overlay.messages import (
+    Announce,
+    AnyMessage,
+    Deliveries,
+    Events,
+    FilePart,
+    FilesAre,
+    Found,
+    Hello,
+    Reply,
+    Setup,
+    Table,
+    WantFiles,
+    WantPart,
+    encode,
+)
+from pgdb.overlay.messages import decode as decode_message
+from pgdb.overlay.rendezvous import Rendezvous
+from pgdb.overlay.topology import Topology
+from pgdb.proctable import ProcTable, RankProcess
+from pgdb.ranks import RankSet
+from pgdb.records import Event
+
+CORPUS = Path(__file__).parent / "corpus"
+CRASHES = Path(__file__).parent / "crashes"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One thing that reads what others wrote."""
+
+    name: str
+    what: str
+    run: Callable[[bytes], object]
+    errors: tuple[type[BaseException], ...]
+    """What it may raise: anything else is a crash."""
+    words: tuple[bytes, ...] = ()
+    """What such inputs are made of."""
+    mutator: Callable[[Sequence[bytes], Sequence[bytes]], Mutate] = bytes_mutator
+    slow_s_per_byte: float = 20e-6
+    """More than this, and a fifth of a second, is too long for an input of so many bytes."""
+
+    @property
+    def corpus(self) -> list[bytes]:
+        """The inputs to begin with, those that once were crashes among them."""
+        folders = (CORPUS / self.name, CRASHES / self.name)
+        paths = sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir())
+        return [path.read_bytes() for path in paths]
+
+    def mutate(self) -> Mutate:
+        """Return what makes inputs."""
+        # Long ones are there to be replayed: most of the time would go to them.
+        return self.mutator([each for each in self.corpus if len(each) < 4096], self.words)
+
+
+# -- what GDB says -----------------------------------------------------------------------------
+
+
+def run_mi(data: bytes) -> None:
+    """Read lines as they come from GDB, whole and in pieces, and decode what they may hold."""
+    lines = mi.Lines()
+    cut_at = data[0] * len(data) >> 8 if data else 0
+    for piece in (data[:cut_at], data[cut_at:], b"\n"):
+        for line in lines.feed(piece):
+            assert isinstance(line, bytes)
+            part = mi.cut(line)
+            if part.kind in ("^", "*", "="):
+                decode_all(part)
+                part.payload  # noqa: B018  # is put together now
+    size = 3 + cut_at % 61
+    if len(data) < 2000:
+        first = data.partition(b"\n")[0]
+        pieces = [first[at : at + size] for at in range(0, len(first), size)]
+        mi.cut_pieces(pieces)
+
+
+def decode_all(line: mi.Line) -> None:
+    """Have a line decoded as the answer to whatever it may be the answer to."""
+    payload = line.payload
+    decode.arguments_of(line)
+    decode.threads(payload)
+    decode.only_instruction(payload)
+    with contextlib.suppress(GdbError):
+        decode.memory(payload)
+    decode.stop(payload, run=1, numbers={1: 1})
+    decode.exit_of(payload, run=1)
+    # A shape keeps what one of the two has made of it: no line is both.
+    shape = line.shape
+    kept = shape.decoded if shape is not None else None
+    if shape is not None:
+        shape.decoded = None
+    frames, addresses = decode.frames_of(line)
+    if shape is not None:
+        shape.decoded = kept
+    decode.place(frames)
+    decode.with_arguments(frames, {0: ()})
+    assert len(frames) == len(addresses)
+    for bkpt in payload.values():
+        if isinstance(bkpt, dict):
+            decode.breakpoint_of(bkpt, number=1)
+            decode.frame(bkpt)
+
+
+MI_WORDS = tuple(
+    b'^done|^error,msg="|*stopped,|=breakpoint-modified,bkpt={|~"|&"|"|,|={|=[|}|]|{|[|\\|\\"|\\n'
+    b'|\\303\\244|\\000|\\377|0x7ffff7a05b97|0x|(LWP 4711)|script={"|number="1"|addr="|level="'
+    b'|frame={|args=[|stack=[|stack-args=[|threads=[|memory=[{begin="0x10",offset="0x0",contents="'
+    b'|reason="exited",exit-code="|reason="|wpt={|value={old="|locations=[|line="|\x01|\x02|\n|\r'
+    b"|9999999999|\xff|\xef\xbf\xbc".split(b"|")
+)
+
+
+# -- what comes over the links -----------------------------------------------------------------
+
+_ALL = RankSet.range(0, 64)
+
+
+def run_wire(data: bytes) -> None:
+    """Decode a message, and do with it what a node does with what it is told."""
+    message = decode_message(data)
+    match message:
+        case Reply(graph=graph):
+            classes, missing = from_graph(graph)
+            merger: Merger[Any] = Merger()
+            merger.add_classes(classes)
+            merger.add_classes(each.part(_ALL) for each in classes)
+            again = Reply(request_id=1, graph=to_graph(merger.classes, missing))
+            encode(again)
+            show(merger.classes, missing)
+        case Events(classes=told) | Announce(classes=told):
+            events: Merger[Event] = Merger()
+            for each in told:
+                events.add(each.ranks, each.record, each.slots)
+            encode(Events(classes=events.classes))
+            for each in events.classes:
+                each.filled  # noqa: B018  # is put together now
+            run_state(told)
+        case Table(node=node, count=count, fan_out=fan_out):
+            topology = Topology(count=count, fan_out=fan_out)
+            topology.ancestors(node)
+            topology.levels_below(node)
+        case Setup(shares=shares):
+            for share in shares:
+                share.pids  # noqa: B018  # is unpacked now
+            encode(message)
+        case Found(jobs=jobs):
+            for job in jobs:
+                len(job.ranks)
+            encode(message)
+        case Hello():
+            encode(message)
+        case _:
+            encode(message)
+
+
+def show(classes: tuple[EquivalenceClass[Any], ...], missing: Any) -> None:
+    """Make text and JSON of an answer, as the front end does."""
+    if sum(len(each.ranks) for each in classes) > 1000 or len(classes) > 20:
+        return
+    ranks = RankSet.union(each.ranks for each in classes)
+    answer = Answer(command="x", ranks=ranks | missing.ranks, classes=classes, missing=missing)
+    render.answer(answer)
+    jsonlines.encode(jsonlines.answer(answer, str, 0.0))
+
+
+def run_state(told: tuple[EquivalenceClass[Event], ...]) -> None:
+    """Have the front end learn of events."""
+    state = JobState(_ALL)
+    state.apply(told)
+    state.latest(_ALL)
+
+
+WIRE_WORDS = tuple(
+    b"0-3|0-16777216/2|0,5|0-1/9999999999|R|G|B|value|stack|text|various|error|block|lines|whole|"
+    b"\xef\xbf\xbc|\xef\xbf\xb9|\0\xef\xbf\xbc\0|0x5555555592a0|late|running|<f8|-1|nan|0f0f0f".split(
+        b"|"
+    )
+)
+
+
+def run_packing(data: bytes) -> None:
+    """Unpack a rank set in any of its forms."""
+    found = unpack(data if data[:1] in (b"R", b"G", b"B") else data.decode("utf-8", "replace"))
+    if len(found) < 5000:
+        assert unpack(pack(found)) == found
+
+
+class _Writer:
+    """The writing end of a link that goes nowhere."""
+
+    class transport:  # asyncio's name
+        @staticmethod
+        def get_write_buffer_size() -> int:
+            return 0
+
+        @staticmethod
+        def abort() -> None:
+            return None
+
+    @staticmethod
+    def get_extra_info(name: str) -> None:
+        return None
+
+    @staticmethod
+    def is_closing() -> bool:
+        return False
+
+    def write(self, data: bytes) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+def run_channel(data: bytes) -> None:
+    """Receive messages from a link until it has an end."""
+
+    async def receive() -> None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(data)
+        reader.feed_eof()
+        link = channel.Channel(reader, _Writer())  # type: ignore[arg-type]
+        try:
+            while True:
+                await link.receive()
+        finally:
+            link.close()
+
+    run_coroutine(receive())
+
+
+_loop: list[asyncio.AbstractEventLoop] = []
+
+
+def run_coroutine(coroutine: Any) -> Any:
+    """Run a coroutine in a loop that stays: making one takes ten times as long."""
+    if not _loop:
+        _loop.append(asyncio.new_event_loop())
+    return _loop[0].run_until_complete(coroutine)
+
+
+def close_loop() -> None:
+    """Close what :func:`run_coroutine` has left open."""
+    while _loop:
+        _loop.pop().close()
+
+
+def run_delivery(data: bytes) -> None:
+    """Have a node that hands files on told things, alternately from below and from above."""
+
+    async def take() -> None:
+        sent: list[AnyMessage] = []
+
+        def no_cache() -> Any:
+            raise OSError(28, "no room")
+
+        def down(child: int, message: AnyMessage) -> None:
+            sent.append(message)
+
+        delivery = Delivery(
+            1, "host", open_cache=no_cache, up=sent.append, down=down, notice=lambda text: None
+        )
+        try:
+            for number, each in enumerate(framed(data)):
+                message = decode_message(each)
+                if not isinstance(message, WantFiles | FilesAre | WantPart | FilePart | Deliveries):
+                    continue
+                if number % 2:
+                    delivery.from_above(message)
+                else:
+                    delivery.from_child(number % 5, message)
+                await asyncio.sleep(0)
+            delivery.take_parent()
+            delivery.lose_child(2)
+        finally:
+            await delivery.close()
+        for each in sent:
+            encode(each)
+
+    run_coroutine(take())
+
+
+def framed(data: bytes) -> Iterator[bytes]:
+    """Yield pieces with two bytes of their length before each."""
+    at = 0
+    while at + 2 <= len(data):
+        size = int.from_bytes(data[at : at + 2], "big")
+        yield data[at + 2 : at + 2 + size]
+        at += 2 + size
+
+
+def run_rendezvous(data: bytes) -> None:
+    """Read what an aggregator is told before there is a link."""
+    Rendezvous.parse(data).dump()
+
+
+# -- what users write --------------------------------------------------------------------------
+
+
+def run_ranks(data: bytes) -> None:
+    """Read a rank set as users write it."""
+    text = data.decode("utf-8", "replace")
+    found = RankSet.parse(text, everything=_ALL, named={"a": RankSet([1]), "": _ALL}.get)
+    if found.run_count < 5000:
+        assert RankSet.parse(str(found)) == found if found else str(found) == ""
+
+
+class _Nobody:
+    """In place of a session: a job of which no rank answers."""
+
+    def __init__(self) -> None:
+        self.set = _ALL
+        self.state = JobState(_ALL)
+        self.sets: dict[str, RankSet] = {}
+        ranks = tuple(RankProcess(rank, "node1", 4711 + rank, "/bin/app") for rank in _ALL)
+        self.table = ProcTable(ranks, "nobody")
+        self.numbered_sets: tuple[RankSet, ...] = ()
+        self.options = SessionOptions()
+
+    def parse_ranks(self, text: str) -> RankSet:
+        found = RankSet.parse(text, everything=_ALL, named=self.named_set)
+        if found - _ALL:
+            raise RankSetError(f"no rank {found - _ALL}")
+        return found
+
+    def named_set(self, name: str) -> RankSet | None:
+        return self.sets.get(name) or self.state.named(name)
+
+    def ranks(self, which: str | RankSet) -> _Nobody:
+        if isinstance(which, str):
+            self.parse_ranks(which)
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        async def nobody(*arguments: object, **options: object) -> Any:
+            raise CommandError(f"{name}: nobody answers")
+
+        return nobody
+
+
+class _NoDisplay:
+    width = 80
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments, **options: None
+
+
+def run_commands(data: bytes) -> None:
+    """Read typed lines, up to what would be asked of the ranks."""
+    lines = [line for line in data.decode("utf-8", "replace").split("\n") if line.strip()]
+    # Nothing here may touch a file: no rank answers, and no line names a path.
+    if any(bad in word for line in lines for word in line.split()[1:] for bad in ("/", "~", "..")):
+        return
+
+    async def read() -> None:
+        left = iter(lines)
+
+        async def next_line(prompt: str) -> str | None:
+            return next(left, None)
+
+        shell = Shell(_Nobody(), _NoDisplay(), read_line=next_line)  # type: ignore[arg-type]
+        for line in left:
+            gdbwords.opens_block(line)
+            if gdbwords.first_word(line) in _TOUCHING:
+                shell._call(line, _ALL) if line.strip()[:1] != "@" else None
+                continue
+            with contextlib.suppress(Quit):
+                await shell.run_line(line)
+                await shell.dispatch(line, _ALL)
+
+    run_coroutine(read())
+
+
+# Without a session of ours they would look for files.
+_TOUCHING = frozenset({"decompose", "help", "h"})
+
+
+def run_launch(data: bytes) -> None:
+    """Take a launcher's line apart, as each of the launchers would."""
+    words = ["mpirun", *data.decode("utf-8", "replace").split("\n")]
+    for family in launchers.Family:
+        launcher = launchers.Launcher(Path("/nonexistent/mpirun"), family, "1")
+        list(launchers.options_of(launcher, words))
+        with contextlib.suppress(UsageError):
+            launchers.take_apart(launcher, words, {})
+
+
+def run_values(data: bytes) -> None:
+    """Read a value as GDB prints it: no text is lost."""
+    text = data.decode("utf-8", "replace")
+    assert values.unparse(values.parse(text)) == text
+
+
+def run_saved(data: bytes) -> None:
+    """Read a file with an answer."""
+    with scratch_file(data) as path:
+        saved.read(path)
+
+
+# -- what processes and files of the user's hold -------------------------------------------------
+
+
+@contextlib.contextmanager
+def scratch_file(data: bytes) -> Iterator[Path]:
+    """Yield a file in memory with these bytes."""
+    file = os.memfd_create("pgdb-fuzz")
+    try:
+        os.write(file, data)
+        yield Path(f"/proc/self/fd/{file}")
+    finally:
+        os.close(file)
+
+
+def image(data: bytes, base: int = 0) -> elf.Read:
+    """Return what reads *data* as memory from *base* on."""
+
+    def read(at: int, size_bytes: int) -> bytes:
+        at -= base
+        return data[at : at + max(0, size_bytes)] if 0 <= at < len(data) else b""
+
+    return read
+
+
+def run_elf(data: bytes) -> None:
+    """Read an object, from a file and from memory, and what a linker has loaded."""
+    base = 0x10000
+    with contextlib.suppress(elf.ElfError):
+        assert len(elf.build_id_of_file(image(data))) <= 2 * elf.MAX_NOTES_BYTES
+    with contextlib.suppress(elf.ElfError):
+        elf.debug_link(image(data))
+    with contextlib.suppress(elf.ElfError):
+        elf.build_id_in_memory(image(data, base), base)
+    head = elf.header(image(data))
+    for is_64 in (True, False):
+        elf.link_map(
+            image(data, base),
+            base + head.segments_at,
+            head.segment_count,
+            is_64=is_64,
+            order=head.order,
+        )
+
+
+class _Image(mpir.Memory):
+    """A launcher's memory that was made up."""
+
+    def __init__(self, data: bytes, base: int) -> None:
+        super().__init__(-1)
+        self._read = image(data, base)
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        return self._read(address, size_bytes)
+
+
+_IMAGE_BASE = 0x5555_5555_0000
+
+
+def run_proctable(data: bytes) -> None:
+    """Read the table of a launcher whose memory is *data*; its start has pointer and size."""
+    memory = _Image(data, _IMAGE_BASE)
+    with contextlib.suppress(DiscoveryError):
+        mpir.table_at(memory, _IMAGE_BASE, _IMAGE_BASE + 8, "mpirun 1")
+    area = mpir.Mapping(_IMAGE_BASE, _IMAGE_BASE + len(data), "rw-p", 0, "")
+    mpir.search([area], [area], memory, {1, 2, 3, 4711})
+
+
+def run_symbols(data: bytes) -> None:
+    """Look for a launcher's symbols in an object that may be torn."""
+    with scratch_file(data) as path:
+        mapping = mpir.Mapping(0x400000, 0x500000, "r-xp", 0, str(path))
+        mpir.symbol_values(path, mapping, ("MPIR_proctable", "MPIR_proctable_size"))
+
+
+def run_maps(data: bytes) -> None:
+    """Read /proc/PID/maps."""
+    mpir.parse_mappings(data)
+
+
+def run_index(data: bytes) -> None:
+    """Look through an index of GDB's."""
+    with scratch_file(data) as path:
+        indexcache.is_whole(path)
+
+
+TEXT_WORDS = tuple(
+    b"0|3|-|..|/|,|!|&|^|all|@a|@|[|]| |0-31/2|16777216|2147483647|99999999999999999999|\n".split(
+        b"|"
+    )
+)
+COMMAND_WORDS = tuple(
+    b"proc |focus |print |p/x |bt |tree |stat |save |compare |assert |expand |break |delete |"
+    b"defset a |commands 1\n|end\n|thread apply all |with |--|-o |--by |-n |@1 |0-3 |all |(|)|"
+    b"\"|'|$_|==| < |set |show |info |x/4i |frame |up |define f\n|python\n|&|\0|\xc3\xa9|99999999"
+    b"99999999999|ranks |wait |plot |dump |array ".split(b"|")
+)
+LAUNCH_WORDS = (
+    *b"mpirun\n|-n\n|4\n|-np\n|--\n|:\n|./app\n|--mca\n|a\n|-x\n|-genv\n|A=1\n|--host\n|h:2,h2:3\n"
+    b"|-H\n|--map-by\n|ppr:2:node\n|-N4\n|-c|--nodes=1-3\n|-wdir\n|=|-env\n|--ntasks=\n|\xd9\xa3\n|-"
+    b"".split(b"|"),
+    b"9" * 5000 + b"\n",
+)
+VALUE_WORDS = tuple(
+    b"{|}| = |, |0x1234|\"a\"|'b'| <repeats 20 times>|...|<error: x>|@0x12: |[0] = |std::vector of "
+    b"length 2, capacity 2 = |members of A:\n|(|)|operator->|<incomplete sequence \\303>|\\|1.5e-3|"
+    b"nan(0x8)|\n|  ".split(b"|")
+)
+ELF_WORDS = (
+    b"\x7fELF\2\1\1", b"\x7fELF\1\2\1", b"GNU\0", b".gnu_debuglink\0", b".symtab\0", b".dynsym\0",
+    b"MPIR_proctable\0", b"MPIR_proctable_size\0", struct.pack("<III", 4, 20, 3),
+    struct.pack("<QQ", 21, 0x10000), struct.pack("<IIQQ", 2, 6, 64, 64),
+)  # fmt: skip
+TABLE_WORDS = (
+    struct.pack("<QQi4x", _IMAGE_BASE + 64, _IMAGE_BASE + 80, 4711), b"node1\0", b"/bin/app\0",
+    struct.pack("<Q", _IMAGE_BASE + 16), struct.pack("<i", 2), struct.pack("<i", -1),
+)  # fmt: skip
+MAPS_WORDS = tuple(
+    b"7f00-7f10|r-xp|rw-p| |00000000|08:01|1234|/usr/bin/mpirun| (deleted)|\n|-|\xff".split(b"|")
+)
+
+_TARGETS = (
+    Target("mi", "lines of GDB/MI and what they hold", run_mi, (), MI_WORDS),
+    Target("wire", "messages, answers, events", run_wire, (ProtocolError,), WIRE_WORDS,
+           tree_mutator),
+    Target("packing", "rank sets on the wire", run_packing, (ProtocolError, RankSetError),
+           WIRE_WORDS),
+    Target("channel", "the framing of links", run_channel, (LinkError, ProtocolError), WIRE_WORDS),
+    Target("delivery", "files that are handed on", run_delivery, (ProtocolError,), WIRE_WORDS),
+    Target("rendezvous", "what aggregators are told first", run_rendezvous, (ValueError,),
+           (b"{", b"}", b'"', b"[", b"]", b'"hosts":', b"1e999", b"\\u0000", b"null")),
+    Target("ranks", "rank sets as users write them", run_ranks, (RankSetError,), TEXT_WORDS),
+    Target("commands", "typed lines", run_commands, (PgdbError,), COMMAND_WORDS),
+    Target("launch", "launchers' lines", run_launch, (UsageError,), LAUNCH_WORDS),
+    Target("values", "values as GDB prints them", run_values, (), VALUE_WORDS),
+    Target("saved", "files of saved answers", run_saved, (CommandError,),
+           (b"{", b"}", b'"', b"[", b"]", b"0-3", b'"type":"stack"', b"1e999", b"null", b",")),
+    Target("elf", "objects of ranks, in files and in memory", run_elf, (elf.ElfError,), ELF_WORDS),
+    Target("proctable", "a launcher's memory", run_proctable, (), TABLE_WORDS),
+    Target("symbols", "a launcher's object files", run_symbols, (), ELF_WORDS),
+    Target("maps", "/proc/PID/maps", run_maps, (DiscoveryError,), MAPS_WORDS),
+    Target("index", "GDB's index cache", run_index, (), ELF_WORDS),
+)  # fmt: skip
+TARGETS = {target.name: target for target in _TARGETS}
