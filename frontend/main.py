@@ -463,6 +463,10 @@ class _Program:
         kill: bool | None = None
         try:
             kill = await self._serve(session)
+        except Exception as error:
+            if session.log is not None:
+                session.log.failed(error)
+            raise
         finally:
             closing = asyncio.create_task(session.close(kill=kill))
             with contextlib.suppress(asyncio.CancelledError):

@@ -569,14 +569,17 @@ class Session(Ranks):
     async def _record(self) -> None:
         """Write the recording that was asked for at the start."""
         try:
-            written = await self.save(self.options.record)
-            self.note(f"recorded: {written.text}")
+            self.note(f"recorded: {(await self.save(self.options.record)).text}")
         except PgdbError as error:
             self.note(f"--record: {error}")
+        except Exception:
+            # Whatever it is, the ranks are to be let go.
+            LOG.exception("the recording could not be written")
 
     def note(self, text: str) -> None:
         """Tell the user something about the session itself."""
-        self._tell(Told(kind="notice", text=text))
+        with contextlib.suppress(OSError):  # a terminal that is gone is no reason to fail
+            self._tell(Told(kind="notice", text=text))
 
     def note_killed(self, ranks: RankSet) -> None:
         """Take that the processes of *ranks* have ended; their own word of it comes later."""

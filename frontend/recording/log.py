@@ -8,18 +8,20 @@ last, whatever ends the front end. A log that cannot be written any further ends
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import logging
 import os
 import platform
 import stat
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
-from pgdb.errors import UsageError
+from pgdb.errors import PgdbError, UsageError
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.files import reason
@@ -32,11 +34,26 @@ from pgdb.version import __version__
 if TYPE_CHECKING:
     from pgdb.frontend.session import Session, Told
 
+P = ParamSpec("P")
 FORMAT = "pgdb-log"
 VERSION = 1
 MAX_BYTES = 8 << 20
 """Size of one file; the one before it is kept as FILE.1."""
 _MAX_FIRST_LINE = 4096
+_LOGGERS = ("pgdb", "asyncio")
+
+
+def _harmless(method: Callable[Concatenate[SessionLog, P], None]) -> Callable[..., None]:
+    """Have a method end the log, and nothing else, where it fails: the session is no part of it."""
+
+    @functools.wraps(method)
+    def guarded(log: SessionLog, *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            method(log, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001  it is told, and cannot be logged
+            log.give_up(f"{method.__name__}: {type(error).__name__}: {error}")
+
+    return guarded
 
 
 class SessionLog:
@@ -63,6 +80,7 @@ class SessionLog:
         self._begun_s = time.monotonic()
         self._size_bytes = 0
         self._handler: _Handler | None = None
+        self._has_failed = False
         try:
             self._descriptor: int | None = _open(path)
         except OSError as error:
@@ -76,6 +94,7 @@ class SessionLog:
 
     # -- what is logged ----------------------------------------------------------------------
 
+    @_harmless
     def options(self, mode: str, options: SessionOptions) -> None:
         """Log how a session is started: the options that are not as they are by default."""
         told: dict[str, Any] = {}
@@ -94,10 +113,12 @@ class SessionLog:
             told[each.name] = value
         self.write("options", mode=mode, options=told)
 
+    @_harmless
     def step(self, text: str) -> None:
         """Log a step of the start."""
         self.write("step", text=self._redactor.text(text))
 
+    @_harmless
     def started(self, session: Session) -> None:
         """Log a session that has come up."""
         program, *arguments = session.description.split() or [""]
@@ -122,14 +143,19 @@ class SessionLog:
             self.answer(session.start_answer)
 
     def failed(self, error: BaseException) -> None:
-        """Log that a session has not come up."""
-        self.write("failed", error=type(error).__name__, text=self._redactor.text(str(error)))
+        """Log what has ended a session or its start; of a bug where it was."""
+        text = str(error)
+        if isinstance(error, Exception) and not isinstance(error, PgdbError):
+            text = "".join(traceback.format_exception(error))
+        self.write("failed", error=type(error).__name__, text=self._redactor.text(text))
 
+    @_harmless
     def request(self, number: int, operation: AnyOperation, ranks: RankSet) -> None:
         """Log what is asked."""
         told = self._redactor.operation(operation)
         self.write("request", request=number, ranks=self._ranks(ranks), **told)
 
+    @_harmless
     def answer(self, answer: Answer) -> None:
         """Log what was answered."""
         self.write(
@@ -144,6 +170,7 @@ class SessionLog:
             },
         )
 
+    @_harmless
     def told(self, told: Told) -> None:
         """Log what the session tells unasked."""
         if told.kind == "output":
@@ -166,6 +193,7 @@ class SessionLog:
             more["code"] = told.code
         self.write("told", kind=told.kind, **more)
 
+    @_harmless
     def record(self, record: logging.LogRecord) -> None:
         """Log what our own code logs, with the traceback of a bug."""
         text = record.getMessage()
@@ -182,7 +210,8 @@ class SessionLog:
         """Log from now on what our own code logs."""
         if self._handler is None:
             self._handler = _Handler(self)
-            logging.getLogger("pgdb").addHandler(self._handler)
+            for name in _LOGGERS:
+                logging.getLogger(name).addHandler(self._handler)
 
     def close(self) -> None:
         """End the log."""
@@ -212,8 +241,13 @@ class SessionLog:
                 self._turn_over()
             self._put(data)
         except (OSError, UsageError) as error:
-            why = reason(error) if isinstance(error, OSError) else str(error)
-            self._end()
+            self.give_up(reason(error) if isinstance(error, OSError) else str(error))
+
+    def give_up(self, why: str) -> None:
+        """End the log, and tell that."""
+        self._end()
+        if not self._has_failed:
+            self._has_failed = True
             self.on_failure(f"--log {self._path}: {why}; the log ends here, the session goes on")
 
     def _put(self, data: bytes) -> None:
@@ -245,7 +279,8 @@ class SessionLog:
 
     def _end(self) -> None:
         if self._handler is not None:
-            logging.getLogger("pgdb").removeHandler(self._handler)
+            for name in _LOGGERS:
+                logging.getLogger(name).removeHandler(self._handler)
             self._handler = None
         if self._descriptor is not None:
             os.close(self._descriptor)

@@ -33,6 +33,8 @@ MAX_FILE_BYTES = 64 << 20
 """Largest file that is read or written."""
 MAX_DATA_BYTES = 256 << 20
 """Most that it may hold unpacked."""
+MAX_SETS_BYTES = 512 << 20
+"""Most memory that its rank sets may take."""
 _LAST_TIME_S = 1e11
 _HEAD = re.compile(rb"pgdb-recording (\d{1,9})\n")
 _MAGIC = b"pgdb-recording "
@@ -333,8 +335,9 @@ def decode(data: bytes) -> Loaded:
         raise ProtocolError(f"it holds more than {MAX_DATA_BYTES >> 20} MiB")
     if not unpacker.eof or unpacker.unused_data:
         raise ProtocolError("it is damaged: its end is missing, or it goes on behind its end")
+    room = _Room()
     try:
-        return Loaded(msgspec.msgpack.decode(unpacked, type=Recording, dec_hook=_decode_hook))
+        return Loaded(msgspec.msgpack.decode(unpacked, type=Recording, dec_hook=room.decode))
     except (
         msgspec.DecodeError,
         ProtocolError,
@@ -410,7 +413,18 @@ def _encode_hook(value: Any) -> Any:
     raise TypeError(f"no form for {type(value).__name__}")
 
 
-def _decode_hook(kind: type, value: Any) -> Any:
-    if kind is not RankSet:
-        raise TypeError(f"no form for {kind.__name__}")
-    return unpack(value)
+class _Room:
+    """What the rank sets of a file may take: some bytes can stand for megabytes."""
+
+    def __init__(self) -> None:
+        self._left_bytes = MAX_SETS_BYTES
+
+    def decode(self, kind: type, value: Any) -> Any:
+        """Return a rank set as msgspec wants it."""
+        if kind is not RankSet:
+            raise TypeError(f"no form for {kind.__name__}")
+        ranks = unpack(value)
+        self._left_bytes -= ranks.size_bytes
+        if self._left_bytes < 0:
+            raise ProtocolError("its rank sets are too large")
+        return ranks

@@ -92,7 +92,6 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return a text without secrets, with ``~`` for the home directory, not too long."""
-        text = text[: 4 * MOST_TEXT]
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         if self._words is not None:
@@ -100,7 +99,11 @@ class Redactor:
         text = _LONG_WORD.sub(HIDDEN, _PEM.sub(HIDDEN, text))
         if self._home:
             text = re.sub(rf"{re.escape(self._home)}(?=/|\W|\Z)", "~", text)
-        return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]} … ({len(text)} characters)"
+        if len(text) <= MOST_TEXT:
+            return text
+        # The end of a traceback says what has happened, and its beginning where.
+        half = MOST_TEXT // 2
+        return f"{text[:half]} … ({len(text)} characters) … {text[-half:]}"
 
     def lines(self, text: str) -> str:
         """Return a text of many lines, each as :meth:`text` makes it."""

@@ -198,6 +198,19 @@ def test_what_our_own_code_logs_is_in_it_with_the_traceback_of_a_bug(tmp_path: P
     assert [line["event"] for line in lines(path)] == ["begin", "log", "end"]
 
 
+def test_bug_that_ends_the_session_is_in_it(begin: Begin, tmp_path: Path) -> None:
+    log = begin()
+    try:
+        raise ZeroDivisionError("x")
+    except ZeroDivisionError as error:
+        log.failed(error)
+    log.failed(UsageError("no such option"))
+    log.close()
+    bug, mistake = [each for each in lines(tmp_path / "session.log") if each["event"] == "failed"]
+    assert "test_log.py" in bug["text"] and bug["error"] == "ZeroDivisionError"
+    assert (mistake["error"], mistake["text"]) == ("UsageError", "no such option")
+
+
 def test_options_are_told_as_far_as_they_are_the_users(begin: Begin, tmp_path: Path) -> None:
     log = begin()
     log.options(
@@ -318,6 +331,14 @@ def test_full_disk_ends_the_log_and_nothing_else(
     assert "session.log: File too large; the log ends here, the session goes on" in told
     assert (tmp_path / "session.log").stat().st_size == 2000
     assert "step 199" not in (tmp_path / "session.log").read_text("utf-8")
+
+
+def test_fault_of_the_log_ends_it_alone(begin: Begin, failures: list[str]) -> None:
+    log = begin()
+    log.request(1, None, ALL)  # type: ignore[arg-type]
+    log.request(2, messages.Backtrace(), ALL)
+    (told,) = failures
+    assert "request: " in told and told.endswith("the log ends here, the session goes on")
 
 
 def test_turning_over_into_a_file_of_the_users_ends_the_log(

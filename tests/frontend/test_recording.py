@@ -491,6 +491,16 @@ def test_file_that_unpacks_to_very_much_is_refused(monkeypatch: pytest.MonkeyPat
         recordfile.decode(bomb)
 
 
+def test_sets_that_take_very_much_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path, ["defset odd 1,3"])
+    monkeypatch.setattr(recordfile, "MAX_SETS_BYTES", 10)
+    with pytest.raises(CommandError, match="its rank sets are too large"):
+        recordfile.read(path)
+
+
 def test_no_change_of_a_file_leads_to_anything_but_an_answer_or_an_error(tmp_path: Path) -> None:
     path = tmp_path / "job.pgdb"
     recorded(path)
@@ -577,6 +587,25 @@ def test_recording_at_the_end_is_written_and_its_failure_told(tmp_path: Path) ->
     assert "backtrace" in asked_of(good, "session")[0]
     (text,) = asyncio.run(work(bad))
     assert text == f"--record: {bad} is there already, and is no recording; choose another name"
+
+
+def test_end_of_the_session_does_not_hang_on_its_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(told: Told) -> None:
+        raise OSError(5, "Input/output error")
+
+    async def work(path: Path) -> None:
+        session = begin(Job(), options=SessionOptions(record=str(path)))
+        session.subscribe(fail)
+        await session.close()
+        assert session.has_ended
+
+    # The terminal is gone, or there is a bug.
+    asyncio.run(work(tmp_path / "job.pgdb"))
+    assert recordfile.read(tmp_path / "job.pgdb").ranks == ALL
+    monkeypatch.setattr(recordfile, "encode", lambda recording: 1 // 0)
+    asyncio.run(work(tmp_path / "other.pgdb"))
 
 
 def test_it_is_not_fetched_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
