@@ -49,7 +49,7 @@ class JobState:
             case "error":
                 bad = self._where(lambda event: isinstance(event, Stop | Exit) and is_bad(event))
                 return bad - self.running - self.detached
-        if name.startswith("bp") and name[2:].isdigit():
+        if name.startswith("bp") and name[2:].isdecimal() and len(name) < 20:
             number = int(name[2:])
             return self.stopped & self._where(
                 lambda event: isinstance(event, Stop) and event.breakpoint == number

@@ -212,7 +212,7 @@ def run_state(told: tuple[EquivalenceClass[Event], ...]) -> None:
 
 WIRE_WORDS = tuple(
     b"0-3|0-16777216/2|0,5|0-1/9999999999|R|G|B|value|stack|text|various|error|block|lines|whole|"
-    b"\xef\xbf\xbc|\xef\xbf\xb9|\0\xef\xbf\xbc\0|0x5555555592a0|late|running|<f8|-1|nan|0f0f0f".split(
+    b"\xc2\xb2|\xef\xbf\xbc|\xef\xbf\xb9|\0\xef\xbf\xbc\0|0x5555555592a0|late|running|<f8|-1|nan|0f0f0f".split(
         b"|"
     )
 )
@@ -530,11 +530,13 @@ TEXT_WORDS = tuple(
         b"|"
     )
 )
-COMMAND_WORDS = tuple(
-    b"proc |focus |print |p/x |bt |tree |stat |save |compare |assert |expand |break |delete |"
+COMMAND_WORDS = (
+    *b"proc |focus |print |p/x |bt |tree |stat |save |compare |assert |expand |break |delete |"
     b"defset a |commands 1\n|end\n|thread apply all |with |--|-o |--by |-n |@1 |0-3 |all |(|)|"
     b"\"|'|$_|==| < |set |show |info |x/4i |frame |up |define f\n|python\n|&|\0|\xc3\xa9|99999999"
-    b"99999999999|ranks |wait |plot |dump |array ".split(b"|")
+    b"99999999999|@bp|\xc2\xb2|ranks |wait |plot |dump |array ".split(b"|"),
+    b"9" * 5000,
+    b"delete 1-",
 )
 LAUNCH_WORDS = (
     *b"mpirun\n|-n\n|4\n|-np\n|--\n|:\n|./app\n|--mca\n|a\n|-x\n|-genv\n|A=1\n|--host\n|h:2,h2:3\n"
@@ -571,7 +573,9 @@ _TARGETS = (
     Target("rendezvous", "what aggregators are told first", run_rendezvous, (ValueError,),
            (b"{", b"}", b'"', b"[", b"]", b'"hosts":', b"1e999", b"\\u0000", b"null")),
     Target("ranks", "rank sets as users write them", run_ranks, (RankSetError,), TEXT_WORDS),
-    Target("commands", "typed lines", run_commands, (PgdbError,), COMMAND_WORDS),
+    # Lines are typed: what takes a tenth of a second for thousands of letters is quick enough.
+    Target("commands", "typed lines", run_commands, (PgdbError,), COMMAND_WORDS,
+           slow_s_per_byte=500e-6),
     Target("launch", "launchers' lines", run_launch, (UsageError,), LAUNCH_WORDS),
     Target("values", "values as GDB prints them", run_values, (), VALUE_WORDS),
     Target("saved", "files of saved answers", run_saved, (CommandError,),

@@ -11,11 +11,13 @@ from pgdb.frontend.commands.table import (
     Completes,
     Group,
     Outcome,
+    is_number,
     need_argument,
 )
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?\Z")
 _RANGE = re.compile(r"(\d+)-(\d+)\Z")
+_MOST_NUMBERS = 100_000
 _NOT_BREAKPOINTS = (
     "display mem bookmark tvariable checkpoint skip probes pretty-printer frame-filter unwinder "
     "type-printer xmethod".split()
@@ -100,7 +102,7 @@ async def _enable(call: Call) -> Outcome:
         return await _apply(call, f"enable {first}", _numbers(rest))
     if first == "count":
         count, _, rest = rest.strip().partition(" ")
-        if not count.isdigit():
+        if not is_number(count):
             raise UsageError(f"enable count: {count!r} is no number of hits")
         return await _apply(call, f"enable count {count}", _numbers(rest))
     return await _change(call, "enable")
@@ -178,10 +180,15 @@ def _numbers(text: str) -> list[str]:
 
     :raises UsageError: for anything else.
     """
-    found = []
+    found: list[str] = []
     for word in text.replace(",", " ").split():
         if match := _RANGE.match(word):
-            found += [str(number) for number in range(int(match[1]), int(match[2]) + 1)]
+            if not is_number(match[1]) or not is_number(match[2]):
+                raise UsageError(f"{word!r} is no range of breakpoint numbers")
+            numbers = range(int(match[1]), int(match[2]) + 1)
+            if len(numbers) > _MOST_NUMBERS:
+                raise UsageError(f"{word!r} are too many breakpoints; {_MOST_NUMBERS} is the limit")
+            found += map(str, numbers)
         elif _NUMBER.match(word):
             found.append(word)
         else:

@@ -22,6 +22,7 @@ from pgdb.frontend.commands.table import (
     Group,
     Outcome,
     Shown,
+    is_number,
     need_argument,
     no_argument,
 )
@@ -136,7 +137,7 @@ async def _save(call: Call) -> Outcome:
             )
         saved.write(before, Path(file).expanduser())
         return f"{name} is written to {file}"
-    if source.isdigit() or not source:
+    if is_number(source) or not source:
         kept = shell.recall(int(source or 0))
         word, _, expression = kept.command.partition(" ")
         if word in ("stat", "plot"):
@@ -255,9 +256,9 @@ async def _stat(call: Call) -> Outcome:
     if not expression:
         raise UsageError("'stat' needs an expression")
     bins = flags.get("bins", str(_BINS))
-    if not bins.isdigit() or not int(bins):
+    if not is_number(bins) or not int(bins):
         raise UsageError(f"stat: --bins {bins!r} is no number of bins")
-    if len(bins) > 9 or int(bins) > _MOST_BINS:
+    if int(bins) > _MOST_BINS:
         raise UsageError(f"stat: --bins {bins} is too many; {_MOST_BINS} is the limit")
     answer = await call.shell.session.ranks(call.ranks).stat(expression, bins=int(bins))
     summed = next((each for each in answer.classes if each.columns), None)

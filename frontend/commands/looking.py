@@ -19,7 +19,7 @@ from pgdb.frontend.commands.table import (
     need_argument,
 )
 
-_COUNT = re.compile(r"-?\d+\Z")
+_COUNT = re.compile(r"-?[0-9]{1,9}\Z")
 # GDB's flags (-q, -c, -s) are about thread headings and errors, -ascending is about the order.
 _APPLY_ALL = re.compile(r"a(?:p(?:ply?)?|ppl)?\s+a(?:ll?)?\s+(?:-[qcs]+\s+|-ascending\s+)*(\S.*)")
 _WHOLE = ("--full", "--full-mpi", "-full-mpi")

@@ -18,6 +18,7 @@ from pgdb.frontend.commands.table import (
     Group,
     Outcome,
     Shown,
+    is_number,
     need_argument,
 )
 from pgdb.frontend.recording.saving import is_kept_back
@@ -166,7 +167,7 @@ async def _expand(call: Call) -> Outcome:
     if call.argument == "-l":
         return _kept(call)
     number, _, text = call.argument.partition(" ")
-    if number and not number.isdigit():
+    if number and not is_number(number):
         number, text = "", call.argument
     shell = call.shell
     if not number and shell.without_answer:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 80
+_MOST_DIGITS = 18
 _USAGE_WIDTH = 30
 # A line with two columns, up to the second: "--by WHAT     what tells two frames apart".
 _ENTRY = re.compile(r"\s*\S(?:\S| (?! ))*? {2,}(?=\S)")
@@ -225,6 +226,11 @@ def need_argument(call: Call, what: str) -> str:
     if not call.argument:
         raise UsageError(f"'{call.word}' needs {what}")
     return call.argument
+
+
+def is_number(text: str) -> bool:
+    """Return whether *text* is digits that ``int`` takes, and of a number that can be meant."""
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def no_argument(call: Call) -> None:

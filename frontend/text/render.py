@@ -162,8 +162,9 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
 
 def stack(said: Stack, layout: Layout | None = None) -> str:
     """Return a stack as GDB prints it; in a *layout* that is not whole recursion is folded."""
-    hidden = int(said.hidden) if said.hidden.isdigit() else 0
-    unknown = bool(said.hidden) and not said.hidden.isdigit()
+    is_known = said.hidden.isdecimal() and len(said.hidden) < 10
+    hidden = int(said.hidden) if is_known else 0
+    unknown = bool(said.hidden) and not is_known
     lines = []
     folds = {} if layout is None or layout.whole else _recursion(said)
     left_out = 0

@@ -136,7 +136,7 @@ def _hidden_note(said: Answer) -> list[str]:
     if not hidden:
         return []
     what = "the threads"
-    if all(text.isdigit() for text, _ in hidden):
+    if all(text.isdecimal() and len(text) < 10 for text, _ in hidden):
         number = sum(int(text) * ranks for text, ranks in hidden)
         what = f"{number} thread{'s'[: number != 1]}"
     verb = "is" if what.startswith("1 ") else "are"

@@ -7,6 +7,7 @@ in exactly one class or in ``missing``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar, cast
 
@@ -28,6 +29,7 @@ _MOST_PENDING = 1024
 MOST_COLUMNS = 64
 """Holes of a form that are summed up; a form with more has no summaries."""
 _FEW_OF_A_FORM = 8
+_LEVEL = re.compile(r"[0-9]{1,9}\Z")
 # The call paths of a prefix tree are what is asked for, and share what they have in common.
 _MOST_FORMS: dict[type[Formed], int] = {Stack: 1 << 16, Threads: 1 << 16}
 
@@ -341,5 +343,5 @@ def fill_record(record: R, slots: tuple[str, ...]) -> R:
         return map_texts(record, fill)
     frame = map_arguments(record.frame, fill)
     level = filler.fill(SLOT)
-    frame = msgspec.structs.replace(frame, level=int(level) if level.isdigit() else -1)
+    frame = msgspec.structs.replace(frame, level=int(level) if _LEVEL.match(level) else -1)
     return msgspec.structs.replace(record, frame=frame, detail=filler.fill(record.detail))
