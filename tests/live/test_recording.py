@@ -73,10 +73,14 @@ def test_recording_is_written_when_the_terminal_is_lost(
     build: Build, start_job: StartJob, tmp_path: Path
 ) -> None:
     recording, log = tmp_path / "job.pgdb", tmp_path / "session.log"
-    changes = {"XDG_STATE_HOME": str(tmp_path)}
+    changes = {"XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    (tmp_path / "pgdb").mkdir()
+    (tmp_path / "pgdb" / "settings.json").write_text("{")
     options = ("--record", str(recording), "--log", str(log))
     with start_job(2, build("storm.c")) as job:
         with Terminal(*PGDB, "attach", *options, str(job.pid), changes=changes) as terminal:
+            # What was kept is of no use; the session goes on.
+            terminal.expect(r"note: \S*settings\.json cannot be read")
             terminal.expect(r"\(pgdb 0-1\)")
             terminal.line("p 40 + 2")
             terminal.expect(r"\[0-1\] 40 \+ 2 = 42")
