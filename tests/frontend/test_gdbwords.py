@@ -236,3 +236,9 @@ def test_every_refusal_says_why() -> None:
 def test_aliases_stand_for_words_of_the_table() -> None:
     assert set(ALIASES.values()) <= set(KINDS)
     assert not set(ALIASES) & set(KINDS)
+
+
+def test_commands_in_commands_may_be_as_deep_as_a_line_is_long() -> None:
+    deep = "with print pretty on -- " * 2000
+    for inner, kind in (("continue", Kind.RUN), ("shell ls", Kind.REFUSED), ("x", Kind.FREE)):
+        assert kind_of("with", deep + inner) is kind

@@ -173,6 +173,14 @@ def test_numbers_that_python_would_not_read_are_refused_in_our_words(text: str) 
         RankSet.parse(text)
 
 
+def test_ranges_with_a_step_have_a_limit() -> None:
+    assert str(RankSet.parse("3-9/99999999999999999999")) == "3"
+    whole = f"0-{MAX_RANK}/3"
+    assert len(RankSet.parse(whole)) == MAX_RANK // 3 + 1
+    with pytest.raises(RankSetError, match="too many ranges with a step"):
+        RankSet.parse(",".join([whole] * 5000))
+
+
 def test_words_that_need_a_job_say_so_without_one() -> None:
     with pytest.raises(RankSetError, match="'all' means nothing before there is a job"):
         RankSet.parse("0,all")
@@ -191,7 +199,7 @@ def test_any_text_is_a_set_or_an_error_of_ours(text: str) -> None:
 
 
 def test_huge_ranges_are_neither_listed_nor_stepped_through() -> None:
-    # Two thousand million ranks: only possible in a test of seconds if nobody makes a list.
+    # Some million ranks: only possible in a test of milliseconds if nobody makes a list.
     huge = RankSet.parse(f"0-{MAX_RANK}")
     assert len(huge) == MAX_RANK + 1
     assert str(huge) == f"0-{MAX_RANK}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pygdbmi import gdbmiparser
 from pygdbmi.gdbescapes import unescape
 
-from pgdb.backend.gdb import decode
+from pgdb.backend.gdb import decode, mi
 from pgdb.backend.gdb.mi import (
     BIG_LINE_BYTES,
     Line,
@@ -23,6 +23,7 @@ from pgdb.backend.gdb.mi import (
     parse,
     quote,
 )
+from pgdb.records import Exit
 
 TRANSCRIPTS = Path(__file__).resolve().parents[2] / "transcripts"
 
@@ -271,3 +272,50 @@ def test_memory_with_a_gap_is_what_comes_before_it() -> None:
         '{begin="0x10",offset="0x8",contents="03"}]'
     ).payload
     assert decode.memory(payload) == b"\1\2"
+
+
+# -- what is damaged ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer", ['^done,a=["b"', "^done,a=[", "^done,foo", '^done,a="\\q"', '^done,a={b="1"]', "^"]
+)
+def test_a_result_that_cannot_be_read_is_an_error(answer: str) -> None:
+    # pygdbmi does not come to an end with the first two.
+    line = cut(f"7{answer}")
+    assert (line.kind, line.token, line.name) == ("^", 7, "error")
+    assert answer[1:] in line.payload["msg"]
+
+
+@pytest.mark.parametrize("notice", ['*stopped,reason=["x"', '=x,a={b="1"', "=", "*"])
+def test_a_notice_that_cannot_be_read_says_nothing(notice: str) -> None:
+    assert cut(notice).payload == {}
+    assert cut(notice).name in ("stopped", "x", "")
+
+
+def test_what_looks_like_commands_in_a_string_stays() -> None:
+    text = 'script={"a","b"}'
+    assert cut(f"^done,value={mi_string(text)}").payload == {"value": text}
+
+
+def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mi, "MAX_LINE_BYTES", 1 << 20)
+    for start, kept in (
+        (b'5^done,value="', b'5^error,msg="GDB\'s answer is longer than 1 MiB"'),
+        (b'~"', b""),
+    ):
+        lines = Lines()
+        assert list(lines.feed(start)) == []
+        for _ in range(40):
+            assert list(lines.feed(b"x" * 65536)) == []
+            assert sum(map(len, lines._pieces)) <= (1 << 20) + 65536
+        assert list(lines.feed(b'"\n6^done\n7')) == [kept, b"6^done"]
+        assert list(lines.feed(b"^done\n")) == [b"7^done"]
+
+
+def test_odd_fields_are_nothing_or_0() -> None:
+    exited = cut('*stopped,reason="exited",exit-code="9x"').payload
+    assert decode.exit_of(exited, run=1) == Exit(code=0, run=1)
+    gap = cut('^done,memory=[{begin="0x10",contents="01"},{begin="0x11",contents="0g"}]').payload
+    assert decode.memory(gap) == b"\1"
+    assert not decode.is_readable("/a\0b")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from pgdb import elf
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import mpir
 
@@ -325,3 +326,29 @@ def test_the_name_of_this_host_may_be_short_or_full(monkeypatch: pytest.MonkeyPa
     assert mpir.is_this_host("node1") and mpir.is_this_host("node1.east.org")
     assert not mpir.is_this_host("node1.west.org")
     assert mpir.is_this_host("localhost")
+
+
+def test_a_torn_list_of_mappings_is_read_up_to_there() -> None:
+    whole = b"7f00a000-7f00b000 rw-s 00001000 00:05 99   /tmp/a b (deleted)\n"
+    [found] = mpir.parse_mappings(whole + b"x-y rw-p 0 0 0\n\n" + whole[:30])
+    assert (found.start, found.end, found.offset) == (0x7F00A000, 0x7F00B000, 0x1000)
+    assert found.path == "/tmp/a b (deleted)" and found.is_writable
+
+
+def test_a_torn_object_has_no_symbols(tmp_path: Path, symbols: Path) -> None:
+    names = ("MPIR_proctable", "MPIR_proctable_size")
+    data = symbols.read_bytes()
+    mapping = mpir.Mapping(0x400000, 0x500000, "r--p", 0, str(symbols))
+    assert mpir.symbol_values(symbols, mapping, names) is not None
+    head = elf.header(lambda at, size: data[at : at + size])
+    torn = tmp_path / "torn"
+    for change in range(20, len(data), max(1, len(data) // 40)):
+        torn.write_bytes(data[:change])
+        mpir.symbol_values(torn, mapping, names)
+    # The sections say that they are larger than any file.
+    broken = bytearray(data)
+    for section in range(head.section_count):
+        at = head.sections_at + section * head.section_size + 32
+        broken[at : at + 8] = (2**63 + 5).to_bytes(8, "little")
+    torn.write_bytes(broken)
+    mpir.symbol_values(torn, mapping, names)

@@ -22,6 +22,7 @@ from pgdb.merge.summary import (
     PROFILE_CELLS,
     SKETCH_SIZE,
     Bins,
+    Cell,
     Number,
     Summary,
     Totals,
@@ -421,3 +422,29 @@ def test_whatever_arrives_can_be_merged_shown_and_sent_on(fields: dict[str, Any]
     assert [power_range(key) for key in both.exponents]
     assert [*iterate_bins(both.bins)] if both.bins is not None else True
     encode(Reply(request_id=1, graph=to_graph((msgspec.structs.replace(said, columns=(both,)),))))
+
+
+def test_what_is_no_range_of_numbers_is_refused() -> None:
+    nan = math.nan
+    for low, high, cells in (
+        (nan, 2, ()),
+        (2, 1, ()),
+        (1, math.inf, ()),
+        (None, 1, ()),
+        (None, None, (Cell(number=0, low=1, high=1),)),
+        (1, 2, (Cell(number=0, low=nan, high=2),)),
+        (1, 2, (Cell(number=0, low=1, high=10**9),)),
+        (1, 2, (Cell(number=0, low=2, high=1),)),
+    ):
+        with pytest.raises(ValueError, match="no range"):
+            Summary(count=1, low=low, high=high, cells=cells)
+
+
+def test_only_powers_of_doubles_are_told() -> None:
+    for number in (5e-324, -1.7976931348623157e308, 1, 0, -(2**1023)):
+        key = power_bin(number)
+        assert Summary(powers=((key, 1),)).powers == ((key, 1),)
+        assert all(math.isfinite(each) or abs(number) > 1 for each in power_range(key))
+    for key in (926, 3025, -4000, 4000, 1):
+        with pytest.raises(ValueError, match="no power"):
+            Summary(powers=((key, 1),))
