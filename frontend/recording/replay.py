@@ -39,7 +39,7 @@ from pgdb.overlay.messages import (
     SelectFrame,
 )
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Failure, Record, Stop
+from pgdb.records import Exit, Failure, Record, Stop, Various
 
 _MOST_NAMED = 12
 """More commands are counted in an error."""
@@ -243,10 +243,11 @@ class RecordedSession(Session):
             if left:
                 unknown |= left
                 classes += self._as_it_came(origin, left)
+        there = RankSet.union(each.ranks for each in classes)
+        unknown = unknown & there
         if unknown:
             text = f"[{unknown}] what differs here was not recorded; it shows as it came"
             self.note(text)
-        there = RankSet.union(each.ranks for each in classes)
         return Answer(
             command=command,
             ranks=ranks,
@@ -262,7 +263,9 @@ class RecordedSession(Session):
         ]
         for answer in answers:
             if answer.request_id == request_id:
-                return part_of(answer, ranks).classes
+                # Of what was summed up there is nothing that could be shown for one rank.
+                classes = part_of(answer, ranks).classes
+                return [each for each in classes if not isinstance(each.record, Various)]
         return ()
 
     # -- words -------------------------------------------------------------------------------

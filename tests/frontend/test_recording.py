@@ -149,17 +149,18 @@ class User:
         return self.out.getvalue()
 
 
-def begin(job: Job, *, options: SessionOptions | None = None) -> Session:
+def begin(job: Job, *, options: SessionOptions | None = None, ranks: RankSet = ALL) -> Session:
     session = Session("attach", options or SessionOptions(), SessionDirectory())
     session.overlay.root.ask = job.ask  # type: ignore[method-assign]
     session.description = "mpirun -n 4 ./ring"
     session.gdb_version, session.mpi_version = "13.1", "Open MPI 4.1.4"
-    processes = [RankProcess(rank, f"node{rank // 2}", 100 + rank, "/ring") for rank in ALL]
+    processes = [RankProcess(rank, f"node{rank // 2}", 100 + rank, "/ring") for rank in ranks]
     session.table = ProcTable(processes=tuple(processes), source="made up")
-    session.begin(ALL)
+    session.begin(ranks)
     stop = Stop(reason="breakpoint-hit", breakpoint=1, frame=job.frame(0))
     masked = mask_record(stop)
-    session.started(Answer("attach", ALL, (EquivalenceClass(ALL, masked.record, masked.slots),)))
+    stopped = EquivalenceClass(ranks, masked.record, masked.slots)
+    session.started(Answer("attach", ranks, (stopped,)))
     return session
 
 
@@ -312,6 +313,28 @@ def test_what_aggregators_have_forgotten_shows_as_it_came(tmp_path: Path) -> Non
         "note: [0-3] what differs here was not recorded; it shows as it came\n"
         "'print p' on [0-3]:\n[0-3] p = (int *) …\n"
     )
+
+
+def test_what_was_summed_up_is_there_as_far_as_it_was_fetched(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    many = RankSet.range(0, 3000)
+
+    async def work() -> str:
+        session = begin(Job(), ranks=many)
+        shown = await User(session).type("p x")
+        await session.save(path)
+        await session.close()
+        return shown
+
+    shown = asyncio.run(work())
+    assert "3000 different values" in shown
+    again, one, other, compared = asked_of(
+        path, "p x", "expand 1 5", "expand 1 2000", "compare x 0-1 with 2000-2001"
+    )
+    assert again.replace("expand 2", "expand 1") == shown
+    assert "[5] x = 130" in one
+    assert "[2000] no longer kept" in other
+    assert "[2000-2001]" in compared, compared
 
 
 def test_sets_history_names_and_places_are_as_they_were(tmp_path: Path) -> None:
