@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import struct
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from pgdb.frontend import gdbwords, jsonlines
 from pgdb.frontend.analysis import saved, values
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.recording import recordfile, settings
 from pgdb.frontend.shell import Quit, Shell
 from pgdb.frontend.state import JobState
 from pgdb.frontend.text import render
@@ -440,6 +442,20 @@ def run_saved(data: bytes) -> None:
         saved.read(path)
 
 
+def run_recording(data: bytes) -> None:
+    """Read what is packed in a recorded session, and make it anew."""
+    loaded = recordfile.decode(
+        b"pgdb-recording %d\n%s" % (recordfile.VERSION, zlib.compress(data, 1))
+    )
+    assert loaded.file.table is not None
+
+
+def run_settings(data: bytes) -> None:
+    """Read a file of settings."""
+    with scratch_file(data) as path:
+        settings.read_settings(path).change(SessionOptions())
+
+
 # -- what processes and files of the user's hold -------------------------------------------------
 
 
@@ -580,6 +596,10 @@ _TARGETS = (
     Target("values", "values as GDB prints them", run_values, (), VALUE_WORDS),
     Target("saved", "files of saved answers", run_saved, (CommandError,),
            (b"{", b"}", b'"', b"[", b"]", b"0-3", b'"type":"stack"', b"1e999", b"null", b",")),
+    Target("recording", "recorded sessions", run_recording, (ProtocolError,), WIRE_WORDS,
+           tree_mutator),
+    Target("settings", "settings that are kept", run_settings, (CommandError,),
+           (b"{", b"}", b'"', b"[", b"1e999", b"null", b"NaN", b",", b"-1", b"9" * 400)),
     Target("elf", "objects of ranks, in files and in memory", run_elf, (elf.ElfError,), ELF_WORDS),
     Target("proctable", "a launcher's memory", run_proctable, (), TABLE_WORDS),
     Target("symbols", "a launcher's object files", run_symbols, (), ELF_WORDS),

@@ -605,7 +605,8 @@ class Overlay:
 
     def _take_line(self, line: str) -> None:
         words = line.split()
-        if len(words) == 3 and words[0] == CALL_WORD and words[1].isdecimal():
+        is_call = len(words) == 3 and words[0] == CALL_WORD
+        if is_call and words[1].isdecimal() and len(words[1]) < 10:
             self._called[int(words[1])] = words[2]
             self._note()
 
