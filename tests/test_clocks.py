@@ -1,0 +1,57 @@
+"""Which modules look at the clock that can be set: none that waits for anything."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+SETTABLE = {
+    "time": {"time", "time_ns", "localtime", "gmtime", "ctime", "asctime", "strftime"},
+    "datetime": {"now", "utcnow", "today"},
+    "date": {"today"},
+}
+MAY = {
+    "backend": set[str](),
+    # To say when something was: in answers, files, logs, reports.
+    "frontend": {
+        "batch",
+        "commands/checking",
+        "export/treefiles",
+        "recording/bugreport",
+        "recording/history",
+        "recording/log",
+        "recording/recorder",
+        "recording/replay",
+        "recording/saving",
+    },
+    # To compare with the ages of files.
+    "pgdb": {"overlay/bootstrap", "overlay/filecache"},
+}
+
+
+def looks(path: Path) -> Iterator[str]:
+    """Yield what a module asks the settable clock."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.attr in SETTABLE.get(node.value.id, ()):
+                yield f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
+            if node.attr in SETTABLE.get(node.value.attr, ()):
+                yield f"{node.value.attr}.{node.attr}"
+        elif isinstance(node, ast.ImportFrom) and node.module == "time":
+            yield from (each.name for each in node.names if each.name in SETTABLE["time"])
+
+
+@pytest.mark.parametrize("package", sorted(MAY))
+def test_waits_go_by_the_clock_that_cannot_be_set(package: str) -> None:
+    found = {
+        str(path.relative_to(ROOT / package).with_suffix("")): sorted(set(asked))
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if not any(part.is_symlink() for part in path.parents) and (asked := [*looks(path)])
+    }
+    assert found.keys() <= MAY[package], found
