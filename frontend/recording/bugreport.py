@@ -32,11 +32,12 @@ _README = """What is in this archive, made by 'pgdb report-bug':
 
 {files}
 Nothing was sent anywhere. Look through it before you attach it to a report:
-host names, process ids, names of programs, functions, variables and source files
-are in it. {values}
+names and addresses of hosts, process ids, names of programs, functions, variables
+and source files are in it.
+{values}
 """
-_WITHOUT_VALUES = """Values of your program, its arguments, environment variables and keys are not,
-and your home directory stands as ~."""
+_WITHOUT_VALUES = """Values of your program, its arguments, and what looks like a secret in your
+environment are not; your home directory stands as ~."""
 _WITH_VALUES = """The log was written with --log-values: values of your program and its arguments
 are in it as well."""
 
@@ -154,7 +155,7 @@ def _ask_version(path: str) -> list[str]:
     except (OSError, subprocess.TimeoutExpired) as error:
         return [f"--version fails: {error}"]
     said = (done.stdout or done.stderr).decode("utf-8", "replace").splitlines()
-    return said[:3]
+    return [line for line in said if line.strip()][:3]
 
 
 async def _doctor() -> str:
