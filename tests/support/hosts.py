@@ -13,6 +13,7 @@ to that, also if the tests are killed.
 from __future__ import annotations
 
 import os
+import pwd
 import shlex
 import shutil
 import subprocess
@@ -68,7 +69,9 @@ Host *
 """
 
 # Runs in the new namespaces and keeps them. With SIGCHLD ignored the kernel itself buries what
-# ends: the first process of a pid namespace is the parent of all its orphans.
+# ends: the first process of a pid namespace is the parent of all its orphans. What the user's shell
+# runs first is taken away: with pyenv that is a rehash under a lock, and one that a test has killed
+# leaves the lock behind, for which every later ssh then waits a minute.
 _INIT = """\
 set -e
 hostname {name}
@@ -77,6 +80,9 @@ mount --bind {directory}/hosts /etc/hosts
 mount --bind {directory}/ssh_config /etc/ssh/ssh_config
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 ip link set lo up
+for each in .bashrc .zshenv; do
+    if [ -e {home}/$each ]; then mount --bind /dev/null {home}/$each; fi
+done
 {more}
 echo ready
 trap '' CHLD
@@ -311,7 +317,8 @@ class Hosts:
                 temporary=temporary,
                 shared=" ".join(shlex.quote(str(each)) for each in inside) or "''",
             )
-        script = _INIT.format(name=host, directory=self.directory, more=more)
+        home = shlex.quote(pwd.getpwuid(0).pw_dir)
+        script = _INIT.format(name=host, directory=self.directory, home=home, more=more)
         return self._keep_namespaces(options, script)
 
     def _keep_namespaces(self, options: Sequence[str], script: str) -> subprocess.Popen[str]:
