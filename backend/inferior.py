@@ -14,7 +14,6 @@ import logging
 import os
 import re
 import signal
-import tempfile
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal
 
@@ -316,12 +315,15 @@ class Inferior:
 
     async def _script(self, lines: Sequence[str], request_id: int) -> Record:
         # Sent line by line, a "commands" or "define" would swallow the MI commands behind it.
-        with tempfile.NamedTemporaryFile("w", prefix="pgdb-", suffix=".gdb") as file:
+        # No other file can come in the place of one that has no name.
+        descriptor = os.memfd_create("pgdb-script", os.MFD_CLOEXEC)
+        with os.fdopen(descriptor, "w") as file:
+            name = f"/proc/{os.getpid()}/fd/{descriptor}"
             file.write("\n".join(lines) + "\n")
             file.flush()
-            result = await self._gdb.send(console(f"source {file.name}"))
+            result = await self._gdb.send(console(f"source {name}"))
             if result.kind == "error":
-                message = re.sub(rf"{re.escape(file.name)}:(\d+): ", r"line \1: ", result.message)
+                message = re.sub(rf"{re.escape(name)}:(\d+): ", r"line \1: ", result.message)
                 return Failure(message=message.replace("Error in sourced command file:\n", ""))
         return self._text(result, request_id)
 

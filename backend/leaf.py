@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Callable, Sequence
 
+from pgdb.backend import nursery
 from pgdb.backend.deployment import Deployment
 from pgdb.backend.indexcache import IndexCache
 from pgdb.backend.inferior import Inferior
@@ -135,7 +136,11 @@ class Leaf:
         index_cache = IndexCache(environment, self._notice)
         # Held ranks have no program yet; one rank has nobody to share with.
         if setup.nursery and not setup.is_held and len(share.ranks) > 1:
-            self._nurseries = Nurseries(gdb, environment, self._notice, index_cache)
+            nurseries = Nurseries(gdb, environment, self._notice, index_cache)
+            if reason := nursery.why_not(setup.gdb_commands):
+                nurseries.fell_back(reason)
+            else:
+                self._nurseries = nurseries
         starter = Starter(
             gdb,
             environment,
@@ -429,6 +434,9 @@ class Collector:
     def _look_at(self, pid: int) -> None:
         status = procfs.read_stat(pid)
         if status is None or status.comm != hold.HELD_NAME:
+            return
+        # Root could read the environment of anybody's process that calls itself so.
+        if status.uid not in (os.geteuid(), 0):
             return
         line = procfs.command_line(pid)
         environment = procfs.environment(pid)

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
@@ -30,6 +31,7 @@ CONTROL_VARIABLE = "PGDB_NURSERY_CONTROL"
 AFTER_ATTACH = "python forking_in_gdb.settle()"
 """GDB command by which a forked GDB that has attached goes on as any other."""
 
+_ABOUT_SCRIPTS = re.compile(r"\s*(?:add-auto-load-|set\s+auto-load\s)")
 _MAX_ANSWER_BYTES = 1 << 20
 _NAMES_AT_ONCE = 100
 STALL_S = 20.0
@@ -37,6 +39,15 @@ STALL_S = 20.0
 _FORK_TIMEOUT_S = 20.0
 _LEAD_TIMEOUT_S = 20.0
 _END_TIMEOUT_S = 5.0
+
+
+def why_not(commands: Sequence[str]) -> str:
+    """Return why GDBs that are told the user's *commands* cannot be forked, empty if they can.
+
+    A child reads nothing again, so scripts that the user wants loaded with a library would not be.
+    """
+    about = next((each for each in commands if _ABOUT_SCRIPTS.match(each)), "")
+    return f"'{about.strip()}' is for GDBs that read libraries themselves" if about else ""
 
 
 class Nursery:

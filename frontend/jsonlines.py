@@ -97,9 +97,9 @@ T = TypeVar("T", bound=Event)
 # An __int128 of the program's is a number still; beyond that, a reader's integers and Python's
 # own limit of 4300 digits for decimal output would be the next to break.
 _MAX_NUMBER_BITS = 128
-# Valid inside JSON strings as they are, but terminals obey the C1 controls, and Python's
-# str.splitlines() ends a line at U+0085, U+2028 and U+2029.
-_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029]")
+# Valid inside JSON strings as they are, but terminals obey the C1 controls and what changes the
+# direction of writing, and Python's str.splitlines() ends a line at U+0085, U+2028 and U+2029.
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

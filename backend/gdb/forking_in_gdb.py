@@ -18,7 +18,6 @@ import ctypes
 import fcntl
 import json
 import os
-import re
 import select
 import socket
 import stat
@@ -32,7 +31,7 @@ MAX_REQUEST_BYTES = 1 << 20
 _EFD_CLOEXEC, _EFD_NONBLOCK = 0o2000000, 0o4000
 _LARGE_BYTES = 64 << 20
 _LOADING = ("auto-load python-scripts", "auto-load gdb-scripts", "auto-load guile-scripts")
-_SCRIPT = re.compile(r"^Yes\s+(/.*)$", re.M)
+_SUFFIXES = ("-gdb.py", "-gdb.gdb")
 _FAILED = 70
 """Status of a child that could not become a GDB of its own."""
 _REAP_S = 1.0
@@ -41,6 +40,10 @@ _REAP_S = 1.0
 
 uses_index_cache = False
 """Whether GDB has been told to use its index cache."""
+objects_read: list[str] = []
+"""Names of the shared objects whose symbols are here."""
+scripts: dict[str, list[str]] = {}
+"""Scripts to be run for each of them, by its real name."""
 
 
 class Nursery:
@@ -266,44 +269,72 @@ def read_object(name: str) -> bool:
     except ValueError:
         return False
     execute(f"set index-cache enabled {'on' if is_large and uses_index_cache else 'off'}")
-    return execute(command)
+    if not execute(command):
+        return False
+    objects_read.append(name)
+    return True
 
 
 def seal() -> None:
-    """Make ready for children, which debug in the first inferior and load no scripts again.
+    """Make ready for children, which debug in the first inferior and load no scripts themselves.
 
-    Looking for the scripts of each object takes a child as long as all the rest of attaching.
-    Those that there are run once here, for all objects.
+    Looking for the scripts of each object takes a child as long as all the rest of attaching. So
+    they are looked for here, once. What they import is, by running them, there for all children.
     """
     for kind in _LOADING:
-        try:
-            listed = gdb.execute(f"info {kind}", to_string=True)
-        except gdb.error:  # a GDB without Guile
-            continue
         execute(f"set {kind} off")
-        for script in map(str.rstrip, _SCRIPT.findall(listed)):
-            if is_trusted(script):
-                execute(f"source {script}")
+    for path in map(os.path.realpath, objects_read):
+        scripts[path] = [each for each in scripts_of(path) if is_trusted(each)]
+        for script in scripts[path]:
+            run_script(script, NotLoaded(path))
     gdb.execute("inferior 1", to_string=True)
 
 
-def is_trusted(script: str) -> bool:
-    """Return whether GDB would load a script by itself.
+def scripts_of(path: str) -> list[str]:
+    """Return the scripts that there are for an object, as GDB would find them by its name."""
+    folders = ["", *directories("auto-load scripts-directory")]
+    names = [f"{folder}{path}{suffix}" for folder in folders for suffix in _SUFFIXES]
+    return [name for name in names if os.path.isfile(name)]
 
-    Its list is no proof of that: names in it come from the program, and one with a line end in it
-    looks like a line more (tried with GDB 13.1).
-    """
+
+def is_trusted(script: str) -> bool:
+    """Return whether GDB would run a script without being asked to."""
     path = os.path.realpath(script)
-    variables = {
-        "$debugdir": gdb.parameter("debug-file-directory"),
-        "$datadir": gdb.parameter("data-directory"),
-    }
-    for each in str(gdb.parameter("auto-load safe-path") or "").split(os.pathsep):
-        for name, value in variables.items():
-            each = each.replace(name, str(value))
-        if each and os.path.commonpath((path, os.path.realpath(each))) == os.path.realpath(each):
-            return True
-    return False
+    if any(ord(each) < ord(" ") for each in path):
+        return False
+    safe = map(os.path.realpath, directories("auto-load safe-path"))
+    return any(os.path.commonpath((path, each)) == each for each in safe)
+
+
+def directories(setting: str) -> list[str]:
+    """Return the absolute directories of one of GDB's search paths."""
+    listed = str(gdb.parameter(setting) or "")
+    for name, value in (
+        ("$debugdir", gdb.parameter("debug-file-directory")),
+        ("$datadir", gdb.parameter("data-directory")),
+    ):
+        listed = listed.replace(name, str(value))
+    return [each for each in listed.split(os.pathsep) if each.startswith("/")]
+
+
+def run_script(script: str, objfile: Any) -> None:
+    """Run a script for an object, as GDB does when it loads it by itself: it is told which one."""
+    told = gdb.current_objfile
+    gdb.current_objfile = lambda: objfile
+    try:
+        execute(f"source {script}")
+    finally:
+        gdb.current_objfile = told
+
+
+class NotLoaded:
+    """What a script is told of its object where none is loaded yet: what it imports is wanted."""
+
+    def __init__(self, filename: str) -> None:
+        self.filename = filename
+        self.pretty_printers: list[object] = []
+        self.type_printers: list[object] = []
+        self.frame_filters: dict[str, object] = {}
 
 
 def settle() -> None:
@@ -313,6 +344,9 @@ def settle() -> None:
     inferiors, breakpoints would have locations in both.
     """
     execute("remove-inferiors 2", must=True)
+    for objfile in gdb.objfiles() if any(scripts.values()) else ():
+        for script in scripts.get(os.path.realpath(str(objfile.filename)), ()):
+            run_script(script, objfile)
     for kind in _LOADING:
         execute(f"set {kind} on")
     if uses_index_cache:

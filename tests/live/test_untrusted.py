@@ -16,7 +16,7 @@ import pytest
 from pgdb.backend.gdb import process
 from pgdb.backend.indexcache import IndexCache
 from pgdb.backend.inferior import Inferior
-from pgdb.backend.nursery import Nurseries
+from pgdb.backend.nursery import Nurseries, why_not
 from pgdb.backend.starting import Starter
 from pgdb.overlay.messages import Console
 from pgdb.records import Event, Stop, Text
@@ -118,9 +118,14 @@ def trap(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trap:
 
 
 async def attached(
-    trap: Trap, pids: Sequence[int], *, in_nursery: bool, commands: Sequence[str] = ()
+    trap: Trap,
+    pids: Sequence[int],
+    *,
+    in_nursery: bool,
+    commands: Sequence[str] = (),
+    asked: str = "info auto-load",
 ) -> tuple[list[Any], list[Any], list[str]]:
-    """Attach to processes; return what they said, what GDB lists of scripts, and the notices."""
+    """Attach to processes; return what they said, then on being *asked*, and the notices."""
     notices: list[str] = []
     gdb = shutil.which("gdb") or "gdb"
     index_cache = IndexCache(trap.environment, notices.append)
@@ -142,9 +147,7 @@ async def attached(
         said = await asyncio.gather(
             *(each.attach(pid, 1) for each, pid in zip(made, pids, strict=True))
         )
-        listed = await asyncio.gather(
-            *(each.perform(Console(command="info auto-load"), 2) for each in made)
-        )
+        listed = await asyncio.gather(*(each.perform(Console(command=asked), 2) for each in made))
         return said, listed, notices
     finally:
         await asyncio.gather(*(each.let_go(DEADLINE_S) for each in made))
@@ -226,3 +229,69 @@ def test_a_script_counts_as_loaded_only_where_gdb_would_load_it(tmp_path: Path) 
         timeout=DEADLINE_S,
     )
     assert done.stdout.split() == [*asked.values(), *later.values()], done.stderr
+
+
+VECTOR = """
+#include <unistd.h>
+#include <vector>
+std::vector<int> numbers{1, 2, 3};
+int main() { for (;;) usleep(1000); }
+"""
+
+
+@pytest.mark.skipif(not shutil.which("c++"), reason="this machine has no C++ compiler")
+@pytest.mark.parametrize("in_nursery", [True, False], ids=["nursery", "own GDB"])
+def test_printers_of_the_system_stay_on(tmp_path: Path, in_nursery: bool) -> None:
+    (tmp_path / "vector.cpp").write_text(VECTOR)
+    line = ["c++", "-g", "-o", "vector", "vector.cpp"]
+    subprocess.run(line, cwd=tmp_path, check=True, stdin=subprocess.DEVNULL, timeout=120)
+    listed = subprocess.run(
+        ["gdb", "-nx", "-batch", "-ex", "start", "-ex", "print numbers", "vector"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    ).stdout
+    if "std::vector of length" not in listed:
+        pytest.skip("this machine's GDB has no printers for its C++ library")
+    processes = [
+        subprocess.Popen([tmp_path / "vector"], stdin=subprocess.DEVNULL) for _ in range(2)
+    ]
+    trap = Trap(tmp_path, {**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+
+    async def bounded() -> tuple[list[Any], list[Any], list[str]]:
+        async with asyncio.timeout(DEADLINE_S):
+            return await attached(
+                trap,
+                [each.pid for each in processes],
+                in_nursery=in_nursery,
+                asked="print numbers",
+            )
+
+    try:
+        for each in processes:
+            wait_progress(each.pid)
+        _, said, notices = asyncio.run(bounded())
+    finally:
+        for each in processes:
+            each.kill()
+            each.wait()
+    assert not any("without the nursery" in each for each in notices)
+    for answer in said:
+        assert isinstance(answer, Text)
+        assert "std::vector of length 3, capacity 3 = {1, 2, 3}" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("command", "is_about_scripts"),
+    [
+        ("add-auto-load-safe-path /opt", True),
+        (" set  auto-load python-scripts off", True),
+        ("set print pretty on", False),
+        ("source auto-load.gdb", False),
+    ],
+)
+def test_ranks_have_gdbs_of_their_own_where_the_user_says_which_scripts_are_loaded(
+    command: str, is_about_scripts: bool
+) -> None:
+    assert bool(why_not(["set height 0", command])) == is_about_scripts
