@@ -34,6 +34,11 @@ class Struct(
     """Base of all records: immutable, compared by value, strictly decoded."""
 
 
+# Numbers as NumPy names them, and as many dimensions as its oldest release has that is taken.
+_DTYPE = re.compile(r"[<>|=][biufc][1-9][0-9]?\Z")
+_MOST_DIMENSIONS = 32
+
+
 class Variable(Struct, frozen=True):
     """A name with its value, as GDB prints it."""
 
@@ -124,6 +129,12 @@ class Block(Struct, frozen=True, tag="block"):
     """Number of elements that lie before *data*."""
     order: Literal["C", "F"] = "C"
     """Whether the last or the first index varies fastest in memory."""
+
+    def __post_init__(self) -> None:
+        # From the wire too, and NumPy makes an array of it.
+        sizes = (*self.shape, self.start)
+        if not _DTYPE.match(self.dtype) or len(self.shape) > _MOST_DIMENSIONS or min(sizes) < 0:
+            raise ValueError("no block of numbers")
 
 
 class Text(Struct, frozen=True, tag="text"):

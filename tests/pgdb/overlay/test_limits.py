@@ -119,3 +119,25 @@ def test_rows_that_are_the_square_of_a_message_are_refused(
         from_graph(graph)
     few = msgspec.structs.replace(end, slots=())
     assert len(from_graph(msgspec.structs.replace(graph, ends=(few,)))[0]) == count
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "start"),
+    [("O8", (1,), 0), ("<f", (1,), 0), ("f8", (1,), 0), ("<U8", (1,), 0), ("<f8", (-1,), 0),
+     ("<f8", (1,) * 40, 0), ("<f8", (1,), -1)],
+)  # fmt: skip
+def test_what_is_no_block_of_numbers_is_refused(
+    dtype: str, shape: tuple[int, ...], start: int
+) -> None:
+    record = {"type": "block", "dtype": dtype, "shape": shape, "data": b"", "start": start}
+    form = {"type": "done"}
+    graph = {
+        "nodes": [[-1, {"type": "whole", "record": record}]],
+        "ends": [[0, form, 1, [], [], []]],
+        "partition": ["0", 1, 0, [], []],
+        "missing": [],
+    }
+    with pytest.raises(ProtocolError, match="no block of numbers"):
+        decode(as_sent(type="Reply", request_id=1, graph=graph))
+    record.update(dtype="<f8", shape=(1,), start=0)
+    assert from_graph(decode(as_sent(type="Reply", request_id=1, graph=graph)).graph)  # type: ignore[union-attr]
