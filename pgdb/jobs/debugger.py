@@ -13,7 +13,7 @@ from pgdb.errors import StartError
 MINIMUM_GDB = (12, 1)
 """Oldest GDB that has what we use: MI 3 with asynchronous attach, index cache settings."""
 _VERSION = re.compile(r"(\d+)\.(\d+)\S*$")
-_DEADLINE_S = 20.0
+_DEADLINE_S = 60.0
 
 
 def find_gdb(word: str) -> str | None:
@@ -42,7 +42,12 @@ def check_gdb(word: str) -> str:
             timeout=_DEADLINE_S,
             check=False,
         ).stdout
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        raise StartError(
+            f"{path} has not told its version within {_DEADLINE_S:g} s; "
+            "this host may be overloaded, or the file system that it is on; --gdb names another one"
+        ) from None
+    except OSError as error:
         raise StartError(f"{path} cannot be run: {error}") from None
     version = version_in(told)
     if version is None:
