@@ -36,7 +36,8 @@ def describe(
     left = ranks
     for node in heads:
         if own := shares[node].ranks & left:
-            parts.append((own, f"with {_name(node, known, lost.why)}: {lost.why}"))
+            what = f"with {_name(node, known, lost.why)}: {lost.why}"
+            parts.append((own, f"{what}; 'reattach' gets hold of them again"))
             left -= own
     if left:
         parts.append((left, _ORPHANS))

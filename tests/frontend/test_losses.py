@@ -16,6 +16,7 @@ KNOWN = {
     node: Hello(version=PROTOCOL_VERSION, release="", node=node, host=f"h{node}", pid=1)
     for node in range(5)
 }
+AGAIN = "; 'reattach' gets hold of them again"
 ORPHANS = "with the aggregators above theirs, for now: these look for another way"
 
 
@@ -28,19 +29,26 @@ def told(nodes: tuple[int, ...], ranks: str, why: str = "it closed the link") ->
 @pytest.mark.parametrize(
     ("nodes", "ranks", "wanted"),
     [
-        ((4,), "8-9", {"8-9": "with aggregator 4 on h4: it closed the link"}),
+        (
+            (4,),
+            "8-9",
+            {"8-9": "with aggregator 4 on h4: it closed the link" + AGAIN},
+        ),
         (
             (1, 3, 4),
             "2-3,6-9",
-            {"2-3": "with aggregator 1 on h1: it closed the link", "6-9": ORPHANS},
+            {
+                "2-3": "with aggregator 1 on h1: it closed the link" + AGAIN,
+                "6-9": ORPHANS,
+            },
         ),
         # 3 hung on 0 by then, as 1 was lost before; and both are lost in one.
         (
             (2, 3),
             "4-7",
             {
-                "4-5": "with aggregator 2 on h2: it closed the link",
-                "6-7": "with aggregator 3 on h3: it closed the link",
+                "4-5": "with aggregator 2 on h2: it closed the link" + AGAIN,
+                "6-7": "with aggregator 3 on h3: it closed the link" + AGAIN,
             },
         ),
         # The lost one's own ranks have ended before; and nobody knows who that was.
@@ -56,5 +64,5 @@ def test_who_is_lost_with_whom(nodes: tuple[int, ...], ranks: str, wanted: dict[
 def test_a_silent_link_may_be_the_hosts() -> None:
     said = told((2,), "4-5", "nothing heard from it for 20 s")
     assert said == {
-        "4-5": "with host h2, or its aggregator: nothing heard from it for 20 s",
+        "4-5": "with host h2, or its aggregator: nothing heard from it for 20 s" + AGAIN,
     }
