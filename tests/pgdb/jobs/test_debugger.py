@@ -72,7 +72,7 @@ def test_a_gdb_that_cannot_be_executed_is_told(tmp_path: Path) -> None:
 
 def test_a_gdb_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(debugger, "_DEADLINE_S", 0.2)
-    with pytest.raises(StartError, match=r"cannot be run: .* timed out"):
+    with pytest.raises(StartError, match="has not told its version within"):
         check_gdb(str(gdb(tmp_path, "exec sleep 60")))
 
 
