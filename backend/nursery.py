@@ -31,7 +31,7 @@ CONTROL_VARIABLE = "PGDB_NURSERY_CONTROL"
 AFTER_ATTACH = "python forking_in_gdb.settle()"
 """GDB command by which a forked GDB that has attached goes on as any other."""
 
-_ABOUT_SCRIPTS = re.compile(r"\s*(?:add-auto-load-|set\s+auto-load\s)")
+_ABOUT_READING = re.compile(r"\s*(?:add-auto-load-|set\s+(?:auto-load|debuginfod)\s)")
 _MAX_ANSWER_BYTES = 1 << 20
 _NAMES_AT_ONCE = 100
 STALL_S = 20.0
@@ -44,9 +44,9 @@ _END_TIMEOUT_S = 5.0
 def why_not(commands: Sequence[str]) -> str:
     """Return why GDBs that are told the user's *commands* cannot be forked, empty if they can.
 
-    A child reads nothing again, so scripts that the user wants loaded with a library would not be.
+    A child reads nothing again, so what the user wants to be had with a library would not be.
     """
-    about = next((each for each in commands if _ABOUT_SCRIPTS.match(each)), "")
+    about = next((each for each in commands if _ABOUT_READING.match(each)), "")
     return f"'{about.strip()}' is for GDBs that read libraries themselves" if about else ""
 
 

@@ -283,15 +283,16 @@ def test_printers_of_the_system_stay_on(tmp_path: Path, in_nursery: bool) -> Non
 
 
 @pytest.mark.parametrize(
-    ("command", "is_about_scripts"),
+    ("command", "is_about_reading"),
     [
         ("add-auto-load-safe-path /opt", True),
         (" set  auto-load python-scripts off", True),
+        ("set debuginfod enabled on", True),
         ("set print pretty on", False),
         ("source auto-load.gdb", False),
     ],
 )
-def test_ranks_have_gdbs_of_their_own_where_the_user_says_which_scripts_are_loaded(
-    command: str, is_about_scripts: bool
+def test_ranks_have_gdbs_of_their_own_where_the_user_says_what_is_loaded_with_a_library(
+    command: str, is_about_reading: bool
 ) -> None:
-    assert bool(why_not(["set height 0", command])) == is_about_scripts
+    assert bool(why_not(["set height 0", command])) == is_about_reading
