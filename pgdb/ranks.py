@@ -72,18 +72,19 @@ class RankSet:
             body = body[1:-1].strip()
         if not body:
             raise RankSetError(f"rank set {text!r} is empty; write for example 0-3,8 or all")
-        # Changed in place: a new set for each of many terms would be copied as many times.
+        # Changed in place from the second term on: a new set for each would be copied as often.
+        only: RankSet | None = None
         result: BitMap | None = None
         operator = ","
         stepped_count = 0
         for piece in re.split(f"([{_OPERATORS}])", body):
             piece = piece.strip()
             if piece and piece in _OPERATORS:
-                if result is None and piece == "!" and everything is not None:
-                    result = BitMap(everything._bits)
+                if only is None and piece == "!" and everything is not None:
+                    only = everything
                     operator = piece
                     continue
-                if operator or result is None:
+                if operator or only is None:
                     raise RankSetError(f"rank set {text!r}: nothing stands before {piece!r}")
                 operator = piece
                 continue
@@ -94,9 +95,12 @@ class RankSet:
                 stepped_count += len(term)
                 if stepped_count > _MOST_STEPPED:
                     raise RankSetError(f"rank set {text!r} has too many ranges with a step")
+            if only is None:
+                only, operator = term, ""
+                continue
             if result is None:
-                result = BitMap(term._bits)
-            elif operator == ",":
+                result = BitMap(only._bits)
+            if operator == ",":
                 result |= term._bits
             elif operator == "!":
                 result -= term._bits
@@ -105,9 +109,9 @@ class RankSet:
             else:
                 result ^= term._bits
             operator = ""
-        if operator or result is None:
+        if operator or only is None:
             raise RankSetError(f"rank set {text!r}: nothing follows {operator!r}")
-        return cls(FrozenBitMap(result))
+        return only if result is None else cls(FrozenBitMap(result))
 
     @classmethod
     def _term(

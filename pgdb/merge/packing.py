@@ -199,6 +199,8 @@ def _unpack_text(text: str) -> RankSet:
         raise ProtocolError("rank set: no folded text")
     if any(len(number) > 9 or int(number) > MAX_PACKED_RANK for number in _DIGITS.findall(text)):
         raise ProtocolError("rank set: a rank is too large")
+    if "," not in text:
+        return RankSet.parse(text)
     # In order and apart, as they are written, so that together they are no larger than the set.
     terms = []
     last = -1

@@ -554,10 +554,15 @@ def _decode_hook(kind: type, value: Any) -> Any:
     if kind is not RankSet:
         raise TypeError(f"no wire form for {kind.__name__}")
     ranks = unpack(value)
+    if isinstance(value, str) and len(value) < _FEW_LETTERS and "-" not in value:
+        return ranks  # one rank or a few: those that there are by the thousand
     _ROOM.left_bytes -= ranks.size_bytes
     if _ROOM.left_bytes < 0:
         raise ProtocolError("its rank sets are too large")
     return ranks
+
+
+_FEW_LETTERS = 12
 
 
 class _Room(threading.local):
