@@ -123,7 +123,10 @@ class SessionLog:
         """Log a session that has come up."""
         program, *arguments = session.description.split() or [""]
         if session.mode == "attach":
-            self._redactor.hide(word for word in arguments if not word.startswith("-"))
+            # The program's name stands in those of its files.
+            programs = {Path(process.executable).name for process in session.table.processes}
+            words = (word for word in arguments if not word.startswith("-"))
+            self._redactor.hide(word for word in words if Path(word).name not in programs)
         self.write(
             "started",
             job=self._redactor.line((program, *arguments)),

@@ -21,6 +21,7 @@ from pgdb.frontend.display import TextDisplay
 from pgdb.frontend.main import main
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import files, recordfile, saving
+from pgdb.frontend.recording.log import open_log
 from pgdb.frontend.recording.recorder import Recorder, key_of
 from pgdb.frontend.recording.replay import RecordedSession, replay
 from pgdb.frontend.session import Session, Told
@@ -591,6 +592,28 @@ def test_write_that_fails_leaves_the_file_before(
         files.write_atomically(path, b"after")
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_log_of_a_job_that_was_attached_to_has_its_program_but_not_its_arguments(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "session.log"
+
+    async def work() -> None:
+        session = begin(Job())
+        session.description = "mpirun -n 4 ring swordfish"
+        log = open_log(SessionOptions(log=str(path)), {}, on_failure=print)
+        assert log is not None
+        log.started(session)
+        session.log = log
+        await session.ranks(ALL).execute_plain("info symbol ring swordfish")
+        log.close()
+        await session.close()
+
+    asyncio.run(work())
+    text = path.read_text("utf-8")
+    assert "swordfish" not in text and "info symbol ring …" in text
+    assert "mpirun … (4 words)" in text
 
 
 def test_recording_at_the_end_is_written_and_its_failure_told(tmp_path: Path) -> None:
