@@ -24,6 +24,7 @@ from pgdb.backend.breakpoints import Breakpoints
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
+from pgdb.backend.guarding import Guard
 from pgdb.backend.looking import NeedsStopError, failure
 from pgdb.backend.mending import mend
 from pgdb.backend.pausing import Pauser
@@ -91,6 +92,7 @@ class Inferior:
         tell: Callable[[int, Event], None],
         localise: Localise = as_they_are,
         pauser: Pauser | None = None,
+        is_guarded: bool = False,
     ) -> None:
         self.rank = rank
         self.state: State = "new"
@@ -103,6 +105,7 @@ class Inferior:
         self._lock = asyncio.Lock()
         self._breakpoints = Breakpoints(self._gdb)
         self._stacks = Stacks(self._gdb)
+        self._guard = Guard(self._gdb) if is_guarded else None
         self._displays = False
         self._interrupting = False
         self._resuming = False
@@ -390,6 +393,8 @@ class Inferior:
         await self._drain_interrupt()
         if self.state != "stopped":
             return
+        if self._guard is not None:
+            await self._guard.take_out()
         result = await self._gdb.send("-target-detach")
         if result.kind == "error":
             raise GdbError(result.message)
@@ -430,6 +435,9 @@ class Inferior:
         if (end := decode.exit_of(taken.payload, run=request_id)) is not None:
             return self._ended(end)
         self.state = "stopped"
+        notes = [*taken.notes]
+        if self._guard is not None and (why := await self._guard.put_in(self.pid)):
+            notes.append(f"is not guarded against the end of its GDB: {why}")
         stop = decode.stop(taken.payload, run=request_id, numbers={})
         # A rank can be stopped by a signal of its own on the way; SIGTRAP is how the kernel tells
         # a debugger that has just attached that the rank executes another program.
@@ -446,7 +454,7 @@ class Inferior:
             meaning=stop.meaning if by_signal else "",
             frame=frame or stop.frame,
             inside=inside,
-            detail="; ".join(taken.notes),
+            detail="; ".join(notes),
             program=taken.program,
         )
         self._last_event = record

@@ -160,6 +160,7 @@ class Leaf:
                 tell=self._tell,
                 localise=localise,
                 pauser=self._pauser,
+                is_guarded=setup.guard,
             )
 
         self._new = new

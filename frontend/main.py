@@ -183,6 +183,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         ship=parsed.ship,
         wire_up=parsed.wire_up,
         nursery=not parsed.no_nursery,
+        guard=parsed.guard,
         sbd=parsed.sbd,
         sbd_cache=parsed.sbd_cache,
         sbd_cache_bytes=parsed.sbd_cache_size << 20,
@@ -348,6 +349,8 @@ def _common(scripted: _Parser) -> _Parser:
         help="how aggregators learn of each other (%(default)s)")  # fmt: skip
     add("--no-nursery", action="store_true",
         help="start each rank's GDB anew, do not fork it from one with the symbols")  # fmt: skip
+    add("--guard", action="store_true",
+        help="ranks survive a GDB's end at any breakpoint, see docs/faults.md")  # fmt: skip
     add("--sbd", action="store_true",
         help="bring executables, libraries and debug files to the hosts, read once")  # fmt: skip
     add("--sbd-cache", default=os.environ.get("PGDB_SBD_CACHE", ""), metavar="DIR",

@@ -52,6 +52,9 @@ class SessionOptions:
     """How aggregators learn of each other: ``mpi``, ``direct`` (without MPI), or ``auto``."""
     nursery: bool = True
     """Fork the ranks' GDBs from one that has read the symbols, where that can be done."""
+    guard: bool = False
+    """Give ranks a handler by which they survive a GDB that is killed while they come to a
+    breakpoint at every moment; x86-64 only."""
     sbd: bool = False
     """Bring executables, libraries and debug files to the hosts, each read once where it is, in
     place of having every GDB read them."""

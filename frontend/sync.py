@@ -65,6 +65,7 @@ class Options(TypedDict, total=False):
     ship: bool
     wire_up: str
     nursery: bool
+    guard: bool
     sbd: bool
     sbd_cache: str
     sbd_cache_bytes: int

@@ -265,6 +265,7 @@ async def _acquire(session: Session, shares: tuple[Share, ...]) -> None:
             gdb_commands=options.gdb_commands,
             program=options.program,
             nursery=options.nursery,
+            guard=options.guard,
             deploy=_deploy(options),
         )
     )

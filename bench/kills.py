@@ -1,0 +1,132 @@
+"""How many ranks survive that their GDB is killed, at a breakpoint that they come to all the time.
+
+    python bench/kills.py [--rounds N] [--seed N]
+
+Processes that call a function every 0.3 ms, with a breakpoint in it whose condition is never true,
+lose their GDBs by SIGKILL at random moments: without and with a guard (``--guard`` of ``pgdb``).
+From the second byte of the breakpoint's instruction on stands one that nobody survives, so that a
+process which is set going there is counted as lost. A Markdown table is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from pgdb.backend.indexcache import IndexCache
+from pgdb.backend.inferior import Inferior
+from pgdb.backend.starting import Starter
+from pgdb.overlay.messages import InsertBreakpoint, Resume
+from pgdb.records import BreakpointsMade, Event, Gone, Running, Stop
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.support.terminal import foreign_code
+
+PROGRAM = """
+#include <time.h>
+volatile long count;
+__attribute__((noinline)) void hit(void)
+{
+    /* mov $0x0b0f, %eax; from its second byte on: ud2 */
+    __asm__ volatile(".globl place\\nplace: .byte 0xb8, 0x0f, 0x0b, 0, 0" ::: "eax");
+    count++;
+}
+int main(void)
+{
+    struct timespec nap = {0, 300000};
+    for (;;) {
+        hit();
+        nanosleep(&nap, 0);
+    }
+}
+"""
+WATCHED_S = 0.5
+DEADLINE_S = 60.0
+
+
+async def kill_one(program: Path, starter: Starter, *, is_guarded: bool, after_s: float) -> str:
+    """Return what becomes of one process: ``lives``, or the name of the signal that ended it."""
+    process = subprocess.Popen([program], stdin=subprocess.DEVNULL)
+    gone = asyncio.Event()
+
+    def tell(rank: int, event: Event) -> None:
+        del rank
+        if isinstance(event, Gone):
+            gone.set()
+
+    inferior = Inferior(0, starter=starter, program="", tell=tell, is_guarded=is_guarded)
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            stop = await inferior.attach(process.pid, 1)
+            assert isinstance(stop, Stop) and not stop.detail, stop
+            made = await inferior.perform(
+                InsertBreakpoint(command="break *place if count < 0", first_number=1), 2
+            )
+            assert isinstance(made, BreakpointsMade), made
+            going = await inferior.perform(Resume(command="continue"), 3)
+            assert isinstance(going, Running), going
+            while not foreign_code(process.pid):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(after_s)
+            os.kill(inferior.gdb_pid, signal.SIGKILL)
+            await gone.wait()
+        try:
+            await asyncio.to_thread(process.wait, WATCHED_S)
+        except subprocess.TimeoutExpired:
+            assert foreign_code(process.pid) == []
+            return "lives"
+        return signal.Signals(-process.returncode).name
+    finally:
+        process.kill()
+        process.wait()
+        await inferior.let_go(DEADLINE_S)
+
+
+async def measure(rounds: int, seed: int) -> None:
+    """Print the table."""
+    gdb = shutil.which("gdb")
+    assert gdb is not None, "there is no GDB"
+    starter = Starter(gdb, os.environ, (), IndexCache(os.environ, print))
+    with tempfile.TemporaryDirectory(prefix="pgdb-bench-") as folder:
+        program = Path(folder) / "program"
+        (Path(folder) / "program.c").write_text(PROGRAM)
+        subprocess.run(
+            ["cc", "-g", "-O1", "-o", program, program.with_suffix(".c")],
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+        print("| | kills | live | ended by |\n|---|---|---|---|", flush=True)
+        for is_guarded in (False, True):
+            rng = random.Random(seed)
+            found = Counter[str]()
+            for _ in range(rounds):
+                after_s = rng.uniform(0.02, 0.1)
+                found[await kill_one(program, starter, is_guarded=is_guarded, after_s=after_s)] += 1
+            ends = ", ".join(f"{name} {count}" for name, count in found.items() if name != "lives")
+            what = "with a guard" if is_guarded else "without"
+            print(f"| {what} | {rounds} | {found['lives']} | {ends or '-'} |", flush=True)
+
+
+def main() -> None:
+    """Read the command line and measure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parsed = parser.parse_args()
+    asyncio.run(measure(parsed.rounds, parsed.seed))
+
+
+if __name__ == "__main__":
+    main()
