@@ -88,12 +88,17 @@ class Watch:
                 data = mutate(rng)
                 keep(data)
                 self._try(data)
-                if outcome.inputs == int(inputs * _WARM_UP):
+                if outcome.inputs & 255:
+                    continue
+                took_s = time.monotonic() - begin
+                share = max(outcome.inputs / inputs, took_s / seconds)
+                if not outcome.rss_begin_bytes and share >= _WARM_UP:
                     outcome.rss_begin_bytes = rss_bytes()
-                if not outcome.inputs & 255 and time.monotonic() - begin > seconds:
+                if took_s > seconds:
                     break
         outcome.seconds += time.monotonic() - begin
         outcome.rss_end_bytes = rss_bytes()
+        outcome.rss_begin_bytes = outcome.rss_begin_bytes or outcome.rss_end_bytes
         return outcome
 
     def replay(self, inputs: Iterable[bytes]) -> Outcome:

@@ -123,6 +123,20 @@ def test_repeated_words_come_in_two_lengths() -> None:
         assert whole.startswith(half) and len(half) < len(whole) <= 102
 
 
+def test_memory_that_grows_is_told() -> None:
+    kept = []
+
+    def keep() -> None:
+        kept.append(bytes(16 << 10))
+
+    target = reader_of({b"": keep})
+    mutated = Target(
+        target.name, target.what, target.run, (), (), lambda corpus, words: lambda rng: b"x"
+    )
+    outcome = Watch(mutated).run(2048, seed=1)
+    assert outcome.rss_end_bytes - outcome.rss_begin_bytes > 16 << 20
+
+
 def test_a_run_from_the_command_line_tells_what_came_of_it() -> None:
     line = [sys.executable, "-m", "fuzz", "ranks", "--inputs", "300", "--seed", "7"]
     finished = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=120)
