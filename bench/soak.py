@@ -10,8 +10,8 @@ of ours is in the code of any but the running ones. What a fault does not concer
 what was lost comes back by `reattach`. After every session nothing of ours is left, and we have as
 many descriptors as before.
 
-Prints a table of the faults with what came of them; the status is 1 if anything was not as it is to
-be. The same seed takes the same steps, though not in the same moments.
+Prints a table of the faults with what came of them, also when Ctrl-C ends it; the status is 1 if
+anything was not as it is to be. The same seed takes the same steps, though not in the same moments.
 """
 
 from __future__ import annotations
@@ -490,7 +490,7 @@ class Soak:
 
     def _gdb_of_some(self, session: Session, job: Job) -> tuple[int, int]:
         state = self._state(session)
-        # Nobody can help one that was stopped by a step, see docs/faults.md.
+        # Without --guard nobody can help one that was stopped by a step, see docs/faults.md.
         stepped = RankSet.union(
             each.ranks
             for each in session._session.state.latest(state["stopped"])
@@ -646,7 +646,8 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="pgdb-soak-"))
     try:
         soak = Soak(arguments, Builder(folder))
-        soak.run()
+        with contextlib.suppress(KeyboardInterrupt):  # enough of it
+            soak.run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     wrong = [f"{name}: {text}" for name, each in soak.outcomes.items() for text in each.wrong]
