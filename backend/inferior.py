@@ -117,6 +117,7 @@ class Inferior:
         # When what is being carried out is to be done, on the loop's clock.
         self._due_s: float | None = None
         self._start_time_ticks: int | None = None
+        self._was_stopped = False  # by a signal, before it was attached to
         self._unwatch: Callable[[], None] = lambda: None
         self._over = asyncio.Event()  # set once nothing more is to come of the rank
         self._taking = Taking(
@@ -431,6 +432,7 @@ class Inferior:
                 self._gdb.kill()
             return taken
         self.pid, reason = taken.pid, taken.reason
+        self._was_stopped = taken.was_stopped
         self._watch()
         if (end := decode.exit_of(taken.payload, run=request_id)) is not None:
             return self._ended(end)
@@ -584,6 +586,13 @@ class Inferior:
         """Take out what a GDB has left that was killed."""
         mended = await asyncio.to_thread(mend, self.pid)
         LOG.warning("rank %d: %d breakpoints taken out", self.rank, mended)
+        # GDB stops threads by SIGSTOP, and may have been killed before it has seen them stop.
+        status = procfs.read_stat(self.pid)
+        is_stopped = status is not None and status.state == "T"
+        if is_stopped or signal.SIGSTOP in (procfs.pending_signals(self.pid) or ()):
+            if not self._was_stopped:
+                with contextlib.suppress(OSError):
+                    os.kill(self.pid, signal.SIGCONT)
 
     def _watch(self) -> None:
         """Begin to watch the rank's process."""

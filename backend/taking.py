@@ -52,6 +52,8 @@ class Taken:
     """GDB's payload of the stop."""
     program: str = ""
     """An interpreter and its script, such as ``python3.11 running job.py``."""
+    was_stopped: bool = False
+    """Whether a signal had stopped it before."""
     notes: tuple[str, ...] = ()
     """What is unusual about the rank and the user should know."""
 
@@ -123,7 +125,8 @@ class Taking:
             notes.append("was stopped by a signal before, and will be again when it is let go")
         if files.replaced:
             notes.append(_about_replaced(files.replaced))
-        return self._taken(pid, "attached", payload, notes)
+        taken = self._taken(pid, "attached", payload, notes)
+        return replace(taken, was_stopped=was_stopped)
 
     async def take_held(self, pid: int) -> Taken | Failure:
         """Attach to a held rank, let it execute its program and stop that in ``main``.
@@ -254,7 +257,7 @@ class Taking:
         name = os.path.basename(procfs.executable(pid) or "")
         script = interpreted_script(pid)
         program = f"{name} running {os.path.basename(script)}" if script else ""
-        return Taken(pid, reason, payload, program, tuple(notes))
+        return Taken(pid, reason, payload, program, notes=tuple(notes))
 
     async def _must(self, command: str) -> Result:
         result = await self._gdb.send(command)

@@ -87,7 +87,7 @@ class _Looker:
     def _look(self) -> None:
         self._timer = None
         for token, (pid, on_end) in list(self._wanted.items()):
-            if has_ended(pid):
+            if not procfs.is_alive(pid) and has_ended(pid):
                 del self._wanted[token]
                 on_end()
         if self._wanted:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import random
 import shutil
@@ -125,6 +126,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parsed = parser.parse_args()
+    logging.disable(logging.WARNING)  # that GDBs die is no news
     asyncio.run(measure(parsed.rounds, parsed.seed))
 
 

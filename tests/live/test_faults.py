@@ -6,6 +6,7 @@ Faults of aggregators and hosts are in ``test_overlay.py`` and ``test_hosts.py``
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import threading
 import time
@@ -16,6 +17,7 @@ import pytest
 
 import pgdb
 from pgdb.frontend.session import Told
+from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Gone, Stop, Text
 from tests.conftest import Build, StartJob
@@ -303,3 +305,54 @@ def test_ranks_that_were_let_go_are_taken_again(build: Build, start_job: StartJo
         late = finished.answer("call (int)sleep(3)")
         assert late["missing"]["late"] == "2" and late["elapsed_s"] < 60
         assert_untouched(job.ranks)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the guard is for x86-64")
+def test_guarded_ranks_survive_their_gdbs_at_a_breakpoint_that_is_hit_all_the_time(
+    build: Build, start_job: StartJob
+) -> None:
+    heard = Heard()
+    with start_job(4, build("storm.c")) as job:
+        with pgdb.attach(job.pid, guard=True, on_event=heard) as session:
+            assert "guarded" not in str(session.start_answer)
+            # The kernel goes on with a step that nobody waits for.
+            session.ranks("1").run("stepi", timeout_s=DEADLINE_S).check()
+            os.kill(gdb_of(job, 1), signal.SIGKILL)
+            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is told", DEADLINE_S)
+            assert_untouched({1: job.ranks[1]})
+            session.ranks("1").reattach().check()
+            for round_ in range(2):
+                session.break_at("hit", condition="hit_count < 0").check()
+                session.continue_(wait=False).check()
+                wait_broken(job.ranks)
+                lost = RankSet.parse("1-3")
+                for rank in lost:
+                    os.kill(gdb_of(job, rank), signal.SIGKILL)
+                wait_until(
+                    lambda: session.ranks("@lost").set == lost,  # noqa: B023
+                    "the losses are told",
+                    DEADLINE_S,
+                )
+                assert_untouched({rank: job.ranks[rank] for rank in lost})
+                session.interrupt().check()
+                back = session.ranks(lost).reattach().check()
+                assert "guarded" not in str(back), round_
+                session.delete().check()
+        assert_untouched(job.ranks)
+        for pid in job.ranks.values():
+            assert signal.SIGTRAP not in (procfs.caught_signals(pid) or ())
+
+
+def test_a_program_with_a_handler_of_its_own_is_not_guarded(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(2, build("storm.c")) as job:
+        with pgdb.attach(job.pid) as session:
+            session.ranks("1").execute("call (long)signal(5, (long)raise)").check()
+        with pgdb.attach(job.pid, guard=True) as session:
+            stops = {rank: session.start_answer.for_rank(rank) for rank in (0, 1)}
+            assert isinstance(stops[0], Stop) and isinstance(stops[1], Stop)
+            assert "guarded" not in stops[0].detail
+            assert "handler for SIGTRAP of its own" in stops[1].detail
+        assert_untouched(job.ranks)
+        assert signal.SIGTRAP in (procfs.caught_signals(job.ranks[1]) or ())
