@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
@@ -45,6 +46,10 @@ for _name in ("OMPI", "PRTE"):
     os.environ[f"{_name}_ALLOW_RUN_AS_ROOT"] = "1"
     os.environ[f"{_name}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
 
+
+# What runs in the background of a shell script ignores Ctrl-C; tests that send it would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says something of the machine only.
 hypothesis.settings.register_profile(
