@@ -47,7 +47,7 @@ for _name in ("OMPI", "PRTE"):
     os.environ[f"{_name}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
 
 
-# What runs in the background of a shell script ignores Ctrl-C; tests that send it would wait for ever.
+# What a script starts in the background ignores Ctrl-C; tests that send it would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
