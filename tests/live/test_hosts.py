@@ -593,6 +593,9 @@ def test_something_of_ours_is_killed(builder: Builder, four_hosts: Hosts, who: s
             terminal.ask("p 1 + 1")
             if who == "aggregator":
                 terminal.ask("p 1 + 2", r"\[0-1,4-7\] 1 \+ 2 = 3", r"\[2-3\]")
+                terminal.ask("reattach", r"\[2-3\] ")
+                terminal.ask("p 1 + 3", r"\[0-7\] 1 \+ 3 = 4")
+                terminal.ask("info breakpoints", r"\[0-7\]")
             terminal.line("quit")
             terminal.wait()
         assert_untouched(job.ranks)

@@ -1,0 +1,305 @@
+"""Faults of the overlay and of the front end: who is not concerned answers, who is is named.
+
+One machine stands for several hosts, with an aggregator for each two of the ranks; what takes hosts
+of their own is in test_hosts.py. In every test the ranks run on free at the end, with nothing of
+ours in their code.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pgdb
+from pgdb.frontend.session import Told
+from pgdb.frontend.starting import overlay as overlay_module
+from pgdb.frontend.sync import Session
+from pgdb.overlay.words import LEAVE_HANGS_S
+from pgdb.ranks import RankSet
+from tests.support.programs import (
+    LEAVE_DEADLINE_S,
+    ROOT,
+    Builder,
+    Job,
+    Program,
+    aggregator_of,
+    find_mpi,
+    is_traced,
+    parent_of,
+    run_job,
+    wait_until,
+)
+from tests.support.terminal import (
+    DEADLINE_S,
+    PGDB,
+    PROMPT,
+    Terminal,
+    assert_untouched,
+    ex,
+    foreign_code,
+    run_pgdb,
+)
+
+pytestmark = pytest.mark.mpi
+
+# With fan-out 1 a chain, in which aggregator 0 has the ranks 0-1, and 3, at its end, 6-7.
+RANKS, AGGREGATORS = 8, 4
+
+_CLOCK_C = """
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The clock is set every time that somebody looks: back by 38 years, on by 38, right. */
+static long set(void)
+{
+    static long looks;
+
+    return (__atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED) % 3 - 1) * 1200000000L;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *at)
+{
+    int failed = syscall(SYS_clock_gettime, clock, at);
+
+    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+        at->tv_sec += set();
+    return failed;
+}
+
+int gettimeofday(struct timeval *at, void *zone)
+{
+    struct timespec now;
+
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &now);
+    at->tv_sec = now.tv_sec;
+    at->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *at)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (at)
+        *at = now.tv_sec;
+    return now.tv_sec;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(builder: Builder) -> Program:
+    return builder.build(find_mpi("openmpi"), "storm.c")
+
+
+@pytest.fixture(scope="module")
+def job(builder: Builder, program: Program) -> Iterator[Job]:
+    """One job for all tests: it goes on whatever happens to the session."""
+    line = find_mpi("openmpi").line(RANKS, program)
+    with run_job(builder, line, program, RANKS) as job:
+        yield job
+
+
+class Ears:
+    """What a session tells unasked."""
+
+    def __init__(self) -> None:
+        self.told: list[Told] = []
+
+    def ranks(self, kind: str) -> RankSet:
+        return RankSet.union(each.ranks for each in self.told if each.kind == kind)
+
+    def texts(self, kind: str) -> dict[str, str]:
+        return {str(each.ranks): each.text for each in self.told if each.kind == kind}
+
+
+def attached(job: Job, ears: Ears, *, grace_s: float = 60, connect: bool = False) -> Session:
+    return pgdb.attach(
+        job.pid,
+        on_event=ears.told.append,
+        aggregators=AGGREGATORS,
+        fan_out=1,
+        grace_s=grace_s,
+        connect=connect,
+    )
+
+
+def run_with_breakpoints(session: Session) -> None:
+    """Have all ranks run with a breakpoint in their code that does not stop them."""
+    session.break_at("hit", condition="hit_count < 0").check()
+    session.continue_(wait=False).check()
+
+
+def wait_free(job: Job, ranks: RankSet) -> None:
+    """Wait until ranks run free while the session lasts, with nothing left in their code."""
+    pids = [job.ranks[rank] for rank in ranks]
+    wait_until(
+        lambda: not any(map(is_traced, pids)) and not any(map(foreign_code, pids)),
+        f"[{ranks}] are free",
+        LEAVE_DEADLINE_S,
+    )
+
+
+@pytest.mark.parametrize("connect", [False, True])
+def test_aggregators_are_killed_and_started_again(job: Job, connect: bool) -> None:
+    """At the end of the chain, in its middle, at its head; then all."""
+    ears = Ears()
+    with attached(job, ears, connect=connect) as session:
+        run_with_breakpoints(session)
+        for text in ("6-7", "2-3", "0-1", "0-7"):
+            gone, others = RankSet.parse(text), session.set - RankSet.parse(text)
+            ears.told.clear()
+            for daemon in {aggregator_of(job.ranks[rank]) for rank in gone}:
+                os.kill(daemon, signal.SIGKILL)
+            wait_until(lambda: gone <= ears.ranks("lost"), f"[{gone}] are told lost", DEADLINE_S)  # noqa: B023
+            if text == "2-3":
+                wanted = r"with aggregator 1 on \S+: .*"
+                assert re.fullmatch(wanted, ears.texts("lost")["2-3"])
+            wait_free(job, gone)
+            wait_until(
+                lambda: session.evaluate("1", timeout_s=10).missing.running == others,  # noqa: B023
+                f"[{others}] are as they were",
+                DEADLINE_S,
+            )
+            assert session.evaluate("1").missing.lost == gone
+            again = session.ranks(gone).reattach(timeout_s=DEADLINE_S)
+            assert RankSet.union(each.ranks for each in again) == gone, again
+            assert [each.ranks for each in session.breakpoints()] == [session.set]
+            session.ranks(gone).continue_(wait=False).check()
+        session.interrupt(timeout_s=DEADLINE_S)
+        assert session.evaluate("hit_count > 0").values == dict.fromkeys(range(RANKS), 1)
+    assert_untouched(job.ranks)
+
+
+@pytest.mark.parametrize("who", ["anchor", "launcher"])
+def test_what_started_the_aggregators_is_killed(job: Job, who: str) -> None:
+    with attached(job, Ears(), grace_s=2) as session:
+        run_with_breakpoints(session)
+        victim = parent_of(aggregator_of(job.ranks[2]))
+        while who == "launcher" and parent_of(victim) != os.getpid():
+            victim = parent_of(victim)
+        os.kill(victim, signal.SIGKILL)
+        if who == "anchor":
+            # The launcher ends all of its processes then.
+            wait_free(job, session.set)
+        answer = session.evaluate("1", timeout_s=10)
+        assert answer.missing.running | answer.missing.lost == session.set
+        session.reattach(timeout_s=DEADLINE_S)
+        session.interrupt(timeout_s=DEADLINE_S)
+        assert set(session.evaluate("1").values) == set(range(RANKS))
+    assert_untouched(job.ranks)
+
+
+def test_an_aggregator_hangs(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others answer; it is ended with the session, and its ranks run on."""
+    monkeypatch.setattr(overlay_module, "LEAVE_TIMEOUT_S", LEAVE_HANGS_S + 2.0)
+    with attached(job, Ears()) as session:
+        os.kill(aggregator_of(job.ranks[2]), signal.SIGSTOP)
+        answer = session.evaluate("1", timeout_s=1)
+        # It is in the middle of the chain: those below it cannot be reached either.
+        assert set(answer.values) == {0, 1}
+        assert answer.missing.late == RankSet.parse("2-7")
+    assert_untouched(job.ranks)
+
+
+def test_the_clock_is_set_all_the_time(job: Job, tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or pytest.skip("this machine has no C compiler")
+    source, library = tmp_path / "clock.c", tmp_path / "clock.so"
+    source.write_text(_CLOCK_C, encoding="ascii")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    finished = run_pgdb(
+        *("attach", "--batch", "--aggregators", "2", "--timeout", "60"),
+        *ex("break hit", "c", "p hit_count > 0", "delete", "c &", "interrupt", "bt"),
+        job.pid,
+        changes={"LD_PRELOAD": str(library)},
+    )
+    assert finished.status == 0, finished.out + finished.err
+    assert "[0-7] hit_count > 0 = 1" in finished.out
+    assert_untouched(job.ranks)
+
+
+# A tmpfs with no room left, in a mount namespace of the command's own.
+_ON_A_FULL_DISK = (
+    'mount -t tmpfs -o size=64k,mode=700 tmpfs "$0" && '
+    '{ head -c 1M /dev/zero > "$0/full" 2> /dev/null; exec "$@"; }'
+)
+
+
+def on_a_full_disk(directory: Path) -> list[str]:
+    """Return the command that is PGDB with a full disk at *directory*."""
+    unshare = shutil.which("unshare")
+    if unshare is None or os.geteuid() != 0:
+        pytest.skip("mounting takes unshare, and root")
+    return [unshare, "--mount", "sh", "-c", _ON_A_FULL_DISK, str(directory), *PGDB]
+
+
+def test_the_disk_is_full(job: Job, tmp_path: Path) -> None:
+    """Temporary, home, cache and runtime directory: the session is as always."""
+    variables = ("TMPDIR", "XDG_RUNTIME_DIR", "HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
+    finished = run_pgdb(
+        *("attach", "--batch"),
+        *ex("break hit", "c", "define f", "p 1", "end", "f", "p hit_count > 0"),
+        job.pid,
+        changes=dict.fromkeys(variables, str(tmp_path)),
+        command=on_a_full_disk(tmp_path),
+    )
+    assert finished.status == 0, finished.out + finished.err
+    assert "[0-7] hit_count > 0 = 1" in finished.out
+    assert_untouched(job.ranks)
+
+
+def test_the_disk_gets_full_during_a_session(job: Job, tmp_path: Path) -> None:
+    variables = ("TMPDIR", "XDG_RUNTIME_DIR", "HOME", "XDG_STATE_HOME")
+    command = on_a_full_disk(tmp_path)
+    # Full only when it is told to be.
+    command[4] = 'mount -t tmpfs -o size=4M,mode=700 tmpfs "$0" && exec "$@"'
+    changes = dict.fromkeys(variables, str(tmp_path))
+    with Terminal(*command, "attach", job.pid, changes=changes) as terminal:
+        terminal.expect(PROMPT)
+        inside = Path(f"/proc/{terminal.pid}/root{tmp_path}")
+        with pytest.raises(OSError, match="No space left"), (inside / "full").open("wb") as file:
+            while True:
+                file.write(bytes(1 << 16))
+                file.flush()
+        terminal.ask("break hit", r"\[0-7\] Breakpoint 1: ")
+        terminal.line("c")
+        terminal.expect_ranks("Breakpoint 1, hit", "0-7")
+        terminal.expect(PROMPT)
+        # A definition goes to GDB through a file.
+        for line in ("define f", "p 40 + 2", "end"):
+            terminal.line(line)
+        terminal.expect(PROMPT)
+        terminal.ask("dump hit_count " + str(tmp_path / "values.npy"), "No space left")
+        terminal.ask("p hit_count > 0", r"\[0-7\] hit_count > 0 = 1")
+        terminal.line("quit")
+        # A command has failed, as it had to.
+        assert terminal.wait() == 1
+    assert_untouched(job.ranks)
+
+
+def test_a_short_soak() -> None:
+    """Random steps and faults, compared with /proc after each; bench/soak.py is the long form."""
+    line = [sys.executable, ROOT / "bench" / "soak.py", "--seed", "6", "--steps", "12", "--verbose"]
+    finished = subprocess.run(
+        list(map(str, line)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout
