@@ -159,7 +159,8 @@ class Soak:
         return job.process.poll() is None and all(map(is_alive, job.ranks.values()))
 
     def _goes_on(self) -> bool:
-        return self.steps < self._arguments.steps and time.monotonic() < self._end_s
+        is_time_left = time.monotonic() < self._end_s
+        return is_time_left and bool(self.steps < self._arguments.steps)
 
     def _one_session(self, job: Job) -> None:
         ends = [name for name in self._ends if self._random.random() < 0.5]
@@ -382,9 +383,10 @@ class Soak:
         view = session.ranks(ranks)
         match kind:
             case "look":
-                self._random.choice(
-                    [lambda: view.evaluate("hit_count"), view.backtrace, view.tree, view.locals]
-                )()
+                looks: list[Callable[[], object]] = [
+                    lambda: view.evaluate("hit_count"), view.backtrace, view.tree, view.locals,
+                ]  # fmt: skip
+                self._random.choice(looks)()
             case "break":
                 session.break_at(self._place)
             case "info":
@@ -399,17 +401,21 @@ class Soak:
                 view.break_at("hit")
                 number = session.last_breakpoint
                 view.continue_(timeout_s=DEADLINE_S)
-                session.delete(str(number))
+                session.delete(number)
             case "detach and back":
                 view.detach()
                 self._reattach(session, ranks)
 
     def _reattach(self, session: Session, ranks: RankSet) -> None:
-        session.ranks(ranks).reattach(timeout_s=DEADLINE_S)
-        wait(
-            lambda: not self._state(session)["lost"] & ranks,
-            f"[{ranks}] are back: {self._state(session)}",
-        )
+        """Have *ranks* back; not always at once, while a launcher is ending what is left."""
+
+        def are_back() -> bool:
+            answer = session.ranks(ranks).reattach(timeout_s=DEADLINE_S)
+            if left := self._state(session)["lost"] & ranks:
+                self._say(f"  reattach again, [{left}] are not back: {answer.errors}")
+            return not left
+
+        wait(are_back, f"[{ranks}] are back")
 
     # -- faults --------------------------------------------------------------------------------
 
@@ -443,7 +449,7 @@ class Soak:
         self._say("  the others are back")
         if is_hot:
             # One cannot be mended in time where the GDB itself is killed, see docs/faults.md.
-            session.delete(str(session.last_breakpoint))
+            session.delete(session.last_breakpoint)
         return ranks
 
     def _kill_aggregator(self, session: Session, job: Job, which: str) -> RankSet:
