@@ -46,7 +46,7 @@ def backtrace(class_count: int, rank_count: int) -> Answer:
                 function=f"function_{level}" if level else f"leaf_{number}",
                 arguments=(argument,),
                 file="src/file.c",
-                fullname="/work/src/file.c",
+                fullname="/emulated/src/file.c",
                 line=10 + level,
             )
             for level in range(DEPTH)
