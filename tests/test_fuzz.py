@@ -5,6 +5,7 @@ Longer runs are those of ``python -m fuzz``, see fuzz/README.md.
 
 from __future__ import annotations
 
+import mmap
 import random
 import subprocess
 import sys
@@ -127,7 +128,9 @@ def test_memory_that_grows_is_told() -> None:
     kept = []
 
     def keep() -> None:
-        kept.append(bytes(16 << 10))
+        # Of its own pages: a process that has run for long has others to give.
+        kept.append(region := mmap.mmap(-1, 16 << 10))
+        region.write(b"x" * (16 << 10))
 
     target = reader_of({b"": keep})
     mutated = Target(
