@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import datetime
 import gc
+import logging
 import os
 import socket
 import ssl
@@ -519,6 +520,8 @@ def test_without_descriptors_it_goes_on_when_there_are_some(
     import resource
 
     monkeypatch.setattr(channel_module, "ACCEPT_RETRY_S", 0.05)
+    # Tests of the command line leave the logger of the whole package at another level.
+    caplog.set_level(logging.WARNING, channel_module.LOG.name)
 
     async def test() -> None:
         async with session() as made:
