@@ -7,17 +7,19 @@ fault: something of ours is killed, stopped for a while, or ended with all it ha
 the state that PGDB shows of each rank is compared with /proc: one that is stopped is stopped by its
 GDB, one that runs is traced and runs, one that is lost or let go is traced by nobody, and nothing
 of ours is in the code of any but the running ones. What a fault does not concern has to answer, and
-what was lost comes back by `reattach`. After every session nothing of ours is left, and we have as
-many descriptors as before.
+what was lost comes back by `reattach`. No rank ends by any of it. After every session nothing of
+ours is left, and we have as many descriptors as before. What has been tried least is tried soonest.
 
-Prints a table of the faults with what came of them, also when Ctrl-C ends it; the status is 1 if
-anything was not as it is to be. The same seed takes the same steps, though not in the same moments.
+Prints a table of the faults with what came of them, also when Ctrl-C or SIGTERM ends it; the status
+is 1 if anything was not as it is to be. The same seed takes the same steps, though not in the same
+moments.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import os
 import random
 import shutil
@@ -28,8 +30,8 @@ import tempfile
 import time
 import traceback
 import uuid
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,14 +60,24 @@ from tests.support.terminal import MARK, PGDB, PROMPT, Terminal, end_marked, for
 DEADLINE_S = 60.0
 LEAVE_S = 10.0
 """Nothing of ours is left so soon after a session."""
+LATE = 5
+"""What has not come so many times later than it should never comes."""
 GRACE_S = 5.0
-COMMANDS_PER_SESSION = 40
+# A session of many steps takes as long as the few ends after it, of which each takes a session.
+STEPS_PER_SESSION = 14
+ENDS_PER_SESSION = 4
+HEARD = 300
+"""So much of what a session has told is shown with --verbose when something is wrong."""
 NEVER = "hit_count < 0"
 RSS_GROWTH_BYTES = 64 << 20
 
 
 class Wrong(AssertionError):
     """What was found is not as it is to be."""
+
+
+class Impossible(Exception):
+    """There is nothing now that this fault could befall."""
 
 
 @dataclass
@@ -82,19 +94,17 @@ class Outcome:
     wrong: list[str] = field(default_factory=list)
 
 
-def wait(holds: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-    try:
-        wait_until(holds, what, deadline_s)
-    except AssertionError as error:
-        raise Wrong(str(error)) from None
-
-
 def descriptors(pid: int | str) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def resident_bytes(pid: int | str) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def measured() -> tuple[int, int]:
+    """Return how many descriptors and bytes of memory we have."""
+    return descriptors("self"), resident_bytes("self")
 
 
 def is_free(pid: int) -> bool:
@@ -115,11 +125,16 @@ class Soak:
         self._program: Program = builder.build(self._mpi, "storm.c")
         self._place = self._program.at("done")
         self.outcomes: dict[str, Outcome] = defaultdict(Outcome)
-        self.steps = self.sessions = 0
+        self.steps = self.sessions = self.jobs = 0
         self.grown: list[str] = []
+        self.late: list[str] = []
         self._end_s = time.monotonic() + 60 * arguments.minutes
         self._mark = ""
-        self._baseline: tuple[int, int] | None = None
+        self.baseline: tuple[int, int] | None = None
+        self._noted_error: Exception | None = None
+        self._heard: deque[str] = deque(maxlen=HEARD)
+        if arguments.verbose:
+            self._listen()
         self._faults: dict[str, Callable[[Session, Job], RankSet]] = {
             "aggregator killed: leaf": lambda s, j: self._kill_aggregator(s, j, "leaf"),
             "aggregator killed: middle": lambda s, j: self._kill_aggregator(s, j, "middle"),
@@ -149,6 +164,7 @@ class Soak:
 
     def run(self) -> None:
         while self._goes_on():
+            self.jobs += 1
             line = self._mpi.line(self._arguments.ranks, self._program)
             with run_job(self._builder, line, self._program, self._arguments.ranks) as job:
                 while self._goes_on() and self._is_whole(job):
@@ -162,12 +178,27 @@ class Soak:
         is_time_left = time.monotonic() < self._end_s
         return is_time_left and bool(self.steps < self._arguments.steps)
 
+    def _draw(self, names: Iterable[str]) -> str:
+        """Return one of the names; the seldomer it was tried so far, the likelier."""
+        tries = {name: self.outcomes[name].tries for name in names}
+        weights = [max(tries.values()) - each + 1 for each in tries.values()]
+        (name,) = self._random.choices(list(tries), weights)
+        return name
+
     def _one_session(self, job: Job) -> None:
-        ends = [name for name in self._ends if self._random.random() < 0.5]
         if self._faults:
             with self._marked():
                 self._steps_of_session(job)
-        for name in ends[:2]:
+        left, ends = list(self._ends), list[str]()
+        while left and len(ends) < ENDS_PER_SESSION:
+            ends.append(self._draw(left))
+            # The job ends once.
+            left = [
+                name
+                for name in left
+                if name not in ends and not (_ends_job(name) and any(map(_ends_job, ends)))
+            ]
+        for name in sorted(ends, key=_ends_job):
             if self._goes_on():
                 with self._marked(), self._noted(name):
                     self._ends[name](job)
@@ -175,11 +206,13 @@ class Soak:
                 return
 
     def _steps_of_session(self, job: Job) -> None:
-        session = self._attach(job)
+        with self._noted("attached"):
+            session = self._attach(job)
+            self._agrees(session, job)
         done = False
         try:
             aggregators: dict[int, int] = {}
-            for _ in range(COMMANDS_PER_SESSION):
+            for _ in range(STEPS_PER_SESSION):
                 if not self._goes_on():
                     break
                 self._step(session, job)
@@ -188,13 +221,13 @@ class Soak:
         except Exception as error:  # noqa: BLE001
             # The session is of no use any longer; its end is looked at all the same.
             self._say(f"session given up: {error}")
-            if not isinstance(error, Wrong):
-                self.outcomes["commands"].wrong.append(traceback.format_exc())
+            if error is not self._noted_error:
+                self.outcomes["in between"].wrong.append(traceback.format_exc())
         finally:
-            before = session.set
-            session.close()
-        with self._noted("closed" if done else "closed after a failure"):
-            self._all_free(job, before)
+            with self._noted("closed" if done else "closed after a failure"):
+                before = session.set
+                session.close()
+                self._all_free(job, before)
 
     def _step(self, session: Session, job: Job) -> None:
         self.steps += 1
@@ -209,7 +242,15 @@ class Soak:
                 self._command(session)
                 self._agrees(session, job)
             return
-        name = self._random.choice(list(self._faults))
+        left = list(self._faults)
+        while left:
+            name = self._draw(left)
+            left.remove(name)
+            with contextlib.suppress(Impossible):
+                self._fault(name, session, job)
+                break
+
+    def _fault(self, name: str, session: Session, job: Job) -> None:
         with self._noted(name) as outcome:
             concerned = self._faults[name](session, job)
             self._others_answer(session, concerned)
@@ -221,6 +262,32 @@ class Soak:
                 self._agrees(session, job)
                 outcome.mended += 1
 
+    def _wait(self, holds: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
+        """Wait until something holds; if that is too late it is noted, and wrong if it is never.
+
+        The machine may be so busy that whatever is to be done has no turn.
+        """
+        begun = time.monotonic()
+        try:
+            wait_until(holds, what, deadline_s)
+        except AssertionError:
+            self._say(f"  late: {what}")
+            try:
+                wait_until(holds, what, (LATE - 1) * deadline_s)
+            except AssertionError as error:
+                raise Wrong(str(error)) from None
+            self._in_time(begun, what, deadline_s)
+
+    def _in_time(self, begun: float, what: str, deadline_s: float) -> None:
+        """Note it if what has begun at a time has ended late."""
+        if (took_s := time.monotonic() - begun) > LATE * deadline_s:
+            raise Wrong(f"{what}, after {took_s:.1f} s")
+        if took_s > deadline_s:
+            self.late.append(
+                f"step {self.steps}: {what}, after {took_s:.1f} s, not {deadline_s:g}, "
+                f"with {os.getloadavg()[0]:.1f} processes for {os.cpu_count()} CPUs"
+            )
+
     @contextlib.contextmanager
     def _noted(self, name: str) -> Iterator[Outcome]:
         outcome = self.outcomes[name]
@@ -228,10 +295,15 @@ class Soak:
         begun = time.monotonic()
         try:
             yield outcome
+        except (Impossible, KeyboardInterrupt):
+            outcome.tries -= 1
+            raise
         except Exception as error:
+            self._noted_error = error
             words = str(error) if isinstance(error, Wrong) else traceback.format_exc()
             outcome.wrong.append(f"step {self.steps}: {words}")
             self._say(f"step {self.steps} {name}: WRONG {words}")
+            self._say_all()
             raise
         else:
             outcome.named += 1
@@ -241,8 +313,27 @@ class Soak:
 
     def _say(self, text: str) -> None:
         if self._arguments.verbose:
-            sys.stderr.write(text + "\n")
+            sys.stderr.write(f"{time.monotonic():.3f} {text}\n")
             sys.stderr.flush()
+
+    def _listen(self) -> None:
+        """Keep what PGDB logs."""
+        handler = logging.Handler()
+        handler.emit = lambda record: self._hear(record.getMessage())  # type: ignore[method-assign]
+        logger = logging.getLogger("pgdb")
+        logger.setLevel(logging.DEBUG)
+        logger.addHandler(handler)
+        logger.propagate = False
+
+    def _hear(self, what: object) -> None:
+        self._heard.append(f"{time.monotonic():.3f} {what}"[:1000])
+
+    def _say_all(self) -> None:
+        """Say what the session has told, and what there is of ours."""
+        for line in list(self._heard):
+            self._say(f"    {line}")
+        for pid, line in self._marked_processes().items():
+            self._say(f"    {pid} below {parent_of(pid)}: {line[:150]}")
 
     @contextlib.contextmanager
     def _marked(self) -> Iterator[None]:
@@ -256,10 +347,12 @@ class Soak:
         finally:
             del os.environ[MARK]
         try:
-            wait(lambda: not self._marked_processes(), "nothing of ours is left", LEAVE_S)
+            self._wait(lambda: not self._marked_processes(), "nothing of ours is left", LEAVE_S)
         except Wrong as error:
             left = [line[:100] for line in self._marked_processes().values()]
             self.outcomes["what is left"].wrong.append(f"step {self.steps}: {error}: {left}")
+            self._say(f"step {self.steps} WRONG {error}: {left}")
+            self._say_all()
             end_marked(self._mark)
         self._watch_ourselves()
 
@@ -271,13 +364,13 @@ class Soak:
         }
 
     def _watch_ourselves(self) -> None:
-        now = descriptors("self"), resident_bytes("self")
+        now = measured()
         if self.sessions == 3:
-            self._baseline = now
-        if self._baseline is not None:
-            if now[0] > self._baseline[0] + 2:
+            self.baseline = now
+        if self.baseline is not None:
+            if now[0] > self.baseline[0] + 2:
                 self.grown.append(f"session {self.sessions}: {now[0]} descriptors")
-            if now[1] > self._baseline[1] + RSS_GROWTH_BYTES:
+            if now[1] > self.baseline[1] + RSS_GROWTH_BYTES:
                 self.grown.append(f"session {self.sessions}: {now[1] >> 20} MiB")
 
     def _watch_aggregators(self, session: Session, job: Job, seen: dict[int, int]) -> None:
@@ -288,13 +381,19 @@ class Soak:
         for pid in self._aggregators(session, job):
             now = descriptors(pid)
             if now > seen.setdefault(pid, now) + 4:
-                raise Wrong(f"aggregator {pid} has {now} descriptors, at first {seen[pid]}")
+                self.grown.append(
+                    f"step {self.steps}: aggregator {pid} has {now} descriptors, "
+                    f"at first {seen[pid]}"
+                )
+                seen[pid] = now
 
     # -- what is compared ----------------------------------------------------------------------
 
     def _attach(self, job: Job) -> Session:
+        self._heard.clear()
         return pgdb.attach(
             job.pid,
+            on_event=self._hear if self._arguments.verbose else None,
             aggregators=self._arguments.aggregators,
             fan_out=self._random.choice([1, 2, 32]),
             nursery=self._random.random() < 0.7,
@@ -327,8 +426,10 @@ class Soak:
                     found[rank] = shown
             return found
 
+        if dead := [rank for rank, pid in job.ranks.items() if not is_alive(pid)]:
+            raise Wrong(f"the job's ranks {dead} have ended")
         try:
-            wait(lambda: not differing(), "what is shown is so")
+            self._wait(lambda: not differing(), "what is shown is so")
         except Wrong:
             found = [
                 f"{rank} is shown {shown}: {_proc(job.ranks[rank])}"
@@ -358,11 +459,11 @@ class Soak:
             answer = session.evaluate("1 + 1")
             return RankSet(answer.values) | answer.missing.running
 
-        wait(lambda: not others - answered(), f"[{others}] answer, who are not concerned")
+        self._wait(lambda: not others - answered(), f"[{others}] answer, who are not concerned")
 
     def _all_free(self, job: Job, ranks: RankSet) -> None:
         alive = [job.ranks[rank] for rank in ranks if is_alive(job.ranks[rank])]
-        wait(lambda: all(map(is_free, alive)), "all ranks run on free", LEAVE_S)
+        self._wait(lambda: all(map(is_free, alive)), "all ranks run on free", LEAVE_S)
 
     # -- commands ------------------------------------------------------------------------------
 
@@ -415,7 +516,7 @@ class Soak:
                 self._say(f"  reattach again, [{left}] are not back: {answer.errors}")
             return not left
 
-        wait(are_back, f"[{ranks}] are back")
+        self._wait(are_back, f"[{ranks}] are back")
 
     # -- faults --------------------------------------------------------------------------------
 
@@ -439,10 +540,10 @@ class Soak:
             stopped.continue_(wait=False)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
+        self._wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
         self._say(f"  lost: [{ranks}]")
         # Those below come back by themselves.
-        wait(
+        self._wait(
             lambda: self._state(session)["lost"] == ranks,
             f"all but [{ranks}] are back",
         )
@@ -460,7 +561,9 @@ class Soak:
 
     def _kill_two(self, session: Session, job: Job) -> RankSet:
         found = list(self._aggregators(session, job).items())
-        return self._kill_them(session, dict(self._random.sample(found, min(2, len(found)))))
+        if len(found) < 2:
+            raise Impossible
+        return self._kill_them(session, dict(self._random.sample(found, 2)))
 
     def _kill_all(self, session: Session, job: Job) -> RankSet:
         return self._kill_them(session, self._aggregators(session, job))
@@ -475,13 +578,13 @@ class Soak:
                 raise Wrong(f"[{ranks}] cannot answer, and are not told to be late")
         finally:
             os.kill(pid, signal.SIGCONT)
-        wait(lambda: before <= self._state(session)["live"], "all are there still")
+        self._wait(lambda: before <= self._state(session)["live"], "all are there still")
         return RankSet()
 
     def _kill_anchor(self, session: Session, job: Job) -> RankSet:
         pid, ranks = self._random.choice(list(self._aggregators(session, job).items()))
         os.kill(parent_of(pid), signal.SIGKILL)
-        wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
+        self._wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
         # Most launchers end all others as well then.
         return session.set
 
@@ -490,7 +593,7 @@ class Soak:
         while parent_of(victim) not in (os.getpid(), 0, 1):
             victim = parent_of(victim)
         if parent_of(victim) != os.getpid():
-            return RankSet()  # it was killed before
+            raise Impossible  # it was killed before
         os.kill(victim, signal.SIGKILL)
         return session.set
 
@@ -513,7 +616,7 @@ class Soak:
     def _kill_gdb(self, session: Session, job: Job) -> RankSet:
         rank, gdb = self._gdb_of_some(session, job)
         os.kill(gdb, signal.SIGKILL)
-        wait(lambda: rank in self._state(session)["lost"], f"[{rank}] is lost")
+        self._wait(lambda: rank in self._state(session)["lost"], f"[{rank}] is lost")
         return RankSet([rank])
 
     def _hang_gdb(self, session: Session, job: Job) -> RankSet:
@@ -523,14 +626,15 @@ class Soak:
         if rank not in (answer.missing.late | answer.missing.running).__iter__():
             raise Wrong(f"[{rank}] cannot answer, and is told as {answer.missing}")
         os.kill(gdb, signal.SIGKILL)
-        wait(lambda: rank in self._state(session)["lost"], f"[{rank}] is lost")
+        self._wait(lambda: rank in self._state(session)["lost"], f"[{rank}] is lost")
         return RankSet([rank])
 
     def _kill_nursery(self, session: Session, job: Job) -> RankSet:
         _, gdb = self._gdb_of_some(session, job)
         nursery = parent_of(gdb)
-        if "-i=mi3" in command_of(nursery):
-            os.kill(nursery, signal.SIGKILL)
+        if "-i=mi3" not in command_of(nursery):
+            raise Impossible  # it was killed before, or there was none
+        os.kill(nursery, signal.SIGKILL)
         return RankSet()
 
     # -- ends ----------------------------------------------------------------------------------
@@ -548,7 +652,9 @@ class Soak:
             else:
                 os.kill(terminal.pid, how)
             mark = f"{MARK}={terminal.mark}"
-            wait(lambda: not processes_with(mark), "nothing of ours is left", GRACE_S + LEAVE_S)
+            self._wait(
+                lambda: not processes_with(mark), "nothing of ours is left", GRACE_S + LEAVE_S
+            )
             self._all_free(job, RankSet(job.ranks))
 
     def _end_job_in_attach(self, job: Job) -> None:
@@ -578,15 +684,14 @@ class Soak:
             self._kill_job(job)
             state = self._state(session)
             # What is stopped under GDB and killed is noticed when it is looked at.
-            wait(
+            self._wait(
                 lambda: not session.evaluate("1", timeout_s=5).values,
                 f"nobody answers any longer: {state}",
             )
         finally:
             begun = time.monotonic()
             session.close()
-        if (took_s := time.monotonic() - begun) > 2 * LEAVE_S:
-            raise Wrong(f"closing took {took_s:.1f} s")
+        self._in_time(begun, "closed", 2 * LEAVE_S)
 
     def _kill_job(self, job: Job) -> None:
         for pid in self._random.sample(
@@ -594,7 +699,7 @@ class Soak:
         ):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        wait(
+        self._wait(
             lambda: job.process.poll() is not None or not any(map(is_alive, job.ranks.values())),
             "the job has ended",
         )
@@ -610,9 +715,12 @@ class Soak:
         finally:
             begun = time.monotonic()
             session.close()
-        if (took_s := time.monotonic() - begun) > 2 * LEAVE_S:
-            raise Wrong(f"closing took {took_s:.1f} s")
+        self._in_time(begun, "closed", 2 * LEAVE_S)
         self._all_free(job, RankSet(job.ranks))
+
+
+def _ends_job(name: str) -> bool:
+    return name.startswith("job ends")
 
 
 def _proc(pid: int) -> str:
@@ -649,17 +757,27 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--verbose", action="store_true", help="tell every step on standard error")
     arguments = parser.parse_args()
+    begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="pgdb-soak-"))
     try:
         soak = Soak(arguments, Builder(folder))
+        # SIGTERM as well, for one that runs in the background, where Ctrl-C is ignored.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         with contextlib.suppress(KeyboardInterrupt):  # enough of it
             soak.run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     wrong = [f"{name}: {text}" for name, each in soak.outcomes.items() for text in each.wrong]
-    print(f"seed {arguments.seed}: {soak.steps} steps in {soak.sessions} sessions\n")
+    took_min = (time.monotonic() - begun) / 60
+    print(
+        f"seed {arguments.seed}: {soak.steps} steps in {soak.sessions} sessions, "
+        f"{took_min:.0f} minutes, {soak.jobs} jobs\n"
+    )
     print(_table(soak))
-    print(f"\nours: {descriptors('self')} descriptors, {resident_bytes('self') >> 20} MiB")
+    for when, (count, size) in {"first": soak.baseline or (0, 0), "last": measured()}.items():
+        print(f"\nours at {when}: {count} descriptors, {size >> 20} MiB")
+    for text in soak.late:
+        print(f"\nlate: {text}")
     for text in (*wrong, *soak.grown):
         print(f"\nWRONG {text}")
     return 1 if wrong or soak.grown else 0

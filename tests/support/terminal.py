@@ -388,7 +388,10 @@ def foreign_code(pid: int) -> list[str]:
             if len(fields) < 6 or "x" not in fields[1] or not fields[5].startswith("/"):
                 continue
             begin, end = (int(part, 16) for part in fields[0].split("-"))
-            with open(fields[5], "rb") as file:
+            # One that was replaced meanwhile, as when the system is upgraded, has no path.
+            is_gone = fields[5].endswith(" (deleted)")
+            path = f"/proc/{pid}/map_files/{fields[0]}" if is_gone else fields[5]
+            with open(path, "rb") as file:
                 file.seek(int(fields[2], 16))
                 wanted = file.read(end - begin)
             memory.seek(begin)
