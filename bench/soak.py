@@ -1,6 +1,7 @@
 """Random commands, stops and faults on a real job; after each, what PGDB shows is held against it.
 
-    python bench/soak.py [--seed N] [--minutes M | --steps N] [--ranks N] [--only FAULT ...]
+    python bench/soak.py [--seed N] [--minutes M | --steps N] [--ranks N] [--hosts N]
+                         [--only FAULT ...] [--without FAULT ...]
 
 A job of `storm` runs on this machine, under sessions that come and go. Each step is a command, or a
 fault: something of ours is killed, stopped for a while, or ended with all it has. After every step
@@ -9,6 +10,10 @@ GDB, one that runs is traced and runs, one that is lost or let go is traced by n
 of ours is in the code of any but the running ones. What a fault does not concern has to answer, and
 what was lost comes back by `reattach`. No rank ends by any of it. After every session nothing of
 ours is left, and we have as many descriptors as before. What has been tried least is tried soonest.
+
+With --hosts the job is on several hosts, network namespaces of this machine (as root), and the
+faults are hosts that are cut off, for less or for longer than it takes until they count as lost and
+until they let go of their ranks.
 
 Prints a table of the faults with what came of them, also when Ctrl-C or SIGTERM ends it; the status
 is 1 if anything was not as it is to be. The same seed takes the same steps, though not in the same
@@ -24,6 +29,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -39,9 +45,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import pgdb
+from pgdb.frontend.session import Told
 from pgdb.frontend.sync import Session
 from pgdb.ranks import RankSet
 from pgdb.records import Stop
+from tests.support.hosts import several_hosts
 from tests.support.programs import (
     Builder,
     Job,
@@ -63,9 +71,11 @@ LEAVE_S = 10.0
 LATE = 5
 """What has not come so many times later than it should never comes."""
 GRACE_S = 5.0
-# A session of many steps takes as long as the few ends after it, of which each takes a session.
-STEPS_PER_SESSION = 14
-ENDS_PER_SESSION = 4
+LONG_GRACE_S = 120.0
+SHORT_CUT_S = 6.0
+STEPS = "attached"
+"""A session of steps, among the kinds of session."""
+STEPS_PER_SESSION = 20
 HEARD = 300
 """So much of what a session has told is shown with --verbose when something is wrong."""
 NEVER = "hit_count < 0"
@@ -130,6 +140,7 @@ class Soak:
         self.late: list[str] = []
         self._end_s = time.monotonic() + 60 * arguments.minutes
         self._mark = ""
+        self._grace_s = GRACE_S
         self.baseline: tuple[int, int] | None = None
         self._noted_error: Exception | None = None
         self._heard: deque[str] = deque(maxlen=HEARD)
@@ -156,19 +167,31 @@ class Soak:
             "job ends": self._end_job,
             "closed with one that hangs": self._close_with_hung,
         }
-        if arguments.only:
-            self._faults = {k: v for k, v in self._faults.items() if k in arguments.only}
-            self._ends = {k: v for k, v in self._ends.items() if k in arguments.only}
 
     # -- what is run ---------------------------------------------------------------------------
 
     def run(self) -> None:
+        only, without = self._arguments.only, self._arguments.without
+        for known in (self._faults, self._ends):
+            for name in list(known):
+                if name in without or (only and name not in only):
+                    del known[name]
         while self._goes_on():
             self.jobs += 1
-            line = self._mpi.line(self._arguments.ranks, self._program)
-            with run_job(self._builder, line, self._program, self._arguments.ranks) as job:
+            with run_job(self._builder, self._line(), self._program, self._arguments.ranks) as job:
                 while self._goes_on() and self._is_whole(job):
-                    self._one_session(job)
+                    # An end takes a session of its own.
+                    name = self._draw([*([STEPS] if self._faults else []), *self._ends])
+                    with self._marked():
+                        if name == STEPS:
+                            self._steps_of_session(job)
+                        else:
+                            self.steps += 1
+                            with self._noted(name):
+                                self._ends[name](job)
+
+    def _line(self) -> list[str]:
+        return self._mpi.line(self._arguments.ranks, self._program)
 
     @staticmethod
     def _is_whole(job: Job) -> bool:
@@ -185,28 +208,8 @@ class Soak:
         (name,) = self._random.choices(list(tries), weights)
         return name
 
-    def _one_session(self, job: Job) -> None:
-        if self._faults:
-            with self._marked():
-                self._steps_of_session(job)
-        left, ends = list(self._ends), list[str]()
-        while left and len(ends) < ENDS_PER_SESSION:
-            ends.append(self._draw(left))
-            # The job ends once.
-            left = [
-                name
-                for name in left
-                if name not in ends and not (_ends_job(name) and any(map(_ends_job, ends)))
-            ]
-        for name in sorted(ends, key=_ends_job):
-            if self._goes_on():
-                with self._marked(), self._noted(name):
-                    self._ends[name](job)
-            if not self._is_whole(job):
-                return
-
     def _steps_of_session(self, job: Job) -> None:
-        with self._noted("attached"):
+        with self._noted(STEPS):
             session = self._attach(job)
             self._agrees(session, job)
         done = False
@@ -237,7 +240,7 @@ class Soak:
                 self._reattach(session, lost)
                 self._agrees(session, job)
             return
-        if self._random.random() < 0.5 or not self._state(session)["live"]:
+        if self._random.random() < 0.4 or not self._state(session)["live"]:
             with self._noted("commands"):
                 self._command(session)
                 self._agrees(session, job)
@@ -325,6 +328,9 @@ class Soak:
         logger.addHandler(handler)
         logger.propagate = False
 
+    def _told(self, told: Told) -> None:
+        self._hear(told)
+
     def _hear(self, what: object) -> None:
         self._heard.append(f"{time.monotonic():.3f} {what}"[:1000])
 
@@ -393,12 +399,12 @@ class Soak:
         self._heard.clear()
         return pgdb.attach(
             job.pid,
-            on_event=self._hear if self._arguments.verbose else None,
+            on_event=self._told,
             aggregators=self._arguments.aggregators,
             fan_out=self._random.choice([1, 2, 32]),
             nursery=self._random.random() < 0.7,
             connect=self._random.random() < 0.25,
-            grace_s=GRACE_S,
+            grace_s=self._grace_s,
             timeout_s=20,
         )
 
@@ -533,7 +539,7 @@ class Soak:
     def _kill_them(self, session: Session, pids: dict[int, RankSet]) -> RankSet:
         ranks = RankSet.union(pids.values())
         # One with a condition, that all come to all the time, is in their code as well then.
-        is_hot = self._random.random() < 0.5 and bool(self._state(session)["stopped"])
+        is_hot = self._random.random() < 0.25 and bool(self._state(session)["stopped"])
         if is_hot:
             stopped = session.ranks(self._state(session)["stopped"])
             stopped.break_at("hit", condition=NEVER)
@@ -719,8 +725,152 @@ class Soak:
         self._all_free(job, RankSet(job.ranks))
 
 
-def _ends_job(name: str) -> bool:
-    return name.startswith("job ends")
+class HostSoak(Soak):
+    """The steps, on jobs of several hosts that are cut off for a while."""
+
+    def __init__(self, arguments: argparse.Namespace, builder: Builder) -> None:
+        super().__init__(arguments, builder)
+        self._hosts = [f"h{number}" for number in range(1, arguments.hosts + 1)]
+        self._links = socket.socket(fileno=arguments.links).makefile("rw")
+        self._lost = RankSet()
+        self._faults = {
+            "host cut off for less than the loss time": self._cut_shortly,
+            "host cut off for less than the grace time": self._cut_within_grace,
+            "host cut off for longer than the grace time": self._cut_beyond_grace,
+        }
+        self._ends = {"closed with a host cut off": self._close_with_cut}
+
+    def _line(self) -> list[str]:
+        return self._mpi.line(self._arguments.ranks, self._program, hosts=self._hosts)
+
+    def _attach(self, job: Job) -> Session:
+        self._grace_s = self._random.choice([GRACE_S, LONG_GRACE_S])
+        self._arguments.aggregators = self._random.choice([1, 2])  # of each host
+        return super()._attach(job)
+
+    def _told(self, told: Told) -> None:
+        super()._told(told)
+        if told.kind == "lost":
+            self._lost |= told.ranks
+
+    @contextlib.contextmanager
+    def _cut(self, hosts: list[str]) -> Iterator[None]:
+        self._say(f"  cut off: {hosts}")
+        try:
+            for host in hosts:
+                self._set_link("cut", host)
+            yield
+        finally:
+            for host in hosts:
+                self._set_link("heal", host)
+            self._say("  healed")
+
+    def _set_link(self, how: str, host: str) -> None:
+        self._links.write(f"{how} {host}\n")
+        self._links.flush()
+        if self._links.readline() != "done\n":
+            raise KeyboardInterrupt  # who can do it has ended
+
+    def _victims(self) -> tuple[list[str], RankSet]:
+        """Return hosts to cut off, and the ranks that the front end cannot reach then."""
+        hosts = self._random.sample(self._hosts, self._random.choice([1, 1, 2]))
+        # Who is cut off with the front end is alone with it.
+        gone = set(self._hosts[1:] if self._hosts[0] in hosts else hosts)
+        each = self._arguments.ranks // len(self._hosts)
+        ranks = range(self._arguments.ranks)
+        return hosts, RankSet(rank for rank in ranks if self._hosts[rank // each] in gone)
+
+    def _cut_shortly(self, session: Session, job: Job) -> RankSet:
+        hosts, ranks = self._victims()
+        before = self._state(session)
+        ranks &= before["live"]
+        self._lost = RankSet()
+        with self._cut(hosts):
+            answer = session.evaluate("1", timeout_s=1.0)
+            if not ranks & before["stopped"] <= answer.missing.late:
+                raise Wrong(f"[{ranks}] cannot answer, and are told as {answer.missing}")
+            # TCP waits twice as long after each packet that was lost.
+            time.sleep(SHORT_CUT_S * self._random.random())
+        self._others_answer(session, RankSet())
+        if self._lost or self._state(session)["live"] != before["live"]:
+            raise Wrong(f"[{self._lost}] were lost")
+        return RankSet()
+
+    def _cut_until_lost(self, session: Session, hosts: list[str], ranks: RankSet) -> None:
+        self._wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
+        self._say(f"  lost: [{ranks}]")
+        self._wait(
+            lambda: self._state(session)["lost"] == ranks,
+            f"all but [{ranks}] are back",
+        )
+        self._say("  the others are back")
+        self._others_answer(session, ranks)
+
+    def _cut_within_grace(self, session: Session, job: Job) -> RankSet:
+        if self._grace_s != LONG_GRACE_S:
+            raise Impossible
+        hosts, ranks = self._victims()
+        before = self._state(session)
+        ranks &= before["live"]
+        with self._cut(hosts):
+            self._cut_until_lost(session, hosts, ranks)
+            for kind in ("stopped", "running"):
+                for rank in before[kind] & ranks:
+                    if not self._is_as(job.ranks[rank], kind):
+                        raise Wrong(f"[{rank}] was {kind}, and is {_proc(job.ranks[rank])}")
+        self._wait(lambda: not self._state(session)["lost"], "all are back by themselves")
+        after = self._state(session)
+        if after != before:
+            raise Wrong(f"{after} after, {before} before")
+        return RankSet()
+
+    def _cut_beyond_grace(self, session: Session, job: Job) -> RankSet:
+        if self._grace_s != GRACE_S:
+            raise Impossible
+        hosts, ranks = self._victims()
+        ranks &= self._state(session)["live"]
+        with self._cut(hosts):
+            self._cut_until_lost(session, hosts, ranks)
+            self._all_free(job, ranks)
+        return ranks
+
+    def _close_with_cut(self, job: Job) -> None:
+        session = self._attach(job)
+        hosts, ranks = self._victims()
+        try:
+            if self._random.random() < 0.5:
+                session.break_at("hit", condition=NEVER)
+                session.continue_(wait=False)
+        except BaseException:
+            session.close()
+            raise
+        with self._cut(hosts):
+            begun = time.monotonic()
+            session.close()
+            self._in_time(begun, "closed", 3 * LEAVE_S)
+            self._all_free(job, RankSet(job.ranks) - ranks)
+            if self._random.random() < 0.5 and self._grace_s == GRACE_S:
+                self._wait(lambda: all(is_free(job.ranks[rank]) for rank in ranks), "all are free")
+        self._all_free(job, RankSet(job.ranks))
+
+
+def _run_on_hosts(arguments: argparse.Namespace) -> int:
+    """Run this program again on the first of several hosts, and cut off those that it says."""
+    ours, its = socket.socketpair()
+    with several_hosts(arguments.hosts) as hosts:
+        line = [sys.executable, __file__, *sys.argv[1:], "--links", its.fileno()]
+        process = hosts.popen("h1", line, pass_fds=[its.fileno()])
+        its.close()
+        try:
+            with ours, ours.makefile("rw") as words:
+                for asked in words:
+                    how, host = asked.split()
+                    {"cut": hosts.cut, "heal": hosts.heal}[how](host)
+                    words.write("done\n")
+                    words.flush()
+        except KeyboardInterrupt:
+            process.terminate()
+        return process.wait()
 
 
 def _proc(pid: int) -> str:
@@ -755,14 +905,19 @@ def main() -> int:
     parser.add_argument("--aggregators", type=int, default=4)
     parser.add_argument("--mpi", default="openmpi")
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--hosts", type=int, default=0)
+    parser.add_argument("--links", type=int, default=-1, help=argparse.SUPPRESS)
     parser.add_argument("--verbose", action="store_true", help="tell every step on standard error")
     arguments = parser.parse_args()
+    # SIGTERM as well, for one that runs in the background, where Ctrl-C is ignored.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if arguments.hosts and arguments.links < 0:
+        return _run_on_hosts(arguments)
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="pgdb-soak-"))
     try:
-        soak = Soak(arguments, Builder(folder))
-        # SIGTERM as well, for one that runs in the background, where Ctrl-C is ignored.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        soak = (HostSoak if arguments.hosts else Soak)(arguments, Builder(folder))
         with contextlib.suppress(KeyboardInterrupt):  # enough of it
             soak.run()
     finally:
