@@ -31,24 +31,29 @@ condition that is true on every rank."""
 Ask = Callable[[str, RankSet], Awaitable[Answer]]
 """Has the ranks evaluate an expression."""
 
-_FORMS = re.compile(
-    r"(?P<expression>.+?)\s+(?:is\s+)?(?:"
-    r"(?P<word>same|increasing|decreasing|nondecreasing|nonincreasing|true)"
-    r"|in\s+(?P<low>\S.*?)\s*\.\.\s*(?P<high>\S.*))\s*\Z",
-    re.S,
-)
-_QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
-_TEMPLATE = re.compile(r"(?<=\w)<[\w\s:,*&<>]*>(?=\s*(?:::|\())")
+# Typed lines and scripts can have lines of any length, so that none of these may try again from
+# each character of what it has tried already: they begin where a word does, and give nothing back.
+_RANGE = re.compile(r"(?<=\S)\s++(?:is\s++)?in\s++(?=\S)")
+_KINDS: tuple[Kind, ...] = (
+    "same", "increasing", "decreasing", "nondecreasing", "nonincreasing", "true"
+)  # fmt: skip
+# The third is there so that what an open quote has gone by is not taken for another one.
+_QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|\\.", re.S)
+_TEMPLATES = re.compile(r"[\w\s:,*&<>]++\(?")
+_TEMPLATE_BEGIN = re.compile(r"(?<=\w)<")
+_TEMPLATE = re.compile(r".*>(?=\s*+(?:::|\())", re.S)
 _NO_COMPARISON = re.compile(r"->|<<|>>|(?<=operator)[<>=!]+")
 _COMPARISON = re.compile(r"==|!=|/=|<=|>=|<|>|\.(?:eq|ne|lt|le|gt|ge)\.", re.I)
 _LOGICAL = re.compile(r"&&|\|\||!|\.(?:and|or|not|eqv|neqv)\.", re.I)
 _HEXADECIMAL = re.compile(r"\b0x[0-9a-f]+\b")
 _JOINT = re.compile(r"&&|\|\||\.(?:and|or|eqv|neqv)\.", re.I)
-_NEGATION = re.compile(r"\s*(?:!|\.not\.)", re.I)
+_NEGATIONS = re.compile(r"(?:\s*+(?:!|\.not\.))++", re.I)
 _STRING = re.compile(r"(?:u8|[LuU])?\"|'\\000' <repeats ")
 _CALL = re.compile(r"[A-Za-z_][\w:.]*\s*(?=\()")
-_NO_RANGE = re.compile(r"(?<=[\w)\]])\s+(?:is\s+)?in\s+(?=\S)")
-_STRAY = re.compile(r"(?P<before>\w+|[)\]])\s+(?P<word>[A-Za-z_]\w*)\s*\Z")
+_NO_RANGE = re.compile(r"(?<=[\w)\]])\s++(?:is\s++)?in\s++(?=\S)")
+_STRAY = re.compile(r"(?P<before>(?<!\w)\w++|[)\]])\s++(?P<word>[A-Za-z_]\w*+)\s*+\Z")
+_MOST_NESTED = 100
+"""Deeper than this nobody's condition is, and each level takes as long as the whole."""
 _PREFIXES = frozenset(
     "sizeof alignof typeof struct union enum class unsigned signed long short const volatile "
     "static new delete and or xor not mod div".split()
@@ -157,17 +162,8 @@ def parse(text: str) -> Requirement:
     text = text.strip()
     if not text:
         raise UsageError("what is to hold? for example 'x > 0', 'x same' or 'x in 0..1'")
-    form = _FORMS.match(text)
-    if form is None:
-        subject = _subject(text)
-        if subject is None:
-            _check_form(text)
-            return Requirement(text, "same", title=f"{text} is the same on all ranks")
-        compared = _compared(text)
-        return Requirement(subject, "true", (text,), text, compared, _to_be_seen(_operands(text)))
-    expression = form["expression"]
-    if (low := form["low"]) is not None:
-        high = form["high"]
+    if (found := _range_of(text)) is not None:
+        expression, low, high = found
         ends = (parse_number(low), parse_number(high))
         if ends[0] is not None and ends[1] is not None and ends[0] > ends[1]:
             raise UsageError(f"assert: '{low}..{high}' runs backwards; write '{high}..{low}'")
@@ -176,15 +172,43 @@ def parse(text: str) -> Requirement:
         compared = ((">=", low), ("<=", high))
         operands = _to_be_seen([expression, low, high])
         return Requirement(expression, "within", conditions, title, compared, operands)
-    match form["word"]:
+    expression, word = _word_of(text)
+    match word:
+        case None:
+            subject = _subject(text)
+            if subject is None:
+                _check_form(text)
+                return Requirement(text, "same", title=f"{text} is the same on all ranks")
+            compared = _compared(text)
+            operands = _to_be_seen(_operands(text))
+            return Requirement(subject, "true", (text,), text, compared, operands)
         case "same":
             return Requirement(expression, "same", title=f"{expression} is the same on all ranks")
         case "true":
             return Requirement(expression, "true", (expression,), f"{expression} is true")
-        case "increasing" | "decreasing" | "nondecreasing" | "nonincreasing" as word:
+        case word:
             return Requirement(expression, word, title=f"{expression} is {word} from rank to rank")
-        case other:
-            raise AssertionError(other)
+
+
+def _range_of(text: str) -> tuple[str, str, str] | None:
+    """Return expression and ends of ``EXPR [is] in LOW..HIGH``, None if *text* is none."""
+    found = _RANGE.search(text)
+    if found is None:
+        return None
+    # Where the first 'in' has no two ends behind it, no later one has.
+    at = text.find("..", found.end() + 1)
+    low, high = text[found.end() : at].rstrip(), text[at + 2 :].strip()
+    return (text[: found.start()], low, high) if at >= 0 and high else None
+
+
+def _word_of(text: str) -> tuple[str, Kind | None]:
+    """Return expression and word of ``EXPR [is] WORD``; all of *text* and None if it is none."""
+    *before, last = text.rsplit(None, 1)
+    word = next((kind for kind in _KINDS if kind == last), None)
+    if not before or word is None:
+        return text, None
+    expression, *behind = before[0].rsplit(None, 1)
+    return (expression if behind == ["is"] else before[0]), word
 
 
 def truth(answer: Answer) -> Truth:
@@ -362,8 +386,13 @@ def _compared(text: str) -> tuple[tuple[str, str], ...]:
     return ((_FORTRAN.get(sign, sign), text[found[0].end() :].strip()),)
 
 
-def _operands(text: str) -> list[str]:
-    """Return everything that a condition compares or tests, left to right."""
+def _operands(text: str, depth: int = 0) -> list[str]:
+    """Return everything that a condition compares or tests, left to right.
+
+    :raises UsageError: if it is nested too deeply.
+    """
+    if depth > _MOST_NESTED:
+        raise UsageError(f"assert: a condition may be nested {_MOST_NESTED} deep, and no deeper")
     text = _stripped(text)
     bare = _outermost(text)
     for pattern in (_JOINT, _COMPARISON):
@@ -371,9 +400,9 @@ def _operands(text: str) -> list[str]:
         if cuts:
             ends = [0, *(end for cut in cuts for end in cut.span()), len(text)]
             parts = [text[ends[at] : ends[at + 1]] for at in range(0, len(ends), 2)]
-            return [operand for part in parts for operand in _operands(part)]
-    negation = _NEGATION.match(text)
-    return _operands(text[negation.end() :]) if negation is not None else [text]
+            return [operand for part in parts for operand in _operands(part, depth + 1)]
+    negation = _NEGATIONS.match(text)
+    return _operands(text[negation.end() :], depth + 1) if negation is not None else [text]
 
 
 def _to_be_seen(operands: list[str]) -> tuple[str, ...]:
@@ -393,7 +422,7 @@ def _check_form(text: str) -> None:
 
     :raises UsageError: if a word stands behind it that says nothing.
     """
-    bare = _without_brackets(_QUOTED.sub(_blank, text))
+    bare = _without_brackets(_QUOTED.sub(_blank_quoted, text))
     if match := _NO_RANGE.search(bare):
         raise UsageError(f"assert: 'in' needs two ends: '{text[: match.start()]} in 0..3'")
     match = _STRAY.search(bare)
@@ -407,16 +436,30 @@ def _check_form(text: str) -> None:
 def _stripped(text: str) -> str:
     """Take blanks and brackets around the whole away."""
     text = text.strip()
-    while text.startswith("(") and _closing(text) == len(text) - 1:
-        text = text[1:-1].strip()
-    return text
+    if not text.startswith("("):
+        return text
+    closing: dict[int, int] = {}
+    opened: list[int] = []
+    for at, each in enumerate(text):
+        if each == "(":
+            opened.append(at)
+        elif each == ")" and opened:
+            closing[opened.pop()] = at
+    begin, end = 0, len(text)
+    while begin < end and closing.get(begin) == end - 1:
+        begin, end = begin + 1, end - 1
+        while begin < end and text[begin].isspace():
+            begin += 1
+        while begin < end and text[end - 1].isspace():
+            end -= 1
+    return text[begin:end]
 
 
 def _outermost(text: str) -> str:
     """Blank what is quoted or in brackets, and what only looks like a comparison."""
-    for pattern in (_QUOTED, _TEMPLATE, _NO_COMPARISON):
-        text = pattern.sub(_blank, text)
-    return _without_brackets(text)
+    text = _QUOTED.sub(_blank_quoted, text)
+    text = _TEMPLATES.sub(_blank_template, text)
+    return _without_brackets(_NO_COMPARISON.sub(_blank, text))
 
 
 def _without_brackets(text: str) -> str:
@@ -430,6 +473,21 @@ def _without_brackets(text: str) -> str:
 
 def _blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
+
+
+def _blank_quoted(match: re.Match[str]) -> str:
+    return match[0] if match[0][0] == "\\" else _blank(match)
+
+
+def _blank_template(match: re.Match[str]) -> str:
+    """Blank the arguments of a template, which are in brackets of two kinds, among such letters."""
+    text = match[0]
+    begin = _TEMPLATE_BEGIN.search(text)
+    found = _TEMPLATE.match(text, begin.start()) if begin is not None else None
+    if found is None:
+        return text
+    # What was looked for behind it stays.
+    return f"{text[: found.start()]}{_blank(found)}{text[found.end() :]}"
 
 
 def _closing(text: str) -> int:

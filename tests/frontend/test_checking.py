@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -353,6 +354,57 @@ def test_what_is_no_condition(text: str, why: str) -> None:
 )
 def test_what_is_an_expression(text: str) -> None:
     assert parse(text).kind == "same"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "9",
+        "a",
+        " ",
+        "x ",
+        " in 1",
+        " is in",
+        "<a",
+        "a<a",
+        "f<a> ",
+        "f<> ",
+        '\\"',
+        "'\\'",
+        "&&a",
+        "a ",
+    ],
+)
+@pytest.mark.parametrize("form", ["{}", "x > {}", '"{}', "({}) z", "x{}y z", "f<{}("])
+def test_a_long_line_takes_as_much_longer_as_it_is_longer(form: str, word: str) -> None:
+    def cpu_s(times: int) -> float:
+        text = form.format(word * times)
+        begin = time.process_time()
+        try:
+            parse(text)
+        except UsageError:
+            pass
+        return time.process_time() - begin
+
+    short_s = min(cpu_s(500) for _ in range(3))
+    long_s = min(cpu_s(4_000) for _ in range(3))
+    # Eight times the length; what tried from each letter anew would take 64 times as long.
+    assert long_s < 20 * short_s or long_s < 0.02
+
+
+@pytest.mark.parametrize("opens, closes", [("(", ")"), ("!", ""), (".not. ", "")])
+def test_brackets_and_negations_are_of_no_number(opens: str, closes: str) -> None:
+    many = 20_000
+    found = parse(f"{opens * many}x > 0{closes * many}")
+    assert found.kind == "true"
+    assert found.operands[0] == "x"
+
+
+def test_what_is_nested_deeper_than_anybody_would_is_refused() -> None:
+    assert len(parse(f"{'(a && ' * 40}b{')' * 40}").operands) == 2
+    for text in (f"{'(a && ' * 400}b{')' * 4000}", f"{'!(' * 400}b{')' * 4000}"):
+        with pytest.raises(UsageError, match="100 deep"):
+            parse(text)
 
 
 def test_ranks_that_run_fail_unless_they_may() -> None:
