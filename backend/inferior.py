@@ -23,10 +23,11 @@ from pgdb.backend import blocks, looking, reducing, watching
 from pgdb.backend.breakpoints import Breakpoints
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.process import END_WHEN_FREE
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
 from pgdb.backend.guarding import Guard
 from pgdb.backend.looking import NeedsStopError, failure
-from pgdb.backend.mending import mend
+from pgdb.backend.mending import mend, wake
 from pgdb.backend.pausing import Pauser
 from pgdb.backend.rankfiles import RankGdb
 from pgdb.backend.stacks import Stacks
@@ -238,6 +239,9 @@ class Inferior:
                     async with asyncio.timeout(timeout_s):
                         await self._detach()
         if await self._gdb.close(timeout_s):
+            if self.pid and self.state in ("stopped", "running"):
+                # It was killed before it could detach.
+                await self._mend()
             return
         if self.pid and not procfs.is_alive(self.pid):
             # Ended by its job while GDB let it go, which leaves GDB 13.1 spinning (see _kill).
@@ -396,9 +400,17 @@ class Inferior:
             return
         if self._guard is not None:
             await self._guard.take_out()
-        result = await self._gdb.send("-target-detach")
-        if result.kind == "error":
-            raise GdbError(result.message)
+        _, detached = self._gdb.send_together(console(END_WHEN_FREE), "-target-detach")
+        try:
+            result = await detached
+        except GdbError:
+            # It has ended, as it was told to; the kernel knows whether the rank is free.
+            status = procfs.read_stat(self.pid)
+            if status is not None and status.tracer_pid:
+                raise
+        else:
+            if result.kind == "error":
+                raise GdbError(result.message)
         self.state = "detached"
         self._unwatch()
         self._over.set()
@@ -586,13 +598,8 @@ class Inferior:
         """Take out what a GDB has left that was killed."""
         mended = await asyncio.to_thread(mend, self.pid)
         LOG.warning("rank %d: %d breakpoints taken out", self.rank, mended)
-        # GDB stops threads by SIGSTOP, and may have been killed before it has seen them stop.
-        status = procfs.read_stat(self.pid)
-        is_stopped = status is not None and status.state == "T"
-        if is_stopped or signal.SIGSTOP in (procfs.pending_signals(self.pid) or ()):
-            if not self._was_stopped:
-                with contextlib.suppress(OSError):
-                    os.kill(self.pid, signal.SIGCONT)
+        if not self._was_stopped:
+            wake(self.pid)
 
     def _watch(self) -> None:
         """Begin to watch the rank's process."""

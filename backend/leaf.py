@@ -136,7 +136,7 @@ class Leaf:
         index_cache = IndexCache(environment, self._notice)
         # Held ranks have no program yet; one rank has nobody to share with.
         if setup.nursery and not setup.is_held and len(share.ranks) > 1:
-            nurseries = Nurseries(gdb, environment, self._notice, index_cache)
+            nurseries = Nurseries(gdb, environment, self._notice, index_cache, self._pauser.release)
             if reason := nursery.why_not(setup.gdb_commands):
                 nurseries.fell_back(reason)
             else:

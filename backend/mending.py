@@ -8,11 +8,14 @@ to hear of memory being mapped), and must find it as they left it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import signal
 from collections.abc import Iterator
 
 from pgdb.backend.rankfiles import MappedFile, mapped, open_mapped
+from pgdb.jobs import procfs
 
 _PAGE_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
@@ -53,6 +56,18 @@ def mend(pid: int) -> int:
     finally:
         os.close(memory)
     return count
+
+
+def wake(pid: int) -> None:
+    """Let process *pid* go on if its debugger has stopped it and died.
+
+    GDB stops threads by SIGSTOP, and may have been killed before it has seen them stop.
+    """
+    status = procfs.read_stat(pid)
+    is_stopped = status is not None and status.state == "T"
+    if is_stopped or signal.SIGSTOP in (procfs.pending_signals(pid) or ()):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def _mend_mapping(memory: int, file: int, mapping: MappedFile, instruction: bytes) -> int:

@@ -14,12 +14,13 @@ import json
 import logging
 import re
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from pgdb.backend.gdb.process import ForkedGdb, OnEnd, OnLine, command_line, environment_with_code
 from pgdb.backend.gdb.settings import settings
 from pgdb.backend.indexcache import IndexCache
+from pgdb.backend.mending import wake
 from pgdb.backend.objects import linked
 from pgdb.backend.rankfiles import RankFiles
 from pgdb.errors import GdbError
@@ -37,7 +38,6 @@ _NAMES_AT_ONCE = 100
 STALL_S = 20.0
 """A GDB that has not computed for so long will not read the symbols any longer."""
 _FORK_TIMEOUT_S = 20.0
-_LEAD_TIMEOUT_S = 20.0
 _END_TIMEOUT_S = 5.0
 
 
@@ -56,8 +56,6 @@ class Nursery:
     def __init__(self, files: RankFiles) -> None:
         self.files = files
         """Of the ranks that it is for."""
-        self.led = asyncio.Event()
-        """Set when the first rank is taken hold of, see :meth:`expand`."""
         self._process: asyncio.subprocess.Process | None = None
         self._control: socket.socket | None = None
         self._lock = asyncio.Lock()
@@ -82,7 +80,7 @@ class Nursery:
         self._control = ours
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *command_line(gdb, "buffering_in_gdb", "forking_in_gdb"),
+                *command_line(gdb, "forking_in_gdb"),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 env={**environment_with_code(environment), CONTROL_VARIABLE: str(theirs.fileno())},
@@ -134,6 +132,11 @@ class Nursery:
         await reading
 
     @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked for GDBs."""
+        return self._control is not None
+
+    @property
     def pid(self) -> int:
         """Process id of the GDB that has read the symbols, 0 before it is started."""
         return self._process.pid if self._process is not None else 0
@@ -168,15 +171,22 @@ class Nursery:
         ours.close()
         raise why
 
-    async def expand(self, offsets: Sequence[int]) -> None:
-        """Have functions of the program read in full, so that no later GDB has to.
+    async def rehearse(self, pid: int) -> None:
+        """Attach to a process of the program and let it go, so that children know how to.
 
-        *offsets* are addresses in them, as in the program's file. One that cannot be read is read
-        by each GDB itself.
+        :raises GdbError: if that fails. One that has hung in it is ended.
         """
-        with contextlib.suppress(GdbError, TimeoutError):
-            async with asyncio.timeout(_LEAD_TIMEOUT_S):
-                await self._ask({"expand": list(offsets)})
+        rehearsing = asyncio.create_task(self._tell_to_rehearse(pid))
+        try:
+            await self._while_it_works(rehearsing)
+        except BaseException:
+            if not rehearsing.done():
+                rehearsing.cancel()
+                await self.close()
+            raise
+
+    async def _tell_to_rehearse(self, pid: int) -> None:
+        await self._ask({"rehearse": pid})
 
     async def close(self) -> None:
         """End it; GDBs that were forked from it are not concerned."""
@@ -239,7 +249,10 @@ class Nursery:
 
 
 class Nurseries:
-    """The nurseries of one aggregator, one for each program that its ranks run."""
+    """The nurseries of one aggregator, one for each program that its ranks run.
+
+    *free* is awaited before a process is attached to; it lets go of one that we hold still.
+    """
 
     def __init__(
         self,
@@ -247,38 +260,27 @@ class Nurseries:
         environment: Mapping[str, str],
         notice: Callable[[str], None],
         index_cache: IndexCache,
+        free: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
+        self._free = free
         self._index_cache = index_cache
         self._gdb = gdb
         self._environment = environment
         self._notice = notice
         self._made: dict[object, asyncio.Task[Nursery | None]] = {}
 
-    @contextlib.asynccontextmanager
-    async def lend(self, files: RankFiles, pid: int) -> AsyncIterator[Nursery | None]:
-        """Give the nursery for a rank of process *pid* with these files, None if there is none.
+    async def find(self, files: RankFiles, pid: int) -> Nursery | None:
+        """Return the nursery for a rank of process *pid* with these files, None if there is none.
 
-        The first rank of a nursery goes ahead, the others wait until it is taken hold of.
+        It is made for the first rank that comes, which must be free to be attached to.
         """
         key = (files.root, files.executable or files.name, files.identity)
         # Files below another root have other names for each rank, and one that is deleted, too.
         if files.root.startswith("/proc/") or files.executable.startswith("/proc/"):
-            yield None
-            return
-        if is_first := key not in self._made:
+            return None
+        if key not in self._made:
             self._made[key] = asyncio.create_task(self._make(files, pid))
-        nursery = await asyncio.shield(self._made[key])
-        if nursery is None:
-            yield None
-            return
-        if not is_first:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LEAD_TIMEOUT_S):
-                    await nursery.led.wait()
-        try:
-            yield nursery
-        finally:
-            nursery.led.set()
+        return await asyncio.shield(self._made[key])
 
     def fell_back(self, why: object) -> None:
         """Take that a rank got a GDB of its own where a nursery should have given one."""
@@ -298,9 +300,10 @@ class Nurseries:
     async def _make(self, files: RankFiles, pid: int) -> Nursery | None:
         nursery = Nursery(files)
         try:
-            names = (await asyncio.to_thread(linked, pid)).names
+            names = await asyncio.to_thread(linked, pid)
             index_cache = await self._index_cache.is_sound_for(pid)
             await nursery.start(self._gdb, self._environment, names, index_cache=index_cache)
+            await self._rehearse(nursery, pid)
         except asyncio.CancelledError:
             await nursery.close()
             raise
@@ -312,3 +315,17 @@ class Nurseries:
             self.fell_back(error)
             return None
         return nursery
+
+    async def _rehearse(self, nursery: Nursery, pid: int) -> None:
+        if self._free is not None:
+            await self._free(pid)
+        status = procfs.read_stat(pid)
+        if status is None or status.state == "T":
+            return  # what a signal has stopped, a debugger that comes and goes could set running
+        try:
+            await nursery.rehearse(pid)
+        except GdbError as error:
+            LOG.info("process %d: nothing was rehearsed with it: %s", pid, error)
+            if not nursery.is_alive:
+                wake(pid)
+                raise

@@ -76,18 +76,10 @@ def mapped_objects(pid: int) -> tuple[MappedObject, ...]:
     return (*first, *found.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Linked:
-    """What the dynamic linker of a process has done."""
+def linked(pid: int) -> tuple[str, ...]:
+    """Return the names by which the dynamic linker of process *pid* knows what it has loaded.
 
-    bias: int
-    """What is added to an address of the program's file."""
-    names: tuple[str, ...]
-    """Names by which the linker knows the shared objects that it has loaded, itself included."""
-
-
-def linked(pid: int) -> Linked:
-    """Return what the dynamic linker of process *pid* has done.
+    Those are the shared objects, itself included.
 
     :raises OSError: if the process has ended, its memory may not be read, or it has no linker.
     """
@@ -97,7 +89,7 @@ def linked(pid: int) -> Linked:
         raise OSError(errno.ENODATA, "no dynamic linker")
     names = (links.interpreter, *(each.name for each in links.loaded))
     # The kernel's own object has a name that is no file's.
-    return Linked(links.bias, tuple(dict.fromkeys(name for name in names if name.startswith("/"))))
+    return tuple(dict.fromkeys(name for name in names if name.startswith("/")))
 
 
 def entry_point(pid: int) -> int:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process import start_with
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import USE_INDEX_CACHE, Setting, settings
 from pgdb.backend.indexcache import IndexCache
-from pgdb.backend.nursery import Nurseries, Nursery
+from pgdb.backend.nursery import Nurseries
 from pgdb.backend.rankfiles import RankFiles
 from pgdb.errors import GdbError
 from pgdb.jobs.debugger import version_in
@@ -59,35 +58,27 @@ class Starter:
         if await self._index_cache.is_sound_for(pid):
             await gdb.send(console(USE_INDEX_CACHE))
 
-    @contextlib.asynccontextmanager
-    async def started(
-        self, gdb: GdbSession, files: RankFiles, pid: int
-    ) -> AsyncIterator[Nursery | None]:
-        """Start a GDB for process *pid*; give the nursery that it comes from, None if from none.
+    async def start_for(self, gdb: GdbSession, files: RankFiles, pid: int) -> bool:
+        """Start a GDB for process *pid*; return whether it comes from a nursery.
 
         One from a nursery has read the symbols of *files*, and has two inferiors (see
-        :data:`~pgdb.backend.nursery.AFTER_ATTACH`). The block is what the nursery's first rank is
-        ahead of the others with.
+        :data:`~pgdb.backend.nursery.AFTER_ATTACH`).
 
         :raises GdbError: if it cannot be started, or refuses a command of the user's.
         """
-        if self._nurseries is None:
+        nursery = await self._nurseries.find(files, pid) if self._nurseries is not None else None
+        if nursery is None or self._nurseries is None:
             await self.start(gdb, pid)
-            yield None
-            return
-        async with self._nurseries.lend(files, pid) as nursery:
-            if nursery is not None:
-                try:
-                    await gdb.start(nursery.fork)
-                except GdbError as error:
-                    self._nurseries.fell_back(error)
-                    nursery = None
-            if nursery is None:
-                await self.start(gdb, pid)
-            else:
-                await _tell(gdb, self._own)
-                await self._compare_version(gdb)
-            yield nursery
+            return False
+        try:
+            await gdb.start(nursery.fork)
+        except GdbError as error:
+            self._nurseries.fell_back(error)
+            await self.start(gdb, pid)
+            return False
+        await _tell(gdb, self._own)
+        await self._compare_version(gdb)
+        return True
 
     async def _compare_version(self, gdb: GdbSession) -> None:
         """Tell once if this host's GDB is another one than the front end's."""

@@ -12,10 +12,9 @@ from typing import Any, Literal
 
 from pgdb.backend import rankfiles
 from pgdb.backend.following import Following, interpreted_script
-from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console, quote
-from pgdb.backend.nursery import AFTER_ATTACH, Nursery
-from pgdb.backend.objects import entry_point, linked
+from pgdb.backend.nursery import AFTER_ATTACH
+from pgdb.backend.objects import entry_point
 from pgdb.backend.pausing import Pauser
 from pgdb.backend.rankfiles import RankFiles, RankGdb
 from pgdb.backend.starting import Starter
@@ -93,23 +92,21 @@ class Taking:
         was_stopped = status is not None and status.state == "T"
         try:
             files = await self._localise(rankfiles.look_at(pid), pid)
-            async with self._starter.started(self._gdb, files, pid) as nursery:
-                self._tell(Progress(stage="gdb"))
-                await self._name_files(files, are_read=nursery is not None)
-                if was_stopped:
-                    # What attaching leaves behind in each of its threads is a SIGSTOP, at which
-                    # GDB 13.1 stops on continue, and which it then passes on, so that with several
-                    # threads there is no end of it. The kernel knows by itself that the process
-                    # was stopped, and stops it again when GDB lets it go.
-                    await self._gdb.send(console("handle SIGSTOP nostop noprint nopass"))
-                await self._pauser.release(pid)
-                payload = await self._attach(pid)
-                if nursery is not None:
-                    await self._must(console(AFTER_ATTACH))
-                if isinstance(payload, Failure):
-                    return payload
-                if nursery is not None and not nursery.led.is_set():
-                    await self._expand(nursery, pid)
+            is_forked = await self._starter.start_for(self._gdb, files, pid)
+            self._tell(Progress(stage="gdb"))
+            await self._name_files(files, are_read=is_forked)
+            if was_stopped:
+                # What attaching leaves behind in each of its threads is a SIGSTOP, at which
+                # GDB 13.1 stops on continue, and which it then passes on, so that with several
+                # threads there is no end of it. The kernel knows by itself that the process
+                # was stopped, and stops it again when GDB lets it go.
+                await self._gdb.send(console("handle SIGSTOP nostop noprint nopass"))
+            await self._pauser.release(pid)
+            payload = await self._attach(pid)
+            if is_forked:
+                await self._must(console(AFTER_ATTACH))
+            if isinstance(payload, Failure):
+                return payload
             if (now := rankfiles.look_at(pid)).identity != files.identity:
                 # It has executed another program meanwhile.
                 files = await self._localise(now, pid)
@@ -206,15 +203,6 @@ class Taking:
         if files.executable:
             # One without symbols, or that GDB cannot read, is no reason not to go on.
             await self._gdb.send(f"-file-exec-and-symbols {quote(files.executable)}")
-
-    async def _expand(self, nursery: Nursery, pid: int) -> None:
-        """Have the nursery read in full the functions of the program in which this rank stands."""
-        with contextlib.suppress(OSError):
-            bias = (await asyncio.to_thread(linked, pid)).bias
-            result = await self._gdb.send("-stack-list-frames")
-            if result.kind == "done":
-                frames = result.payload.get("stack", ())
-                await nursery.expand(decode.offsets_in_program(frames, bias))
 
     async def _attach(self, pid: int) -> dict[str, Any] | Failure:
         stopped = self._await_stop()

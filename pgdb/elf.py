@@ -206,8 +206,6 @@ class LinkMap:
     """Name of the linker itself."""
     loaded: tuple[Loaded, ...] = ()
     """Nothing before it has begun."""
-    bias: int = 0
-    """What is added to the addresses in the program's file."""
 
 
 def link_map(
@@ -238,7 +236,7 @@ def link_map(
             break
         if tag == _DT_DEBUG:
             debug = value
-    return LinkMap(name, tuple(_loaded(read, debug, f"{order}5{word}", width)), bias)
+    return LinkMap(name, tuple(_loaded(read, debug, f"{order}5{word}", width)))
 
 
 def _loaded(read: Read, debug: int, form: str, width: int) -> Iterator[Loaded]:

@@ -340,13 +340,3 @@ def at_level(each: Frame, level: int) -> Frame:
     if each.level == level:
         return each
     return msgspec.structs.replace(each, level=level)
-
-
-def offsets_in_program(frames: Sequence[Any], bias: int) -> tuple[int, ...]:
-    """Return where frames of the program itself stand, as addresses of its file."""
-    return tuple(
-        _address(each.get("addr")) - bias
-        for each in frames
-        # Of those in a shared object without debug information, GDB names the object.
-        if isinstance(each, Mapping) and "from" not in each and _address(each.get("addr")) >= bias
-    )

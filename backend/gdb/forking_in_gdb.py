@@ -33,7 +33,8 @@ _LARGE_BYTES = 64 << 20
 _LOADING = ("auto-load python-scripts", "auto-load gdb-scripts", "auto-load guile-scripts")
 _SUFFIXES = ("-gdb.py", "-gdb.gdb")
 _FAILED = 70
-"""Status of a child that could not become a GDB of its own."""
+"""Status of a GDB that cannot go on."""
+_REHEARSED_FRAMES = 64
 _REAP_S = 1.0
 """How often to look for ended children where the kernel has no descriptors for processes."""
 
@@ -94,10 +95,8 @@ class Nursery:
             answer["failed"] = [name for name in request["objects"] if not read_object(name)]
         elif "sealed" in request:
             seal()
-        elif "expand" in request:
-            for offset in request["expand"]:
-                # Reads the symbols and the unwind information of the function that it is in.
-                execute(f"info scope *{offset:#x}")
+        elif "rehearse" in request:
+            rehearse(request["rehearse"])
         else:
             raise ValueError(f"unknown request {sorted(request)}")
         self._tell(answer)
@@ -288,6 +287,28 @@ def seal() -> None:
         for script in scripts[path]:
             run_script(script, NotLoaded(path))
     gdb.execute("inferior 1", to_string=True)
+
+
+def rehearse(pid: int) -> None:
+    """Attach to a process of the program, look at its stack and let it go again.
+
+    What GDB finds out only then, children find done: what the kernel's ptrace can do (GDB forks
+    itself twice to try), how the functions on the stack and all before them in memory are unwound,
+    and the debug information of these functions. The process is as it was before: nothing is
+    inserted into one that is not let run.
+
+    The event loop is not entered for that, see above: GDB waits for the process itself.
+    """
+    execute("maint set target-async off", must=True)
+    try:
+        execute(f"attach {pid}", must=True)
+        execute(f"bt {_REHEARSED_FRAMES}")
+    finally:
+        execute("detach")
+        if gdb.selected_inferior().pid:
+            # Nobody would ever let it go; the kernel does, when its tracer ends.
+            os._exit(_FAILED)
+        execute("maint set target-async on", must=True)
 
 
 def scripts_of(path: str) -> list[str]:

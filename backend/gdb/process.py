@@ -28,6 +28,10 @@ _LAST_WORDS_S = 0.5
 """How long to read on after the end of the process."""
 _CODE = str(Path(__file__).parent)
 _CODE_VARIABLE = "PGDB_GDB_CODE"
+_IN_EVERY_GDB = ("buffering_in_gdb", "ending_in_gdb")
+
+END_WHEN_FREE = "python ending_in_gdb.end_when_free()"
+"""GDB command after which a GDB that has Python ends once it has detached from its last process."""
 
 OnLine = Callable[[bytes | Pieces], None]
 OnEnd = Callable[[str], None]
@@ -310,11 +314,13 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
 
 
 def command_line(gdb: str, *modules: str) -> list[str]:
-    """Return the command line of a GDB that speaks MI and runs ``main`` of *modules* first.
+    """Return the command line of a GDB that speaks MI and runs ``main`` of our modules first.
 
-    Those are modules beside this one, see :func:`environment_with_code`. A GDB without Python only
-    says that it has none. GDB's own and the user's start files are left out.
+    Those are what every GDB of ours has, and *modules*; all are beside this one, see
+    :func:`environment_with_code`. A GDB without Python only says that it has none. GDB's own and
+    the user's start files are left out.
     """
+    modules = (*_IN_EVERY_GDB, *modules)
     code = (
         f'import os, sys; sys.path.insert(0, os.environ.pop("{_CODE_VARIABLE}")); '
         f"import {', '.join(modules)}; del sys.path[0]; "
@@ -334,7 +340,7 @@ def start_with(gdb: str, environment: Mapping[str, str]) -> Start:
     GDB writes what it quotes letter by letter, which costs it and us as much time as the rest of
     attaching (21,000 writes for a job with 70 libraries); so its output is set to go by lines.
     """
-    argv = command_line(gdb, "buffering_in_gdb")
+    argv = command_line(gdb)
     inherited = environment_with_code(environment)
 
     def start(on_line: OnLine, on_end: OnEnd) -> Awaitable[GdbProcess]:

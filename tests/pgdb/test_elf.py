@@ -69,7 +69,7 @@ def test_a_circle_in_the_link_map_ends() -> None:
     memory[0x400:0x428] = struct.pack("<5Q", 0, 0x450, 0x200, 0x400, 0)
     memory[0x450:0x458] = b"/lib/x\0\0"
     found = elf.link_map(reading(bytes(memory)), 0x100, 2, is_64=True, order="<")
-    assert found == elf.LinkMap("", (elf.Loaded("/lib/x", 0x200),), 0)
+    assert found == elf.LinkMap("", (elf.Loaded("/lib/x", 0x200),))
 
 
 def test_headers_that_point_beyond_any_file_are_read_as_nothing() -> None:
