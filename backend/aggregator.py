@@ -134,7 +134,9 @@ class Aggregator(TreeNode):
             await self.serve_child(channel, first)
             return
         self._take_table(first)
-        if not first.is_parent or (self.number and self._parent is not None):
+        # A front end that calls the first one knows that it has lost the link.
+        is_called = not self.number and not self._place.front_end
+        if not first.is_parent or (self._parent is not None and not is_called):
             return
         if self._called.done():
             self._called = self._loop.create_future()
@@ -147,7 +149,7 @@ class Aggregator(TreeNode):
             self._addresses = table.addresses
             self._generation = table.generation
             self.place(table.node, Topology(count=table.count, fan_out=table.fan_out))
-            if not self._place.front_end:
+            if not self._place.front_end and not table.generation:
                 self._handing_on = asyncio.create_task(self._hand_on(table))
         self._table_has_come.set()
 
@@ -208,7 +210,7 @@ class Aggregator(TreeNode):
                     if ancestor == FRONT_END and not self._place.front_end:
                         continue
                     try:
-                        return await connect(self._address(ancestor), self._place.credentials)
+                        return await self._reach(self._address(ancestor))
                     except LinkError as error:
                         LOG.warning("node %d: %s", ancestor, error)
                         problem = error
@@ -220,6 +222,24 @@ class Aggregator(TreeNode):
                     async with asyncio.timeout(wait_s):
                         return await self._take_call()
                 wait_s = min(LAST_RETRY_S, 2 * wait_s)
+
+    async def _reach(self, address: str) -> Channel:
+        """Connect to an ancestor, unless we are called meanwhile.
+
+        The host of one that was lost may be silent, which takes its time for each.
+
+        :raises LinkError: if it cannot be reached.
+        """
+        connecting = asyncio.create_task(connect(address, self._place.credentials))
+        try:
+            await asyncio.wait((connecting, self._called), return_when=asyncio.FIRST_COMPLETED)
+            if not self._called.done():
+                return connecting.result()
+        finally:
+            connecting.cancel()
+        if connecting.done() and connecting.exception() is None:
+            connecting.result().close()  # one link is enough
+        return await self._take_call()
 
     async def _take_call(self) -> Channel:
         channel = await asyncio.shield(self._called)

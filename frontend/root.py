@@ -170,10 +170,13 @@ class Root(TreeNode):
         self._reviving[node] = self.known[node].generation + 1
 
     def table_for(self, node: int, address: str, *, is_parent: bool = False) -> Table:
-        """Return what the aggregator at *address* needs to take the place of a lost one."""
-        known = self.known
+        """Return what the aggregator at *address* needs to take the place of a lost one.
+
+        Of others that are lost it hears nothing: it would try to reach them.
+        """
+        joined = self.joined
         addresses = [
-            known[each].address if each in known else "" for each in range(self.topology.count)
+            joined[each].address if each in joined else "" for each in range(self.topology.count)
         ]
         addresses[node] = address
         return Table(

@@ -8,16 +8,17 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
 
-from pgdb.errors import LinkError, PgdbError, StartError, UsageError
+from pgdb.errors import PgdbError, StartError, UsageError
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.root import Root
 from pgdb.frontend.starting.directory import SessionDirectory as SessionDirectory
+from pgdb.frontend.starting.links import Links
 from pgdb.frontend.starting.shipping import Shipper, remote_command, ship_by_ssh
 from pgdb.frontend.starting.site import AggregatorStart, Site, Starter
 from pgdb.jobs import procfs
@@ -25,7 +26,7 @@ from pgdb.jobs.launchers import Family, Launcher
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.overlay import addresses
 from pgdb.overlay.bootstrap import VARIABLE as SHIP_VARIABLE
-from pgdb.overlay.channel import Listener, connect, listen
+from pgdb.overlay.channel import Listener, listen
 from pgdb.overlay.credentials import make_credentials
 from pgdb.overlay.messages import Find, Found, Hello, Joined, Lost, Notice, Shutdown, Table
 from pgdb.overlay.rendezvous import CALL_WORD, MAX_HINTS, Rendezvous
@@ -47,11 +48,10 @@ TOGETHER_TIMEOUT_S = 40.0
 gets a launcher of its own; at most half of the time for the whole start."""
 STRAGGLER_S = 10.0
 """How much longer than the first one an aggregator may take where each host starts apart."""
-CALL_AGAIN_S = 1.0
-MOST_CALLED = 64
-"""Aggregators that are called at a time, after the one that was above them was lost."""
-PROBE_TIMEOUT_S = 2.0
-_SSH_PORT = 22
+COME_BACK_S = 10.0
+"""How long an aggregator that answers may take to be in the tree again."""
+MOST_STARTED = 64
+"""Launchers that start aggregators in place of lost ones at a time."""
 
 WireUp = Literal["mpi", "direct"]
 
@@ -92,9 +92,6 @@ class Overlay:
         self._useless: set[asyncio.Task[None]] = set()  # the ends of starters that bring nobody
         self._listener: Listener | None = None
         self._shipper: Shipper | None = None
-        self._link: asyncio.Task[None] | None = None
-        self._adopted: dict[int, asyncio.Task[None]] = {}  # what keeps links with orphans
-        self._is_closing = False
         self._credentials = b""
         self._is_started = False
         self._changed = asyncio.Event()
@@ -119,6 +116,7 @@ class Overlay:
             on_asking=self._note,
             on_found=self._take_found,
         )
+        self._links = Links(self.root, options)
 
     @property
     def launcher_pid(self) -> int:
@@ -148,7 +146,7 @@ class Overlay:
 
         :raises StartError: if none comes up; whoever waits brings the deadline.
         """
-        self._credentials = make_credentials()
+        self._credentials = self._links.credentials = make_credentials()
         self._site, self._place = site, place
         self._expected = self._options.aggregators * max(1, len(place.hosts))
         topology = Topology(count=self._expected, fan_out=self._options.fan_out)
@@ -166,7 +164,7 @@ class Overlay:
         if self._options.ship:
             await self._start_shipping(front_end)
         first_error: StartError | None = None
-        self._silent = await _silent_hosts(place)
+        self._silent = await self._silent_hosts(place)
         for together, wire_up in self._attempts(place):
             try:
                 await self._try(site, place, wire_up, together=together)
@@ -377,6 +375,7 @@ class Overlay:
             self.root.place(
                 self.root.number, Topology(count=len(nodes), fan_out=self._options.fan_out)
             )
+        link: asyncio.Task[None] | None = None
         if self._options.calls:
             called = [self._called[node] for node in sorted(self._called)]
             table = Table(
@@ -386,85 +385,21 @@ class Overlay:
                 addresses=tuple(called) if wire_up == "direct" else (),
                 is_parent=True,
             )
-            self._link = asyncio.create_task(self._keep_link(called[0], table))
-            self._link.add_done_callback(lambda _: self._note())
+            link = self._links.keep(called[0], table, must_be_there=True)
+            link.add_done_callback(lambda _: self._note())
         elif wire_up == "direct":
             self.root.seat()
         while len(self.root.joined) < self._expected:
             if self._refused:
                 raise StartError(next(iter(self._refused.values())))
-            if self._link is not None and self._link.done():
-                self._link.result()
+            if link is not None and link.done():
+                link.result()
             await self._changed.wait()
             self._changed.clear()
 
-    async def _keep_link(self, address: str, table: Table, *, is_first: bool = True) -> None:
-        """Call an aggregator, and again for the grace time when the link is lost.
-
-        If it cannot be reached, those below it, who cannot call us, are called. One that has
-        another parent refuses.
-
-        :raises StartError: if it cannot be reached the first time.
-        """
-        loop = asyncio.get_running_loop()
-        lost_at = loop.time()
-        while not self._is_closing:
-            try:
-                channel = await connect(address, self._credentials, via=self._via(address))
-            except LinkError as error:
-                if is_first:
-                    raise StartError(f"cannot reach the first aggregator: {error}") from None
-                self._call_orphans(table.node)
-            else:
-                is_first = False
-                channel.send(table)
-                before = self.root.known.get(table.node)
-                await self.root.serve_child(channel)
-                if self.root.known.get(table.node) is not before:
-                    lost_at = loop.time()
-                    continue
-            if table.node in self.root.joined or loop.time() > lost_at + self._options.grace_s:
-                return
-            await asyncio.sleep(CALL_AGAIN_S)
-
-    def _call_orphans(self, lost: int) -> None:
-        """Call those that a lost aggregator was the parent of."""
-        # In order: those further down come back with their parents, mostly.
-        for node in self.root.topology.subtree(lost)[1:]:
-            under_way = {other for other, task in self._adopted.items() if not task.done()}
-            if len(under_way) >= MOST_CALLED:
-                return
-            known = self.root.known.get(node)
-            if known is None or node in self.root.joined or node in under_way:
-                continue
-            table = Table(
-                node=node,
-                count=self.root.topology.count,
-                fan_out=self.root.topology.fan_out,
-                addresses=(),
-                is_parent=True,
-                generation=known.generation,
-            )
-            self._adopted[node] = asyncio.create_task(
-                self._keep_link(known.address, table, is_first=False)
-            )
-
-    def _via(self, address: str) -> tuple[str, ...]:
-        host = self._options.host
-        return (*self._options.ssh, "-W", address, host) if host else ()
-
-    async def _end_links(self) -> None:
-        """Give up the links that we have opened."""
-        links = [*self._adopted.values(), *([self._link] if self._link is not None else ())]
-        for link in links:
-            link.cancel()
-        await asyncio.gather(*links, return_exceptions=True)
-        self._adopted.clear()
-        self._link = None
-
     async def _begin_again(self) -> None:
         self.root.begin_again()
-        await self._end_links()
+        await self._links.end()
         await asyncio.gather(*(starter.end() for starter in self._starters))
         self._starters.clear()
         self._called.clear()
@@ -474,27 +409,62 @@ class Overlay:
     # -- after a loss ----------------------------------------------------------------------------
 
     async def revive(self, nodes: Collection[int]) -> dict[int, str]:
-        """Start aggregators in place of lost ones; return why, for those that did not come.
+        """Have lost aggregators in the tree again; return why, for those that did not come.
 
-        They are in the tree then, and have been told nothing yet. One that comes back by itself
-        meanwhile is as good.
+        Those that live are called back, as they are; in place of the others new ones are started,
+        which have been told nothing yet. Each hangs on the nearest one above it that is in the
+        tree, and on the front end where none is.
         """
-        if self._options.calls:
-            # Each is told where those above it are, and cannot call us.
-            reasons = [await self._revive(node) for node in sorted(nodes)]
-        else:
-            reasons = await asyncio.gather(*(self._revive(node) for node in sorted(nodes)))
+        await self._call_back(nodes)
+        starting = asyncio.Semaphore(MOST_STARTED)
+
+        async def revive(node: int) -> str:
+            async with starting:
+                return await self._revive(node)
+
+        reasons: dict[int, str] = {}
+        levels: dict[int, list[int]] = {}
+        for node in sorted(nodes):
+            levels.setdefault(len(self.root.topology.ancestors(node)), []).append(node)
+        # From above: so most find the parent that they would have had.
+        for _, level in sorted(levels.items()):
+            reasons |= zip(level, await asyncio.gather(*map(revive, level)), strict=True)
         if self._site is not None:
             await self._site.settle()
-        return {node: why for node, why in zip(sorted(nodes), reasons, strict=True) if why}
+        return {node: why for node, why in reasons.items() if why}
+
+    async def _call_back(self, nodes: Collection[int]) -> None:
+        """Have those that live, and have only lost who was above them, in the tree again.
+
+        They would come by themselves, but may take their time; in their places others would stand
+        meanwhile, who cannot get hold of the ranks.
+        """
+        root = self.root
+        # Those below one that lives come back with it, and with nobody else.
+        concerned = {each for node in nodes for each in (node, *root.topology.ancestors(node))}
+        away = sorted(concerned & root.known.keys() - root.joined.keys())
+        answers = await asyncio.gather(
+            *(self._links.answers(root.known[node].address) for node in away)
+        )
+        living = {node for node, is_there in zip(away, answers, strict=True) if is_there}
+        for node in living - root.joined.keys():
+            self._links.keep_orphan(node)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(COME_BACK_S):
+                with self._watching() as changed:
+                    while living - root.joined.keys():
+                        await changed.wait()
+                        changed.clear()
 
     async def _revive(self, node: int) -> str:
+        if node in self.root.joined:
+            return ""
         site, hello = self._site, self.root.known.get(node)
         if site is None or hello is None:
             return "there was never one"
         host = _name_of(hello, self._place.hosts)
         place = replace(self._place, hosts=(host,) if self._place.hosts else ())
-        if await _silent_hosts(place):
+        if await self._silent_hosts(place):
             return f"nothing at {host} answers; is it up, and its link?"
         if not self._options.host and set(addresses.own_names()) & set(hello.names):
             # One that hangs has the ranks still.
@@ -514,7 +484,7 @@ class Overlay:
                 try:
                     starter = await site.start(await self._with_ship(start), self._take_line)
                     self._starters.append(starter)
-                    if not (why := await self._wait_revived(node, starter)):
+                    if not (why := await self._seat_revived(node, starter)):
                         return ""
                 except PgdbError as error:
                     why = str(error)
@@ -523,37 +493,45 @@ class Overlay:
             await starter.end()
         return why
 
-    async def _wait_revived(self, node: int, starter: Starter) -> str:
-        """Wait until a node is in the tree again; return why if what was to start it has ended."""
-        changed = asyncio.Event()
-        self._watchers.add(changed)
+    async def _seat_revived(self, node: int, starter: Starter) -> str:
+        """Wait until a node is in the tree again; return why if what was to start it has ended.
+
+        Where it cannot call us, it is told its place.
+        """
+        root = self.root
+        above = root.topology.ancestors(node)
+        is_told = is_kept = False
         ended = asyncio.create_task(starter.wait())
-        ended.add_done_callback(lambda _: changed.set())
         try:
-            while node not in self.root.joined:
-                if ended.done():
-                    return explain(starter.last_words()) or "its launcher has ended"
-                if address := self._called.pop(node, ""):
-                    await self._call(node, address)
-                await changed.wait()
-                changed.clear()
+            with self._watching() as changed:
+                ended.add_done_callback(lambda _: changed.set())
+                while node not in root.joined:
+                    if ended.done():
+                        return explain(starter.last_words()) or "its launcher has ended"
+                    address = self._called.get(node, "")
+                    has_parent = not root.joined.keys().isdisjoint(above)
+                    if address and not has_parent and not is_kept:
+                        # Also when the parent that it was told of has been lost since.
+                        is_kept = True
+                        table = root.table_for(node, address, is_parent=True)
+                        self._links.keep(address, table)
+                    elif address and has_parent and not (is_told or is_kept):
+                        is_told = True
+                        await self._links.tell(address, root.table_for(node, address))
+                        continue  # others may have come or gone
+                    await changed.wait()
+                    changed.clear()
             return ""
         finally:
-            self._watchers.discard(changed)
             ended.cancel()
 
-    async def _call(self, node: int, address: str) -> None:
-        """Tell an aggregator that waits to be called its place; be the parent of the first one."""
-        table = self.root.table_for(node, address, is_parent=node == 0)
-        if table.is_parent:
-            if self._link is not None:
-                self._link.cancel()
-            self._link = asyncio.create_task(self._keep_link(address, table))
-            return
-        channel = await connect(address, self._credentials, via=self._via(address))
-        channel.send(table)
-        channel.close()
-        await channel.wait_closed(LEAVE_TIMEOUT_S)
+    async def _silent_hosts(self, place: Place) -> frozenset[str]:
+        """Return the hosts that no launcher would get through to soon."""
+        launcher = place.launcher
+        if self._site is None or (launcher is not None and launcher.family is Family.SLURM):
+            # Slurm knows by itself which hosts are down, and need not let anybody in by ssh.
+            return frozenset()
+        return frozenset(await self._site.silent_hosts(place.hosts))
 
     # -- looking for ranks ---------------------------------------------------------------------
 
@@ -573,7 +551,7 @@ class Overlay:
 
     async def close(self) -> None:
         """Have all aggregators let their ranks go and leave; return when they are gone."""
-        self._is_closing = True
+        self._links.stop()
         # Process ids of other hosts say nothing here.
         here = set(addresses.own_names())
         known = self.root.known.values()
@@ -590,13 +568,23 @@ class Overlay:
         await asyncio.gather(*(starter.end() for starter in self._starters), *self._useless)
         if not self._options.host:
             await asyncio.gather(*(_wait_gone(pid, LEAVE_TIMEOUT_S) for pid in daemons))
-        await self._end_links()
+        await self._links.end()
         if self._listener is not None:
             await self._listener.close()
         if self._shipper is not None:
             await self._shipper.close()
 
     # -- what comes ----------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _watching(self) -> Iterator[asyncio.Event]:
+        """Set an event whenever something has come."""
+        changed = asyncio.Event()
+        self._watchers.add(changed)
+        try:
+            yield changed
+        finally:
+            self._watchers.discard(changed)
 
     def _note(self) -> None:
         self._changed.set()
@@ -651,35 +639,6 @@ def _hangs(place: Place) -> bool:
     # MPICH 4.0 does not come out of MPI_Finalize between hosts (tried with Debian's 4.0.2).
     launcher = place.launcher
     return len(place.hosts) > 1 and launcher is not None and "MPICH 4.0" in launcher.version
-
-
-async def _silent_hosts(place: Place) -> frozenset[str]:
-    """Return the hosts that do not even refuse a connection: no launcher would come through soon.
-
-    A launcher gives no sign while ssh waits for a host that is down, for two minutes as a rule.
-    Slurm knows by itself which hosts are down, and need not let anybody in by ssh.
-    """
-    if place.launcher is not None and place.launcher.family is Family.SLURM:
-        return frozenset()
-    own = addresses.own_names()
-    others = [host for host in place.hosts if host not in own]
-    answers = await asyncio.gather(*(_answers(host) for host in others))
-    return frozenset(host for host, here in zip(others, answers, strict=True) if not here)
-
-
-async def _answers(host: str) -> bool:
-    address = addresses.resolve(host)
-    if address is None:
-        return True  # ssh may know it by another name
-    try:
-        async with asyncio.timeout(PROBE_TIMEOUT_S):
-            _, writer = await asyncio.open_connection(address, _SSH_PORT)
-    except ConnectionRefusedError:
-        return True
-    except (OSError, TimeoutError):
-        return False
-    writer.close()
-    return True
 
 
 async def _wait_gone(pid: int, timeout_s: float) -> None:

@@ -199,6 +199,10 @@ class RemoteSite:
             on_line(text)
         return RemoteStarter(self, started)
 
+    async def silent_hosts(self, hosts: Sequence[str]) -> tuple[str, ...]:
+        """Return the hosts that do not answer the host; see :meth:`LocalSite.silent_hosts`."""
+        return await self._call("silent_hosts", tuple(hosts), tuple[str, ...])
+
     async def settle(self) -> None:
         """Take that the aggregators have started; see :meth:`LocalSite.settle`."""
         await self._call("settle", None, type(None))
@@ -354,6 +358,8 @@ class _Agent:
                 return await self._site.find_pids(_load(call.arguments, tuple[str, ...]))
             case "jobs":
                 return await self._site.jobs()
+            case "silent_hosts":
+                return await self._site.silent_hosts(_load(call.arguments, tuple[str, ...]))
             case "settle":
                 return await self._site.settle()
             case "choose_launcher":

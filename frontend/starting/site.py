@@ -50,6 +50,9 @@ from pgdb.ranks import RankSet
 
 OnLine = Callable[[str], None]
 
+PROBE_TIMEOUT_S = 2.0
+_SSH_PORT = 22
+
 
 class Located(msgspec.Struct, frozen=True):
     """A job that was found, and what can start aggregators beside it."""
@@ -136,6 +139,10 @@ class Site(Protocol):
 
     async def start(self, start: AggregatorStart, on_line: OnLine) -> Starter:
         """Start aggregators."""
+        ...
+
+    async def silent_hosts(self, hosts: Sequence[str]) -> tuple[str, ...]:
+        """Return those of *hosts* that do not even refuse a connection."""
         ...
 
     async def settle(self) -> None:
@@ -227,6 +234,16 @@ class LocalSite:
             keep_input=keep_input,
             on_line=on_line if start.prints_addresses else None,
         )
+
+    async def silent_hosts(self, hosts: Sequence[str]) -> tuple[str, ...]:
+        """Return those of *hosts* that do not even refuse a connection from here.
+
+        A launcher gives no sign while ssh waits for a host that is down, for two minutes as a rule.
+        """
+        own = addresses.own_names()
+        others = [host for host in hosts if host not in own]
+        answers = await asyncio.gather(*map(_answers, others))
+        return tuple(host for host, here in zip(others, answers, strict=True) if not here)
 
     async def settle(self) -> None:
         """Take that the aggregators have started: remove what they had to read."""
@@ -369,6 +386,21 @@ def _choose_launcher(words: Sequence[str], located: Located) -> Launcher | None:
             "install an MPI (pip install 'pgdb-mpi[embedded]' brings MPICH)"
         )
     return None
+
+
+async def _answers(host: str) -> bool:
+    address = addresses.resolve(host)
+    if address is None:
+        return True  # ssh may know it by another name
+    try:
+        async with asyncio.timeout(PROBE_TIMEOUT_S):
+            _, writer = await asyncio.open_connection(address, _SSH_PORT)
+    except ConnectionRefusedError:
+        return True
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
 
 
 def _program(start: AggregatorStart) -> tuple[str, ...]:

@@ -8,24 +8,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import msgspec
 import pytest
 
+from pgdb.backend import aggregator as aggregator_module
 from pgdb.backend.aggregator import Aggregator
 from pgdb.backend.aggregator import Place as AggregatorPlace
 from pgdb.errors import StartError
 from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.starting import links as links_module
 from pgdb.frontend.starting import overlay as overlay_module
+from pgdb.frontend.starting import site as site_module
 from pgdb.frontend.starting.overlay import Overlay, Place, SessionDirectory, explain
 from pgdb.frontend.starting.site import AggregatorStart, LocalSite
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.overlay import addresses
-from pgdb.overlay.channel import Listener, listen_on
+from pgdb.overlay import channel as channel_module
+from pgdb.overlay.channel import Channel, Listener, listen_on
 from pgdb.overlay.messages import Find, Hello, Lost
 from pgdb.overlay.rendezvous import Rendezvous
 from pgdb.overlay.topology import Topology
@@ -153,6 +157,9 @@ class FakeSite:
     @property
     def tried(self) -> list[tuple[str, tuple[str, ...]]]:
         return [(each.wire_up, each.hosts) for each in self.starts]
+
+    async def silent_hosts(self, hosts: Sequence[str]) -> tuple[str, ...]:
+        return await LocalSite.silent_hosts(cast("LocalSite", self), hosts)
 
     async def settle(self) -> None:
         self.is_settled = True
@@ -428,7 +435,7 @@ def test_a_host_that_does_not_answer_at_all_sends_everyone_apart(
         asked.append(host)
         return host != "b"
 
-    monkeypatch.setattr(overlay_module, "_answers", answers)
+    monkeypatch.setattr(site_module, "_answers", answers)
     monkeypatch.setattr(addresses, "own_names", lambda: ("a",))
     site = FakeSite(silent=frozenset("b"))
     raised = run(site, whole("a", "c"))
@@ -441,11 +448,11 @@ def test_a_port_that_refuses_is_a_host_that_answers(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(addresses, "resolve", lambda host: "127.0.0.1")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        monkeypatch.setattr(overlay_module, "_SSH_PORT", port)
-        assert asyncio.run(overlay_module._answers("x"))
-    assert asyncio.run(overlay_module._answers("x"))
+        monkeypatch.setattr(site_module, "_SSH_PORT", port)
+        assert asyncio.run(site_module._answers("x"))
+    assert asyncio.run(site_module._answers("x"))
     monkeypatch.setattr(addresses, "resolve", lambda host: None)
-    assert asyncio.run(overlay_module._answers("x")), "ssh may know it by another name"
+    assert asyncio.run(site_module._answers("x")), "ssh may know it by another name"
 
 
 def test_a_host_that_swallows_connections_does_not_answer(
@@ -459,10 +466,10 @@ def test_a_host_that_swallows_connections_does_not_answer(
         raise OSError(113, "No route to host")
 
     monkeypatch.setattr(addresses, "resolve", lambda host: "192.0.2.1")
-    monkeypatch.setattr(overlay_module, "PROBE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(site_module, "PROBE_TIMEOUT_S", 0.05)
     for connection in (nobody, no_route):
         monkeypatch.setattr(asyncio, "open_connection", connection)
-        assert not asyncio.run(overlay_module._answers("x"))
+        assert not asyncio.run(site_module._answers("x"))
 
 
 # -- the front end's link ------------------------------------------------------------------------
@@ -512,7 +519,7 @@ async def only(raised: Raised, *nodes: int) -> None:
 def test_the_place_of_a_lost_aggregator_is_filled_anew(
     monkeypatch: pytest.MonkeyPatch, connect: bool, lost: tuple[int, ...]
 ) -> None:
-    monkeypatch.setattr(overlay_module, "CALL_AGAIN_S", 0.05)
+    monkeypatch.setattr(links_module, "CALL_AGAIN_S", 0.05)
     monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", DEADLINE_S)
 
     async def test(raised: Raised) -> None:
@@ -528,6 +535,103 @@ def test_the_place_of_a_lost_aggregator_is_filled_anew(
         assert raised.site.tried[1:] == wanted
 
     run(FakeSite(), test, connect=connect, fan_out=1, grace_s=DEADLINE_S)
+
+
+@BOTH
+@pytest.mark.parametrize("order", [(2, 0, 1), (1, 2, 0), (2, 1, 0)])
+def test_one_lost_aggregator_after_the_other_comes_back(
+    monkeypatch: pytest.MonkeyPatch, connect: bool, order: tuple[int, ...]
+) -> None:
+    """Also those that have nobody left above them, and nobody is started who was not asked for."""
+    monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", DEADLINE_S)
+
+    async def test(raised: Raised) -> None:
+        root = raised.overlay.root
+        await crash(raised.site.starters[0], *order)
+        await only(raised)
+        for count, node in enumerate(order, 1):
+            assert await raised.overlay.revive([node]) == {}
+            await only(raised, *order[:count])
+            # On the nearest one above that is there, else on the front end.
+            above = [each for each in order[:count] if each < node]
+            hangs_on_us = node in root._channels
+            assert hangs_on_us == (not above)
+        assert raised.site.tried[1:] == [("direct", (HOSTS[node],)) for node in order]
+        await whole(*HOSTS)(raised)
+
+    run(FakeSite(), test, connect=connect, fan_out=1, grace_s=DEADLINE_S)
+
+
+@BOTH
+def test_an_aggregator_that_lives_is_called_back(
+    monkeypatch: pytest.MonkeyPatch, connect: bool
+) -> None:
+    """While it tries in vain to reach the one that was above it."""
+    monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", DEADLINE_S)
+
+    async def test(raised: Raised) -> None:
+        gone = raised.overlay.nodes[1].address
+
+        async def reach(address: str, credentials: bytes) -> Channel:
+            if address == gone:
+                await asyncio.Event().wait()
+            return await channel_module.connect(address, credentials)
+
+        monkeypatch.setattr(aggregator_module, "connect", reach)
+        (first,) = raised.site.starters
+        await crash(first, 1)
+        await only(raised, 0)
+        assert await raised.overlay.revive([1, 2]) == {}
+        assert raised.site.tried[1:] == [("direct", (HOSTS[1],))]
+        nodes = raised.overlay.nodes
+        assert [nodes[node].generation for node in range(3)] == [0, 1, 0]
+        await whole(*HOSTS)(raised)
+        # The link that has brought it back is one like any other.
+        raised.lost.clear()
+        raised.overlay.root._channels[2]._writer.transport.abort()
+        while not raised.lost:
+            await asyncio.sleep(0)
+        await only(raised, 0, 1, 2)
+
+    run(FakeSite(), test, connect=connect, fan_out=1, grace_s=DEADLINE_S)
+
+
+@BOTH
+def test_with_one_that_lives_come_those_below_it(
+    monkeypatch: pytest.MonkeyPatch, connect: bool
+) -> None:
+    monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", DEADLINE_S)
+
+    async def test(raised: Raised) -> None:
+        async def reach(address: str, credentials: bytes) -> NoReturn:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        monkeypatch.setattr(aggregator_module, "connect", reach)
+        (first,) = raised.site.starters
+        await crash(first, 1)
+        await only(raised, 0)
+        # It has a parent, and has noticed nothing.
+        assert await raised.overlay.revive([3]) == {}
+        await only(raised, 0, 2, 3)
+        assert len(raised.site.starts) == 1
+
+    run(FakeSite(), test, hosts=(*HOSTS, "d"), connect=connect, fan_out=1, grace_s=DEADLINE_S)
+
+
+def test_an_aggregator_that_hangs_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links_module, "ANSWER_TIMEOUT_S", 0.1)
+
+    async def test(raised: Raised) -> None:
+        links = raised.overlay._links
+        assert await links.answers(raised.overlay.nodes[0].address)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            hung = f"127.0.0.1:{server.getsockname()[1]}"
+            assert not await links.answers(hung)
+        assert not await links.answers(hung)
+        assert not await links.answers("")
+
+    run(FakeSite(), test)
 
 
 @pytest.mark.parametrize("connect", [False, True])

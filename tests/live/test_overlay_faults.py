@@ -177,8 +177,52 @@ def test_aggregators_are_killed_and_started_again(job: Job, connect: bool) -> No
             assert session.evaluate("1").missing.lost == gone
             again = session.ranks(gone).reattach(timeout_s=DEADLINE_S)
             assert RankSet.union(each.ranks for each in again) == gone, again
-            assert [each.ranks for each in session.breakpoints()] == [session.set]
+            have = session.breakpoints()
+            assert [each.ranks for each in have] == [session.set], (again, have.missing, ears.told)
             session.ranks(gone).continue_(wait=False).check()
+        session.interrupt(timeout_s=DEADLINE_S)
+        assert session.evaluate("hit_count > 0").values == dict.fromkeys(range(RANKS), 1)
+    assert_untouched(job.ranks)
+
+
+def daemons_of(job: Job, ranks: RankSet) -> dict[int, int]:
+    """Return the aggregator of each of some ranks."""
+    return {rank: aggregator_of(job.ranks[rank]) for rank in ranks}
+
+
+@pytest.mark.parametrize("connect", [False, True])
+def test_lost_ranks_are_taken_back_without_those_above_them(job: Job, connect: bool) -> None:
+    """One aggregator after the other, in no order; then what hangs on them can be lost again."""
+    ears = Ears()
+    with attached(job, ears, connect=connect) as session:
+        run_with_breakpoints(session)
+
+        def lose(text: str) -> None:
+            gone = RankSet.parse(text)
+            ears.told.clear()
+            for daemon in set(daemons_of(job, gone).values()):
+                os.kill(daemon, signal.SIGKILL)
+            wait_until(lambda: gone <= ears.ranks("lost"), f"[{gone}] are told lost", DEADLINE_S)
+            wait_free(job, gone)
+
+        def take_back(text: str, back: RankSet) -> None:
+            ranks = RankSet.parse(text)
+            again = session.ranks(ranks).reattach(timeout_s=DEADLINE_S)
+            assert RankSet.union(each.ranks for each in again) == ranks, ears.texts("notice")
+            assert session.evaluate("1", timeout_s=10).missing.lost == session.set - back
+            session.ranks(ranks).continue_(wait=False).check()
+
+        lose("0-7")
+        back = RankSet()
+        for text in ("6-7", "2-3", "0-1", "4-5"):
+            back |= RankSet.parse(text)
+            take_back(text, back)
+        others = daemons_of(job, RankSet.parse("4-7"))
+        lose("0-3")
+        take_back("2-3", RankSet.parse("2-7"))
+        take_back("0-1", session.set)
+        assert daemons_of(job, RankSet.parse("4-7")) == others
+        assert [each.ranks for each in session.breakpoints()] == [session.set]
         session.interrupt(timeout_s=DEADLINE_S)
         assert session.evaluate("hit_count > 0").values == dict.fromkeys(range(RANKS), 1)
     assert_untouched(job.ranks)
