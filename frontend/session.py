@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
-
 from pgdb.errors import (
     CommandError,
     LinkError,
@@ -32,7 +30,7 @@ from pgdb.frontend.recording import saving
 from pgdb.frontend.recording.log import SessionLog
 from pgdb.frontend.recording.recorder import Recorder
 from pgdb.frontend.recording.saving import Written
-from pgdb.frontend.replaying import BreakpointLog
+from pgdb.frontend.reviving import Reviver
 from pgdb.frontend.starting.job import JobLauncher
 from pgdb.frontend.starting.overlay import Overlay, SessionDirectory
 from pgdb.frontend.state import JobState
@@ -51,7 +49,6 @@ from pgdb.overlay.messages import (
     Recall,
     Resume,
     RunWord,
-    Share,
 )
 from pgdb.overlay.router import Gathered
 from pgdb.proctable import ProcTable
@@ -61,7 +58,6 @@ from pgdb.records import (
     BreakpointsMade,
     Event,
     Exit,
-    Failure,
     Record,
     Running,
     Stop,
@@ -152,7 +148,7 @@ class Session(Ranks):
         self._listeners: list[Listener] = []
         self._changed = asyncio.Event()
         self._next_breakpoint = 1
-        self._breakpoints = BreakpointLog()
+        self._reviver = Reviver(self.overlay, ask=self.ask, note=self.note)
         self._commands: dict[int, str] = {}
         self._is_over = False
         self._is_quiet = False
@@ -298,7 +294,7 @@ class Session(Ranks):
             request_id=number,
             elapsed_s=time.monotonic() - started,
         )
-        self._breakpoints.take(command, operation, ranks, answer.classes)
+        self._reviver.breakpoints.take(command, operation, ranks, answer.classes)
         self.recorder.take(operation, answer)
         if self.log is not None:
             self.log.answer(answer)
@@ -361,9 +357,7 @@ class Session(Ranks):
         They are stopped then, and have the session's breakpoints again; one that cannot be set
         again is told as a notice. A rank whose debugger answers is left as it is.
         """
-        for lost, why in await self.revive(ranks - self.state.exited):
-            text = f"[{lost}] their aggregator cannot be started again: {why}"
-            self._tell(Told(kind="notice", text=text))
+        await self._reviver.revive_aggregators(ranks - self.state.exited, self.table)
         answer = await self.ask(
             "reattach",
             Reattach(),
@@ -383,13 +377,7 @@ class Session(Ranks):
         back = RankSet.union(each.ranks for each in stopped if isinstance(each.record, Stop))
         self.state.take_back(back)
         self._events(stopped)
-        for each in self._breakpoints.of(back):
-            again = await self.ask(each.line, each.operation, each.ranks)
-            for failed in again.errors:
-                assert isinstance(failed.filled, Failure)
-                why = failed.filled.message
-                text = f"[{failed.ranks}] '{each.line}' cannot be carried out again: {why}"
-                self._tell(Told(kind="notice", text=text))
+        await self._reviver.set_breakpoints(back)
 
     async def start_run(self, word: RunWord, argument: str, ranks: RankSet) -> Answer:
         """Set ranks running; return at once, with who runs and who could not."""
@@ -487,33 +475,6 @@ class Session(Ranks):
             missing=Missing(running=still, lost=ranks & self.state.lost),
             elapsed_s=time.monotonic() - begun,
         )
-
-    async def revive(self, ranks: RankSet) -> tuple[tuple[RankSet, str], ...]:
-        """Start aggregators in place of lost ones that *ranks* were debugged from.
-
-        They know of their ranks then, and have not taken hold of any.  Returns the ranks whose
-        aggregator could not be started, and why.
-        """
-        root = self.overlay.root
-        lost = {
-            node: share.ranks
-            for node, share in root.shares.items()
-            if node not in root.joined and not share.ranks.isdisjoint(ranks)
-        }
-        if not lost or root.setup is None:
-            return ()
-        reasons = await self.overlay.revive(lost)
-        pids = {each.rank: each.pid for each in self.table.processes}
-        below = {each for node in lost for each in root.topology.subtree(node)}
-        shares = tuple(
-            Share.of(node, share.ranks, [pids[rank] for rank in share.ranks])
-            if node in lost
-            else share
-            for node, share in root.shares.items()
-            if node in below and node not in reasons
-        )
-        root.apply_setup(msgspec.structs.replace(root.setup, is_held=False, shares=shares))
-        return tuple((lost[node] & ranks, why) for node, why in reasons.items())
 
     # -- leaving -----------------------------------------------------------------------------
 
@@ -659,7 +620,7 @@ class Session(Ranks):
 
     def _events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
         lost_before = self.state.lost
-        self._breakpoints.hit(classes)
+        self._reviver.breakpoints.hit(classes)
         news = self._audible(self.state.apply(classes))
         if back := lost_before - self.state.lost:
             self._tell(

@@ -146,6 +146,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.starting.remote": 3,
     "pgdb.frontend.ptrace_trial": 3,
     "pgdb.frontend.replaying": 3,
+    "pgdb.frontend.reviving": 3,
     "pgdb.frontend.root": 3,
     "pgdb.frontend.analysis.sampling": 3,
     "pgdb.frontend.analysis.saved": 3,

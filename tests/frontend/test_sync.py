@@ -39,7 +39,7 @@ RANKS_INNER = {"execute_plain"}
 SESSION_INNER = {
     # What the calls are made of; they take operations and leave the state to their caller.
     "ask", "insert_breakpoint", "start_run", "start_console_run", "finish_run", "wait_stopped",
-    "take_again", "revive",
+    "take_again",
     # How a session comes about, and what the user interfaces share.
     "begin", "started", "start_told", "on_close", "watch_job", "take_output", "note_detached",
     "note_killed", "hushed", "log", "recorder", "note",
