@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -48,6 +49,8 @@ LOG = logging.getLogger(__name__)
 
 FIRST_RETRY_S = 0.1
 LAST_RETRY_S = 2.0
+NEXT_ANCESTOR_S = 1.0
+"""How long an ancestor may take to answer before the next one is tried as well."""
 HAND_ON_TIMEOUT_S = 5.0
 
 
@@ -201,45 +204,65 @@ class Aggregator(TreeNode):
 
     async def _find_parent(self) -> Channel:
         wait_s = FIRST_RETRY_S
-        problem = LinkError("it has no ancestors")
         async with asyncio.timeout(self._grace_s):
             if self.number == 0 and not self._place.front_end:
                 return await self._take_call()
+            ancestors = [
+                ancestor
+                for ancestor in self.topology.ancestors(self.number)
+                if ancestor != FRONT_END or self._place.front_end
+            ]
             while True:
-                for ancestor in self.topology.ancestors(self.number):
-                    if ancestor == FRONT_END and not self._place.front_end:
-                        continue
-                    try:
-                        return await self._reach(self._address(ancestor))
-                    except LinkError as error:
-                        LOG.warning("node %d: %s", ancestor, error)
-                        problem = error
-                if not self._has_joined and not self._generation:
-                    # All listen before they learn of each other: there is nothing to wait for.
-                    raise problem
+                try:
+                    return await self._reach_one_of(ancestors)
+                except LinkError:
+                    if not self._has_joined and not self._generation:
+                        # All listen before they learn of each other: there is nothing to wait for.
+                        raise
                 # A front end that we cannot call calls those that have lost their parent.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
                         return await self._take_call()
                 wait_s = min(LAST_RETRY_S, 2 * wait_s)
 
-    async def _reach(self, address: str) -> Channel:
-        """Connect to an ancestor, unless we are called meanwhile.
+    async def _reach_one_of(self, ancestors: Sequence[int]) -> Channel:
+        """Connect to the first ancestor that answers, unless we are called meanwhile.
 
-        The host of one that was lost may be silent, which takes its time for each.
+        The nearest is tried first. One that hangs, or whose host is silent, takes its time: those
+        above it are not to wait for that until our grace time is over. At the start all of them
+        live, and the tree is to be what it is meant to be.
 
-        :raises LinkError: if it cannot be reached.
+        :raises LinkError: if none can be reached.
         """
-        connecting = asyncio.create_task(connect(address, self._place.credentials))
+        patience_s = NEXT_ANCESTOR_S if self._has_joined or self._generation else None
+        problem = LinkError("it has no ancestors")
+        left = list(ancestors)
+        connecting: dict[asyncio.Task[Channel], int] = {}
         try:
-            await asyncio.wait((connecting, self._called), return_when=asyncio.FIRST_COMPLETED)
-            if not self._called.done():
-                return connecting.result()
+            while left or connecting:
+                if left:
+                    node = left.pop(0)
+                    work = connect(self._address(node), self._place.credentials)
+                    connecting[asyncio.create_task(work)] = node
+                done, _ = await asyncio.wait(
+                    (*connecting, self._called),
+                    timeout=patience_s if left else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if self._called in done:
+                    return await self._take_call()
+                for task in [each for each in connecting if each in done]:
+                    node = connecting.pop(task)
+                    try:
+                        return task.result()
+                    except LinkError as error:
+                        LOG.warning("node %d: %s", node, error)
+                        problem = error
         finally:
-            connecting.cancel()
-        if connecting.done() and connecting.exception() is None:
-            connecting.result().close()  # one link is enough
-        return await self._take_call()
+            for task in connecting:
+                task.cancel()
+                task.add_done_callback(_close_unused)
+        raise problem
 
     async def _take_call(self) -> Channel:
         channel = await asyncio.shield(self._called)
@@ -353,3 +376,9 @@ class Aggregator(TreeNode):
     def _not_answering(self, request_id: int, missing: Missing) -> None:
         for gathered in self.router.add_missing(request_id, missing):
             self.answered(gathered)
+
+
+def _close_unused(connecting: asyncio.Task[Channel]) -> None:
+    """Close a link that came when there was one already."""
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().close()

@@ -7,6 +7,7 @@ never come; links are lost.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
@@ -17,10 +18,12 @@ from typing import Any
 
 import pytest
 
+from pgdb.backend import aggregator as aggregator_module
 from pgdb.backend.aggregator import Aggregator, Place
 from pgdb.errors import LinkError
 from pgdb.frontend.root import Root
 from pgdb.jobs import hold, scanning
+from pgdb.overlay import channel as channel_module
 from pgdb.overlay.channel import Listener, connect, listen, listen_on
 from pgdb.overlay.credentials import make_credentials
 from pgdb.overlay.messages import (
@@ -142,11 +145,16 @@ class Session:
         )
         self.links.append(await self.front.call(self.addresses[0], table))
 
-    async def crash(self, number: int) -> None:
+    async def crash(
+        self, number: int, *, goes_on_listening: contextlib.ExitStack | None = None
+    ) -> None:
         """Have an aggregator go as a killed process goes: without a word."""
         one = self.aggregators.pop(number)
         vars(one)["_find_parent"] = asyncio.Event().wait  # it looks for nobody any longer
         await self._listeners[number].close()
+        if goes_on_listening is not None:
+            host, _, port = self.addresses[number].rpartition(":")
+            goes_on_listening.enter_context(socket.create_server((host, int(port))))
         task = self.running.pop(number)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -465,6 +473,29 @@ def test_an_orphan_goes_to_its_grandparent(calls: bool) -> None:
         assert session.children(0) == {2}
 
     run(test, count=3, fan_out=1)
+
+
+@pytest.mark.parametrize("hanging", [1, 2, 3])
+def test_those_below_ones_that_hang_do_not_wait_for_them(
+    monkeypatch: pytest.MonkeyPatch, hanging: int
+) -> None:
+    """The kernel takes a connection for a process that is stopped, and nobody answers there."""
+    # The deadline of one attempt is far beyond the test's.
+    monkeypatch.setattr(channel_module, "CONNECT_TIMEOUT_S", 10 * DEADLINE_S)
+    monkeypatch.setattr(aggregator_module, "NEXT_ANCESTOR_S", 0.1)
+
+    async def test(session: Session) -> None:
+        front = session.front
+        await session.start(*range(4), mpi=True, grace_s=DEADLINE_S)
+        await front.wait_joined(range(4))
+        with contextlib.ExitStack() as stack:
+            # The upper ones first: nobody finds another way before its own turn.
+            for number in range(hanging):
+                await session.crash(number, goes_on_listening=stack)
+            await front.wait_joined(range(hanging, 4))
+            assert set(front.root._channels) == {hanging}
+
+    run(test, count=4, fan_out=1)
 
 
 def test_a_stranger_with_a_table_does_not_take_a_link_over() -> None:
