@@ -397,13 +397,17 @@ class Soak:
 
     def _attach(self, job: Job) -> Session:
         self._heard.clear()
+        fan_out = self._random.choice([1, 2, 32])
+        nursery = self._random.random() < 0.7
+        connect = self._random.random() < 0.25
+        self._say(f"  {fan_out=}, {nursery=}, {connect=}, grace {self._grace_s:g} s")
         return pgdb.attach(
             job.pid,
             on_event=self._told,
             aggregators=self._arguments.aggregators,
-            fan_out=self._random.choice([1, 2, 32]),
-            nursery=self._random.random() < 0.7,
-            connect=self._random.random() < 0.25,
+            fan_out=fan_out,
+            nursery=nursery,
+            connect=connect,
             grace_s=self._grace_s,
             timeout_s=20,
         )
@@ -737,6 +741,7 @@ class HostSoak(Soak):
             "host cut off for less than the loss time": self._cut_shortly,
             "host cut off for less than the grace time": self._cut_within_grace,
             "host cut off for longer than the grace time": self._cut_beyond_grace,
+            "aggregator stands still for longer than the loss time": self._pause_until_lost,
         }
         self._ends = {"closed with a host cut off": self._close_with_cut}
 
@@ -796,7 +801,7 @@ class HostSoak(Soak):
             raise Wrong(f"[{self._lost}] were lost")
         return RankSet()
 
-    def _cut_until_lost(self, session: Session, hosts: list[str], ranks: RankSet) -> None:
+    def _until_lost(self, session: Session, ranks: RankSet) -> None:
         self._wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
         self._say(f"  lost: [{ranks}]")
         self._wait(
@@ -813,15 +818,35 @@ class HostSoak(Soak):
         before = self._state(session)
         ranks &= before["live"]
         with self._cut(hosts):
-            self._cut_until_lost(session, hosts, ranks)
-            for kind in ("stopped", "running"):
-                for rank in before[kind] & ranks:
-                    if not self._is_as(job.ranks[rank], kind):
-                        raise Wrong(f"[{rank}] was {kind}, and is {_proc(job.ranks[rank])}")
+            self._until_lost(session, ranks)
+            self._are_as_before(job, before, ranks)
+        self._all_come_back(session, before)
+        return RankSet()
+
+    def _are_as_before(self, job: Job, before: dict[str, RankSet], ranks: RankSet) -> None:
+        for kind in ("stopped", "running"):
+            for rank in before[kind] & ranks:
+                if not self._is_as(job.ranks[rank], kind):
+                    raise Wrong(f"[{rank}] was {kind}, and is {_proc(job.ranks[rank])}")
+
+    def _all_come_back(self, session: Session, before: dict[str, RankSet]) -> None:
         self._wait(lambda: not self._state(session)["lost"], "all are back by themselves")
         after = self._state(session)
         if after != before:
             raise Wrong(f"{after} after, {before} before")
+
+    def _pause_until_lost(self, session: Session, job: Job) -> RankSet:
+        before = self._state(session)
+        pid, ranks = self._random.choice(list(self._aggregators(session, job).items()))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            self._until_lost(session, ranks)
+            self._are_as_before(job, before, ranks)
+        finally:
+            # Its anchor may have ended it, after three times the loss time.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        self._all_come_back(session, before)
         return RankSet()
 
     def _cut_beyond_grace(self, session: Session, job: Job) -> RankSet:
@@ -830,7 +855,7 @@ class HostSoak(Soak):
         hosts, ranks = self._victims()
         ranks &= self._state(session)["live"]
         with self._cut(hosts):
-            self._cut_until_lost(session, hosts, ranks)
+            self._until_lost(session, ranks)
             self._all_free(job, ranks)
         return ranks
 
