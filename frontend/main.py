@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from pgdb.controls import HarmlessFormatter, harmless
 from pgdb.errors import CommandError, PgdbError, RankSetError, UsageError
+from pgdb.frontend import corefiles
 from pgdb.frontend.batch import BatchText, JsonDisplay, Script, run_script
 from pgdb.frontend.display import StartProgress
 from pgdb.frontend.lookout import choose_job, look
@@ -112,6 +113,8 @@ def main(argv: Sequence[str]) -> int:
             return asyncio.run(report_bug(arguments.target, arguments.output))
         if arguments.mode in ("jobs", "doctor"):
             return asyncio.run(look(arguments.mode, arguments.options, as_json=arguments.json))
+        if arguments.mode != "replay":
+            corefiles.leave_none()
         return asyncio.run(_Program(arguments).run())
     except PgdbError as error:
         _complain(str(error))

@@ -120,6 +120,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.analysis.comparing": 3,
     "pgdb.frontend.analysis.histogram": 3,
     "pgdb.frontend.corefiles": 3,
+    "pgdb.frontend.corefiles": 3,
     "pgdb.frontend.deliveries": 3,
     "pgdb.frontend.losses": 3,
     "pgdb.frontend.doctor": 3,

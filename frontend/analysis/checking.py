@@ -179,9 +179,8 @@ def parse(text: str) -> Requirement:
             if subject is None:
                 _check_form(text)
                 return Requirement(text, "same", title=f"{text} is the same on all ranks")
-            compared = _compared(text)
             operands = _to_be_seen(_operands(text))
-            return Requirement(subject, "true", (text,), text, compared, operands)
+            return Requirement(subject, "true", (text,), text, _compared(text), operands)
         case "same":
             return Requirement(expression, "same", title=f"{expression} is the same on all ranks")
         case "true":

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from pgdb.errors import StartError
+from pgdb.frontend import corefiles
 from pgdb.jobs import keeper
 
 TERMINATE_TIMEOUT_S = 3.0
@@ -233,14 +234,15 @@ class JobLauncher(Launcher):
         """
         pipes = {"stdout": os.pipe(), "stderr": os.pipe()}
         try:
-            process = subprocess.Popen(
-                argv,
-                stdin=subprocess.PIPE if stdin is None else stdin,
-                stdout=pipes["stdout"][1],
-                stderr=pipes["stderr"][1],
-                env=dict(environment),
-                start_new_session=True,
-            )
+            with corefiles.limit_as_given():
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.PIPE if stdin is None else stdin,
+                    stdout=pipes["stdout"][1],
+                    stderr=pipes["stderr"][1],
+                    env=dict(environment),
+                    start_new_session=True,
+                )
         except OSError as error:
             for ends in pipes.values():
                 os.close(ends[0])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import resource
 import stat
+import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,8 @@ import pytest
 import pgdb
 from pgdb.overlay.words import AGGREGATOR_NAME
 from tests.conftest import Build, StartJob
-from tests.support.programs import Mpi, command_of, processes_with
+from tests.support.programs import Mpi, command_of, processes_with, programs_with
+from tests.support.terminal import DEADLINE_S, MARK, PGDB, end_marked, environment, ex, marked
 
 RANKS, AGGREGATORS = 4, 2
 RUN = "PGDB_TEST_RUN"
@@ -105,3 +110,45 @@ def test_a_launched_job_knows_nothing_of_it(
     with pgdb.launch(line, aggregators=AGGREGATORS, wire_up="direct") as session:
         check(session, [each.pid for each in session.table.processes])
         session.kill()
+
+
+def core_limit_of(pid: int) -> str:
+    """Return how large a core file a process may leave, as /proc has it."""
+    limits = Path(f"/proc/{pid}/limits").read_text("ascii").splitlines()
+    (line,) = [each for each in limits if each.startswith("Max core file size")]
+    return line.split()[4]
+
+
+@pytest.mark.mpi
+def test_only_what_is_ours_may_leave_no_core_file(mpi: Mpi, build: Build) -> None:
+    """The front end has the key, aggregators have it, GDBs are the aggregators'."""
+    if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
+        pytest.skip("core files are forbidden here already")
+    program = build("storm.c")
+    mark = uuid.uuid4().hex
+    front_end = subprocess.Popen(
+        [*PGDB, "launch", "--batch", "--json", *ex("p 1", "c"), *mpi.line(2, program)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(mark),
+        start_new_session=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (8192, 8192)),
+    )
+    try:
+        assert front_end.stdout is not None
+        for line in front_end.stdout:
+            if json.loads(line).get("command") == "print 1":
+                break
+        assert core_limit_of(front_end.pid) == "1"
+        ranks = programs_with(f"{MARK}={mark}", program)
+        assert len(ranks) == 2
+        assert {core_limit_of(pid) for pid in ranks} == {"8192"}
+        gdbs = [pid for pid in marked(mark) if name_of(pid) == "gdb"]
+        daemons = [pid for pid in marked(mark) if name_of(pid) == AGGREGATOR_NAME]
+        assert gdbs and daemons
+        assert {core_limit_of(pid) for pid in (*gdbs, *daemons)} == {"1"}
+    finally:
+        front_end.terminate()
+        front_end.communicate(timeout=DEADLINE_S)
+        end_marked(mark)
