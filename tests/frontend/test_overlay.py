@@ -208,7 +208,8 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "resolve", lambda host: None)
     monkeypatch.setattr(addresses, "address_towards", lambda hosts: "127.0.0.1")
     monkeypatch.setattr(overlay_module, "STRAGGLER_S", 0.3)
-    monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", 0.5)
+    # Only who waits in vain is to give up soon: a busy machine is no reason to.
+    monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", DEADLINE_S)
     monkeypatch.setattr(overlay_module, "LEAVE_TIMEOUT_S", 0.5)
 
 
@@ -302,7 +303,10 @@ def test_where_mpi_does_not_come_up_it_is_done_without(connect: bool, words: str
 
 
 @BOTH
-def test_a_launcher_that_gets_nowhere_is_given_up(connect: bool) -> None:
+def test_a_launcher_that_gets_nowhere_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, connect: bool
+) -> None:
+    monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", 0.5)
     site = FakeSite(silent=frozenset("b"))
 
     async def test(raised: Raised) -> None:
@@ -520,7 +524,6 @@ def test_the_place_of_a_lost_aggregator_is_filled_anew(
     monkeypatch: pytest.MonkeyPatch, connect: bool, lost: tuple[int, ...]
 ) -> None:
     monkeypatch.setattr(links_module, "CALL_AGAIN_S", 0.05)
-    monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", DEADLINE_S)
 
     async def test(raised: Raised) -> None:
         (first,) = raised.site.starters
@@ -540,10 +543,9 @@ def test_the_place_of_a_lost_aggregator_is_filled_anew(
 @BOTH
 @pytest.mark.parametrize("order", [(2, 0, 1), (1, 2, 0), (2, 1, 0)])
 def test_one_lost_aggregator_after_the_other_comes_back(
-    monkeypatch: pytest.MonkeyPatch, connect: bool, order: tuple[int, ...]
+    connect: bool, order: tuple[int, ...]
 ) -> None:
     """Also those that have nobody left above them, and nobody is started who was not asked for."""
-    monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", DEADLINE_S)
 
     async def test(raised: Raised) -> None:
         root = raised.overlay.root
@@ -567,7 +569,6 @@ def test_an_aggregator_that_lives_is_called_back(
     monkeypatch: pytest.MonkeyPatch, connect: bool
 ) -> None:
     """While it tries in vain to reach the one that was above it."""
-    monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", DEADLINE_S)
 
     async def test(raised: Raised) -> None:
         gone = raised.overlay.nodes[1].address
@@ -600,8 +601,6 @@ def test_an_aggregator_that_lives_is_called_back(
 def test_with_one_that_lives_come_those_below_it(
     monkeypatch: pytest.MonkeyPatch, connect: bool
 ) -> None:
-    monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", DEADLINE_S)
-
     async def test(raised: Raised) -> None:
         async def reach(address: str, credentials: bytes) -> NoReturn:
             await asyncio.Event().wait()
@@ -635,7 +634,7 @@ def test_an_aggregator_that_hangs_does_not_answer(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("connect", [False, True])
-def test_why_a_place_stays_empty_is_told(connect: bool) -> None:
+def test_why_a_place_stays_empty_is_told(monkeypatch: pytest.MonkeyPatch, connect: bool) -> None:
     site = FakeSite()
 
     async def test(raised: Raised) -> None:
@@ -644,6 +643,7 @@ def test_why_a_place_stays_empty_is_told(connect: bool) -> None:
         await only(raised, 0)
         site.dead[HOSTS[1]] = "no such host"
         site.silent = frozenset({HOSTS[2]})
+        monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", 0.5)
         assert await raised.overlay.revive([1, 2]) == {
             1: "no such host",
             2: "it does not come up",
