@@ -70,6 +70,7 @@ LEAVE_S = 10.0
 """Nothing of ours is left so soon after a session."""
 LATE = 5
 """What has not come so many times later than it should never comes."""
+START_S = 600.0
 GRACE_S = 5.0
 LONG_GRACE_S = 120.0
 SHORT_CUT_S = 6.0
@@ -410,6 +411,7 @@ class Soak:
             connect=connect,
             grace_s=self._grace_s,
             timeout_s=20,
+            start_timeout_s=START_S,
         )
 
     def _state(self, session: Session) -> dict[str, RankSet]:
