@@ -73,6 +73,8 @@ LATE = 5
 START_S = 600.0
 GRACE_S = 5.0
 LONG_GRACE_S = 120.0
+WITHIN_GRACE = "host cut off for less than the grace time"
+BEYOND_GRACE = "host cut off for longer than the grace time"
 SHORT_CUT_S = 6.0
 STEPS = "attached"
 """A session of steps, among the kinds of session."""
@@ -741,8 +743,8 @@ class HostSoak(Soak):
         self._lost = RankSet()
         self._faults = {
             "host cut off for less than the loss time": self._cut_shortly,
-            "host cut off for less than the grace time": self._cut_within_grace,
-            "host cut off for longer than the grace time": self._cut_beyond_grace,
+            WITHIN_GRACE: self._cut_within_grace,
+            BEYOND_GRACE: self._cut_beyond_grace,
             "aggregator stands still for longer than the loss time": self._pause_until_lost,
         }
         self._ends = {"closed with a host cut off": self._close_with_cut}
@@ -751,7 +753,9 @@ class HostSoak(Soak):
         return self._mpi.line(self._arguments.ranks, self._program, hosts=self._hosts)
 
     def _attach(self, job: Job) -> Session:
-        self._grace_s = self._random.choice([GRACE_S, LONG_GRACE_S])
+        within, beyond = (self.outcomes[name].tries for name in (WITHIN_GRACE, BEYOND_GRACE))
+        # A session has one grace time, which allows for one of the two.
+        self._grace_s = LONG_GRACE_S if within < beyond else GRACE_S
         self._arguments.aggregators = self._random.choice([1, 2])  # of each host
         return super()._attach(job)
 
