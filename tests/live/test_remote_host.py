@@ -17,6 +17,7 @@ from tests.support.hosts import Hosts, several_hosts
 from tests.support.programs import (
     Builder,
     Job,
+    aggregator_of,
     find_mpi,
     is_traced,
     run_job,
@@ -189,6 +190,50 @@ def test_an_ssh_of_the_session_is_killed(builder: Builder, four_hosts: Hosts, wh
                 terminal.line("quit")
                 terminal.wait()
                 assert "stdio forwarding" not in terminal.text
+        assert_untouched(job.ranks)
+
+
+@contextmanager
+def unreachable(hosts: Hosts, host: str, *others: str) -> Iterator[None]:
+    """Have *host* know no way to *others*."""
+    ways = [f"{hosts.address(other)}/32" for other in others]
+    for way in ways:
+        hosts.run(host, ["ip", "route", "add", "unreachable", way])
+    try:
+        yield
+    finally:
+        for way in ways:
+            hosts.run(host, ["ip", "route", "del", "unreachable", way])
+
+
+def test_lost_ranks_are_taken_back_over_a_login_host(builder: Builder, four_hosts: Hosts) -> None:
+    """First those of the last host of a chain, whose others are lost as well."""
+    with (
+        running(builder, four_hosts, ("h2", "h3", "h4")) as job,
+        # The site alone reaches the job's other hosts.
+        unreachable(four_hosts, "h1", "h3", "h4"),
+        leaving_nothing(four_hosts),
+        Terminal(
+            *four_hosts.command("h1", PGDB),
+            "attach", *login(four_hosts), "--fan-out", "1", "--verbose", job.pid,
+        ) as terminal,
+    ):  # fmt: skip
+        terminal.expect(PROMPT)
+        assert "nothing at h" not in terminal.text
+        terminal.ask("break hit if i < 0", "Breakpoint 1: ")
+        terminal.ask("c &")
+        wait_broken(job.ranks)
+        for daemon in {aggregator_of(pid) for pid in job.ranks.values()}:
+            os.kill(daemon, signal.SIGKILL)
+        terminal.expect(r"\[0-1\] lost: ")
+        wait_until(lambda: not any(map(is_traced, job.ranks.values())), "all are free", 60)
+        terminal.ask("reattach 4-5", r"\[4-5\] ")
+        terminal.ask("p 1 + 1", r"\[4-5\] 1 \+ 1 = 2")
+        terminal.ask("reattach", r"\[0-3\] ")
+        terminal.ask("p 1 + 2", r"\[0-5\] 1 \+ 2 = 3")
+        terminal.ask("info breakpoints", r"\[0-5\]")
+        terminal.line("quit")
+        terminal.wait()
         assert_untouched(job.ranks)
 
 

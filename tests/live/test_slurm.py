@@ -5,7 +5,9 @@ The tests run where users sit: on a host that is none of the job's nodes.
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,8 +23,10 @@ from tests.support.programs import (
     Builder,
     Mpi,
     Program,
+    aggregator_of,
     find_mpi,
     is_alive,
+    is_traced,
     processes_with,
     run_job,
     wait_until,
@@ -157,6 +161,34 @@ def test_the_step_of_the_aggregators(builder: Builder, cluster: Slurm, mpi: Mpi)
             finished = run_json("attach", "--ranks", "3", *ex("p 1"), number)
             assert "is already traced by" in finished.out + finished.err
             assert session.evaluate("rank").values == dict(enumerate(range(4)))
+        wait_for_own_step(cluster, number)
+        assert_untouched(job.ranks, progress=5)
+
+
+@pytest.mark.parametrize("connect", [False, True])
+def test_lost_aggregators_are_started_again_by_steps(
+    builder: Builder, cluster: Slurm, mpi: Mpi, ring: Program, connect: bool
+) -> None:
+    """First the one below, while the one above it is lost, too."""
+    lost: list[RankSet] = []
+    with run_job(builder, mpi.line(4, ring, hosts=cluster.nodes), ring, 4) as job:
+        number = number_of_job(cluster)
+        with pgdb.attach(
+            job.pid,
+            connect=connect,
+            on_event=lambda told: lost.append(told.ranks) if told.kind == "lost" else None,
+        ) as session:
+            session.continue_(wait=False).check()
+            for rank in (0, 2):
+                os.kill(aggregator_of(job.ranks[rank]), signal.SIGKILL)
+            wait_until(
+                lambda: RankSet.union(lost) == session.set, "all are told lost", START_DEADLINE_S
+            )
+            wait_until(lambda: not any(map(is_traced, job.ranks.values())), "all are free")
+            for ranks in (RankSet([2, 3]), RankSet([0, 1])):
+                session.ranks(ranks).reattach(timeout_s=START_DEADLINE_S).check()
+                session.ranks(ranks).interrupt()
+                assert session.ranks(ranks).evaluate("rank").values == {r: r for r in ranks}
         wait_for_own_step(cluster, number)
         assert_untouched(job.ranks, progress=5)
 
