@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ import pytest
 from tests.support.hosts import Hosts
 from tests.support.programs import (
     LEAVE_DEADLINE_S,
+    ROOT,
     Builder,
     Job,
     Program,
@@ -656,3 +658,22 @@ def test_the_front_end_is_killed_after_a_launch(builder: Builder, four_hosts: Ho
             assert_untouched(ranks)
     finally:
         wait_empty(four_hosts)
+
+
+@pytest.mark.usefixtures("four_hosts")
+def test_a_short_soak_of_hosts_that_are_cut_off() -> None:
+    """bench/soak.py has cuts of all lengths, and is the long form."""
+    kinds = ("host cut off for less than the loss time", "closed with a host cut off")
+    only = [word for kind in kinds for word in ("--only", kind)]
+    line = [sys.executable, ROOT / "bench" / "soak.py", "--hosts", "4", "--steps", "4", *only]
+    finished = subprocess.run(
+        [*map(str, line), "--verbose"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout
+    assert "| host cut off for less than the loss time |" in finished.stdout
