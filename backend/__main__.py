@@ -16,14 +16,14 @@ import resource
 import select
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from pgdb.backend.wireup import Daemon
 
 
-def main() -> int:
-    """Start, wire up and wait for one aggregator; return the exit status."""
+def main() -> NoReturn:
+    """Start, wire up and wait for one aggregator, and end with its status."""
     _leave_no_core_file()
     from_anchor, to_daemon = os.pipe()
     from_daemon, to_anchor = os.pipe()
@@ -33,7 +33,7 @@ def main() -> int:
         from pgdb.backend.daemon import main as serve
 
         serve()
-        return 0
+        _leave(0)
     os.close(from_anchor)
     os.close(to_anchor)
     # The daemon imports its part meanwhile.
@@ -50,7 +50,15 @@ def main() -> int:
     _guard(pid, daemon, watches_input=bool(os.environ.get(WATCH_INPUT_VARIABLE)))
     _, status = os.waitpid(pid, 0)
     daemon.close()
-    return CANNOT_JOIN if os.waitstatus_to_exitcode(status) == CANNOT_JOIN else 0
+    _leave(CANNOT_JOIN if os.waitstatus_to_exitcode(status) == CANNOT_JOIN else 0)
+
+
+def _leave(status: int) -> NoReturn:
+    """End without taking the interpreter apart, for which the end of a session would have to wait.
+
+    Nothing is left to be done: all that was started has ended, and nothing is written in the end.
+    """
+    os._exit(status)
 
 
 def _leave_no_core_file() -> None:
@@ -135,4 +143,4 @@ def _guard(pid: int, daemon: Daemon, *, watches_input: bool) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -26,6 +26,11 @@ from pgdb.overlay.words import (
     WIRE_UP_VARIABLE,
 )
 
+# Open MPI asks libfabric for fast networks for as long as all the rest of MPI_Init takes, or for
+# much longer (5.0 sleeps a second over it): for the few short messages that there are, others do.
+# Who has chosen them for himself keeps his choice.
+_WITHOUT_FABRICS = {"OMPI_MCA_pml": "^cm", "OMPI_MCA_btl": "^ofi"}
+
 
 class Wiring(NamedTuple):
     """One aggregator's place: its number, and where the others are if MPI could tell."""
@@ -129,6 +134,8 @@ def _rendezvous_text() -> str:
 
 
 def _by_mpi(daemon: Daemon) -> Wiring | None:
+    for name, value in _WITHOUT_FABRICS.items():
+        os.environ.setdefault(name, value)
     try:
         import mpi4py
 

@@ -97,7 +97,13 @@ class Arguments:
 
 def run() -> None:
     """Be the program ``pgdb``."""
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    with contextlib.suppress(OSError, ValueError):  # the usual way to leave tells of a lost output
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # Everything is closed; taking the interpreter apart would only keep the user waiting.
+        os._exit(status)
+    sys.exit(status)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -22,6 +22,7 @@ import select
 import socket
 import stat
 import sys
+import time
 from typing import Any
 
 import gdb
@@ -35,6 +36,8 @@ _SUFFIXES = ("-gdb.py", "-gdb.gdb")
 _FAILED = 70
 """Status of a GDB that cannot go on."""
 _REHEARSED_FRAMES = 64
+_MOST_THREADS = 4
+_THREADS_END_S = 5.0
 _REAP_S = 1.0
 """How often to look for ended children where the kernel has no descriptors for processes."""
 
@@ -246,6 +249,8 @@ def read_executable(path: str) -> None:
         uses_index_cache = bool(gdb.parameter("index-cache enabled"))
     except RuntimeError:  # GDB before 12 has no such setting
         pass
+    # There is nothing else to compute on the host meanwhile: ranks are held still.
+    execute(f"maint set worker-threads {min(_MOST_THREADS, os.cpu_count() or 1)}")
     gdb.execute("file " + quoted(path), to_string=True)
     gdb.execute("add-inferior", to_string=True)
     gdb.execute("inferior 2", to_string=True)
@@ -287,6 +292,20 @@ def seal() -> None:
         for script in scripts[path]:
             run_script(script, NotLoaded(path))
     gdb.execute("inferior 1", to_string=True)
+    end_threads()
+
+
+def end_threads() -> None:
+    """Have GDB's worker threads end: a fork has none of them, and would wait for their work.
+
+    :raises OSError: if there are threads after a while.
+    """
+    execute("maint set worker-threads 0")
+    due = time.monotonic() + _THREADS_END_S
+    while len(os.listdir("/proc/self/task")) > 1:
+        if time.monotonic() > due:
+            raise OSError("GDB's worker threads do not end")
+        time.sleep(0.001)
 
 
 def rehearse(pid: int) -> None:
