@@ -33,7 +33,6 @@ from jobs import running_job
 from pgdb import attach
 from pgdb.frontend.text import render
 from pgdb.merge.answer import EquivalenceClass, Missing
-from pgdb.merge.graph import from_graph
 from pgdb.merge.masking import mask_record
 from pgdb.overlay.messages import Backtrace, Reply, Request, decode, encode
 from pgdb.overlay.router import Gathering
@@ -200,7 +199,7 @@ def gather(ranks: RankSet, parts: Iterable[Part] = (), messages: Sequence[bytes]
     for data in messages:
         reply = decode(data)
         assert isinstance(reply, Reply)
-        gathering.add(*from_graph(reply.graph, gathering.known))
+        gathering.add_graph(reply.graph)
     return encode(gathering.gathered().reply())
 
 

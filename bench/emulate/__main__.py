@@ -11,7 +11,9 @@ fan-out of 32, with all of its children, and adds up the longest path:
 
 CPU time counts, so that other work on the machine does not; the hosts' own work goes on at the
 same time and is in the sum once for each level. Not in it: GDB, which *sessions* has, and the
-network. Times are shares of --whole seconds, the target for the whole answer.
+network. Times are shares of --whole seconds, the target for the whole answer. *blocked* is the
+longest time for which an event loop stood still, in units of 50 ms; *busy* is the same without what
+the machine took for other work meanwhile: no more than the process's CPU time.
 """
 
 from __future__ import annotations
@@ -81,8 +83,8 @@ def cases(ranks: int) -> Iterator[Case]:
 
 def report(measured: Iterable[Sequence[Level]], whole_s: float) -> Iterator[str]:
     """Yield a Markdown table, a row for each level and one for each path."""
-    yield "| ranks | case | level | in | out | CPU | blocked | peak MB |"
-    yield "|--:|---|---|--:|--:|--:|--:|--:|"
+    yield "| ranks | case | level | in | out | CPU | blocked | busy | peak MB |"
+    yield "|--:|---|---|--:|--:|--:|--:|--:|--:|"
     for levels in measured:
         case = levels[0].case
         for each in levels:
@@ -90,14 +92,16 @@ def report(measured: Iterable[Sequence[Level]], whole_s: float) -> Iterator[str]
             yield (
                 f"| {case.ranks:,} | {case.name} | {name} | {each.in_bytes:,} "
                 f"| {each.out_bytes:,} | {each.cpu_s / whole_s:.3f} "
-                f"| {each.blocked_s / BLOCKED_S:.1f} | {each.peak_bytes / 1e6:.0f} |"
+                f"| {each.blocked_s / BLOCKED_S:.1f} | {each.busy_s / BLOCKED_S:.1f} "
+                f"| {each.peak_bytes / 1e6:.0f} |"
             )
         largest = max(each.peak_bytes for each in levels)
         most = max(each.blocked_s for each in levels)
+        busiest = max(each.busy_s for each in levels)
         yield (
             f"| {case.ranks:,} | {case.name} | **path** | | "
             f"| **{path_s(levels) / whole_s:.3f}** | {most / BLOCKED_S:.1f} "
-            f"| {largest / 1e6:.0f} |"
+            f"| {busiest / BLOCKED_S:.1f} | {largest / 1e6:.0f} |"
         )
 
 

@@ -9,9 +9,11 @@ levels and of what the front end does with the last reply.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import math
 import os
+import random
 import sys
 import time
 from collections.abc import Sequence
@@ -21,7 +23,6 @@ import msgspec
 
 from bench.emulate.made_up import REQUEST_ID, Case
 from bench.emulate.sessions import cpu_s, memory_bytes
-from pgdb.merge.graph import from_graph
 from pgdb.overlay.channel import Channel, connect, listen
 from pgdb.overlay.credentials import make_credentials
 from pgdb.overlay.messages import (
@@ -66,15 +67,21 @@ class Level:
     cpu_s: float
     blocked_s: float
     """Longest time for which its event loop stood still."""
+    busy_s: float
+    """The same, without what the machine took for others: at most the CPU time meanwhile."""
     peak_bytes: int
 
 
 def shares_below(topology: Topology, node: int) -> tuple[Share, ...]:
     """Return the shares of a node and of all below it."""
-    return tuple(
-        Share.of(each, ranks_of(each), range(4711, 4711 + RANKS_PER_AGGREGATOR))
-        for each in topology.subtree(node)
-    )
+    return tuple(Share.of(each, ranks_of(each), _pids(each)) for each in topology.subtree(node))
+
+
+def _pids(node: int) -> list[int]:
+    """Return the processes of a node's ranks: started one after the other, threads in between."""
+    chance = random.Random(node)
+    steps = (chance.randint(1, 40) for _ in range(RANKS_PER_AGGREGATOR - 1))
+    return [*itertools.accumulate(steps, initial=chance.randint(1000, 4_000_000))]
 
 
 def ranks_of(node: int) -> RankSet:
@@ -143,6 +150,8 @@ async def _measure(case: Case, topology: Topology, node: int, level: int) -> tup
             parent.send(Setup(shares=shares_below(topology, node), gdb="none"))
             for channel in channels:
                 await _next(channel, Setup)
+            # What is done once in a session, such as loading NumPy, is no part of the answer.
+            assert await process.stdout.readline() == b"ready\n"
             before_s = cpu_s(process.pid)
             parent.send(
                 Request(
@@ -165,7 +174,7 @@ async def _measure(case: Case, topology: Topology, node: int, level: int) -> tup
             measured_s = cpu_s(process.pid) - before_s
             peak = memory_bytes(process.pid, "status", "VmHWM")
             parent.send(Shutdown())
-            blocked_s = float(await process.stdout.readline())
+            blocked_s, busy_s = map(float, (await process.stdout.readline()).split())
             await process.wait()
     finally:
         is_over.set()
@@ -184,6 +193,7 @@ async def _measure(case: Case, topology: Topology, node: int, level: int) -> tup
         took_s=took_s,
         cpu_s=measured_s,
         blocked_s=blocked_s,
+        busy_s=busy_s,
         peak_bytes=peak,
     )
     return measured, reply
@@ -199,7 +209,7 @@ def _front_end(case: Case, message: bytes) -> Level:
         request_id=REQUEST_ID, ranks=everyone, operation=Backtrace(), timeout_s=math.inf
     )
     gathering = Gathering(request, math.inf)
-    gathering.add(*from_graph(reply.graph, gathering.known))
+    gathering.add_graph(reply.graph)
     assert gathering.is_complete or case.lacks
     assert gathering.gathered().classes
     return Level(
@@ -211,6 +221,7 @@ def _front_end(case: Case, message: bytes) -> Level:
         took_s=time.perf_counter() - begun,
         cpu_s=time.process_time() - begun_cpu,
         blocked_s=0.0,
+        busy_s=0.0,
         peak_bytes=0,
     )
 

@@ -68,7 +68,7 @@ class Case:
             for rank in ranks:
                 said = self.said(rank)
                 whole.add(said.ranks, said.record, said.slots)
-            return encode(Reply(request_id=REQUEST_ID, graph=to_graph(whole.classes)))
+            return encode(Reply(request_id=REQUEST_ID, graph=to_graph(whole.classes).deflate()))
         members: dict[int, list[int]] = {}
         for rank in ranks:
             members.setdefault(self.label(rank), []).append(rank)
@@ -79,7 +79,7 @@ class Case:
         if self.command == "stop storm":
             events: list[EquivalenceClass[Event]] = classes  # type: ignore[assignment]
             return encode(Events(classes=tuple(events)))
-        return encode(Reply(request_id=REQUEST_ID, graph=to_graph(classes)))
+        return encode(Reply(request_id=REQUEST_ID, graph=to_graph(classes).deflate()))
 
     def _record(self, label: int) -> Record:
         match self.command:

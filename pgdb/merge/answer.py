@@ -15,6 +15,7 @@ import msgspec
 
 from pgdb.errors import ProtocolError
 from pgdb.merge.forms import Formed, FormTable, count_holes, nothing_common
+from pgdb.merge.labels import NOBODY, Field, Labels
 from pgdb.merge.masking import DIFFERENT, SlotFiller, join_slots
 from pgdb.merge.summary import Summary, Totals
 from pgdb.merge.texts import TextKind, map_arguments, map_texts
@@ -100,15 +101,37 @@ class Missing(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         return Missing(late=self.late - ranks, lost=self.lost - ranks, running=self.running - ranks)
 
 
+class Said(Generic[R]):
+    """What some ranks said, without the ranks; the same object for all that said the same."""
+
+    __slots__ = ("columns", "number", "record", "slots")
+
+    def __init__(
+        self, record: R, slots: tuple[str, ...] = (), columns: tuple[Summary, ...] = ()
+    ) -> None:
+        self.record = record
+        self.slots = slots
+        self.columns = columns
+        self.number = -1
+        """The number that the merger to which it was added has for the record; one alone."""
+
+
 class Merger(Generic[R]):
     """Collects classes; ranks that come twice keep what they said first.
 
     Where more than :data:`MOST_DISTINCT` different things of one kind were said, those of which
     there are many of one form become one class, with summaries in place of the values. Whether
     they do depends only on all that was said, and not on who merged it with whom.
+
+    Where *asked* is given, the many ranks that may have something to say, partitions of them are
+    kept as labels as long as nobody wants to have the sets.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, asked: RankSet | None = None) -> None:
+        self._asked = asked
+        self._field: Field | None = None
+        self._in_field = RankSet()
+        self._numbered: list[_Member] = []  # by the numbers in the field
         self._members: dict[R, _Member] = {}
         self._counts: dict[type[Formed], int] = {}
         self._crowds: dict[type[Formed], _Crowd[R]] = {}
@@ -155,9 +178,97 @@ class Merger(Generic[R]):
         for each in classes:
             self.add(each.ranks, each.record, each.slots, each.columns)
 
+    def add_labels(self, labels: Labels, said: Sequence[Said[R]]) -> bool:
+        """Add what the ranks of each set of *labels* said, and return True.
+
+        Return False, and do nothing, where that takes sets of ranks: they are the caller's to make.
+
+        :raises ProtocolError: if slots do not fit the record.
+        """
+        import numpy
+
+        new = [each for each in said if each.number < 0]
+        if not self._may_label(labels.ranks, new):
+            return False
+        for each in new:
+            each.number = self._number(self._member(each.record, each.slots))
+        if self._field is None:
+            assert self._asked is not None
+            self._field = Field(self._asked)
+        table = numpy.array([each.number for each in said], numpy.uint16)
+        self._field.put_labels(labels.renumbered(table, len(self._numbered)))
+        self._in_field = self._in_field | labels.ranks
+        self.ranks = self.ranks | labels.ranks
+        return True
+
+    def _may_label(self, ranks: RankSet, new: Sequence[Said[R]]) -> bool:
+        if self._asked is None or self._crowds:
+            return False
+        if not ranks <= self._asked or not ranks.isdisjoint(self.ranks):
+            return False
+        if len(self._members) + len(new) >= NOBODY:
+            return False
+        counts = self._counts.copy()
+        for record in {each.record for each in new}:
+            if isinstance(record, Various):
+                return False
+            if isinstance(record, Formed) and record not in self._members:
+                kind: type[Formed] = type(cast(Formed, record))
+                counts[kind] = counts.get(kind, 0) + 1
+        return all(count <= MOST_DISTINCT for count in counts.values())
+
+    def _member(self, record: R, slots: tuple[str, ...]) -> _Member:
+        """Return the member of a record, where there is no crowd and no sign of one."""
+        member = self._members.get(record)
+        if member is None:
+            member = self._members[record] = _Member([], slots)
+            if isinstance(record, Formed):
+                kind: type[Formed] = type(cast(Formed, record))
+                self._counts[kind] = self._counts.get(kind, 0) + 1
+        elif member.slots != slots:
+            member.slots = join_slots(member.slots, slots)
+        return member
+
+    def _number(self, member: _Member) -> int:
+        if member.number < 0:
+            member.number = len(self._numbered)
+            self._numbered.append(member)
+        return member.number
+
+    def labels(self) -> tuple[list[Said[R]], Labels] | None:
+        """Return what was said, and labels of all ranks with a set for each of it.
+
+        None where sets of ranks are what there is.
+        """
+        if self._field is None or len(self._members) >= NOBODY:
+            return None
+        for member in self._members.values():
+            number = self._number(member)
+            for ranks in member.sets:
+                self._field.put(ranks, number)
+            member.sets.clear()
+        self._in_field = self.ranks
+        said = [Said(record, member.slots) for record, member in self._members.items()]
+        for each, member in zip(said, self._members.values(), strict=True):
+            each.number = member.number
+        said.sort(key=lambda each: each.number)
+        return said, self._field.labels(self.ranks, len(said))
+
+    def _take_sets(self) -> None:
+        """Make sets of ranks of what was kept as labels, from now on for good."""
+        self._asked = None
+        if self._field is None:
+            return
+        labels = self._field.labels(self._in_field, len(self._numbered))
+        for member, ranks in zip(self._numbered, labels.sets(), strict=True):
+            if ranks:
+                member.sets.append(ranks)
+        self._field = None
+
     @property
     def classes(self) -> tuple[EquivalenceClass[R], ...]:
         """The classes so far, least rank first."""
+        self._take_sets()
         found = [
             EquivalenceClass(ranks=RankSet.union(member.sets), record=record, slots=member.slots)
             for record, member in self._members.items()
@@ -205,6 +316,7 @@ class Merger(Generic[R]):
         self._mix_if_many(crowd, kind)
 
     def _begin_crowd(self, kind: type[Formed]) -> _Crowd[R]:
+        self._take_sets()
         crowd = self._crowds[kind] = _Crowd()
         for record in self._members:
             if isinstance(record, kind):
@@ -257,11 +369,13 @@ class Merger(Generic[R]):
 class _Member:
     """Ranks that said the same, in the making."""
 
-    __slots__ = ("sets", "slots")
+    __slots__ = ("number", "sets", "slots")
 
     def __init__(self, sets: list[RankSet], slots: tuple[str, ...]) -> None:
         self.sets = sets
         self.slots = slots
+        self.number = -1
+        """In the field, where those ranks stand that are in none of the sets."""
 
 
 class _Sums:

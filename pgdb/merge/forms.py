@@ -14,6 +14,7 @@ from pgdb.merge.texts import Change, TextKind, map_arguments, map_texts
 from pgdb.records import (
     HOLE,
     Failure,
+    Frame,
     Stack,
     Text,
     Threads,
@@ -121,14 +122,33 @@ class FormTable:
         self._forms: dict[Formed, Formed] = {}
         self._records: dict[tuple[Formed, tuple[str, ...]], Formed] = {}
         self._taken: dict[Formed, tuple[Formed, tuple[str, ...]]] = {}
+        self._frames: dict[Frame, tuple[Frame, tuple[str, ...]]] = {}
 
     def take(self, record: Formed) -> tuple[Formed, tuple[str, ...]]:
         """Return what :func:`take_form` does."""
         taken = self._taken.get(record)
         if taken is None:
-            form, parts = take_form(record)
+            form, parts = (
+                self._take_stack(record) if isinstance(record, Stack) else take_form(record)
+            )
             taken = self._taken[record] = (self._forms.setdefault(form, form), parts)
         return taken
+
+    def _take_stack(self, stack: Stack) -> tuple[Formed, tuple[str, ...]]:
+        """Do what :func:`take_form` does; of a thousand stacks most frames are the same."""
+        head, found = take_form(Stack(frames=(), hidden=stack.hidden, more=stack.more))
+        assert isinstance(head, Stack)
+        parts = [*found]
+        frames = []
+        for frame in stack.frames:
+            taken = self._frames.get(frame)
+            if taken is None:
+                form, found = take_form(Stack(frames=(frame,)))
+                assert isinstance(form, Stack)
+                taken = self._frames[frame] = (form.frames[0], found)
+            frames.append(taken[0])
+            parts += taken[1]
+        return Stack(frames=tuple(frames), hidden=head.hidden, more=head.more), tuple(parts)
 
     def fill_rows(
         self, form: Formed, columns: Sequence[str | Sequence[str]], count: int

@@ -11,15 +11,18 @@ positions, and the form of answers that differ only in some values, see :mod:`pg
 
 from __future__ import annotations
 
+import itertools
+import zlib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from pgdb.errors import ProtocolError
-from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.merge.answer import EquivalenceClass, Merger, Missing, Said
 from pgdb.merge.forms import Formed, FormTable
-from pgdb.merge.packing import Partition, from_partition, to_partition
+from pgdb.merge.labels import Labels
+from pgdb.merge.packing import Partition, pack_labels, read_partition, to_partition
 from pgdb.merge.summary import Summary
 from pgdb.ranks import RankSet
 from pgdb.records import (
@@ -77,28 +80,68 @@ Column = str | tuple[str, ...]
 """One text for each class, or a single one that all of them have."""
 
 
+# The children of a node say the same things: what they send of each is looked up as it came, and
+# only what is new is decoded.
+
+
 class Node(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An item behind its parent; -1 is the root."""
 
     parent: int
-    item: Item
+    item: msgspec.Raw
+
+    @classmethod
+    def of(cls, parent: int, item: Item) -> Node:
+        """Return the node of *item*."""
+        return cls(parent, msgspec.Raw(_ENCODER.encode(item)))
 
 
 class End(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where the answers of one class end, or of several classes of one form."""
 
     node: int
-    shape: Record
+    shape: msgspec.Raw
     """The record without its items, which are the path to *node*."""
-    count: int = 1
+    count: int
     """Number of classes."""
-    parts: tuple[Column, ...] = ()
-    """What fills the holes of the form, where there are several classes."""
-    slots: tuple[Column, ...] = ()
+    parts: msgspec.Raw
+    """Columns: what fills the holes of the form, where there are several classes."""
+    slots: msgspec.Raw
+    """Columns, too."""
     columns: tuple[Summary, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        node: int,
+        shape: Record,
+        *,
+        count: int = 1,
+        parts: tuple[Column, ...] = (),
+        slots: tuple[Column, ...] = (),
+        columns: tuple[Summary, ...] = (),
+    ) -> End:
+        """Return the end of *count* classes."""
+        raw = (msgspec.Raw(_ENCODER.encode(each)) for each in (shape, parts, slots))
+        return cls(node, next(raw), count, next(raw), next(raw), columns)
 
-class AnswerGraph(msgspec.Struct, frozen=True):
+
+_ENCODER = msgspec.msgpack.Encoder()
+_ITEMS: msgspec.msgpack.Decoder[Item] = msgspec.msgpack.Decoder(Item)
+_SHAPES: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
+_COLUMNS: msgspec.msgpack.Decoder[tuple[Column, ...]] = msgspec.msgpack.Decoder(tuple[Column, ...])
+_T = TypeVar("_T")
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[_T], data: bytes) -> _T:
+    try:
+        return decoder.decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        why = " ".join(str(error).split())  # it quotes what came, line ends and all
+        raise ProtocolError(f"answer graph: {why}") from None
+
+
+class AnswerGraph(msgspec.Struct, frozen=True, omit_defaults=True):
     """Merged answers as they travel; parents stand before their children."""
 
     nodes: tuple[Node, ...]
@@ -107,6 +150,54 @@ class AnswerGraph(msgspec.Struct, frozen=True):
     """The ranks of each class in the order of the ends, then those of each set of missing ones."""
     missing: tuple[str, ...] = ()
     """Which sets of :class:`Missing` are not empty."""
+    deflated: bytes = b""
+    """Nodes and ends, compressed, in place of these."""
+
+    def deflate(self) -> AnswerGraph:
+        """Return the same in a form that is much shorter where it is long.
+
+        Items that differ in a line number alone are as many as classes, and name the same files.
+        """
+        if self.deflated or any(end.columns for end in self.ends):
+            return self
+        data = _ENCODER.encode((self.nodes, self.ends))
+        if len(data) < _LONG_BYTES:
+            return self
+        deflated = zlib.compress(data, 1, -15)
+        if len(data) > _most_inflated(len(deflated)):
+            return self
+        return msgspec.structs.replace(self, nodes=(), ends=(), deflated=deflated)
+
+    def inflate(self) -> AnswerGraph:
+        """Return the same with its nodes and ends as they are.
+
+        :raises ProtocolError: if they are none, or stand for much more than they are.
+        """
+        if not self.deflated:
+            return self
+        most = _most_inflated(len(self.deflated))
+        unpacker = zlib.decompressobj(-15)
+        try:
+            data = unpacker.decompress(self.deflated, most + 1)
+        except zlib.error as error:
+            raise ProtocolError(f"answer graph: {error}") from None
+        if len(data) > most or not unpacker.eof:
+            raise ProtocolError("answer graph: its nodes are not as long as they may be")
+        nodes, ends = _decode(_BODIES, data)
+        return msgspec.structs.replace(self, nodes=nodes, ends=ends, deflated=b"")
+
+
+_BODIES: msgspec.msgpack.Decoder[tuple[tuple[Node, ...], tuple[End, ...]]] = (
+    msgspec.msgpack.Decoder(tuple[tuple[Node, ...], tuple[End, ...]])
+)
+_LONG_BYTES = 4096
+# What is sent may stand for so much more: otherwise a few bytes would be hundreds of megabytes.
+_MOST_INFLATED_BYTES = 1 << 20
+_MOST_RATIO = 64
+
+
+def _most_inflated(size: int) -> int:
+    return _MOST_INFLATED_BYTES + _MOST_RATIO * size
 
 
 _MISSING = ("late", "lost", "running")
@@ -122,6 +213,47 @@ Each is there once on the way: a message could stand for what is the square of i
 """
 
 
+class Answers:
+    """What a graph says."""
+
+    __slots__ = ("_sets", "kinds", "labels", "said")
+
+    def __init__(
+        self,
+        said: Sequence[Said[Record]],
+        sets: Labels | tuple[RankSet, ...],
+        kinds: Sequence[str],
+    ) -> None:
+        self.said = said
+        self.kinds = kinds
+        """Which sets of :class:`Missing` are not empty."""
+        self.labels: Labels | None = None
+        """The ranks of each of *said*, where no sets of ranks came."""
+        if isinstance(sets, Labels):
+            self.labels, sets = sets.split(len(said)) if kinds else (sets, ())
+        self._sets = sets
+
+    @property
+    def classes(self) -> tuple[EquivalenceClass[Record], ...]:
+        """The classes, least rank first."""
+        classes = [
+            EquivalenceClass(
+                ranks=ranks, record=each.record, slots=each.slots, columns=each.columns
+            )
+            for each, ranks in zip(
+                self.said, self._sets if self.labels is None else self.labels.sets(), strict=False
+            )
+        ]
+        return tuple(sorted(classes, key=lambda each: each.ranks.first))
+
+    @property
+    def missing(self) -> Missing:
+        """The missing ranks."""
+        if not self.kinds:
+            return Missing()
+        return Missing(**dict(zip(self.kinds, self._sets[-len(self.kinds) :], strict=True)))
+
+
 class Known:
     """What one node knows of the answers to one question: their forms, and their paths.
 
@@ -131,19 +263,28 @@ class Known:
 
     def __init__(self, forms: FormTable | None = None) -> None:
         self.forms = forms if forms is not None else FormTable()
-        self.nodes: list[Node] = []
-        """All nodes of all graphs; parents stand before their children."""
-        self._numbers: dict[Node, int] = {}
+        self.nodes: list[tuple[int, msgspec.Raw]] = []
+        """Parent and item of all nodes of all graphs; parents stand before their children."""
+        self._items: list[Item] = []
+        self._numbers: dict[tuple[int, bytes], int] = {}
+        self._frames: dict[tuple[int, int], Frame] = {}  # by node and level
         self._records: dict[tuple[int, Record], Record] = {}
         self._ends: dict[Record, tuple[int, Record]] = {}
+        self._shapes: dict[bytes, Record] = {}
+        self._said: dict[tuple[int, bytes, bytes, bytes], tuple[int, Said[Record]]] = {}
+        self._rows: dict[tuple[object, ...], dict[tuple[str, ...], Said[Record]]] = {}
 
-    def place(self, parent: int, item: Item) -> int:
-        """Return the number of a node."""
-        node = Node(parent=parent, item=item)
-        number = self._numbers.get(node)
+    def place(self, parent: int, data: bytes) -> int:
+        """Return the number of the node of an item behind the node *parent*.
+
+        :raises ProtocolError: if *data* is no item.
+        """
+        key = parent, data
+        number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[node] = len(self.nodes)
-            self.nodes.append(node)
+            self._items.append(_decode(_ITEMS, data))
+            self.nodes.append((parent, msgspec.Raw(data)))
+            number = self._numbers[key] = len(self.nodes) - 1
         return number
 
     def end(self, record: Record) -> tuple[int, Record]:
@@ -153,7 +294,7 @@ class Known:
             shape, items = _split(record)
             at = -1
             for item in items:
-                at = self.place(at, item)
+                at = self.place(at, _ENCODER.encode(item))
             found = self._ends[record] = (at, shape)
         return found
 
@@ -164,7 +305,11 @@ class Known:
         """
         found = self._records.get((at, shape))
         if found is None:
-            found = _join(shape, self.path(at))
+            if isinstance(shape, Stack):
+                frames = self._frames_to(at)
+                found = Stack(frames=frames, hidden=shape.hidden, more=shape.more)
+            else:
+                found = _join(shape, self.path(at))
             self._records[at, shape] = found
             self._ends.setdefault(found, (at, shape))
         return found
@@ -173,11 +318,77 @@ class Known:
         """Return the items that lead to a node."""
         items = []
         while at >= 0:
-            node = self.nodes[at]
-            items.append(node.item)
-            at = node.parent
+            items.append(self._items[at])
+            at = self.nodes[at][0]
         items.reverse()
         return items
+
+    def _frames_to(self, at: int) -> tuple[Frame, ...]:
+        """Return the frames on the path to a node, innermost first; outer ones are shared."""
+        frames: list[Frame] = []
+        while at >= 0:
+            level = len(frames)
+            frame = self._frames.get((at, level))
+            if frame is None:
+                item = self._items[at]
+                if not isinstance(item, Call):
+                    raise ProtocolError("answer graph: a path that is not all Call")
+                frame = msgspec.structs.replace(item.frame, level=level)
+                self._frames[at, level] = frame
+            frames.append(frame)
+            at = self.nodes[at][0]
+        return tuple(frames)
+
+    def said(self, at: int, end: End, room: int) -> tuple[int, Iterable[Said[Record]]]:
+        """Return what the classes of *end*, which is at the node *at*, have said.
+
+        The number is that of the items and texts that it takes, and no more than *room*.
+
+        :raises ProtocolError: if it is nothing that could have been said, or takes more.
+        """
+        key = at, bytes(end.shape), bytes(end.parts), bytes(end.slots)
+        is_single = end.count == 1 and not end.columns
+        if is_single and (found := self._said.get(key)) is not None:
+            return found[0], (found[1],)
+        shape = self._shapes.get(key[1])
+        if shape is None:
+            shape = self._shapes[key[1]] = _decode(_SHAPES, key[1])
+        parts, slots = _decode(_COLUMNS, key[2]), _decode(_COLUMNS, key[3])
+        taken = end.count * (1 + len(parts) + len(slots))
+        if taken > room:
+            raise ProtocolError(f"answer graph: more than {MAX_ITEMS} items")
+        form = self.record(at, shape)
+        if is_single:
+            (record,) = _records(form, 1, parts, self.forms)
+            said = Said(record, _rows(slots, 1)[0])
+            self._said[key] = taken, said
+            return taken, (said,)
+        if end.columns:
+            rows = _rows(slots, end.count)
+            records = _records(form, end.count, parts, self.forms)
+            return taken, map(Said, records, rows, itertools.repeat(end.columns))
+        return taken, self._family(form, end.count, parts, slots)
+
+    def _family(
+        self, form: Record, count: int, parts: Sequence[Column], slots: Sequence[Column]
+    ) -> list[Said[Record]]:
+        """Return what *count* classes of one form have said."""
+        columns = (*parts, *slots)
+        common = tuple(each if isinstance(each, str) else None for each in columns)
+        known = self._rows.setdefault((form, len(parts), common), {})
+        rows = _rows([each for each in columns if not isinstance(each, str)], count)
+        found = [known.get(row) for row in rows]
+        new = [number for number, said in enumerate(found) if said is None]
+        if new:
+            some, ways = (
+                [each if isinstance(each, str) else [each[at] for at in new] for each in which]
+                for which in (parts, slots)
+            )
+            records = _records(form, len(new), some, self.forms)
+            told = map(Said, records, _rows(ways, len(new)))
+            for number, said in zip(new, told, strict=True):
+                found[number] = known.setdefault(rows[number], said)
+        return [said for said in found if said is not None]
 
 
 def to_graph(
@@ -189,42 +400,69 @@ def to_graph(
 
     *known* is what is known of them already.
     """
-    known = known or Known()
+    nodes, ends, members = _to_nodes(tuple(classes), known or Known())
+    sets = [each.ranks for each in members]
+    kinds = [name for name in _MISSING if missing is not None and getattr(missing, name)]
+    sets += [getattr(missing, name) for name in kinds]
+    return AnswerGraph(nodes=nodes, ends=ends, partition=to_partition(sets), missing=tuple(kinds))
+
+
+def merger_to_graph(merger: Merger[Record], missing: Missing, known: Known) -> AnswerGraph:
+    """Return the graph of what *merger* has, without a set of ranks for each class if there are
+    many."""
+    found = merger.labels()
+    if found is None:
+        return to_graph(merger.classes, missing, known)
+    import numpy
+
+    said, labels = found
+    kinds = [name for name in _MISSING if getattr(missing, name)]
+    if kinds:
+        labels = labels.with_sets([getattr(missing, name) for name in kinds])
+    # Least rank first, as everywhere.
+    order = numpy.argsort(labels.firsts()[: len(said)], kind="stable").tolist()
+    nodes, ends, members = _to_nodes([said[number] for number in order], known)
+    table = numpy.arange(labels.count, dtype=numpy.uint16)
+    for place, each in enumerate(members):
+        table[each.number] = place
+    return AnswerGraph(
+        nodes=nodes,
+        ends=ends,
+        partition=pack_labels(labels.renumbered(table, labels.count)),
+        missing=tuple(kinds),
+    )
+
+
+def _to_nodes(
+    classes: Sequence[_Told], known: Known
+) -> tuple[tuple[Node, ...], tuple[End, ...], list[_Told]]:
+    """Return the nodes and ends of *classes*, and these in the order of the ends."""
     nodes: list[Node] = []
     numbers: dict[int, int] = {-1: -1}  # by those of what is known
     ends = []
-    sets = []
-    for family in _families(tuple(classes), known.forms):
-        record, parts = family.record, family.parts
-        at, shape = known.end(record)
+    members: list[_Told] = []
+    for family in _families(classes, known.forms):
+        at, shape = known.end(family.record)
         way = []
         while at not in numbers:
             way.append(at)
-            at = known.nodes[at].parent
+            at = known.nodes[at][0]
         end = numbers[at]
         for number in reversed(way):
-            nodes.append(Node(parent=end, item=known.nodes[number].item))
+            nodes.append(Node(end, known.nodes[number][1]))
             end = numbers[number] = len(nodes) - 1
-        members = family.members
-        sets += [each.ranks for each in members]
+        members += family.members
         ends.append(
-            End(
-                node=end,
-                shape=shape,
-                count=len(members),
-                parts=parts,
-                slots=_columns([each.slots for each in members]),
-                columns=members[0].columns,
+            End.of(
+                end,
+                shape,
+                count=len(family.members),
+                parts=family.parts,
+                slots=_columns([each.slots for each in family.members]),
+                columns=family.members[0].columns,
             )
         )
-    kinds = [name for name in _MISSING if missing is not None and getattr(missing, name)]
-    sets += [getattr(missing, name) for name in kinds]
-    return AnswerGraph(
-        nodes=tuple(nodes),
-        ends=tuple(ends),
-        partition=to_partition(sets),
-        missing=tuple(kinds),
-    )
+    return tuple(nodes), tuple(ends), members
 
 
 def from_graph(
@@ -238,41 +476,41 @@ def from_graph(
         path is of other items than its record, or its columns do not fit its form; and for a
         partition that is none.
     """
+    answers = read_graph(graph, known or Known())
+    return answers.classes, answers.missing
+
+
+def read_graph(graph: AnswerGraph, known: Known) -> Answers:
+    """Return what *graph* was made of, without a set of ranks for each class if there are many.
+
+    :raises ProtocolError: as :func:`from_graph` does.
+    """
+    graph = graph.inflate()
     nodes = graph.nodes
-    known = known or Known()
     places = [-1]  # of the root, then of each node
     depths = [0]
     for number, node in enumerate(nodes):
         if not -1 <= node.parent < number:
             raise ProtocolError(f"answer graph: node {number} has parent {node.parent}")
-        places.append(known.place(places[node.parent + 1], node.item))
+        places.append(known.place(places[node.parent + 1], bytes(node.item)))
         depths.append(depths[node.parent + 1] + 1)
     if not set(graph.missing) <= set(_MISSING) or len(set(graph.missing)) < len(graph.missing):
         raise ProtocolError(f"answer graph: no way to be missing: {graph.missing}")
-    sets = from_partition(graph.partition)
+    sets = read_partition(graph.partition)
+    set_count = sets.count if isinstance(sets, Labels) else len(sets)
     class_count = sum(end.count for end in graph.ends)
-    if class_count + len(graph.missing) != len(sets) or any(end.count < 1 for end in graph.ends):
-        raise ProtocolError(f"answer graph: {class_count} classes, {len(sets)} sets of ranks")
-    item_count = 0
+    if class_count + len(graph.missing) != set_count or any(end.count < 1 for end in graph.ends):
+        raise ProtocolError(f"answer graph: {class_count} classes, {set_count} sets of ranks")
+    said: list[Said[Record]] = []
+    room = MAX_ITEMS
     for end in graph.ends:
         if not -1 <= end.node < len(nodes):
             raise ProtocolError(f"answer graph: an end at node {end.node} of {len(nodes)}")
-        item_count += depths[end.node + 1] + end.count * (1 + len(end.parts) + len(end.slots))
-    if item_count > MAX_ITEMS:
-        raise ProtocolError(f"answer graph: {item_count} items")
-    classes: list[EquivalenceClass[Record]] = []
-    for end in graph.ends:
-        form = known.record(places[end.node + 1], end.shape)
-        slots = _rows(end.slots, end.count)
-        for number, record in enumerate(_records(form, end, known.forms)):
-            ranks = sets[len(classes)]
-            classes.append(
-                EquivalenceClass(
-                    ranks=ranks, record=record, slots=slots[number], columns=end.columns
-                )
-            )
-    missing = dict(zip(graph.missing, sets[len(classes) :], strict=True))
-    return tuple(sorted(classes, key=lambda each: each.ranks.first)), Missing(**missing)
+        room -= depths[end.node + 1]
+        taken, found = known.said(places[end.node + 1], end, room)
+        room -= taken
+        said += found
+    return Answers(said, sets, graph.missing)
 
 
 def to_networkx(classes: Iterable[EquivalenceClass[Record]]) -> networkx.DiGraph[Any]:
@@ -282,51 +520,51 @@ def to_networkx(classes: Iterable[EquivalenceClass[Record]]) -> networkx.DiGraph
     """
     import networkx  # 0.1 s and more to import: only when somebody analyses
 
-    nodes: dict[Node, list[RankSet]] = {}
-    numbers: dict[Node, int] = {}
+    nodes: dict[tuple[int, Item], list[RankSet]] = {}
+    numbers: dict[tuple[int, Item], int] = {}
     everyone: list[RankSet] = []
     for each in classes:
         at = -1
         everyone.append(each.ranks)
         for item in _split(each.record)[1]:
-            node = Node(parent=at, item=item)
+            node = at, item
             nodes.setdefault(node, []).append(each.ranks)
             at = numbers.setdefault(node, len(numbers))
     result: networkx.DiGraph[Any] = networkx.DiGraph()
     result.add_node(-1, label="", ranks=str(RankSet.union(everyone)))
     for node, reached in nodes.items():
         ranks = str(RankSet.union(reached))
-        result.add_node(numbers[node], label=_label(node.item), ranks=ranks)
-        result.add_edge(node.parent, numbers[node], ranks=ranks)
+        result.add_node(numbers[node], label=_label(node[1]), ranks=ranks)
+        result.add_edge(node[0], numbers[node], ranks=ranks)
     return result
 
 
 # -- classes of one form --------------------------------------------------------------------------
 
 
-class _Family:
+_Told = TypeVar("_Told", Said[Record], EquivalenceClass[Record])
+
+
+class _Family(Generic[_Told]):
     """Classes whose records have one form."""
 
     __slots__ = ("members", "parts", "record")
 
     def __init__(
-        self,
-        record: Record,
-        members: Sequence[EquivalenceClass[Record]],
-        parts: tuple[Column, ...] = (),
+        self, record: Record, members: Sequence[_Told], parts: tuple[Column, ...] = ()
     ) -> None:
         self.record = record
         """The form, or the whole record of the only member."""
-        self.members = members
+        self.members: Sequence[_Told] = members
         self.parts = parts
 
 
-def _families(classes: Sequence[EquivalenceClass[Record]], forms: FormTable) -> Iterable[_Family]:
+def _families(classes: Sequence[_Told], forms: FormTable) -> Iterable[_Family[_Told]]:
     if len(classes) < _FEW_CLASSES:
         yield from (_Family(each.record, (each,)) for each in classes)
         return
     # Marks inside of strings are in the parts: records of one form can have other slots.
-    alike: dict[tuple[Formed, int], list[tuple[EquivalenceClass[Record], tuple[str, ...]]]] = {}
+    alike: dict[tuple[Formed, int], list[tuple[_Told, tuple[str, ...]]]] = {}
     for each in classes:
         if isinstance(each.record, Formed):
             form, parts = forms.take(each.record)
@@ -352,24 +590,26 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def _rows(columns: Sequence[Column], count: int) -> list[tuple[str, ...]]:
+def _rows(columns: Sequence[str | Sequence[str]], count: int) -> list[tuple[str, ...]]:
     spread = [(each,) * count if isinstance(each, str) else each for each in columns]
     if any(len(each) != count for each in spread):
         raise ProtocolError(f"answer graph: a column that has not {count} rows")
     return list(zip(*spread, strict=True)) if spread else [()] * count
 
 
-def _records(form: Record, end: End, forms: FormTable) -> Iterable[Record]:
-    if end.count == 1 and not end.parts:
+def _records(
+    form: Record, count: int, parts: Sequence[str | Sequence[str]], forms: FormTable
+) -> Sequence[Record]:
+    if count == 1 and not parts:
         return (form,)
     if not isinstance(form, Formed):
         raise ProtocolError(f"answer graph: {type(form).__name__} has no form")
     try:
-        records = forms.fill_rows(form, end.parts, end.count)
+        records = forms.fill_rows(form, parts, count)
     except ValueError as error:
         raise ProtocolError(f"answer graph: {error}") from None
-    if len(records) != end.count:
-        raise ProtocolError(f"answer graph: {len(records)} records of {end.count}")
+    if len(records) != count:
+        raise ProtocolError(f"answer graph: {len(records)} records of {count}")
     return records
 
 
@@ -397,8 +637,6 @@ def _split(record: Record) -> tuple[Record, list[Item]]:
 
 def _join(shape: Record, items: Sequence[Item]) -> Record:
     match shape:
-        case Stack(hidden=hidden, more=more):
-            return Stack(frames=_frames(_all(Call, items)), hidden=hidden, more=more)
         case Threads(hidden=hidden):
             return Threads(stacks=_thread_stacks(items), hidden=hidden)
         case Variables(empty=empty):

@@ -10,6 +10,7 @@ heartbeats beside the ones below (docs/decisions.md).
 from __future__ import annotations
 
 import asyncio
+import asyncio.sslproto
 import collections
 import contextlib
 import logging
@@ -47,6 +48,10 @@ MAX_UNSENT_BYTES = 2 * MAX_MESSAGE_BYTES
 MAX_FIRST_MESSAGE_BYTES = 1 << 20
 _LENGTH_BYTES = 4
 _PIECE_BYTES = 1 << 20
+_WRITTEN_BYTES = 1 << 16
+# A buffer that asyncio has for each link, as long as the link is there, of 256 KiB by default: with
+# 32 children more than all else that a node keeps. What comes is in records of up to 16 KiB.
+asyncio.sslproto.SSLProtocol.max_size = 1 << 15
 BACKLOG = 1024
 """Connections that the kernel keeps for a listener; it may be told to keep fewer."""
 
@@ -83,7 +88,11 @@ class Channel:
         if self._writer.is_closing():
             return
         self._sent_at = self._loop.time()
-        self._writer.write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
+        self._writer.write(len(data).to_bytes(_LENGTH_BYTES, "big") + data[:_WRITTEN_BYTES])
+        # TLS keeps all that is written at once in several copies.
+        rest = memoryview(data)[_WRITTEN_BYTES:]
+        for begin in range(0, len(rest), _WRITTEN_BYTES):
+            self._writer.write(rest[begin : begin + _WRITTEN_BYTES])
         if self._writer.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
             self._give_up("it does not read what it is sent")
 
@@ -94,32 +103,51 @@ class Channel:
         :raises ProtocolError: if the peer sent no valid message; the link is closed.
         """
         while True:
-            try:
-                length = int.from_bytes(await self._read(_LENGTH_BYTES), "big")
-                if length > self._limit_bytes:
-                    raise ProtocolError(f"{self.peer} announces a message of {length} bytes")
-                message = decode(await self._read(length))
-            except ProtocolError:
-                self.close()
-                raise
-            except (OSError, EOFError, ssl.SSLError) as error:
-                self.close()
-                raise LinkError(self._why or _reason(error)) from None
-            self._limit_bytes = MAX_MESSAGE_BYTES
+            message = self.unpack(await self.receive_packed())
             if not isinstance(message, Heartbeat):
                 return message
 
-    async def _read(self, length: int) -> bytes:
+    async def receive_packed(self) -> bytearray:
+        """Wait for the next message, which may be a heartbeat, and return it as it came.
+
+        :raises LinkError: when the link is gone.
+        :raises ProtocolError: if the peer announces more than it may send; the link is closed.
+        """
+        try:
+            length = int.from_bytes(await self._read(_LENGTH_BYTES), "big")
+            if length > self._limit_bytes:
+                raise ProtocolError(f"{self.peer} announces a message of {length} bytes")
+            return await self._read(length)
+        except ProtocolError:
+            self.close()
+            raise
+        except (OSError, EOFError, ssl.SSLError) as error:
+            self.close()
+            raise LinkError(self._why or _reason(error)) from None
+
+    def unpack(self, data: bytes | bytearray) -> AnyMessage:
+        """Return the message in *data*, which has come over this link.
+
+        :raises ProtocolError: if it is no valid message; the link is closed.
+        """
+        try:
+            message = decode(data)
+        except ProtocolError:
+            self.close()
+            raise
+        self._limit_bytes = MAX_MESSAGE_BYTES
+        return message
+
+    async def _read(self, length: int) -> bytearray:
         """Read *length* bytes; every piece that comes is a sign of life."""
-        pieces = []
-        while length:
-            piece = await self._reader.read(min(length, _PIECE_BYTES))
+        data = bytearray()
+        while len(data) < length:
+            piece = await self._reader.read(min(length - len(data), _PIECE_BYTES))
             if not piece:
                 raise EOFError
             self._heard_at = self._loop.time()
-            pieces.append(piece)
-            length -= len(piece)
-        return b"".join(pieces)
+            data += piece
+        return data
 
     def close(self) -> None:
         """Close the link once what was queued has been sent."""

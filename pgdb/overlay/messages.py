@@ -7,7 +7,7 @@ They say what is wanted (Evaluate, Backtrace, Resume), never how GDB/MI spells i
 
 from __future__ import annotations
 
-import struct
+import itertools
 import threading
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -317,12 +317,14 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     node: int
     ranks: RankSet
     packed_pids: bytes = b""
-    """Process of each rank, in order, four bytes each: every node above has those of all below."""
+    """Process of each rank, in order, as MessagePack of the first and of the steps from one to the
+    next, which are mostly small: every node above has those of all below."""
 
     @classmethod
     def of(cls, node: int, ranks: RankSet, pids: Sequence[int]) -> Share:
         """Return the share of *node*: *ranks*, and the process of each in order."""
-        return cls(node=node, ranks=ranks, packed_pids=struct.pack(f"<{len(pids)}I", *pids))
+        steps = [pid - before for pid, before in zip(pids, (0, *pids), strict=False)]
+        return cls(node=node, ranks=ranks, packed_pids=msgspec.msgpack.encode(steps))
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -330,9 +332,21 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
         :raises ProtocolError: if there are others than one for each rank.
         """
-        if len(self.packed_pids) not in (0, 4 * len(self.ranks)):
+        if not self.packed_pids:
+            return ()
+        try:
+            steps = _STEPS.decode(self.packed_pids)
+        except msgspec.DecodeError as error:
+            raise ProtocolError(f"node {self.node}'s processes: {error}") from None
+        pids = tuple(itertools.accumulate(steps))
+        if len(pids) != len(self.ranks):
             raise ProtocolError(f"node {self.node}'s ranks and processes are not as many")
-        return struct.unpack(f"<{len(self.packed_pids) // 4}I", self.packed_pids)
+        if pids and not 0 <= min(pids) <= max(pids) < 1 << 32:
+            raise ProtocolError(f"node {self.node}'s processes have no such numbers")
+        return pids
+
+
+_STEPS = msgspec.msgpack.Decoder(list[int])
 
 
 class Deploy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -589,7 +603,7 @@ def encode(message: AnyMessage) -> bytes:
     return data
 
 
-def decode(data: bytes) -> AnyMessage:
+def decode(data: bytes | bytearray) -> AnyMessage:
     """Return the message in *data*.
 
     :raises ProtocolError: if *data* is no valid message; its start is quoted.
@@ -605,4 +619,4 @@ def decode(data: bytes) -> AnyMessage:
         RecursionError,
     ) as error:
         why = " ".join(str(error).split())  # it quotes what came, line ends and all
-        raise ProtocolError(f"no valid message ({why}): {data[:40]!r}") from None
+        raise ProtocolError(f"no valid message ({why}): {bytes(data[:40])!r}") from None

@@ -8,6 +8,7 @@ derives from it: an aggregator, or the front end's root.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import logging
 import os
@@ -35,6 +36,7 @@ from pgdb.overlay.messages import (
     FilePart,
     FilesAre,
     Found,
+    Heartbeat,
     Hello,
     Joined,
     Lost,
@@ -48,7 +50,7 @@ from pgdb.overlay.messages import (
     WantFiles,
     WantPart,
 )
-from pgdb.overlay.router import Gathered, Router
+from pgdb.overlay.router import LARGE_RANKS, Gathered, Router
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Gone, Running, Stop
@@ -59,12 +61,14 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-LARGE_RANKS = 4096
-"""What so many ranks have said may take too long to be dealt with in the event loop in one go."""
+LARGE_BYTES = 1 << 14
+"""Messages as long as this are dealt with one at a time."""
 NOTICE_WINDOW_S = 0.2
 """Equal notices of several hosts that come within it become one."""
 MOST_NOTICES = 100
 """More different ones are not handed on: what goes wrong anew each time is for the log."""
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # of malloc.h
+_MMAP_BYTES = 1 << 18
 
 
 def release() -> str:
@@ -74,6 +78,21 @@ def release() -> str:
 
 def _sets_running(operation: AnyOperation) -> bool:
     return isinstance(operation, Resume) or (isinstance(operation, Console) and operation.run)
+
+
+def _give_memory_back() -> None:
+    """Have the C library keep less of what is freed.
+
+    By default glibc gives each thread a heap of its own, and after the first megabyte that is freed
+    it takes such pieces from heaps, where they leave holes: 3 MB at node 0 of a million ranks.
+    """
+    # NumPy imports it, too.
+    import ctypes
+
+    with contextlib.suppress(AttributeError, OSError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_ARENA_MAX, 1)
+        mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
 
 
 class EventBuffer:
@@ -210,14 +229,16 @@ class TreeNode(ABC):
             node = hello.node
             self._add_child(hello, channel)
             while True:
-                message = await channel.receive()
-                if isinstance(message, Reply) and self._is_large(node):
-                    # One in a round of the loop, whatever else has come with it.
+                data = await channel.receive_packed()
+                if len(data) >= LARGE_BYTES or self._is_large(node):
+                    # One in a round of the loop, whatever else has come with it; the others wait as
+                    # they came, which takes less room.
                     async with self._turn:
-                        self._take(channel, node, message)
+                        self._take(channel, node, channel.unpack(data))
+                        del data
                         await asyncio.sleep(0)
                 else:
-                    self._take(channel, node, message)
+                    self._take(channel, node, channel.unpack(data))
         except (LinkError, ProtocolError) as error:
             why = str(error)
         finally:
@@ -260,6 +281,7 @@ class TreeNode(ABC):
             if is_first or below:
                 channel.send(msgspec.structs.replace(setup, shares=below))
         if len(self.router.ranks) >= LARGE_RANKS:
+            _give_memory_back()
             # What large replies are packed with, before the first of them needs it.
             self._loop.run_in_executor(None, importlib.import_module, "numpy")
         # Of the others nobody asks for the processes again.
@@ -359,6 +381,8 @@ class TreeNode(ABC):
                 self.up(Lost(nodes=left, ranks=gone, why=message.why))
             case Notice(text=text, hosts=hosts):
                 self.add_notice(text, hosts)
+            case Heartbeat():
+                pass
             case Announce() | Found():
                 self.up(message)
             case WantFiles() | FilesAre() | WantPart() | FilePart() | Deliveries():

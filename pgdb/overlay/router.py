@@ -13,36 +13,78 @@ from collections import OrderedDict
 import msgspec
 
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
-from pgdb.merge.graph import Known, from_graph, to_graph
+from pgdb.merge.graph import (
+    AnswerGraph,
+    Known,
+    from_graph,
+    merger_to_graph,
+    read_graph,
+    to_graph,
+)
+from pgdb.merge.labels import Field
 from pgdb.overlay.messages import Reply, Request
 from pgdb.ranks import RankSet
 from pgdb.records import Record
 
 LEVEL_MARGIN_S = 0.5
 """A node waits this much longer than the level below it, whose partial reply is on its way."""
+LARGE_RANKS = 4096
+"""What so many ranks say is kept as labels, and may take too long for the event loop in one go."""
+NOTHING_MISSING = Missing()
 _MAX_REMEMBERED = 256
 
 
-class Gathered(msgspec.Struct, frozen=True):
+def _are_many(ranks: RankSet) -> bool:
+    return len(ranks) >= LARGE_RANKS and Field.suits(ranks)
+
+
+class Gathered:
     """What has come back for one request."""
 
-    request_id: int
-    classes: tuple[EquivalenceClass[Record], ...]
-    missing: Missing = Missing()
-    is_late: bool = False
-    """Whether it comes after the deadline: further answers of a request that was answered."""
-    known: Known | None = None
-    """What is known of the answers."""
+    __slots__ = ("_classes", "_known", "_merger", "is_late", "missing", "request_id")
+
+    def __init__(
+        self,
+        request_id: int,
+        classes: tuple[EquivalenceClass[Record], ...] | None = None,
+        missing: Missing = NOTHING_MISSING,
+        *,
+        is_late: bool = False,
+        merger: Merger[Record] | None = None,
+        known: Known | None = None,
+    ) -> None:
+        self.request_id = request_id
+        self.missing = missing
+        self.is_late = is_late
+        """Whether it comes after the deadline: further answers of a request that was answered."""
+        self._classes = classes
+        self._merger: Merger[Record] = merger or Merger()
+        self._known = known
+
+    @property
+    def classes(self) -> tuple[EquivalenceClass[Record], ...]:
+        """The answers; of many ranks they are put together when they are first asked for."""
+        if self._classes is None:
+            self._classes = self._merger.classes
+        return self._classes
 
     @property
     def rank_count(self) -> int:
         """How many ranks have answered or are missing."""
-        return sum(len(each.ranks) for each in self.classes) + len(self.missing.ranks)
+        if self._classes is None:
+            answered = len(self._merger.ranks)
+        else:
+            answered = sum(len(each.ranks) for each in self._classes)
+        return answered + len(self.missing.ranks)
 
     def reply(self) -> Reply:
         """Return the message that takes it up."""
-        graph = to_graph(self.classes, self.missing, self.known)
-        return Reply(request_id=self.request_id, graph=graph, late=self.is_late)
+        known = self._known or Known()
+        if self._classes is None:
+            graph = merger_to_graph(self._merger, self.missing, known)
+        else:
+            graph = to_graph(self._classes, self.missing, known)
+        return Reply(request_id=self.request_id, graph=graph.deflate(), late=self.is_late)
 
 
 class Gathering:
@@ -53,15 +95,16 @@ class Gathering:
         self.deadline_s = deadline_s
         self.waiting = request.ranks
         self.missing = Missing()
-        self.merger: Merger[Record] = Merger()
+        self.merger: Merger[Record] = Merger(request.ranks if _are_many(request.ranks) else None)
         self.known = Known(self.merger.forms)
 
     def add(self, classes: tuple[EquivalenceClass[Record], ...], missing: Missing) -> None:
         """Take answers, and ranks that will not answer."""
         known = self.request.ranks
-        if not RankSet.union(each.ranks for each in classes) <= known:
-            classes = tuple(each.part(known) for each in classes)
-        self.merger.add_classes(classes)
+        if classes:
+            if not RankSet.union(each.ranks for each in classes) <= known:
+                classes = tuple(each.part(known) for each in classes)
+            self.merger.add_classes(classes)
         # The last word on why a rank is missing holds, so that it is missing for one reason, and
         # an answer beats an earlier word that there would be none.
         if missing or self.missing:
@@ -69,6 +112,17 @@ class Gathering:
             self.missing = ((self.missing - missing.ranks) | missing) - self.merger.ranks
             self.waiting = self.waiting - self.missing.ranks
         self.waiting = self.waiting - self.merger.ranks
+
+    def add_graph(self, graph: AnswerGraph) -> None:
+        """Take a child's answers.
+
+        :raises ProtocolError: if the graph is none.
+        """
+        answers = read_graph(graph, self.known)
+        if answers.labels is not None and self.merger.add_labels(answers.labels, answers.said):
+            self.add((), answers.missing)
+        else:
+            self.add(answers.classes, answers.missing)
 
     def lose(self, ranks: RankSet) -> None:
         """Note that *ranks* cannot answer any longer."""
@@ -85,8 +139,8 @@ class Gathering:
         """Return what is known now; who is still silent counts as late."""
         return Gathered(
             request_id=self.request.request_id,
-            classes=self.merger.classes,
             missing=self.missing | Missing(late=self.waiting),
+            merger=self.merger,
             known=self.known,
         )
 
@@ -148,8 +202,10 @@ class Router:
         :raises ProtocolError: if its graph is none.
         """
         gathering = self._open.get(reply.request_id)
-        known = gathering.known if gathering is not None else None
-        return self._add(reply.request_id, *from_graph(reply.graph, known))
+        if gathering is None:
+            return self._add(reply.request_id, *from_graph(reply.graph))
+        gathering.add_graph(reply.graph)
+        return self._finished()
 
     def lose(self, child: int) -> tuple[RankSet, list[Gathered]]:
         """Forget *child*; return the ranks lost with it, and the replies that completes."""

@@ -346,6 +346,7 @@ def test_a_share_has_a_process_for_each_rank_or_none() -> None:
     share = Share.of(3, RankSet([1, 5, 9]), (70, 4_194_304, 2**32 - 1))
     assert share.pids == (70, 4_194_304, 2**32 - 1)
     assert msgspec.structs.replace(share, packed_pids=b"").pids == ()
-    for packed in (b"abc", bytes(8), bytes(13)):
+    far, before = ([0, 0, 1 << 32], [-1, 0, 0])
+    for packed in (b"abc", bytes(8), b"\x92\0\0", *map(msgspec.msgpack.encode, (far, before))):
         with pytest.raises(ProtocolError, match="node 3"):
             _ = msgspec.structs.replace(share, packed_pids=packed).pids
