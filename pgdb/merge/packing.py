@@ -437,6 +437,8 @@ def _decode_labels(size: int, count: int, planes: Sequence[bytes]) -> Numbers:
     else:
         per_byte = _labels_per_byte(count)
         joined = numpy.frombuffer(_inflate(planes[0], -(-size // per_byte)), numpy.uint8)
+        if joined.max() >= count**per_byte:
+            raise ProtocolError("partition: a label without a set")
         numbers = numpy.empty(len(joined) * per_byte, kind)
         for place in range(per_byte):
             digits = numpy.arange(256) // count**place % count
@@ -495,6 +497,8 @@ def _unpack_few(base: RankSet, count: int, planes: Sequence[bytes]) -> tuple[Ran
             for _, rank in zip(range(per_byte), ranks, strict=False):
                 found[each % count].append(rank)
                 each //= count
+            if each:
+                raise ProtocolError("partition: a label without a set")
     if not all(found):
         raise ProtocolError("partition: a set is empty")
     return tuple(map(RankSet, found))

@@ -225,6 +225,7 @@ ALL = RankSet.range(0, 14)
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every reply be small, or large."""
     monkeypatch.setattr("pgdb.overlay.node.LARGE_RANKS", request.param)
+    monkeypatch.setattr("pgdb.overlay.router.LARGE_RANKS", request.param)
 
 
 in_both_sizes = pytest.mark.usefixtures("size")

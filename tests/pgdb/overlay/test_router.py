@@ -5,15 +5,30 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pgdb.merge import packing
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.merge.graph import from_graph, to_graph
+from pgdb.overlay import router as router_module
 from pgdb.overlay.messages import Detach, Reply, Request
 from pgdb.overlay.router import LEVEL_MARGIN_S, Gathered, Router
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Value
+
+
+@pytest.fixture(autouse=True, params=["sets", "labels"])
+def _kept_as(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have what children say come, and be kept, as sets of ranks or as labels."""
+    if request.param == "labels":
+        monkeypatch.setattr(router_module, "LARGE_RANKS", 1)
+        monkeypatch.setattr(packing, "_FEW_RANKS", 0)
+        monkeypatch.setattr(packing, "_SMALL_PARTITION_BYTES", -1)
+        monkeypatch.setattr(packing, "_FEW_BLOCKS", -1)
+        monkeypatch.setattr(packing, "_LONG_RUN", 1 << 30)
+        monkeypatch.setattr(packing, "_estimate_bytes", lambda *_: float("inf"))
 
 
 def request(ranks: str, *, number: int = 1, timeout_s: float = 10.0) -> Request:
@@ -252,13 +267,25 @@ def assert_partition(done: Gathered, asked: RankSet) -> None:
     assert sum(len(each) for each in sets) == len(asked)
 
 
+def several(ranks: RankSet, rng: random.Random) -> Reply:
+    """Return the reply of ranks that say different things, or nothing."""
+    members: dict[str, list[int]] = {}
+    for rank in ranks:
+        members.setdefault(rng.choice("abc-"), []).append(rank)
+    silent = RankSet(members.pop("-", ()))
+    classes = (EquivalenceClass(RankSet(each), Value(text=text)) for text, each in members.items())
+    return Reply(request_id=1, graph=to_graph(classes, Missing(lost=silent)))
+
+
 def disturbed(rng: random.Random, router: Router, asked: RankSet) -> Iterable[Gathered]:
     """Let children answer in parts, twice, not at all, be lost and come back, then time out."""
     for _ in range(rng.randint(0, 12)):
         some = RankSet(rng.sample(range(10), rng.randint(1, 5)))
         match rng.randrange(6):
-            case 0 | 1:
+            case 0:
                 yield from router.add_reply(reply(str(some), rng.choice("ab")))
+            case 1:
+                yield from router.add_reply(several(some, rng))
             case 2:
                 chosen = rng.choice(["late", "lost", "running"])
                 part = some & asked
@@ -272,6 +299,7 @@ def disturbed(rng: random.Random, router: Router, asked: RankSet) -> Iterable[Ga
     yield from router.expire(1e9)
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.randoms(use_true_random=False))
 def test_whatever_happens_every_rank_is_answered_for_once(rng: random.Random) -> None:
     router = parent_of_two()
