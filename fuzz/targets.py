@@ -31,6 +31,7 @@ from pgdb.frontend.analysis import saved, values
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import recordfile, settings
+from pgdb.frontend.recording.recorder import Recorder
 from pgdb.frontend.shell import Quit, Shell
 from pgdb.frontend.state import JobState
 from pgdb.frontend.text import render
@@ -358,6 +359,7 @@ class _Nobody:
         self.table = ProcTable(ranks, "nobody")
         self.numbered_sets: tuple[RankSet, ...] = ()
         self.options = SessionOptions()
+        self.recorder = Recorder()
 
     def parse_ranks(self, text: str) -> RankSet:
         found = RankSet.parse(text, everything=_ALL, named=self.named_set)
@@ -371,6 +373,9 @@ class _Nobody:
     def ranks(self, which: str | RankSet) -> _Nobody:
         if isinstance(which, str):
             self.parse_ranks(which)
+        return self
+
+    def __getitem__(self, which: int) -> _Nobody:
         return self
 
     def __getattr__(self, name: str) -> Any:
