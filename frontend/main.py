@@ -385,7 +385,7 @@ def _common(scripted: _Parser) -> _Parser:
         help="log requests, answers and times, but no values; for bug reports")  # fmt: skip
     add("--log-values", action="store_true", help="log values and program arguments, too")
     add("--record", default="", metavar="FILE",
-        help="at the end write a recording, which 'pgdb replay' opens")  # fmt: skip
+        help="write a recording, also if pgdb is killed; 'pgdb replay' opens it")  # fmt: skip
     add("--verbose", "-v", action="store_true", help="tell every step of the start")
     return common
 

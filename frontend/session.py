@@ -29,7 +29,7 @@ from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import saving
 from pgdb.frontend.recording.log import SessionLog
 from pgdb.frontend.recording.recorder import Recorder
-from pgdb.frontend.recording.saving import Written
+from pgdb.frontend.recording.saving import Stepwise, Written
 from pgdb.frontend.reviving import Reviver
 from pgdb.frontend.starting.job import JobLauncher
 from pgdb.frontend.starting.overlay import Overlay, SessionDirectory
@@ -143,6 +143,7 @@ class Session(Ranks):
         self.overlay.root.on_delivered = self._delivered
         self.recorder = Recorder()
         """What was asked and answered, for :meth:`save`."""
+        self._stepwise = Stepwise(self, Path(options.record)) if options.record else None
         self.log: SessionLog | None = None
         """What ``--log`` asks for."""
         self._listeners: list[Listener] = []
@@ -296,6 +297,7 @@ class Session(Ranks):
         )
         self._reviver.breakpoints.take(command, operation, ranks, answer.classes)
         self.recorder.take(operation, answer)
+        self._record_soon()
         if self.log is not None:
             self.log.answer(answer)
         return answer
@@ -527,12 +529,20 @@ class Session(Ranks):
                 return
         self.directory.remove()
 
+    def _record_soon(self) -> None:
+        """Have the recording written that was asked for at the start, as far as it has come."""
+        if self._stepwise is not None and self._is_started and not self._is_over:
+            self._stepwise.due()
+
     async def _record(self) -> None:
-        """Write the recording that was asked for at the start."""
+        """Write the whole recording that was asked for at the start."""
+        assert self._stepwise is not None
         try:
+            await self._stepwise.close()
             self.note(f"recorded: {(await self.save(self.options.record)).text}")
         except PgdbError as error:
-            self.note(f"--record: {error}")
+            if self._stepwise.failure != (why := f"--record: {error}"):
+                self.note(why)
         except Exception:
             # Whatever it is, the ranks are to be let go.
             LOG.exception("the recording could not be written")
@@ -629,6 +639,7 @@ class Session(Ranks):
         if not news:
             return
         if self._is_started:
+            self._record_soon()
             self._tell(Told(kind="event", classes=news))
             if self.options.stop_on_error:
                 self._stop_others(news)
@@ -697,6 +708,7 @@ class Session(Ranks):
             request_id=gathered.request_id,
         )
         self.recorder.take_late(answer)
+        self._record_soon()
         self._tell(Told(kind="late", answer=answer))
 
     def _lost(self, lost: Lost) -> None:

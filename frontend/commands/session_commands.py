@@ -162,7 +162,7 @@ def _would_have(session: Session) -> str:
     if session.options.log:
         lines.append(f"log: {session.options.log}")
     if session.options.record:
-        lines.append(f"at the end of the session it is written to {session.options.record}")
+        lines.append(f"it is written to {session.options.record}, the whole at the end")
     return "\n".join(lines)
 
 

@@ -111,7 +111,8 @@ class StoredName(_Struct, frozen=True):
     job: str
 
 
-class Recording(_Struct, frozen=True):
+# An older PGDB knows no fields that have come since: it reads what has them as they are by default.
+class Recording(_Struct, frozen=True, omit_defaults=True):
     """All that a recording holds."""
 
     pgdb: str
@@ -144,6 +145,8 @@ class Recording(_Struct, frozen=True):
     names: tuple[StoredName, ...]
     forgotten: int
     """Answers that found no room in the session's memory."""
+    is_unfinished: bool = False
+    """Whether it was written on the way: the session has been killed then, or is still going on."""
 
 
 class Answers:

@@ -124,6 +124,11 @@ class RecordedSession(Session):
         lines += (
             ["it has the answers to:", *listed] if listed else [f"it has {self._what_it_has()}"]
         )
+        if file.is_unfinished:
+            lines.append(
+                "its session has ended suddenly, or still goes on: the last moments, and what "
+                "answers kept back, can be missing"
+            )
         if file.forgotten:
             lines.append(f"{file.forgotten} answers are not in it: they found no room")
         return "\n".join(lines)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +26,14 @@ from pgdb.version import __version__
 if TYPE_CHECKING:
     from pgdb.frontend.session import Session
 
+LOG = logging.getLogger(__name__)
+
 FETCH_TIMEOUT_S = 20.0
 """Longest time for what answers have kept back; then they are written as they came."""
+STEP_LEAST_S = 0.5
+"""Between two times that an unfinished recording is written."""
+STEP_SHARE = 0.05
+"""Most of a session's time that goes to writing it, by a thread beside the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,64 +84,138 @@ async def save(session: Session, path: Path) -> Written:
     recordfile.check_place(path)
     if not session.has_ended:
         await _fetch(session)
-    recorder = session.recorder
+    exchanges = session.recorder.exchanges
+    pack = _collect(session, is_unfinished=False)
+    # Packing some MB takes a moment, in which ranks may tell something.
+    size_bytes = await asyncio.to_thread(lambda: recordfile.write(pack(), path))
+    return Written(path, size_bytes, commands_of(exchanges), session.recorder.forgotten)
+
+
+class Stepwise:
+    """Writes ``--record``'s file again and again while the session lasts, for it may be killed.
+
+    The file is replaced as a whole, by a thread, soon after something new was asked or told. It
+    has everything but what is fetched at the end. How long it takes grows with what was asked; so
+    the next time is put off for as long as keeps it to :data:`STEP_SHARE` of the session.
+    """
+
+    def __init__(self, session: Session, path: Path) -> None:
+        """Write to *path*."""
+        self._session = session
+        self._path = path.expanduser()
+        self._is_due = False
+        self._next_s = 0.0
+        self._closed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.failure = ""
+        """Why it cannot be written, as the user was told; empty if it can."""
+
+    def due(self) -> None:
+        """Take that there is something new."""
+        self._is_due = True
+        if self._task is None and not self._closed.is_set() and not self.failure:
+            self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Return when nothing is written any longer: the whole recording comes now."""
+        self._closed.set()
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        while self._is_due and not self.failure:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, self._next_s - time.monotonic())):
+                    await self._closed.wait()
+            if self._closed.is_set():
+                break
+            self._is_due = False
+            begun_s = time.monotonic()
+            await self._write()
+            now_s = time.monotonic()
+            self._next_s = now_s + max(STEP_LEAST_S, (now_s - begun_s) * (1 / STEP_SHARE - 1))
+        self._task = None
+
+    async def _write(self) -> None:
+        pack = _collect(self._session, is_unfinished=True)
+        try:
+            await asyncio.to_thread(lambda: recordfile.write(pack(), self._path))
+        except PgdbError as error:
+            self.failure = f"--record: {error}"
+            self._session.note(self.failure)
+        except Exception:
+            # Whatever it is, the session is to go on; the end tries it once more.
+            self.failure = "--record: it cannot be written, see the log"
+            LOG.exception("the recording could not be written")
+
+
+def _collect(session: Session, *, is_unfinished: bool) -> Callable[[], Recording]:
+    """Return what makes the recording of a session as it is now, in any thread."""
+    recorder, state = session.recorder, session.state
+    exchanges, runs, moves = recorder.exchanges, recorder.runs, recorder.moves
     describe = recorder.describe_shell
     shell = describe() if describe is not None else ShellState(focus=session.set)
-    answers = Answers()
-    exchanges = recorder.exchanges
     history = shell.history
     if describe is None:
         # A program has no numbered answers of its own.
         asked = [each for each in exchanges if not isinstance(each.operation, Recall)]
         history = tuple((number, each.answer) for number, each in enumerate(asked, 1))
-    state = session.state
-    recording = Recording(
-        pgdb=__version__,
-        begun_s=recorder.begun_s,
-        saved_s=time.time(),
-        mode=session.mode,
-        description=session.description,
-        gdb=session.gdb_version,
-        mpi=session.mpi_version,
-        source=session.table.source,
-        aggregators=session.aggregators,
-        fan_out=session.options.fan_out,
-        compare_pointers="raw" if session.options.compare_pointers == "raw" else "symbol",
-        last_breakpoint=session.last_breakpoint,
-        table=recordfile.store_table(session.table.only(session.set)),
-        states=States(
-            stopped=state.stopped,
-            running=state.running,
-            exited=state.exited,
-            lost=state.lost,
-            detached=state.detached,
-            latest=state.latest(session.set),
-        ),
-        sets=dict(session.sets),
-        numbered_sets=session.numbered_sets,
-        focus=shell.focus,
-        deliveries=session.deliveries,
-        exchanges=recordfile.store_exchanges(exchanges, answers),
-        runs=recordfile.store_changes(recorder.runs),
-        moves=recordfile.store_changes(recorder.moves),
-        history=tuple(
-            StoredNumber(number=number, answer=answers.put(answer)) for number, answer in history
-        ),
-        names=tuple(
-            StoredName(
-                name=each.name,
-                answer=answers.put(each.answer),
-                time_s=each.time_s,
-                job=each.job,
-            )
-            for each in shell.saved
-        ),
-        answers=tuple(answers.stored),
-        forgotten=recorder.forgotten,
+    states = States(
+        stopped=state.stopped,
+        running=state.running,
+        exited=state.exited,
+        lost=state.lost,
+        detached=state.detached,
+        latest=state.latest(session.set),
     )
-    # Packing some MB takes a moment, in which ranks may tell something.
-    size_bytes = await asyncio.to_thread(recordfile.write, recording, path)
-    return Written(path, size_bytes, commands_of(exchanges), recorder.forgotten)
+    table, ranks, saved_s = session.table, session.set, time.time()
+    sets, numbered_sets, deliveries = dict(session.sets), session.numbered_sets, session.deliveries
+    aggregators, last_breakpoint = session.aggregators, session.last_breakpoint
+    forgotten = recorder.forgotten
+
+    def pack() -> Recording:
+        answers = Answers()
+        return Recording(
+            pgdb=__version__,
+            begun_s=recorder.begun_s,
+            saved_s=saved_s,
+            mode=session.mode,
+            description=session.description,
+            gdb=session.gdb_version,
+            mpi=session.mpi_version,
+            source=table.source,
+            aggregators=aggregators,
+            fan_out=session.options.fan_out,
+            compare_pointers="raw" if session.options.compare_pointers == "raw" else "symbol",
+            last_breakpoint=last_breakpoint,
+            table=recordfile.store_table(table.only(ranks)),
+            states=states,
+            sets=sets,
+            numbered_sets=numbered_sets,
+            focus=shell.focus,
+            deliveries=deliveries,
+            exchanges=recordfile.store_exchanges(exchanges, answers),
+            runs=recordfile.store_changes(runs),
+            moves=recordfile.store_changes(moves),
+            history=tuple(
+                StoredNumber(number=number, answer=answers.put(answer))
+                for number, answer in history
+            ),
+            names=tuple(
+                StoredName(
+                    name=each.name,
+                    answer=answers.put(each.answer),
+                    time_s=each.time_s,
+                    job=each.job,
+                )
+                for each in shell.saved
+            ),
+            answers=tuple(answers.stored),
+            forgotten=forgotten,
+            is_unfinished=is_unfinished,
+        )
+
+    return pack
 
 
 async def _fetch(session: Session) -> None:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import tarfile
+import uuid
 from pathlib import Path
 
 import pytest
 
+from pgdb.errors import CommandError
+from pgdb.frontend.recording import recordfile
 from tests.conftest import Build, StartJob
 from tests.support.programs import Mpi, wait_until
 from tests.support.terminal import (
+    DEADLINE_S,
     PGDB,
     Terminal,
     assert_nothing_left,
     assert_untouched,
+    end_marked,
+    environment,
     ex,
     run_pgdb,
 )
@@ -99,3 +108,43 @@ def test_recording_is_written_when_the_terminal_is_lost(
         terminal.line("quit")
         assert terminal.wait() == 0
         assert "leaving" not in terminal.text
+
+
+def is_asked_for(path: Path, command: str) -> bool:
+    """Return whether a recording has the answer to a command by now."""
+    try:
+        exchanges = recordfile.read(path).exchanges
+    except CommandError:
+        return False
+    return command in [each.answer.command for each in exchanges]
+
+
+def test_a_front_end_that_is_killed_leaves_its_recording(
+    build: Build, start_job: StartJob, tmp_path: Path
+) -> None:
+    recording, mark = tmp_path / "job.pgdb", uuid.uuid4().hex
+    with start_job(2, build("storm.c")) as job:
+        front_end = subprocess.Popen(
+            [*PGDB, "attach", "--batch", "--grace", "2", "--record", str(recording),
+             *ex("bt", "p 40 + 2", "c"), str(job.pid)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment(mark),
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            wait_until(
+                lambda: is_asked_for(recording, "print 40 + 2"), "it is recorded", DEADLINE_S
+            )
+            os.kill(front_end.pid, signal.SIGKILL)
+            front_end.wait(DEADLINE_S)
+            assert_nothing_left(mark)
+        finally:
+            end_marked(mark)
+            front_end.wait(DEADLINE_S)
+        assert_untouched(job.ranks)
+    again = run_pgdb("replay", recording, "--batch", *ex("p 40 + 2", "bt", "ranks"))
+    assert again.status == 0, again.out + again.err
+    assert "its session has ended suddenly, or still goes on" in again.out
+    assert "[0-1] 40 + 2 = 42" in again.out and "main" in again.out
