@@ -19,7 +19,9 @@ from pgdb.jobs import hold
 from pgdb.overlay import addresses
 
 _HOLD_MARGIN_S = 30.0
-_MAX_REPORT_BYTES = 1 << 20
+_MAX_REPORT_BYTES = 1 << 14
+"""Names of a host and a path: it is read before it is known whose it is."""
+_FIELDS = 10
 _LENGTH_DIGITS = 8
 _READ_AHEAD_BYTES = 1 << 14
 """Of each connection, before it has said anything that makes sense."""
@@ -122,6 +124,7 @@ class Reports:
         self._mark = mark
         self._writers: list[asyncio.StreamWriter] = []
         self._pending: dict[asyncio.StreamWriter, None] = {}  # oldest first
+        self._heard: set[bytes] = set()
         self._local_sizes: dict[tuple[str, str, str], int] = {}
         self.known = asyncio.Event()
         """Set when the hosts of all ranks have reported."""
@@ -159,19 +162,19 @@ class Reports:
             writer.close()
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[str]:
-        """Read the fields of a report; none if it is not of this session."""
+        """Read the fields of a report; none if it is not of this session, or was heard before."""
         length = int((await reader.readuntil(b"\n"))[: _LENGTH_DIGITS + 1])
-        start = self._mark.encode("ascii") + b"\0"
-        if not len(start) < length <= _MAX_REPORT_BYTES:
+        if not 0 < length <= _MAX_REPORT_BYTES or not _may_report(writer):
             return []
-        if not hmac.compare_digest(await reader.readexactly(len(start)), start):
+        code, _, told = (await reader.readexactly(length)).partition(b"\0")
+        if not hmac.compare_digest(code, hold.authentication(self._mark, told)):
             return []
-        if not _may_report(writer):
+        if code in self._heard:
             return []
-        data = await reader.readexactly(length - len(start))
-        fields = [self._mark, *data.decode("utf-8", "surrogateescape").split("\0")]
-        if len(fields) < 11:
+        fields = told.decode("utf-8", "surrogateescape").split("\0")
+        if len(fields) != _FIELDS:
             return []
+        self._heard.add(code)
         name, alias, slurm_job = fields[6:9]
         # They become words of the line that starts the aggregators.
         are_names = addresses.is_host_name(name) and (not alias or addresses.is_host_name(alias))
@@ -179,7 +182,7 @@ class Reports:
 
     def _take(self, fields: list[str], peer: str) -> None:
         _rank, size, _local_rank, local_size, _pid = (int(field) for field in fields[1:6])
-        name, alias, slurm_job, _directory, program = fields[6:11]
+        name, alias, slurm_job, program = fields[6:]
         key = (name, alias, peer)
         self._local_sizes[key] = local_size
         # Launchers know a Slurm host by the name that it has there; any other by its own name,

@@ -1,11 +1,10 @@
 """Hold one rank before its program starts, and never for longer than the session wants it.
 
 Run by the job's launcher in place of the program, as ``python -I -S hold.py MARK
-HOST:PORT[,HOST:PORT...] SECONDS SHARES -- PROGRAM ARGUMENT...``. The first rank of each host tells
-the front end, at the first address that it can reach, after the length in bytes and a newline, what
-each rank tells its aggregator in a datagram: mark, rank, size, local rank, local size, process id,
-host, the host's name in Slurm, Slurm's job, working directory, program and arguments, with NUL
-between.
+HOST:PORT[,HOST:PORT...] SECONDS SHARES -- PROGRAM ARGUMENT...``. Each rank tells its aggregator in
+a datagram mark, rank, size, local rank, local size, process id, host, the host's name in Slurm,
+Slurm's job, working directory, program and arguments, with NUL between. The first rank of each host
+makes a :func:`report` to the front end, at the first address that it can reach.
 
 The rank is not stopped: it sleeps in sigtimedwait, so that nobody has to continue it. It executes
 the program when
@@ -27,7 +26,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 RELEASE = signal.SIGWINCH
 """What lets a held rank go. It does nothing by default, for a rank can execute its program between
@@ -57,6 +56,26 @@ def collector_address(mark: str, share: int, node: str = "") -> str:
     *node* is Slurm's name of the host, if it has one: several nodes can be on one machine.
     """
     return f"\0pgdb-{mark}-{share}-{node}"
+
+
+def report(mark: str, fields: Sequence[str], nonce: str = "") -> bytes:
+    """Return what a rank tells the front end of *fields*: rank up to Slurm's job, and its program.
+
+    The length in bytes and a newline, a code of authentication, and what it vouches for, with NUL
+    between. The mark is its key: it stays off the network, where who reads along could make further
+    reports with it. The *nonce* (default: a new one) lets no report be sent twice.
+    """
+    told = os.fsencode("\0".join((nonce or os.urandom(16).hex(), *fields)))
+    whole = authentication(mark, told) + b"\0" + told
+    return b"%d\n" % len(whole) + whole
+
+
+def authentication(mark: str, told: bytes) -> bytes:
+    """Return the code, in 64 hexadecimal digits, that only who knows *mark* can make of *told*."""
+    import hashlib  # the other ranks of a host have no use for it
+
+    keyed = hashlib.blake2b(told, key=mark.encode("ascii"), digest_size=32)
+    return keyed.hexdigest().encode("ascii")
 
 
 def share_of(local_rank: int, local_size: int, shares: int) -> int:
@@ -143,15 +162,13 @@ def _send(address: str, fields: list[str], seconds: float) -> bool:
     return True
 
 
-def _tell_front_end(addresses: list[str], fields: list[str]) -> socket.socket | None:
+def _tell_front_end(addresses: list[str], told: bytes) -> socket.socket | None:
     """Report this host, and have SIGIO sent to us when the front end goes away."""
-    report = os.fsencode("\0".join(fields))
     for address in addresses:
         host, _, port = address.rpartition(":")
         try:
             link = socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S)
-            # An argument may hold any byte but NUL, so that the length alone tells the end.
-            link.sendall(b"%d\n" % len(report) + report)
+            link.sendall(told)
             _signal_end_of(link)
         except (OSError, ValueError):
             continue
@@ -293,7 +310,10 @@ def main(argv: list[str]) -> None:
     deadline = time.monotonic() + float(seconds)
     share = share_of(local_rank, local_size, int(shares))
     _tell_aggregator(mark, share, fields, float(seconds))
-    link = _tell_front_end(addresses.split(","), fields) if local_rank <= 0 else None
+    link = None
+    if local_rank <= 0:
+        told = report(mark, [*numbers, host, alias, slurm_job, program[0]])
+        link = _tell_front_end(addresses.split(","), told)
     if local_rank <= 0 and link is None:
         # Nobody is there to hold the job for.
         os.write(

@@ -37,16 +37,20 @@ def fields(
     host: str = "node1",
     alias: str = "",
     slurm_job: str = "",
-    program: Sequence[str] = ("./app", "-n"),
-    mark: str = MARK,
+    program: str = "./app",
 ) -> list[str]:
     numbers = (rank, size, 0, local_size, 4711)
-    return [mark, *map(str, numbers), host, alias, slurm_job, "/home", *program]
+    return [*map(str, numbers), host, alias, slurm_job, program]
 
 
-def report(*texts: str) -> bytes:
+def report(*texts: str, mark: str = MARK) -> bytes:
     """Return the fields as the hold program sends them."""
-    data = os.fsencode("\0".join(texts))
+    return hold.report(mark, texts)
+
+
+def forged(change: Callable[[bytes], bytes]) -> bytes:
+    """Return a report of which something was changed on its way."""
+    data = change(report(*fields()).partition(b"\n")[2])
     return b"%d\n" % len(data) + data
 
 
@@ -155,7 +159,7 @@ def test_names_that_a_launcher_could_take_for_more_are_refused(wrong: dict[str, 
     run(test)
 
 
-@pytest.mark.parametrize("first", [b"", b"10", b"900000\npgdb-ma", b"900000\npgdb-mark\0000"])
+@pytest.mark.parametrize("first", [b"", b"10", b"9000\npgdb-ma", b"9000\n" + b"0" * 70])
 def test_a_connection_that_does_not_report_is_closed(
     first: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +222,22 @@ def test_a_host_that_reports_twice_counts_once() -> None:
     run(test)
 
 
+def test_a_report_that_was_heard_is_heard_once() -> None:
+    """Who reads along on the network cannot use it from another address."""
+
+    async def test(hearing: Hearing) -> None:
+        data = report(*fields(0))
+        assert MARK.encode() not in data and data != report(*fields(0))
+        await hearing.send(data)
+        while not hearing.reports._writers:
+            await asyncio.sleep(0)
+        for _ in range(2):
+            assert await hearing.is_refused(data)
+        assert len(hearing.reports._writers) == 1 and len(hearing.reports.hosts) == 1
+
+    run(test)
+
+
 def test_two_nodes_of_one_name_are_told_apart_by_their_names_in_slurm() -> None:
     async def test(hearing: Hearing) -> None:
         await hearing.send(report(*fields(0, alias="n1", slurm_job="7")))
@@ -241,12 +261,12 @@ def test_a_host_whose_name_means_nothing_here_is_known_by_its_address() -> None:
     run(test)
 
 
-def test_an_argument_may_hold_any_bytes() -> None:
+def test_a_path_may_hold_any_bytes() -> None:
     async def test(hearing: Hearing) -> None:
-        program = ("./gr\udcfc\udce9", "a\nb", "", "7\n", "x" * 100_000)
+        program = "./gr\udcfc\udce9\n7\n" + "x" * 4000
         await hearing.send(report(*fields(0, 2, program=program)))
         await hearing.reports.known.wait()
-        assert hearing.reports.program == "./gr\udcfc\udce9"
+        assert hearing.reports.program == program
 
     run(test)
 
@@ -272,12 +292,21 @@ GARBAGE = {
     "too long": b"%d\n" % (LIMIT_BYTES + 1) + b"x" * 100,
     "far too long": b"9" * 40 + b"\n",
     "no line": b"7" * (2 * LIMIT_BYTES),
-    "another session": report(*fields(mark="pgdb-other")),
-    "no mark": report(*fields(mark="")),
-    "part of the mark": report(*fields(mark=MARK[:-1])),
-    "too few fields": report(*fields()[:10]),
-    "no program": report(*fields(program=())),
-    "no numbers": report(MARK, "a", "b", "c", "d", "e", "host", "", "", "/", "app"),
+    "another session": report(*fields(), mark="pgdb-other"),
+    "no mark": report(*fields(), mark=""),
+    "part of the mark": report(*fields(), mark=MARK[:-1]),
+    "more than the mark": report(*fields(), mark=f"{MARK}0"),
+    "too few fields": report(*fields()[:-1]),
+    "too many fields": report(*fields(), "-n"),
+    "no numbers": report("a", "b", "c", "d", "e", "host", "", "", "app"),
+    "another host": forged(lambda data: data.replace(b"node1", b"node2")),
+    "another size": forged(lambda data: data.replace(b"\x004\0", b"\x002\0")),
+    "another nonce": forged(lambda data: data[:65] + b"0" * 32 + data[97:]),
+    "another code": forged(lambda data: b"0" * 64 + data[64:]),
+    "no code": forged(lambda data: data[65:]),
+    "an empty code": forged(lambda data: data[64:]),
+    "a code in capitals": forged(lambda data: data[:64].upper() + data[64:]),
+    "more behind it": forged(lambda data: data + b"\0x"),
     "binary": b"12\n" + bytes(range(244, 256)),
 }
 

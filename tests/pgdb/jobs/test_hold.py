@@ -213,7 +213,7 @@ def test_the_addresses_of_the_front_end_are_tried_in_order(session: Session) -> 
             link, _ = other.accept()
             with link:
                 link.settimeout(DEADLINE_S)
-                assert read_report(link).startswith(session.mark.encode())
+                assert read_report(link).split(b"\0")[2:4] == [b"0", b"4"]
                 session.wait_held()
                 release(process)
 
@@ -252,7 +252,19 @@ def test_the_reports_say_who_is_held_where_with_what(session: Session, tmp_path:
     expected = [session.mark, "0", "4", "0", "4", str(process.pid), os.uname().nodename, "", ""]
     expected += [str(tmp_path.resolve()), "prog ram", "one", "", "t w o\n2\n"]
     assert session.wait_held() == expected
-    assert reported.decode() == "\0".join(expected)
+    code, nonce, *told = reported.split(b"\0")
+    assert b"\0".join(told).decode() == "\0".join([*expected[1:9], "prog ram"])
+    assert len(bytes.fromhex(nonce.decode())) == 16
+    # What is read on the network is no help to who would make another one.
+    assert session.mark.encode() not in reported
+    assert code == hold.authentication(session.mark, reported[len(code) + 1 :])
+    assert code != hold.authentication(session.mark[:-1] + "x", reported[len(code) + 1 :])
+
+
+def test_no_two_reports_are_equal() -> None:
+    fields = ["0", "1", "0", "1", "4711", "node1", "", "", "./app"]
+    assert len({hold.report("pgdb-mark", fields) for _ in range(8)}) == 8
+    assert hold.report("pgdb-mark", fields, "00") == hold.report("pgdb-mark", fields, "00")
 
 
 def test_the_reports_say_what_slurm_calls_the_host_and_the_job(session: Session) -> None:
@@ -646,7 +658,7 @@ def test_a_program_of_very_many_arguments(session: Session) -> None:
     many = [f"argument-{number:050d}" for number in range(8000)]
     process = session.start("echo", *many)
     with session.accept() as link:
-        assert read_report(link).endswith(many[-1].encode())
+        assert read_report(link).endswith(b"\0echo")
         assert release(process) == " ".join(many).encode() + b"\n"
 
 
