@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import msgspec
 
 from pgdb.backend.deployment import Deployment
+from pgdb.backend.headstart import HeadStart
 from pgdb.backend.leaf import Leaf
 from pgdb.errors import LinkError, PgdbError
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
@@ -73,7 +74,7 @@ class Place:
 class Aggregator(TreeNode):
     """A node of the tree on a host of the job."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, head_start: HeadStart | None = None) -> None:
         super().__init__(place.node, place.topology)
         self._place = place
         self._addresses = place.addresses
@@ -97,6 +98,7 @@ class Aggregator(TreeNode):
             on_missing=self._not_answering,
             on_event=self.add_event,
             notice=self.add_notice,
+            head_start=head_start,
         )
 
     async def run(self) -> None:

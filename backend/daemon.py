@@ -16,6 +16,7 @@ import sys
 from collections.abc import MutableMapping
 
 from pgdb.backend.aggregator import Aggregator, Place
+from pgdb.backend.headstart import HeadStart, Hint
 from pgdb.controls import HarmlessFormatter
 from pgdb.jobs import procfs
 from pgdb.jobs.placement import absolute_parts
@@ -44,25 +45,12 @@ def main() -> None:
         HarmlessFormatter(f"%(asctime)s {socket.gethostname()} aggregator[%(process)d] %(message)s")
     )
     logging.basicConfig(level=os.environ.get("PGDB_LOG_LEVEL", "WARNING"), handlers=[handler])
+    hint = Hint.take(os.environ)
     clean_environment(os.environ)
     identity = procfs.rank_environment(os.environ)
     rank, size = (identity.rank, identity.size or 1) if identity is not None else (0, 1)
     os.write(1, f"{rank} {size}\n".encode("ascii"))
-    line = sys.stdin.buffer.readline()
-    if not line:
-        return
-    rendezvous = Rendezvous.parse(line)
-    host = host_for_links(rendezvous)
-    listening = socket.create_server((host, 0), backlog=1024)
-    own_address = f"{host}:{listening.getsockname()[1]}"
-    calls = "calls" if rendezvous.front_end else "called"
-    os.write(1, f"{own_address} {calls}\n".encode("ascii"))
-    beats = os.dup(1)
-    os.set_blocking(beats, False)
-    # What a library prints is for nobody, and must not block us.
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    if not asyncio.run(_run(rendezvous, own_address, listening, beats)):
+    if not asyncio.run(_run(hint)):
         sys.exit(CANNOT_JOIN)
 
 
@@ -91,16 +79,37 @@ def host_for_links(rendezvous: Rendezvous) -> str:
     return addresses.address_towards(host for host in rendezvous.hosts if host not in own)
 
 
-async def _run(
-    rendezvous: Rendezvous, own_address: str, listening: socket.socket, beats: int
-) -> bool:
+async def _run(hint: Hint | None) -> bool:
     """Run the aggregator where it is told to; return whether it has been part of the session."""
+    head_start = HeadStart.begin(hint)
+    try:
+        return await _run_where_told(head_start)
+    finally:
+        if head_start is not None:
+            await head_start.close()
+
+
+async def _run_where_told(head_start: HeadStart | None) -> bool:
     loop = asyncio.get_running_loop()
     anchor = asyncio.StreamReader(limit=_LINE_LIMIT_BYTES)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(anchor), sys.stdin.buffer)
+    line = await anchor.readline()
+    if not line:
+        return True  # the anchor is gone, and has no use for a status
+    rendezvous = Rendezvous.parse(line)
+    host = host_for_links(rendezvous)
+    listening = socket.create_server((host, 0), backlog=1024)
+    own_address = f"{host}:{listening.getsockname()[1]}"
+    calls = "calls" if rendezvous.front_end else "called"
+    os.write(1, f"{own_address} {calls}\n".encode("ascii"))
+    beats = os.dup(1)
+    os.set_blocking(beats, False)
+    # What a library prints is for nobody, and must not block us.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
     words = (await anchor.readline()).decode("ascii").split()
     if not words:
-        return True  # the anchor is gone, and has no use for a status
+        return True
     place = Place(
         node=int(words[0]),
         topology=Topology(count=rendezvous.count, fan_out=rendezvous.fan_out),
@@ -110,14 +119,17 @@ async def _run(
         own_address=own_address,
         addresses=tuple(words[1:]),
     )
-    return await _serve(place, listening, anchor, beats)
+    return await _serve(Aggregator(place, head_start), place, listening, anchor, beats)
 
 
 async def _serve(
-    place: Place, listening: socket.socket, anchor: asyncio.StreamReader, beats: int
+    aggregator: Aggregator,
+    place: Place,
+    listening: socket.socket,
+    anchor: asyncio.StreamReader,
+    beats: int,
 ) -> bool:
     """Run the aggregator; return whether it has been part of the session."""
-    aggregator = Aggregator(place)
 
     async def watch_anchor() -> None:
         await anchor.read()

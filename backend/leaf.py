@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from pgdb.backend import nursery
 from pgdb.backend.deployment import Deployment
+from pgdb.backend.headstart import HeadStart, gdb_environment
 from pgdb.backend.indexcache import IndexCache
 from pgdb.backend.inferior import Inferior
 from pgdb.backend.looking import NeedsStopError
@@ -22,7 +23,6 @@ from pgdb.backend.starting import Starter
 from pgdb.backend.taking import as_they_are
 from pgdb.errors import GdbError
 from pgdb.jobs import debugger, hold, procfs, scanning
-from pgdb.jobs.placement import scrubbed_environment
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
 from pgdb.merge.masking import Masked, join_slots, mask_record
 from pgdb.merge.summary import Summary
@@ -44,7 +44,6 @@ from pgdb.overlay.messages import (
     Setup,
     Share,
 )
-from pgdb.overlay.rendezvous import USER_LIBRARY_PATH_VARIABLE, USER_PYTHONPATH_VARIABLE
 from pgdb.proctable import RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import (
@@ -90,8 +89,10 @@ class Leaf:
         on_missing: OnMissing,
         on_event: OnEvent,
         notice: Callable[[str], None],
+        head_start: HeadStart | None = None,
     ) -> None:
         self._notice = notice
+        self._head_start = head_start
         self._nurseries: Nurseries | None = None
         self._on_answer = on_answer
         self._on_missing = on_missing
@@ -127,16 +128,19 @@ class Leaf:
     def setup(self, setup: Setup, share: Share, deployment: Deployment | None = None) -> None:
         """Learn which ranks are this aggregator's and how to get hold of them."""
         self._deployment = deployment
-        environment = scrubbed_environment(os.environ)
-        # GDB has a Python of its own, which may be another one.
-        environment["PYTHONPATH"] = environment.pop(USER_PYTHONPATH_VARIABLE, "")
-        environment["LD_LIBRARY_PATH"] = environment.pop(USER_LIBRARY_PATH_VARIABLE, "")
-        environment = {name: value for name, value in environment.items() if value}
+        environment = gdb_environment(os.environ)
         gdb = debugger.find_gdb(setup.gdb) or setup.gdb
         index_cache = IndexCache(environment, self._notice)
         # Held ranks have no program yet; one rank has nobody to share with.
         if setup.nursery and not setup.is_held and len(share.ranks) > 1:
-            nurseries = Nurseries(gdb, environment, self._notice, index_cache, self._pauser.release)
+            nurseries = Nurseries(
+                gdb,
+                environment,
+                self._notice,
+                index_cache,
+                free=self._pauser.release,
+                head_start=self._head_start,
+            )
             if reason := nursery.why_not(setup.gdb_commands):
                 nurseries.fell_back(reason)
             else:
@@ -150,6 +154,8 @@ class Leaf:
             expected_version=setup.gdb_version,
             notice=self._notice,
         )
+        if self._nurseries is None and self._head_start is not None:
+            self._keep(asyncio.create_task(self._head_start.close()))
         localise = deployment.localised if deployment is not None else as_they_are
 
         def new(rank: int) -> Inferior:
@@ -174,9 +180,7 @@ class Leaf:
         if isinstance(request.operation, Acquire) and not self._is_held:
             self._pauser.pause(self._pids[rank] for rank in ranks)
         for rank in ranks:
-            task = asyncio.create_task(self._answer(request, rank))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._keep(asyncio.create_task(self._answer(request, rank)))
 
     def states(self) -> tuple[EquivalenceClass[Event], ...]:
         """Return what the ranks are doing, for a new parent."""
@@ -205,8 +209,14 @@ class Leaf:
         self._pauser.release_all()
         if self._nurseries is not None:
             await self._nurseries.close()
+        if self._head_start is not None:
+            await self._head_start.close()
         if self._deployment is not None:
             await self._deployment.close()
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, request: Request, rank: int) -> None:
         inferior = self._inferiors[rank]

@@ -15,7 +15,7 @@ import logging
 import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgdb.backend.gdb.process import ForkedGdb, OnEnd, OnLine, command_line, environment_with_code
 from pgdb.backend.gdb.settings import settings
@@ -25,6 +25,9 @@ from pgdb.backend.objects import linked
 from pgdb.backend.rankfiles import RankFiles
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
+
+if TYPE_CHECKING:
+    from pgdb.backend.headstart import HeadStart
 
 LOG = logging.getLogger(__name__)
 
@@ -62,6 +65,26 @@ class Nursery:
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._children: dict[int, ForkedGdb] = {}
         self._codes: dict[int, int] = {}  # of children that have ended before we knew them
+
+    @classmethod
+    async def begin(
+        cls,
+        files: RankFiles,
+        pid: int,
+        gdb: str,
+        environment: Mapping[str, str],
+        index_cache: IndexCache,
+    ) -> Nursery:
+        """Start one for these files, of which process *pid* tells what the program is linked with.
+
+        :raises GdbError: if it cannot be had.
+        :raises OSError: if the process cannot be looked at.
+        """
+        names = await asyncio.to_thread(linked, pid)
+        nursery = cls(files)
+        has_cache = await index_cache.is_sound_for(pid)
+        await nursery.start(gdb, environment, names, index_cache=has_cache)
+        return nursery
 
     async def start(
         self,
@@ -261,8 +284,10 @@ class Nurseries:
         notice: Callable[[str], None],
         index_cache: IndexCache,
         free: Callable[[int], Awaitable[None]] | None = None,
+        head_start: HeadStart | None = None,
     ) -> None:
         self._free = free
+        self._head_start = head_start
         self._index_cache = index_cache
         self._gdb = gdb
         self._environment = environment
@@ -274,13 +299,11 @@ class Nurseries:
 
         It is made for the first rank that comes, which must be free to be attached to.
         """
-        key = (files.root, files.executable or files.name, files.identity)
-        # Files below another root have other names for each rank, and one that is deleted, too.
-        if files.root.startswith("/proc/") or files.executable.startswith("/proc/"):
+        if not files.are_shared:
             return None
-        if key not in self._made:
-            self._made[key] = asyncio.create_task(self._make(files, pid))
-        return await asyncio.shield(self._made[key])
+        if files.key not in self._made:
+            self._made[files.key] = asyncio.create_task(self._make(files, pid))
+        return await asyncio.shield(self._made[files.key])
 
     def fell_back(self, why: object) -> None:
         """Take that a rank got a GDB of its own where a nursery should have given one."""
@@ -298,14 +321,18 @@ class Nurseries:
                     await nursery.close()
 
     async def _make(self, files: RankFiles, pid: int) -> Nursery | None:
-        nursery = Nursery(files)
+        nursery = None
         try:
-            names = await asyncio.to_thread(linked, pid)
-            index_cache = await self._index_cache.is_sound_for(pid)
-            await nursery.start(self._gdb, self._environment, names, index_cache=index_cache)
+            if self._head_start is not None:
+                nursery = await self._head_start.take(self._gdb, files)
+            if nursery is None:
+                nursery = await Nursery.begin(
+                    files, pid, self._gdb, self._environment, self._index_cache
+                )
             await self._rehearse(nursery, pid)
         except asyncio.CancelledError:
-            await nursery.close()
+            if nursery is not None:
+                await nursery.close()
             raise
         except OSError as error:
             # Whoever attaches to it says what is wrong with it.

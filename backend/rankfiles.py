@@ -10,6 +10,7 @@ is put back into the names that the rank has for its files: they are the same on
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,9 @@ from typing import IO
 from pgdb.backend.gdb.session import GdbSession, Listener
 
 _DELETED = " (deleted)"
+# proc_pid_maps(5). A name may hold all that Python takes for the end of a line, but for the
+# kernel's own.
+_EXECUTABLE_MAPPING = re.compile(r"^(\w+)-(\w+) ..x. (\w+) \S+ \d+ +(/[^\n]*)$", re.M | re.A)
 
 
 class RankGdb(GdbSession):
@@ -57,6 +61,19 @@ class RankFiles:
     are."""
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for ranks that run the same program."""
+        return self.root, self.executable or self.name, self.identity
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether other ranks can have the same files by the same names.
+
+        Those below a root of the rank's own have other names for each, and a deleted one, too.
+        """
+        return not self.root.startswith("/proc/") and not self.executable.startswith("/proc/")
+
+    @property
     def names(self) -> tuple[tuple[str, str], ...]:
         """What GDB says, and what the rank calls it; longest first."""
         pairs = ((self.executable, self.name), (f"{self.root}/", "/"))
@@ -81,8 +98,8 @@ def look_at(pid: int) -> RankFiles:
 
     :raises OSError: if it has ended, or belongs to another user.
     """
+    identity = identity_of(pid)
     link = f"/proc/{pid}/exe"
-    status = os.stat(link)
     name = os.readlink(link)
     is_deleted = name.endswith(_DELETED)
     name = name.removesuffix(_DELETED)
@@ -93,9 +110,18 @@ def look_at(pid: int) -> RankFiles:
         root=root,
         executable=_for_gdb(link) if root or is_deleted else "",
         name=_below_root(pid, name) if root else name,
-        identity=(status.st_dev, status.st_ino),
+        identity=identity,
         replaced=tuple(dict.fromkeys([name] * is_deleted + replaced)),
     )
+
+
+def identity_of(pid: int) -> tuple[int, int]:
+    """Return device and inode of the executable of the process *pid*.
+
+    :raises OSError: if it has ended, or belongs to another user.
+    """
+    status = os.stat(f"/proc/{pid}/exe")
+    return status.st_dev, status.st_ino
 
 
 def root_of(pid: int) -> str:
@@ -115,21 +141,17 @@ def mapped(pid: int) -> Iterator[MappedFile]:
     """Yield every executable mapping of a file in *pid*; none where they may not be read."""
     try:
         with open(f"/proc/{pid}/maps", errors="surrogateescape", newline="\n") as maps:
-            # A name may hold all that Python takes for the end of a line, but for the kernel's own.
-            lines = maps.read().split("\n")
+            text = maps.read()
     except OSError:
         return
-    for line in lines:
-        fields = line.split(maxsplit=5)
-        if len(fields) == 6 and "x" in fields[1] and fields[5].startswith("/"):
-            start, _, end = fields[0].partition("-")
-            yield MappedFile(
-                start=int(start, 16),
-                end=int(end, 16),
-                offset_bytes=int(fields[2], 16),
-                path=fields[5].removesuffix(_DELETED),
-                is_deleted=fields[5].endswith(_DELETED),
-            )
+    for start, end, offset, path in _EXECUTABLE_MAPPING.findall(text):
+        yield MappedFile(
+            start=int(start, 16),
+            end=int(end, 16),
+            offset_bytes=int(offset, 16),
+            path=path.removesuffix(_DELETED),
+            is_deleted=path.endswith(_DELETED),
+        )
 
 
 def open_mapped(pid: int, mapping: MappedFile) -> int:

@@ -107,9 +107,9 @@ class Taking:
                 await self._must(console(AFTER_ATTACH))
             if isinstance(payload, Failure):
                 return payload
-            if (now := rankfiles.look_at(pid)).identity != files.identity:
+            if rankfiles.identity_of(pid) != files.identity:
                 # It has executed another program meanwhile.
-                files = await self._localise(now, pid)
+                files = await self._localise(rankfiles.look_at(pid), pid)
                 await self._name_files(files)
                 # The one that GDB has read has the same name, perhaps.
                 await self._gdb.send(

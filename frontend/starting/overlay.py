@@ -32,7 +32,7 @@ from pgdb.overlay.messages import Find, Found, Hello, Joined, Lost, Notice, Shut
 from pgdb.overlay.rendezvous import CALL_WORD, MAX_HINTS, Rendezvous
 from pgdb.overlay.router import Gathered
 from pgdb.overlay.topology import Topology
-from pgdb.overlay.words import AGGREGATOR_NAME
+from pgdb.overlay.words import AGGREGATOR_NAME, HEAD_START_VARIABLE
 from pgdb.records import Event
 
 LOG = logging.getLogger(__name__)
@@ -68,6 +68,8 @@ class Place:
     job_pid: int = 0
     """Launcher of the job, 0 if it is not on the site's host."""
     job_command: tuple[str, ...] = ()
+    local_pid: int = 0
+    """Process of a rank on the site's host; 0 if there is none, or too few to begin early for."""
 
 
 class Overlay:
@@ -254,10 +256,19 @@ class Overlay:
             job_pid=place.job_pid,
             job_command=place.job_command,
             python=options.remote_python,
-            variables={"PGDB_LOG_LEVEL": "INFO"} if options.verbose else {},
+            variables=self._variables(place),
             rendezvous=rendezvous,
             prints_addresses=options.calls,
         )
+
+    def _variables(self, place: Place) -> dict[str, str]:
+        options = self._options
+        variables = {"PGDB_LOG_LEVEL": "INFO"} if options.verbose else {}
+        if options.nursery and not options.sbd and not options.gdb_commands and place.local_pid:
+            if (status := procfs.read_stat(place.local_pid)) is not None:
+                hint = f"{place.local_pid}:{status.start_time_ticks}:{options.gdb}"
+                variables[HEAD_START_VARIABLE] = hint
+        return variables
 
     def _words(self, place: Place) -> tuple[str, ...]:
         options = self._options

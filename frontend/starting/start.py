@@ -26,6 +26,7 @@ from pgdb.frontend.starting.remote import RemoteSite
 from pgdb.frontend.starting.shipping import ship_by_ssh
 from pgdb.frontend.starting.site import LocalSite, Located, Site
 from pgdb.jobs.debugger import check_gdb
+from pgdb.jobs.ladder import FoundJob
 from pgdb.jobs.launchers import (
     Launcher,
     LaunchLine,
@@ -75,17 +76,21 @@ async def _attach(
     on_step: OnStep,
     listener: Listener | None,
 ) -> Session:
-    gdb_version = "" if options.host else await _check_gdb(options)
+    # The job is looked for while GDB tells its version.
+    checking = asyncio.create_task(_check_gdb(options))
     directory = SessionDirectory()
     try:
         site = await open_site(options, directory)
         try:
             located = await (site.find_pids(pids) if pids else site.find(str(target)))
             place = await _place(site, located, options)
+            gdb_version = await checking
         except BaseException:
             await site.close()
             raise
     except BaseException:
+        checking.cancel()
+        await asyncio.gather(checking, return_exceptions=True)
         directory.remove()
         raise
     job = located.job
@@ -175,13 +180,17 @@ async def _launch(
 
 
 async def _check_gdb(options: SessionOptions) -> str:
-    """Return GDB's version; what the session's key needs is imported while GDB tells it.
+    """Return GDB's version, if it is known which one the job's hosts have: empty with ``--host``.
+
+    What the session's key needs is imported meanwhile.
 
     :raises StartError: if there is no GDB that can be used.
     """
-    version, _ = await asyncio.gather(
-        asyncio.to_thread(check_gdb, options.gdb), asyncio.to_thread(credentials.load)
-    )
+    loading = asyncio.to_thread(credentials.load)
+    if options.host:
+        await loading
+        return ""
+    version, _ = await asyncio.gather(asyncio.to_thread(check_gdb, options.gdb), loading)
     return version
 
 
@@ -316,7 +325,16 @@ async def _place(site: Site, located: Located, options: SessionOptions) -> Place
         slurm_job=job.slurm_job,
         job_pid=job.launcher_pid,
         job_command=job.command,
+        local_pid=_local_pid(job, options) if not options.host else 0,
     )
+
+
+def _local_pid(job: FoundJob, options: SessionOptions) -> int:
+    """Return the process of a rank of this host, 0 if each aggregator would have one rank."""
+    if len(job.local_ranks) < 2 * options.aggregators:
+        return 0
+    first = job.local_ranks.first
+    return next((each.pid for each in job.table.processes if each.rank == first), 0)
 
 
 def _is_partial(located: Located) -> bool:

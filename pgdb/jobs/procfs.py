@@ -33,6 +33,9 @@ _NAP_S = 0.001
 
 # What stands behind the dot or dash names a flavour (mpirun.openmpi, mpiexec.hydra, srun-wlm,
 # MVAPICH's mpirun_rsh), unless it is a user's script.
+# proc_pid_maps(5). A name may hold all that Python takes for the end of a line, but for the
+# kernel's own.
+_MAPPED_PATH = re.compile(r"^\w+-\w+ \S+ \w+ \S+ \d+ +(/[^\n]*)$", re.M | re.A)
 _LAUNCHER_NAME = re.compile(
     r"(?:mpirun|mpiexec|orterun|prterun|prun|srun)(?:[-_.][\w.+-]+)?(?<!\.(?:sh|py|pl))"
     r"(?<!\.(?:csh|lua))(?<!\.bash)\Z"
@@ -258,10 +261,8 @@ def listening_ports(pid: int, proc: Path = PROC) -> frozenset[int] | None:
 
 def mapped_files(pid: int, proc: Path = PROC) -> frozenset[str]:
     """Return the paths of the files that *pid* has mapped; empty where they may not be read."""
-    # Names may hold all that Python takes for the end of a line, but for the kernel's own.
-    lines = os.fsdecode(_read(proc / str(pid) / "maps") or b"").split("\n")
-    columns = (line.split(maxsplit=5) for line in lines)
-    return frozenset(each[5] for each in columns if len(each) == 6 and each[5].startswith("/"))
+    text = os.fsdecode(_read(proc / str(pid) / "maps") or b"")
+    return frozenset(_MAPPED_PATH.findall(text))
 
 
 def on_this_host(pid: int, proc: Path = PROC) -> bool:

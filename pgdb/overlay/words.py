@@ -20,6 +20,10 @@ USER_PYTHONPATH_VARIABLE = "PGDB_USER_PYTHONPATH"
 USER_LIBRARY_PATH_VARIABLE = "PGDB_USER_LD_LIBRARY_PATH"
 """The LD_LIBRARY_PATH before ours, which GDB gets."""
 
+HEAD_START_VARIABLE = "PGDB_HEAD_START"
+"""``PID:START:GDB``: a rank of the front end's host, when it started (in ticks since the boot), and
+the GDB to run: what its program's symbols can be read by while MPI comes up."""
+
 AGGREGATOR_NAME = "pgdb-aggregator"
 """What a daemon is called in process lists."""
 BEAT_S = 2.0

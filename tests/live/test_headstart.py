@@ -1,0 +1,104 @@
+"""A nursery that reads symbols before the session says what there is to do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pgdb.backend import rankfiles
+from pgdb.backend.headstart import HeadStart, Hint
+from pgdb.jobs import debugger, procfs
+from pgdb.overlay.words import HEAD_START_VARIABLE
+from tests.support.programs import is_alive, is_traced, wait_until
+
+GDB = debugger.find_gdb("gdb") or "gdb"
+pytestmark = [
+    pytest.mark.gdb,
+    pytest.mark.skipif(not shutil.which("gdb"), reason="this machine has no GDB"),
+]
+
+
+@pytest.fixture
+def process() -> Iterator[int]:
+    """A process that waits."""
+    with subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL) as started:
+        wait_until(lambda: "sleep" in (procfs.executable(started.pid) or ""), "it is executed")
+        yield started.pid
+        started.kill()
+
+
+def hint_of(pid: int) -> str:
+    status = procfs.read_stat(pid)
+    assert status is not None
+    return f"{pid}:{status.start_time_ticks}:{GDB}"
+
+
+def test_a_hint_is_taken_out_of_the_environment_and_holds_for_one_process(process: int) -> None:
+    environment = {HEAD_START_VARIABLE: hint_of(process)}
+    hint = Hint.take(environment)
+    assert hint is not None and hint.holds and not environment
+    other = Hint(hint.pid, hint.start_time_ticks + 1, hint.gdb)
+    assert not other.holds
+    for text in ("", "x", "1", "1:", ":1:gdb", "1:x:gdb", "-1:1:gdb"):
+        assert Hint.take({HEAD_START_VARIABLE: text}) is None
+
+
+def test_it_is_given_once_and_to_whom_it_fits(process: int) -> None:
+    async def run() -> None:
+        head_start = HeadStart.begin(Hint.take({HEAD_START_VARIABLE: hint_of(process)}))
+        assert head_start is not None
+        files = rankfiles.look_at(process)
+        assert await head_start.take("another gdb", files) is None
+        assert await head_start.take(GDB, rankfiles.look_at(os.getpid())) is None
+        nursery = await head_start.take(GDB, files)
+        assert nursery is not None and nursery.is_alive
+        assert not is_traced(process)
+        assert await head_start.take(GDB, files) is None
+        await head_start.close()
+        assert nursery.is_alive
+        await nursery.close()
+
+    asyncio.run(asyncio.wait_for(run(), 120))
+
+
+def test_what_nobody_takes_is_ended(process: int, tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    gdb = tmp_path / "gdb"
+    gdb.write_text(f'#!/bin/sh\necho $$ >{told}\nexec {GDB} "$@"\n')
+    gdb.chmod(0o755)
+
+    async def run(*, early: bool) -> None:
+        pid, ticks, _ = hint_of(process).split(":")
+        head_start = HeadStart.begin(Hint(int(pid), int(ticks), str(gdb)))
+        assert head_start is not None
+        while not told.exists() or not told.read_text():
+            await asyncio.sleep(0.01)
+        if not early:
+            assert await head_start.take("another gdb", rankfiles.look_at(process)) is None
+            while not head_start.is_ready:
+                await asyncio.sleep(0.01)
+        await head_start.close()
+        assert not is_alive(int(told.read_text()))
+        told.unlink()
+
+    for early in (True, False):
+        asyncio.run(asyncio.wait_for(run(early=early), 120))
+
+
+def test_what_cannot_be_read_is_no_head_start(process: int) -> None:
+    async def run(gdb: str, pid: int) -> None:
+        status = procfs.read_stat(pid)
+        assert status is not None
+        head_start = HeadStart.begin(Hint(pid, status.start_time_ticks, gdb))
+        assert head_start is not None
+        assert await head_start.take(gdb, rankfiles.look_at(process)) is None
+        await head_start.close()
+
+    asyncio.run(asyncio.wait_for(run("/nonexistent/gdb", process), 120))
+    assert HeadStart.begin(Hint(process, 0, GDB)) is None
