@@ -635,7 +635,7 @@ class Inferior:
     async def _select(self, frame: Frame | None) -> None:
         """Select the frame that the stop is told with, so that it is what commands look at."""
         if frame is not None and frame.level:
-            await self._gdb.send(console(f"frame {frame.level}"))
+            await self._gdb.ask_together(console(f"frame {frame.level}"))[0]
 
     def _text(self, result: Result, request_id: int) -> Record:
         if result.kind == "running":

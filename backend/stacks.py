@@ -7,12 +7,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from pgdb.backend.folding import (
     Objects,
+    Owner,
     Place,
     find_mpi_call,
     internal_name,
@@ -39,12 +41,34 @@ _KNOWN: dict[tuple[object, ...], Stack] = {}
 _MOST_KNOWN = 256
 
 
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The frames of the selected thread, as long as GDB has no reason to look for them again."""
+
+    limit: int
+    """How many were asked for, 0 for all."""
+    changes: int
+    """Of the GDB's session when they were asked for."""
+    result: Result
+    frames: tuple[Frame, ...]
+    """Without arguments."""
+    addresses: tuple[int, ...]
+    owners: tuple[Owner, ...]
+    key: tuple[object, ...]
+    """What is made of the frames beside what GDB says: the owners, and whether MPI is a library."""
+
+    def has(self, limit: int) -> bool:
+        """Return whether these are the frames that a question for *limit* is answered with."""
+        return limit == self.limit or (not limit and len(self.frames) < self.limit)
+
+
 class Stacks:
     """Asks the GDB of one rank for stacks; what it learns of the program it asks once."""
 
     def __init__(self, gdb: GdbSession) -> None:
         self._gdb = gdb
         self._pid = 0
+        self._listed: _Listed | None = None
         # All three hold as long as nothing is loaded or unloaded; the last two are by address.
         self._objects: Objects | None = None
         self._offsets: dict[int, str] = {}
@@ -53,7 +77,7 @@ class Stacks:
     def on_notice(self, name: str) -> None:
         """Forget what is where when libraries have come or gone."""
         if name in ("library-loaded", "library-unloaded"):
-            self._objects = None
+            self._objects = self._listed = None
             self._offsets.clear()
             self._calls.clear()
 
@@ -61,15 +85,14 @@ class Stacks:
         """List the frames of the selected thread, or of all threads, of the process *pid*."""
         if asked.threads:
             return await self._threads(pid, asked)
-        window = _window(asked)
-        listed, arguments = await self._ask(window)
-        if not asked.offsets and listed.kind == arguments.kind == "done":
-            return await self._stack_like_others(pid, listed, arguments, asked)
-        places = self._placed(pid, listed, arguments)
-        if isinstance(places, Failure):
-            return places
-        if asked.offsets:
-            await self._learn_offsets([places])
+        listed, arguments = await self._ask(pid, _limit(asked))
+        for result in (listed.result, arguments):
+            if result.kind != "done":
+                return failure(result)
+        if not asked.offsets:
+            return await self._stack_like_others(listed, arguments, asked)
+        places = _with_arguments(listed, arguments)
+        await self._learn_offsets([places])
         return await self._stack(places, asked)
 
     async def folded(self, pid: int, limit: int) -> tuple[Frame, ...]:
@@ -77,8 +100,10 @@ class Stacks:
 
         None if GDB has none. Their levels are those by which GDB knows them.
         """
-        places = await self._list(pid, f" 0 {limit - 1}")
-        return () if isinstance(places, Failure) else await self._fold(places)
+        listed, arguments = await self._ask(pid, limit)
+        if listed.result.kind != "done" or arguments.kind != "done":
+            return ()
+        return await self._fold(_with_arguments(listed, arguments))
 
     # -- threads -----------------------------------------------------------------------------
 
@@ -89,7 +114,7 @@ class Stacks:
             return failure(listed)
         threads = decode.threads(listed.payload)
         answers = await asyncio.gather(
-            *(self._list(pid, _window(asked), f" --thread {each.id}") for each in threads)
+            *(self._list_thread(pid, each.id, _limit(asked)) for each in threads)
         )
         if "frame" in selected.payload:
             # GDB 13.1 goes back to its thread and frame by itself, which it does not promise.
@@ -121,15 +146,37 @@ class Stacks:
 
     # -- listing -----------------------------------------------------------------------------
 
-    async def _list(self, pid: int, window: str, thread: str = "") -> tuple[Place, ...] | Failure:
-        return self._placed(pid, *await self._ask(window, thread))
+    async def _ask(self, pid: int, limit: int) -> tuple[_Listed, Result]:
+        """Ask for frames of the selected thread, 0 for all, and the values of their arguments.
 
-    async def _ask(self, window: str, thread: str = "") -> tuple[Result, Result]:
+        The frames are those that GDB has told before if nothing has happened since: then it would
+        not look for them again either. It may find other values, in memory that is shared.
+        """
+        gdb, listed = self._gdb, self._listed
+        values = f"-stack-list-arguments 1{_window(limit)}"
+        if listed is not None and listed.changes == gdb.changes and listed.has(limit):
+            (asked,) = gdb.ask_together(values)
+            return listed, await asked
+        changes = gdb.changes
+        asked_first, asked = gdb.ask_together(f"-stack-list-frames{_window(limit)}", values)
+        result = await asked_first
+        frames, addresses = decode.frames_of(result.line)
+        objects = self._objects_of(pid)
+        pairs = zip(addresses, frames, strict=True)
+        owners = tuple([objects.owner(address, frame.library) for address, frame in pairs])
+        # Texts keep their hashes, members of an enumeration make theirs anew each time.
+        key = (objects.has_mpi, *[each.value for each in owners])
+        listed = _Listed(limit, changes, result, frames, addresses, owners, key)
+        self._listed = listed if result.kind == "done" else None
+        return listed, await asked
+
+    async def _list_thread(self, pid: int, thread: str, limit: int) -> tuple[Place, ...] | Failure:
+        # It goes to the thread and back, after which GDB looks for frames anew.
         asked, asked_too = self._gdb.send_together(
-            f"-stack-list-frames{thread}{window}",
-            f"-stack-list-arguments{thread} 1{window}",
+            f"-stack-list-frames --thread {thread}{_window(limit)}",
+            f"-stack-list-arguments --thread {thread} 1{_window(limit)}",
         )
-        return await asked, await asked_too
+        return self._placed(pid, await asked, await asked_too)
 
     def _placed(self, pid: int, listed: Result, arguments: Result) -> tuple[Place, ...] | Failure:
         for result in (listed, arguments):
@@ -140,28 +187,20 @@ class Stacks:
         return self._places(pid, frames, addresses)
 
     async def _stack_like_others(
-        self, pid: int, listed: Result, arguments: Result, asked: Backtrace
+        self, listed: _Listed, arguments: Result, asked: Backtrace
     ) -> Record:
         """Return the stack; ranks of a host whose GDBs say the same share it.
 
         GDB's lines without their addresses, whose code the frames are and the values of arguments
         are all that it is made of, unless an address has to be looked up.
         """
-        shape, others = listed.line.shape, arguments.line.shape
-        frames, addresses = decode.frames_of(listed.line)
+        shape, others = listed.result.line.shape, arguments.line.shape
         if shape is None or others is None or (shape.varying_count and not shape.decoded):
-            frames = decode.with_arguments(frames, decode.arguments_of(arguments.line))
-            return await self._stack(self._places(pid, frames, addresses), asked)
-        objects = self._objects_of(pid)
-        owner = objects.owner
-        owners = tuple(
-            [owner(at, frame.library) for at, frame in zip(addresses, frames, strict=True)]
-        )
-        key = (shape, others, tuple(arguments.line.varying), owners, objects.has_mpi, asked)
+            return await self._stack(_with_arguments(listed, arguments), asked)
+        key = (shape, others, tuple(arguments.line.varying), listed.key, asked)
         stack = _KNOWN.get(key)
         if stack is None:
-            frames = decode.with_arguments(frames, decode.arguments_of(arguments.line))
-            places = self._places(pid, frames, addresses)
+            places = _with_arguments(listed, arguments)
             stack = await self._stack(places, asked)
             if not self._looks_up(places, asked):
                 while len(_KNOWN) >= _MOST_KNOWN:
@@ -208,7 +247,7 @@ class Stacks:
         if limit > 0:
             more = more or len(frames) > limit
             # What GDB was asked for is no more than that: whether there is more was not asked.
-            more = more or (bool(_window(asked)) and len(frames) == limit)
+            more = more or (bool(_limit(asked)) and len(frames) == limit)
             frames = frames[:limit]
         elif limit < 0:
             hidden += max(0, len(frames) + limit)
@@ -297,6 +336,11 @@ class Stacks:
         return tuple(offsets)
 
 
+def _with_arguments(listed: _Listed, arguments: Result) -> tuple[Place, ...]:
+    frames = decode.with_arguments(listed.frames, decode.arguments_of(arguments.line))
+    return tuple(map(Place, frames, listed.addresses, listed.owners))
+
+
 def _standing(frames: Sequence[Mapping[str, Any]]) -> tuple[tuple[Frame, ...], tuple[int, ...]]:
     return tuple(map(decode.frame, frames)), decode.addresses(frames)
 
@@ -306,5 +350,10 @@ def _looked_up(places: Sequence[Place]) -> list[int]:
     return [place.address - 1 if at else place.address for at, place in enumerate(places)]
 
 
-def _window(asked: Backtrace) -> str:
-    return f" 0 {asked.limit - 1}" if asked.limit > 0 and not asked.fold else ""
+def _limit(asked: Backtrace) -> int:
+    """Return how many frames GDB is to be asked for, 0 for all."""
+    return asked.limit if asked.limit > 0 and not asked.fold else 0
+
+
+def _window(limit: int) -> str:
+    return f" 0 {limit - 1}" if limit else ""

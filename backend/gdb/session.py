@@ -55,6 +55,8 @@ class GdbSession:
         self._listener = listener
         self._process: GdbProcess | None = None
         self._token = 0
+        self.changes = 0
+        """Grows with all commands that are no questions, and with all that GDB tells unasked."""
         # In the order in which they were sent, which is the order of dicts.
         self._pending: dict[int, _Pending] = {}
         self._closing = False
@@ -89,6 +91,11 @@ class GdbSession:
 
     def send_together(self, *commands: str) -> list[asyncio.Future[Result]]:
         """Send MI commands at once, so that GDB need not be woken for each; see :meth:`send`."""
+        self.changes += 1
+        return self.ask_together(*commands)
+
+    def ask_together(self, *commands: str) -> list[asyncio.Future[Result]]:
+        """Send MI commands at which nothing changes that GDB tells of a stack; else as above."""
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Result]] = [loop.create_future() for _ in commands]
         if self._process is None or not self._process.is_alive or self._closing:
@@ -187,11 +194,13 @@ class GdbSession:
         if part.kind == "^":
             self._result(part)
         elif part.kind == "*":
+            self.changes += 1
             if part.name == "stopped":
                 self._listener.on_stopped(part.payload)
             elif part.name == "running":
                 self._listener.on_running()
         elif part.kind == "=":
+            self.changes += 1
             if self._pending:
                 self._oldest().result.notices.append((part.name, part.payload))
             self._listener.on_notice(part.name, part.payload)

@@ -32,8 +32,9 @@ class ToldGdb(GdbSession):
     def __init__(self, answers: Mapping[str, str]) -> None:
         self.answers = answers
         self.asked: list[str] = []
+        self.changes = 0
 
-    def send_together(self, *commands: str) -> list[asyncio.Future[Result]]:
+    def ask_together(self, *commands: str) -> list[asyncio.Future[Result]]:
         return [self.answer(command) for command in commands]
 
     def answer(self, command: str) -> asyncio.Future[Result]:
@@ -171,6 +172,71 @@ def test_what_is_known_of_addresses_ends_when_a_library_comes() -> None:
         assert known == 2 and len(gdb.asked) - once - known == once
 
     asyncio.run(carry_out())
+
+
+SWEEPING = frames(("sweep", 0x1100), ("main", 0x1200))
+HELD = '^done,stack-args=[frame={level="0",args=[{name="n",value="%d"}]},frame={level="1",args=[]}]'
+
+
+def test_frames_are_asked_for_once_and_values_each_time() -> None:
+    gdb = ToldGdb({"-stack-list-frames": SWEEPING, "-stack-list-arguments 1": HELD % 1})
+
+    async def carry_out() -> None:
+        stacks = Stacks(gdb)
+        first = await stacks.backtrace(PID, Backtrace())
+        # Memory that ranks share can change while they stand still.
+        gdb.answers = {**gdb.answers, "-stack-list-arguments 1": HELD % 2}
+        second = await stacks.backtrace(PID, Backtrace(fold=False))
+        assert gdb.asked == ["-stack-list-frames", *["-stack-list-arguments 1"] * 2]
+        assert functions(first) == functions(second) == ["sweep", "main"]
+        assert isinstance(first, Stack) and isinstance(second, Stack)
+        assert [each.frames[0].arguments[0].value for each in (first, second)] == ["1", "2"]
+
+    asyncio.run(carry_out())
+
+
+@pytest.mark.parametrize(
+    "between", ["a command", "an event", "another window", "a failure", "a library"]
+)
+def test_frames_are_asked_for_again_after(between: str) -> None:
+    gdb = ToldGdb({"-stack-list-frames": SWEEPING, "-stack-list-arguments 1": HELD % 1})
+
+    async def carry_out() -> Record:
+        stacks = Stacks(gdb)
+        if between == "a failure":
+            gdb.answers = {"-stack-list-frames": '^error,msg="no registers"'}
+            assert await stacks.backtrace(PID, Backtrace()) == Failure(message="no registers")
+        else:
+            await stacks.backtrace(PID, Backtrace())
+        moved = frames(("swept", 0x1110), ("main", 0x1200))
+        gdb.answers = {"-stack-list-frames": moved, "-stack-list-frames 0 0": moved}
+        asked = Backtrace()
+        match between:
+            case "a command":
+                await gdb.send("-thread-select 2")
+            case "an event":
+                gdb.changes += 1
+            case "another window":
+                asked = Backtrace(fold=False, limit=1)
+            case "a library":
+                stacks.on_notice("library-unloaded")
+        return await stacks.backtrace(PID, asked)
+
+    assert functions(asyncio.run(carry_out()))[0] == "swept"
+
+
+def test_a_stop_that_was_looked_at_whole_needs_no_second_look() -> None:
+    listed = {"-stack-list-frames 0 7": SWEEPING, "-stack-list-frames 0 1": SWEEPING}
+    gdb = ToldGdb({**listed, "-stack-list-frames": frames(("other", 0x1100))})
+
+    async def carry_out(limit: int) -> list[str]:
+        stacks = Stacks(gdb)
+        assert [each.function for each in await stacks.folded(PID, limit)] == ["sweep", "main"]
+        return functions(await stacks.backtrace(PID, Backtrace()))
+
+    assert asyncio.run(carry_out(8)) == ["sweep", "main"]
+    # There may be more frames than were asked for.
+    assert asyncio.run(carry_out(2)) == ["other"]
 
 
 def threaded(**answers: str) -> ToldGdb:

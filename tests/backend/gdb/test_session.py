@@ -119,6 +119,30 @@ def test_answers_that_nobody_asked_for_are_logged_and_dropped(
     assert [record.args[1] for record in caplog.records if record.args] == [99, None, 1]  # type: ignore[index]
 
 
+def test_changes_are_counted() -> None:
+    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+        async def grown_by(*commands: str, only_asks: bool = False) -> int:
+            before = gdb.changes
+            together = gdb.ask_together if only_asks else gdb.send_together
+            await asyncio.wait_for(asyncio.gather(*together(*commands)), DEADLINE_S)
+            return gdb.changes - before
+
+        assert await grown_by("-value x", only_asks=True) == 0
+        assert await grown_by("-value x") == 1
+        assert await grown_by("-tells", only_asks=True) == 1
+        assert await grown_by("-runs", only_asks=True) == 2
+        assert ("notice", "memory-changed", {}) in recorder.told
+
+    run(
+        test,
+        {
+            "-value x": ['TOKEN^done,value="3"'],
+            "-tells": ["=memory-changed", "TOKEN^done"],
+            "-runs": ['*running,thread-id="all"', "*stopped", "TOKEN^done"],
+        },
+    )
+
+
 def test_text_belongs_to_the_console_command_that_is_under_way() -> None:
     async def test(gdb: GdbSession, _: Recorder) -> None:
         first, second = gdb.send(PRINT), gdb.send(console("print y"))
