@@ -42,6 +42,9 @@ def main() -> None:
     real.add_argument("--fan-out", type=int, default=8)
     real.add_argument("--classes", type=int, nargs="*", default=[5, 1000])
     real.add_argument("--faults", action="store_true", help="one late, one dead, one silent GDB")
+    real.add_argument(
+        "--delay", type=int, default=0, metavar="MS", help="each GDB's answers take up to so long"
+    )
     tree = ways.add_parser("levels")
     tree.add_argument("--ranks", type=int, nargs="*", default=[65_536, 1_048_576])
     tree.add_argument("--only", default="", help="cases whose names begin so")
@@ -52,7 +55,9 @@ def main() -> None:
     if chosen.way == "sessions":
         runs = [
             sessions.measure(plan, aggregators=chosen.aggregators, fan_out=chosen.fan_out)
-            for plan in _plans(chosen.ranks, chosen.classes, has_faults=chosen.faults)
+            for plan in _plans(
+                chosen.ranks, chosen.classes, has_faults=chosen.faults, delay_ms=chosen.delay
+            )
         ]
         _print(sessions.report(runs, chosen.whole))
         return
@@ -133,20 +138,23 @@ def plot(measured: Sequence[Sequence[Level]], whole_s: float, file: str) -> None
     figure.savefig(file)
 
 
-def _plans(ranks: int, classes: Sequence[int], *, has_faults: bool) -> Iterator[Plan]:
+def _plans(
+    ranks: int, classes: Sequence[int], *, has_faults: bool, delay_ms: int
+) -> Iterator[Plan]:
     for count in classes:
         if has_faults:
             yield Plan(
                 ranks=ranks,
                 classes=count,
                 is_random=True,
+                delay_ms=delay_ms,
                 late=(3,),
                 late_ms=2000,
                 dying=(5,),
                 silent=(ranks // 2,),
             )
         else:
-            yield Plan(ranks=ranks, classes=count, is_random=True)
+            yield Plan(ranks=ranks, classes=count, is_random=True, delay_ms=delay_ms)
 
 
 def _print(lines: Iterable[str], file: object = None) -> None:

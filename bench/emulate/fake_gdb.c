@@ -130,6 +130,17 @@ static void list_arguments(const char *token, int low, int high)
     puts("]");
 }
 
+/* As `bt -full` prints it, line by line; the innermost frame's local variable is the class. */
+static void list_in_full(void)
+{
+    for (int level = 0; level < DEPTH; level++) {
+        const long value = level ? (long)level : label_of(rank);
+        printf("~\"#%-2d 0x%016llx in function_%d (n=%ld) at solver.c:%ld\\n\"\n", level,
+               address(level), level, value, line_of(level));
+        printf("~\"        local = %ld\\n\"\n~\"        residual = 1.5\\n\"\n", value);
+    }
+}
+
 static void stopped(const char *reason)
 {
     state = STOPPED;
@@ -244,6 +255,10 @@ static void console(const char *token, char *line)
                    thread == 1 ? "*" : " ", thread, address(64 * thread), pid + thread - 1,
                    label_of(rank));
         printf("%s^done\n", token);
+    } else if (begins(line, "bt -full")) {
+        suffer();
+        list_in_full();
+        printf("%s^done\n", token);
     } else if (begins(line, "break ") || begins(line, "tbreak ")) {
         insert_breakpoint(token, strchr(line, ' ') + 1, *line == 't', 0);
     } else if (begins(line, "handle SIGURG stop") && state == RUNNING) {
@@ -337,9 +352,10 @@ static void answer(char *line)
             words[count++] = word;
     }
     if (begins(command, "-stack-list-frames")) {
-        suffer();
         list_frames(token, count > 1 ? atoi(words[0]) : 0, count > 1 ? atoi(words[1]) : DEPTH);
     } else if (begins(command, "-stack-list-arguments")) {
+        /* With each backtrace, while frames are asked for once as long as nothing happens. */
+        suffer();
         list_arguments(token, count > 2 ? atoi(words[1]) : 0, count > 2 ? atoi(words[2]) : DEPTH);
     } else if (begins(command, "-stack-info-frame")) {
         printf("%s^done,", token);

@@ -68,11 +68,13 @@ def measure(plan: Plan, *, aggregators: int, fan_out: int, rounds: int = 3) -> R
         daemons = find_daemons(farm)
         assert len(daemons) == aggregators, f"{len(daemons)} aggregators of {aggregators}"
         session.break_at("function_0").check()
+        if plan.delay_ms:
+            session.execute(ARM_FAULTS).check()
         costs = []
         for name, command in commands(session):
             found = [cost_of(name, command, daemons) for _ in range(rounds)]
             costs.append(sorted(found, key=lambda each: each.took_s)[rounds // 2])
-        if plan.late or plan.silent or plan.dying or plan.delay_ms:
+        if plan.late or plan.silent or plan.dying:
             session.execute(ARM_FAULTS).check()
             costs.append(
                 cost_of("with faults", lambda: session.backtrace(timeout_s=PATIENCE_S), daemons)
@@ -90,6 +92,8 @@ def measure(plan: Plan, *, aggregators: int, fan_out: int, rounds: int = 3) -> R
 def commands(session: pgdb.Session) -> Iterator[tuple[str, Callable[[], pgdb.Answer]]]:
     """Yield what is measured."""
     yield "bt", session.backtrace
+    yield "bt -args", lambda: session.backtrace(split=True)
+    yield "bt -full", lambda: session.execute("bt -full")
     yield "print label", lambda: session.evaluate("label")
     yield "print rank", lambda: session.evaluate("rank")
     yield "info threads", lambda: session.execute("info threads")
@@ -156,6 +160,8 @@ def report(runs: list[Run], whole_s: float) -> Iterator[str]:
     yield "|--:|--:|---|---|--:|--:|--:|--:|--:|"
     for run in runs:
         kind = f"{run.plan.classes:,} {'random' if run.plan.is_random else 'blocks'}"
+        if run.plan.delay_ms:
+            kind += f", up to {run.plan.delay_ms / 1000 / whole_s:g} late"
         for each in run.costs:
             said = f"{each.classes:,}" + (f", {each.missing}" if each.missing else "")
             yield (
