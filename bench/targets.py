@@ -47,6 +47,7 @@ CHOICES = {
     "memory": Choice(memory.measure, (memory.RANKS,), "of all GDBs and aggregators"),
     "bt": Choice(answers.measure, (answers.RANKS,), "a backtrace, command to merged answer"),
     "step": Choice(answers.measure, (answers.RANKS,), "a step of all ranks, likewise"),
+    "storm": Choice(answers.measure, (answers.RANKS,), "a stop of all at a breakpoint, likewise"),
     "stops": Choice(stops.measure, (stops.RANKS,), "CPU of stops that a condition turns down"),
     "idle": Choice(idle.measure, (idle.RANKS,), "CPU of an idle session, slowdown of the job"),
     "start": Choice(starting.measure, (starting.RANKS,), "of aggregators, launch to ready"),

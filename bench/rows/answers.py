@@ -1,9 +1,10 @@
-"""Rows ``bt`` and ``step``: command to merged answer, beside a bare loop over as many GDBs.
+"""Rows ``bt``, ``step`` and ``storm``: command to merged answer, beside a bare loop over GDBs.
 
 Each round attaches a session to the job, has all ranks stop in one place, and asks again and
 again; then plain GDBs are attached to the same ranks, stop them in the same place and get
--stack-list-frames (-exec-step) from a bare asyncio loop that reads their lines. A round's value
-is the median of the session's times over the median of the loop's.
+-stack-list-frames (-exec-step, -exec-continue) from a bare asyncio loop that reads their lines. A
+round's value is the median of the session's times over the median of the loop's. In ``storm`` there
+is a breakpoint in the loop that all ranks are in, so that all come to it at once.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from jobs import Job, at, placed_job
 from measuring import Row
@@ -30,8 +32,23 @@ STEPS = 100_000
 
 Times = dict[str, float]
 
+REFERENCES = {"bt": "-stack-list-frames", "step": "-exec-step", "storm": "-exec-continue"}
 
-def measure(ranks: int, rounds: int, wanted: Sequence[str] = ("bt", "step")) -> list[Row]:
+
+async def nothing() -> None:
+    """Make nothing ready."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """What is measured, and what is done before the first time and after the last."""
+
+    run: Callable[[], Awaitable[None]]
+    begin: Callable[[], Awaitable[None]] = nothing
+    end: Callable[[], Awaitable[None]] = nothing
+
+
+def measure(ranks: int, rounds: int, wanted: Sequence[str] = tuple(REFERENCES)) -> list[Row]:
     """Return the rows that are *wanted*."""
     found: dict[str, list[float]] = {name: [] for name in wanted}
     with placed_job(ranks, steps=STEPS) as job:
@@ -40,11 +57,10 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = ("bt", "step")) -> 
             theirs = asyncio.run(time_plain(job, wanted))
             for name in wanted:
                 found[name].append(ours[name] / theirs[name])
-    reference = {"bt": "-stack-list-frames", "step": "-exec-step"}
     return [
         Row(
             name=f"{name}, {ranks} ranks",
-            reference=f"{reference[name]} from a bare asyncio loop",
+            reference=f"{REFERENCES[name]} from a bare asyncio loop",
             values=tuple(found[name]),
             target=TARGET,
         )
@@ -64,7 +80,21 @@ async def time_session(job: Job, wanted: Sequence[str]) -> Times:
         async def step() -> None:
             _check(await session.step())
 
-        return await _medians({"bt": bt, "step": step}, wanted)
+        async def storm() -> None:
+            _check(await session.continue_())
+
+        async def set_breakpoint() -> None:
+            _check(await session.break_at(at("step")))
+
+        async def delete_breakpoint() -> None:
+            await session.delete()
+
+        ways = {
+            "bt": Way(bt),
+            "step": Way(step),
+            "storm": Way(storm, set_breakpoint, delete_breakpoint),
+        }
+        return await _medians(ways, wanted)
     finally:
         await session.close()
 
@@ -80,7 +110,21 @@ async def time_plain(job: Job, wanted: Sequence[str]) -> Times:
         async def step() -> None:
             await _all(gdbs, "-exec-step", b"1^running", b"*stopped")
 
-        return await _medians({"bt": bt, "step": step}, wanted)
+        async def storm() -> None:
+            await _all(gdbs, "-exec-continue", b"1^running", b"*stopped")
+
+        async def set_breakpoint() -> None:
+            await _all(gdbs, f"-break-insert {at('step')}", b"1^done")
+
+        async def delete_breakpoint() -> None:
+            await _all(gdbs, "-break-delete", b"1^done")
+
+        ways = {
+            "bt": Way(bt),
+            "step": Way(step),
+            "storm": Way(storm, set_breakpoint, delete_breakpoint),
+        }
+        return await _medians(ways, wanted)
 
 
 async def _stop_session(session: Session) -> None:
@@ -100,14 +144,16 @@ async def _all(gdbs: Sequence[PlainGdb], command: str, *beginnings: bytes) -> No
     await asyncio.gather(*(gdb.read_to(*beginnings) for gdb in gdbs))
 
 
-async def _medians(ways: dict[str, Callable[[], Awaitable[None]]], wanted: Sequence[str]) -> Times:
+async def _medians(ways: Mapping[str, Way], wanted: Sequence[str]) -> Times:
     found = {}
     for name in wanted:
         times = []
+        await ways[name].begin()
         for _ in range(WARM_UP + SAMPLES):
             begun = time.perf_counter()
-            await ways[name]()
+            await ways[name].run()
             times.append(time.perf_counter() - begun)
+        await ways[name].end()
         found[name] = statistics.median(times[WARM_UP:])
     return found
 
