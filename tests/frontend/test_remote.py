@@ -215,6 +215,15 @@ def test_why_there_is_no_job_is_told_with_the_host(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+def test_hosts_are_asked_from_there_whether_they_answer(tmp_path: Path) -> None:
+    async def test(site: RemoteSite) -> None:
+        # TCP connects to no broadcast address; a name that ssh alone may know.
+        hosts = (os.uname().nodename, "255.255.255.255", "no-such-host.invalid")
+        assert await site.silent_hosts(hosts) == ("255.255.255.255",)
+
+    run(tmp_path, test)
+
+
 def test_questions_are_answered_each_by_its_number(tmp_path: Path) -> None:
     async def test(site: RemoteSite) -> None:
         asked = (site.find_pids([str(4194305 + number)]) for number in range(10))
