@@ -12,8 +12,8 @@ fan-out of 32, with all of its children, and adds up the longest path:
 CPU time counts, so that other work on the machine does not; the hosts' own work goes on at the
 same time and is in the sum once for each level. Not in it: GDB, which *sessions* has, and the
 network. Times are shares of --whole seconds, the target for the whole answer. *blocked* is the
-longest time for which an event loop stood still, in units of 50 ms; *busy* is the same without what
-the machine took for other work meanwhile: no more than the process's CPU time.
+longest time for which an event loop stood still, in units of 50 ms; *busy* is the same without the
+time for which it waited for a processor, and no more than the process's CPU time.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Level:
     blocked_s: float
     """Longest time for which its event loop stood still."""
     busy_s: float
-    """The same, without what the machine took for others: at most the CPU time meanwhile."""
+    """The same, without the time for which it waited for a processor."""
     peak_bytes: int
 
 

@@ -2,14 +2,16 @@
 
 Its place is a line of JSON on its input. All but the GDBs is the real code, and what its own ranks
 say comes to the router as from the leaf. It answers with its port, leaves when it is told to, and
-then prints how long its event loop was blocked at most: by the clock, and by the CPU time.
+then prints how long its event loop was blocked at most: by the clock, and without other work.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import json
+import os
 import socket
 import sys
 import time
@@ -23,7 +25,7 @@ from pgdb.overlay.router import LARGE_RANKS
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
 
-TICK_S = 0.002
+TICK_S = 0.005
 
 
 class EmulatedAggregator(Aggregator):
@@ -34,9 +36,10 @@ class EmulatedAggregator(Aggregator):
         self.blocked_s = 0.0
         """Longest time for which the event loop stood still, since the last request."""
         self.busy_s = 0.0
-        """The same, or the CPU time of the process meanwhile where that is less."""
+        """The same without what the machine took for others, see :meth:`_tick`."""
         self._case = case
         self._ticked_at, self._cpu_at = self._loop.time(), time.process_time()
+        self._waited_s: dict[str, float] = {}
         self._loop.call_later(TICK_S, self._tick)
 
     def ask_own(self, request: Request, ranks: RankSet) -> None:
@@ -60,12 +63,29 @@ class EmulatedAggregator(Aggregator):
             self.answered(gathered)
 
     def _tick(self) -> None:
+        """Note how long the loop has stood still.
+
+        Without other work on the machine it would have been less: by what its thread, or the one
+        that makes a reply, has waited for a processor, whichever is longer; and no more than the
+        CPU time of both.
+        """
         now_s, cpu_s = self._loop.time(), time.process_time()
         stood_s = now_s - self._ticked_at - TICK_S
+        waited_s = waits()
+        longest_s = max(each - self._waited_s.get(name, 0.0) for name, each in waited_s.items())
         self.blocked_s = max(self.blocked_s, stood_s)
-        self.busy_s = max(self.busy_s, min(stood_s, cpu_s - self._cpu_at))
-        self._ticked_at, self._cpu_at = now_s, cpu_s
+        self.busy_s = max(self.busy_s, min(stood_s - longest_s, cpu_s - self._cpu_at))
+        self._ticked_at, self._cpu_at, self._waited_s = now_s, cpu_s, waited_s
         self._loop.call_later(TICK_S, self._tick)
+
+
+def waits() -> dict[str, float]:
+    """Return for how many seconds each thread of this process has waited for a processor."""
+    found = {}
+    for each in os.scandir("/proc/self/task"):
+        with contextlib.suppress(OSError), open(f"{each.path}/schedstat", "rb") as file:
+            found[each.name] = int(file.read().split()[1]) / 1e9
+    return found
 
 
 async def serve(told: dict[str, Any]) -> None:

@@ -123,6 +123,7 @@ class FormTable:
         self._records: dict[tuple[Formed, tuple[str, ...]], Formed] = {}
         self._taken: dict[Formed, tuple[Formed, tuple[str, ...]]] = {}
         self._frames: dict[Frame, tuple[Frame, tuple[str, ...]]] = {}
+        self._hidden: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     def take(self, record: Formed) -> tuple[Formed, tuple[str, ...]]:
         """Return what :func:`take_form` does."""
@@ -136,9 +137,12 @@ class FormTable:
 
     def _take_stack(self, stack: Stack) -> tuple[Formed, tuple[str, ...]]:
         """Do what :func:`take_form` does; of a thousand stacks most frames are the same."""
-        head, found = take_form(Stack(frames=(), hidden=stack.hidden, more=stack.more))
-        assert isinstance(head, Stack)
-        parts = [*found]
+        hidden = self._hidden.get(stack.hidden)
+        if hidden is None:
+            head, found = take_form(Stack(frames=(), hidden=stack.hidden))
+            assert isinstance(head, Stack)
+            hidden = self._hidden[stack.hidden] = (head.hidden, found)
+        parts = [*hidden[1]]
         frames = []
         for frame in stack.frames:
             taken = self._frames.get(frame)
@@ -148,7 +152,7 @@ class FormTable:
                 taken = self._frames[frame] = (form.frames[0], found)
             frames.append(taken[0])
             parts += taken[1]
-        return Stack(frames=tuple(frames), hidden=head.hidden, more=head.more), tuple(parts)
+        return Stack(frames=tuple(frames), hidden=hidden[0], more=stack.more), tuple(parts)
 
     def fill_rows(
         self, form: Formed, columns: Sequence[str | Sequence[str]], count: int

@@ -271,6 +271,7 @@ class Known:
         self._records: dict[tuple[int, Record], Record] = {}
         self._ends: dict[Record, tuple[int, Record]] = {}
         self._shapes: dict[bytes, Record] = {}
+        self._texts: dict[str, str] = {}
         self._said: dict[tuple[int, bytes, bytes, bytes], tuple[int, Said[Record]]] = {}
         self._rows: dict[tuple[object, ...], dict[tuple[str, ...], Said[Record]]] = {}
 
@@ -360,7 +361,9 @@ class Known:
         form = self.record(at, shape)
         if is_single:
             (record,) = _records(form, 1, parts, self.forms)
-            said = Said(record, _rows(slots, 1)[0])
+            # Of a thousand classes most slots hold the same.
+            texts = tuple(self._texts.setdefault(each, each) for each in _rows(slots, 1)[0])
+            said = Said(record, texts)
             self._said[key] = taken, said
             return taken, (said,)
         if end.columns:

@@ -11,8 +11,6 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyroaring import BitMap, FrozenBitMap
-
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
@@ -141,8 +139,7 @@ class Labels:
         """Return all sets."""
         import numpy
 
-        whole = len(self._numbers) <= _LONG_SLICE
-        found: list[Any] = [None if whole else BitMap() for _ in range(self.count)]
+        found: list[list[RankSet]] = [[] for _ in range(self.count)]
         for begin, ranks in self.slices(_LONG_SLICE):
             # Sorting once finds the ranks of all sets: a search for each would take count passes.
             # Numbers of 16 bits are sorted by their digits, several times as fast.
@@ -152,12 +149,10 @@ class Labels:
             ordered = array("I", ranks[order].tobytes())
             at = 0
             for number, end in enumerate(ends):
-                if whole:
-                    found[number] = FrozenBitMap(ordered[at:end])
-                elif end > at:
-                    found[number] |= BitMap(ordered[at:end])
+                if end > at:
+                    found[number].append(RankSet.from_array(ordered[at:end]))
                 at = end
-        return tuple(RankSet(each if whole else FrozenBitMap(each)) for each in found)
+        return tuple(map(RankSet.union, found))
 
     def slices(self, size: int = _SLICE) -> Iterator[tuple[int, Numbers]]:
         """Yield the place of the first of some ranks, and these ranks, until it was all of them."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -39,8 +40,10 @@ _PLANES = 4
 # A real code can be longer than the estimate of it by so much; a few sets are packed to find out.
 _DOUBT = 1.3
 _FEW_SETS = 64
-# Partitions of so few ranks are labelled without NumPy.
+# Partitions of so few ranks are labelled without NumPy, which takes longer to load; and of fewer
+# still where it is there.
 _FEW_RANKS = 1024
+_FEWEST_RANKS = 64
 # Sets that together are so many runs, and long ones, are sent as they are.
 _FEW_BLOCKS = 4096
 _LONG_RUN = 256
@@ -113,7 +116,7 @@ def to_partition(sets: Sequence[RankSet]) -> Partition:
     rest = max(range(len(sets)), key=lambda number: len(sets[number]))
     given = tuple(each for number, each in enumerate(sets) if number != rest)
     if len(given) > 1 and len(sets) < len(base):
-        if len(base) <= _FEW_RANKS:
+        if len(base) < _FEW_RANKS:
             planes = _label_few(base, sets)
             if sum(map(len, planes)) + _HEAD_BYTES < _text_bytes(given):
                 return Partition(base=base, count=len(sets), labels=planes)
@@ -261,7 +264,7 @@ def read_partition(partition: Partition) -> Labels | tuple[RankSet, ...]:
         raise ProtocolError(f"partition: {count} sets")
     given = partition.given
     if partition.labels and not given and rest == -1:
-        if len(base) <= _FEW_RANKS:
+        if len(base) < (_FEWEST_RANKS if "numpy" in sys.modules else _FEW_RANKS):
             return _unpack_few(base, count, partition.labels)
         return Labels(base, _decode_labels(len(base), count, partition.labels), count)
     if partition.labels and len(given) == 1 and 0 <= rest < count:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-LARGE_BYTES = 1 << 14
+LARGE_BYTES = 1 << 10
 """Messages as long as this are dealt with one at a time."""
 NOTICE_WINDOW_S = 0.2
 """Equal notices of several hosts that come within it become one."""

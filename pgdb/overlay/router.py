@@ -78,10 +78,14 @@ class Gathered:
         return answered + len(self.missing.ranks)
 
     def reply(self) -> Reply:
-        """Return the message that takes it up."""
+        """Return the message that takes it up.
+
+        What was gathered of many ranks takes megabytes, and is let go: it can be had once.
+        """
         known = self._known or Known()
         if self._classes is None:
             graph = merger_to_graph(self._merger, self.missing, known)
+            self._merger, self._known = Merger(), None
         else:
             graph = to_graph(self._classes, self.missing, known)
         return Reply(request_id=self.request_id, graph=graph.deflate(), late=self.is_late)

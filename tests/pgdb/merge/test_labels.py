@@ -39,6 +39,7 @@ def _slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def _always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every partition of several sets travels as labels, and is kept as such."""
     monkeypatch.setattr(packing, "_FEW_RANKS", 0)
+    monkeypatch.setattr(packing, "_FEWEST_RANKS", 0)
     monkeypatch.setattr(packing, "_SMALL_PARTITION_BYTES", -1)
     monkeypatch.setattr(packing, "_FEW_BLOCKS", -1)
     monkeypatch.setattr(packing, "_LONG_RUN", 1 << 30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
@@ -226,6 +227,8 @@ def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     """Have every reply be small, or large."""
     monkeypatch.setattr("pgdb.overlay.node.LARGE_RANKS", request.param)
     monkeypatch.setattr("pgdb.overlay.router.LARGE_RANKS", request.param)
+    # As in a session, where it is loaded long before the first answer.
+    importlib.import_module("numpy")
 
 
 in_both_sizes = pytest.mark.usefixtures("size")

@@ -25,6 +25,7 @@ def _kept_as(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     if request.param == "labels":
         monkeypatch.setattr(router_module, "LARGE_RANKS", 1)
         monkeypatch.setattr(packing, "_FEW_RANKS", 0)
+        monkeypatch.setattr(packing, "_FEWEST_RANKS", 0)
         monkeypatch.setattr(packing, "_SMALL_PARTITION_BYTES", -1)
         monkeypatch.setattr(packing, "_FEW_BLOCKS", -1)
         monkeypatch.setattr(packing, "_LONG_RUN", 1 << 30)
