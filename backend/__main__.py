@@ -16,14 +16,14 @@ import resource
 import select
 import sys
 import time
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pgdb.backend.wireup import Daemon
 
 
-def main() -> NoReturn:
-    """Start, wire up and wait for one aggregator, and end with its status."""
+def main() -> int:
+    """Start, wire up and wait for one aggregator; return the exit status."""
     _leave_no_core_file()
     from_anchor, to_daemon = os.pipe()
     from_daemon, to_anchor = os.pipe()
@@ -33,7 +33,10 @@ def main() -> NoReturn:
         from pgdb.backend.daemon import main as serve
 
         serve()
-        _leave(0)
+        # All that was started has ended, and nothing is written in the end. Taking the interpreter
+        # apart would keep the user waiting. Not so the anchor, below: an MPI can leave things to
+        # be done at exit (MPICH 5 tells its launcher no sooner that all is well).
+        os._exit(0)
     os.close(from_anchor)
     os.close(to_anchor)
     # The daemon imports its part meanwhile.
@@ -50,15 +53,7 @@ def main() -> NoReturn:
     _guard(pid, daemon, watches_input=bool(os.environ.get(WATCH_INPUT_VARIABLE)))
     _, status = os.waitpid(pid, 0)
     daemon.close()
-    _leave(CANNOT_JOIN if os.waitstatus_to_exitcode(status) == CANNOT_JOIN else 0)
-
-
-def _leave(status: int) -> NoReturn:
-    """End without taking the interpreter apart, for which the end of a session would have to wait.
-
-    Nothing is left to be done: all that was started has ended, and nothing is written in the end.
-    """
-    os._exit(status)
+    return CANNOT_JOIN if os.waitstatus_to_exitcode(status) == CANNOT_JOIN else 0
 
 
 def _leave_no_core_file() -> None:
@@ -143,4 +138,4 @@ def _guard(pid: int, daemon: Daemon, *, watches_input: bool) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -24,14 +24,17 @@ from pgdb.frontend.starting import overlay as overlay_module
 from pgdb.frontend.sync import Session
 from pgdb.overlay.words import LEAVE_HANGS_S
 from pgdb.ranks import RankSet
+from tests.conftest import Build
 from tests.support.programs import (
     LEAVE_DEADLINE_S,
     ROOT,
     Builder,
     Job,
+    Mpi,
     Program,
     aggregator_of,
     find_mpi,
+    is_alive,
     is_traced,
     parent_of,
     run_job,
@@ -245,6 +248,24 @@ def test_what_started_the_aggregators_is_killed(job: Job, who: str) -> None:
         session.interrupt(timeout_s=DEADLINE_S)
         assert set(session.evaluate("1").values) == set(range(RANKS))
     assert_untouched(job.ranks)
+
+
+def test_the_launcher_leaves_the_other_aggregators_alone(
+    mpi: Mpi, builder: Builder, build: Build
+) -> None:
+    """MPICH 5 takes a process that leaves before its exit handlers have run for a crash."""
+    program = build("storm.c")
+    with run_job(builder, mpi.line(RANKS, program), program, RANKS) as job:
+        ears = Ears()
+        with attached(job, ears) as session:
+            anchor = parent_of(daemon := aggregator_of(job.ranks[6]))
+            os.kill(daemon, signal.SIGKILL)
+            wait_until(
+                lambda: ears.ranks("lost") == RankSet.parse("6-7"), "they are lost", DEADLINE_S
+            )
+            wait_until(lambda: not is_alive(anchor), "its anchor has left", DEADLINE_S)
+            assert session.evaluate("1").values == dict.fromkeys(range(6), 1)
+            assert ears.ranks("lost") == RankSet.parse("6-7")
 
 
 def test_an_aggregator_hangs(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
