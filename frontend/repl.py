@@ -89,6 +89,9 @@ class Repl:
             with self._job_input():
                 await task
         except asyncio.CancelledError:
+            own = asyncio.current_task()
+            if own is not None and own.cancelling():
+                raise  # not the command alone: the session is to end (SIGTERM, SIGHUP)
             self.display.text("(given up waiting; the ranks go on)")
         finally:
             loop.remove_signal_handler(signal.SIGINT)

@@ -231,3 +231,20 @@ def test_the_terminal_goes_away(build: Build, start_job: StartJob, tmp_path: Pat
             terminal.hang_up()
             assert_nothing_left(mark, deadline_s=DEADLINE_S)
         assert_untouched(job.ranks)
+
+
+def test_it_is_told_to_end_while_a_command_waits(
+    build: Build, start_job: StartJob, tmp_path: Path
+) -> None:
+    changes = {"XDG_STATE_HOME": str(tmp_path)}
+    with start_job(2, build("storm.c")) as job:
+        with Terminal(*PGDB, "attach", "--grace", "2", job.pid, changes=changes) as terminal:
+            terminal.expect(PROMPT)
+            terminal.ask("b hit if i < 0", "Breakpoint 1: ")
+            terminal.line("c")
+            wait_running(list(job.ranks.values()))
+            os.kill(terminal.pid, signal.SIGTERM)
+            terminal.wait()
+            assert "given up waiting" not in terminal.text
+            assert_nothing_left(terminal.mark)
+        assert_untouched(job.ranks)
