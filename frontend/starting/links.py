@@ -17,6 +17,8 @@ from pgdb.overlay.messages import Table
 CALL_AGAIN_S = 1.0
 MOST_CALLED = 64
 """Aggregators that are called at a time."""
+ORPHANS_AFTER_S = 1.0
+"""How long an aggregator that was lost may take to answer before those below it are called."""
 ANSWER_TIMEOUT_S = 3.0
 """How long an aggregator that lives may take to show that to a caller."""
 SAY_TIMEOUT_S = 10.0
@@ -106,7 +108,10 @@ class Links:
         lost_at = loop.time()
         while not self._is_stopped:
             try:
-                channel = await self._call(address)
+                if must_be_there:
+                    channel = await self._call(address)
+                else:
+                    channel = await self._call_again(address, table.node)
             except LinkError as error:
                 if must_be_there:
                     raise StartError(f"cannot reach the first aggregator: {error}") from None
@@ -122,6 +127,26 @@ class Links:
             if table.node in self._root.joined or loop.time() > lost_at + self._options.grace_s:
                 return
             await asyncio.sleep(CALL_AGAIN_S)
+
+    async def _call_again(self, address: str, node: int) -> Channel:
+        """Call an aggregator; if it does not answer soon, those below it as well.
+
+        One that hangs takes longer to show it than they may live without a parent.
+
+        :raises LinkError: if it cannot be reached.
+        """
+        calling = asyncio.create_task(self._call(address))
+        try:
+            # Through ssh nobody answers soon.
+            limit_s = None if self._via(address) else ORPHANS_AFTER_S
+            await asyncio.wait((calling,), timeout=limit_s)
+            if not calling.done():
+                self._call_orphans(node)
+            return await calling
+        except asyncio.CancelledError:
+            calling.cancel()
+            calling.add_done_callback(_close_unused)
+            raise
 
     def _call_orphans(self, lost: int) -> None:
         """Call those that a lost aggregator was the parent of."""
@@ -139,3 +164,9 @@ class Links:
     def _via(self, address: str) -> tuple[str, ...]:
         host = self._options.host
         return (*self._options.ssh, "-W", address, host) if host else ()
+
+
+def _close_unused(calling: asyncio.Task[Channel]) -> None:
+    """Close a link that nobody waits for any longer."""
+    if not calling.cancelled() and calling.exception() is None:
+        calling.result().close()

@@ -598,6 +598,26 @@ def test_an_aggregator_that_lives_is_called_back(
 
 
 @BOTH
+def test_those_below_a_first_one_that_hangs_come_back_soon(
+    monkeypatch: pytest.MonkeyPatch, connect: bool
+) -> None:
+    """It takes connections, as a stopped process does, and says nothing."""
+    monkeypatch.setattr(channel_module, "CONNECT_TIMEOUT_S", 10 * DEADLINE_S)
+    monkeypatch.setattr(links_module, "ORPHANS_AFTER_S", 0.1)
+    monkeypatch.setattr(aggregator_module, "NEXT_ANCESTOR_S", 0.1)
+
+    async def test(raised: Raised) -> None:
+        host, _, port = raised.overlay.nodes[0].address.rpartition(":")
+        (first,) = raised.site.starters
+        await first._listeners[0].close()
+        with socket.create_server((host, int(port))):
+            await crash(first, 0)
+            await only(raised, 1, 2)
+
+    run(FakeSite(), test, connect=connect, fan_out=1, grace_s=DEADLINE_S)
+
+
+@BOTH
 def test_with_one_that_lives_come_those_below_it(
     monkeypatch: pytest.MonkeyPatch, connect: bool
 ) -> None:
