@@ -67,6 +67,7 @@ class HeadStart:
 
     def __init__(self, hint: Hint) -> None:
         self._gdb = debugger.find_gdb(hint.gdb) or hint.gdb
+        self._begun = asyncio.Event()
         self._making: asyncio.Task[Nursery | None] | None = asyncio.create_task(
             self._make(hint.pid)
         )
@@ -75,6 +76,10 @@ class HeadStart:
     def begin(cls, hint: Hint | None) -> HeadStart | None:
         """Begin one, unless the hint is for another host."""
         return cls(hint) if hint is not None and hint.holds else None
+
+    async def begun(self) -> None:
+        """Wait until its GDB has been started, or cannot be."""
+        await self._begun.wait()
 
     @property
     def is_ready(self) -> bool:
@@ -107,9 +112,14 @@ class HeadStart:
             if not files.are_shared:
                 return None
             environment = gdb_environment(os.environ)
-            index_cache = IndexCache(environment, LOG.info)
-            return await Nursery.begin(files, pid, self._gdb, environment, index_cache)
+            nursery = Nursery(files)
+            await nursery.start(self._gdb, environment)
+            self._begun.set()
+            await nursery.read(pid, IndexCache(environment, LOG.info))
         except (OSError, GdbError) as error:
             # Whoever needs it tries again, and tells.
             LOG.info("process %d: no head start: %s", pid, error)
             return None
+        finally:
+            self._begun.set()
+        return nursery

@@ -80,23 +80,15 @@ class Nursery:
         :raises GdbError: if it cannot be had.
         :raises OSError: if the process cannot be looked at.
         """
-        names = await asyncio.to_thread(linked, pid)
         nursery = cls(files)
-        has_cache = await index_cache.is_sound_for(pid)
-        await nursery.start(gdb, environment, names, index_cache=has_cache)
+        await nursery.start(gdb, environment)
+        await nursery.read(pid, index_cache)
         return nursery
 
-    async def start(
-        self,
-        gdb: str,
-        environment: Mapping[str, str],
-        names: Sequence[str],
-        *,
-        index_cache: bool,
-    ) -> None:
-        """Start the GDB and have it read all symbols.
+    async def start(self, gdb: str, environment: Mapping[str, str]) -> None:
+        """Start the GDB.
 
-        :raises GdbError: if it cannot; it has ended then.
+        :raises GdbError: if it cannot be started.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
@@ -116,11 +108,22 @@ class Nursery:
         finally:
             theirs.close()
         asyncio.get_running_loop().add_reader(ours, self._receive)
-        reading = asyncio.create_task(self._read(names, index_cache=index_cache))
+
+    async def read(self, pid: int, index_cache: IndexCache) -> None:
+        """Have the GDB read all symbols; process *pid* tells what the program is linked with.
+
+        :raises GdbError: if it cannot; it has ended then.
+        :raises OSError: if the process cannot be looked at; likewise.
+        """
         try:
-            await self._while_it_works(reading)
+            names = await asyncio.to_thread(linked, pid)
+            has_cache = await index_cache.is_sound_for(pid)
+            reading = asyncio.create_task(self._read(names, index_cache=has_cache))
+            try:
+                await self._while_it_works(reading)
+            finally:
+                reading.cancel()
         except BaseException:
-            reading.cancel()
             await self.close()
             raise
 

@@ -96,7 +96,8 @@ def keep_byte_code(folder: str) -> None:
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = folder
-    modules = "pgdb.frontend.batch, pgdb.frontend.main, pgdb.backend.__main__, pgdb.backend.daemon"
+    backend = "pgdb.backend.__main__, pgdb.backend.daemon, pgdb.backend.serving"
+    modules = f"pgdb.frontend.batch, pgdb.frontend.main, {backend}"
     subprocess.run([sys.executable, "-c", f"import {modules}"], check=True)
     subprocess.run(
         [sys.executable, "-c", "from pgdb.overlay.credentials import *; make_credentials()"],

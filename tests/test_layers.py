@@ -98,8 +98,9 @@ LAYERS: dict[str, int] = {
     "pgdb.backend.watching": 3,
     "pgdb.backend.wireup": 3,
     "pgdb.backend.aggregator": 4,
-    "pgdb.backend.daemon": 5,
-    "pgdb.backend.__main__": 6,
+    "pgdb.backend.serving": 5,
+    "pgdb.backend.daemon": 6,
+    "pgdb.backend.__main__": 7,
     # What the user runs.
     "pgdb.frontend.answers": 1,
     "pgdb.frontend.analysis.differences": 1,
@@ -493,7 +494,7 @@ def loaded_by(statement: str) -> set[str]:
 
 
 def test_daemon_loads_no_front_end_and_no_heavy_package() -> None:
-    loaded = loaded_by("import pgdb.backend.daemon")
+    loaded = loaded_by("import pgdb.backend.daemon, pgdb.backend.serving")
     assert "pgdb.backend.leaf" in loaded
     # networkx alone takes 0.46 s to import; every host of a job would pay for it.
     heavy = ("networkx", "numpy", "prompt_toolkit", "rich", "matplotlib", "mpi4py")

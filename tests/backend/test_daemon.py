@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from pgdb.backend.daemon import clean_environment, host_for_links
+from pgdb.backend.daemon import clean_environment
+from pgdb.backend.serving import host_for_links
 from pgdb.overlay import addresses
 from pgdb.overlay.rendezvous import Rendezvous
 
