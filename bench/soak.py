@@ -596,19 +596,29 @@ class Soak:
         return RankSet()
 
     def _kill_anchor(self, session: Session, job: Job) -> RankSet:
-        pid, ranks = self._random.choice(list(self._aggregators(session, job).items()))
+        found = self._aggregators(session, job)
+        pid, ranks = self._random.choice(list(found.items()))
+        launcher = self._launcher_of(pid)
+        others = [each for each in found if launcher and self._launcher_of(each) == launcher]
         os.kill(parent_of(pid), signal.SIGKILL)
         self._wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
-        # Most launchers end all others as well then.
+        # Most launchers end all others as well then, and that takes its time.
+        if self._mpi.name.startswith("openmpi"):
+            self._wait(lambda: not any(map(is_alive, others)), "the launcher ends the others")
         return session.set
 
+    @staticmethod
+    def _launcher_of(pid: int) -> int:
+        """Return our own child that a process is below, 0 if that has gone."""
+        while parent_of(pid) not in (os.getpid(), 0, 1):
+            pid = parent_of(pid)
+        return pid if parent_of(pid) == os.getpid() else 0
+
     def _kill_launcher(self, session: Session, job: Job) -> RankSet:
-        victim = self._random.choice(list(self._aggregators(session, job)))
-        while parent_of(victim) not in (os.getpid(), 0, 1):
-            victim = parent_of(victim)
-        if parent_of(victim) != os.getpid():
+        launcher = self._launcher_of(self._random.choice(list(self._aggregators(session, job))))
+        if not launcher:
             raise Impossible  # it was killed before
-        os.kill(victim, signal.SIGKILL)
+        os.kill(launcher, signal.SIGKILL)
         return session.set
 
     def _gdb_of_some(self, session: Session, job: Job) -> tuple[int, int]:
