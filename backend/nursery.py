@@ -105,6 +105,10 @@ class Nursery:
         except OSError as error:
             self._shut()
             raise GdbError(f"cannot start {gdb}: {error.strerror or error}") from None
+        except asyncio.CancelledError:
+            # It may run already; at the end of its control socket it ends.
+            self._shut()
+            raise
         finally:
             theirs.close()
         asyncio.get_running_loop().add_reader(ours, self._receive)
