@@ -115,6 +115,8 @@ class Inferior:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
         self._letting_go = False
+        # GDB has been told to end as soon as the rank, stopped and without breakpoints, is free.
+        self._may_end = False
         # When what is being carried out is to be done, on the loop's clock.
         self._due_s: float | None = None
         self._start_time_ticks: int | None = None
@@ -400,17 +402,21 @@ class Inferior:
             return
         if self._guard is not None:
             await self._guard.take_out()
+        self._may_end = True
         _, detached = self._gdb.send_together(console(END_WHEN_FREE), "-target-detach")
         try:
             result = await detached
         except GdbError:
-            # It has ended, as it was told to; the kernel knows whether the rank is free.
-            status = procfs.read_stat(self.pid)
-            if status is not None and status.tracer_pid:
+            if self.state != "detached":
                 raise
-        else:
-            if result.kind == "error":
-                raise GdbError(result.message)
+            return
+        if result.kind == "error":
+            self._may_end = False
+            raise GdbError(result.message)
+        self._is_free()
+
+    def _is_free(self) -> None:
+        """Take that the rank has no debugger any longer, as it is to be."""
         self.state = "detached"
         self._unwatch()
         self._over.set()
@@ -582,7 +588,13 @@ class Inferior:
             awaited.exception()
         self._unwatch()
         self._over.set()
-        if self.state in ("exited", "detached") or self._ending:
+        if self.state in ("exited", "detached"):
+            return
+        status = procfs.read_stat(self.pid) if self._may_end else None
+        if status is not None and not status.tracer_pid:
+            self._is_free()
+            return
+        if self._ending:
             return
         was, self.state = self.state, "gone"
         self._keep(self._after_gdb(why, was))

@@ -298,6 +298,7 @@ def test_ranks_that_were_let_go_are_taken_again(build: Build, start_job: StartJo
         again = finished.answer("reattach")
         assert [each["ranks"] for each in again["classes"]] == ["0,2", "1"]
         assert "answers" in again["classes"][0]["text"]
+        assert "runs on free" not in finished.out + finished.err
         (stopped,) = finished.answer("continue")["classes"]
         assert (stopped["ranks"], stopped["record"]["breakpoint"]) == ("0-2", 1)
         (value,) = finished.answer("print hit_count > 0")["classes"]
