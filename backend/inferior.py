@@ -178,7 +178,14 @@ class Inferior:
     async def attach(self, pid: int, request_id: int) -> Record:
         """Attach to the running rank *pid* and say where it is."""
         self.pid = pid
-        return await self._first_stop(await self._taking.attach(pid), request_id)
+        # A GDB may hang over a process that is killed as it is attached to.
+        self._watch()
+        try:
+            return await self._first_stop(await self._taking.attach(pid), request_id)
+        except GdbError:
+            if self.state != "exited" or not isinstance(self._last_event, Exit):
+                raise
+            return self._last_event
 
     async def take_held(self, pid: int, request_id: int) -> Record:
         """Attach to a held rank, let it execute its program and stop that in ``main``."""
@@ -444,7 +451,9 @@ class Inferior:
 
     async def _first_stop(self, taken: Taken | Failure, request_id: int) -> Record:
         if isinstance(taken, Failure):
+            self._unwatch()
             if not procfs.is_alive(self.pid):
+                self._over.set()
                 self.state = "exited"
                 # It could hold the remains, which the launcher then waits for.
                 self._gdb.kill()

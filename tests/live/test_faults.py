@@ -21,7 +21,7 @@ from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Gone, Stop, Text
 from tests.conftest import Build, StartJob
-from tests.support.programs import Job, is_traced, parent_of, status, wait_until
+from tests.support.programs import Job, command_of, is_traced, parent_of, status, wait_until
 from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json, wait_broken
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
@@ -257,13 +257,19 @@ def test_a_thousand_children_come_and_go(build: Build, start_job: StartJob) -> N
         assert_untouched(job.ranks)
 
 
-@pytest.mark.parametrize("traced", [1, 4])
-def test_a_job_ends_while_it_is_attached_to(build: Build, start_job: StartJob, traced: int) -> None:
+@pytest.mark.parametrize(("traced", "hangs"), [(1, False), (4, False), (1, True)])
+def test_a_job_ends_while_it_is_attached_to(
+    build: Build, start_job: StartJob, traced: int, hangs: bool
+) -> None:
     with start_job(4, build("storm.c")) as job:
         ended = threading.Event()
 
         def end_it() -> None:
             wait_until(lambda: count_traced(job) >= traced, "ranks are traced", DEADLINE_S)
+            if hangs:
+                wait_until(lambda: forked_gdbs(job), "a rank has a GDB of its own", DEADLINE_S)
+                for gdb in forked_gdbs(job):
+                    os.kill(gdb, signal.SIGSTOP)
             for pid in job.ranks.values():
                 os.kill(pid, signal.SIGKILL)
             ended.set()
@@ -276,6 +282,17 @@ def test_a_job_ends_while_it_is_attached_to(build: Build, start_job: StartJob, t
         said = finished.out + finished.err
         assert "ended" in said or '"signal":"SIGKILL"' in said.replace(" ", ""), said
         assert finished.status != 0 or finished.answer("print 1"), said
+
+
+def forked_gdbs(job: Job) -> set[int]:
+    """Return those tracers of ranks that were forked from another GDB."""
+    found = set()
+    for pid in job.ranks.values():
+        with suppress(OSError):
+            tracer = int(status(pid, "TracerPid"))
+            if tracer and "-i=mi3" in command_of(parent_of(tracer)):
+                found.add(tracer)
+    return found
 
 
 def count_traced(job: Job) -> int:
