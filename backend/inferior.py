@@ -414,15 +414,19 @@ class Inferior:
         try:
             result = await detached
         except GdbError:
-            if self.state != "detached":
+            if not self._is_detached:
                 raise
             return
         if result.kind == "error":
             self._may_end = False
             raise GdbError(result.message)
-        self._is_free()
+        self._take_free()
 
-    def _is_free(self) -> None:
+    @property
+    def _is_detached(self) -> bool:
+        return self.state == "detached"
+
+    def _take_free(self) -> None:
         """Take that the rank has no debugger any longer, as it is to be."""
         self.state = "detached"
         self._unwatch()
@@ -601,7 +605,7 @@ class Inferior:
             return
         status = procfs.read_stat(self.pid) if self._may_end else None
         if status is not None and not status.tracer_pid:
-            self._is_free()
+            self._take_free()
             return
         if self._ending:
             return
