@@ -12,9 +12,9 @@ import contextlib
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.backend.deployment import Deployment
 from pgdb.backend.headstart import HeadStart
@@ -55,8 +55,7 @@ NEXT_ANCESTOR_S = 1.0
 HAND_ON_TIMEOUT_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """An aggregator's place in the tree, as the wire-up found it."""
 
     node: int
@@ -166,7 +165,7 @@ class Aggregator(TreeNode):
             except LinkError as error:
                 LOG.warning("cannot tell node %d its place: %s", child, error)
                 continue
-            channel.send(msgspec.structs.replace(table, node=child, is_parent=False))
+            channel.send(replace(table, node=child, is_parent=False))
             channel.close()
             await channel.wait_closed(HAND_ON_TIMEOUT_S)
 
@@ -352,7 +351,7 @@ class Aggregator(TreeNode):
     def _take_setup(self, setup: Setup) -> None:
         is_first = self._setup is None
         # Kept for what holds for all; what its ranks are is in the shares.
-        self._setup = msgspec.structs.replace(setup, shares=())
+        self._setup = replace(setup, shares=())
         self.apply_setup(setup)
         share = self.shares.get(self.number)
         if share is not None and is_first:

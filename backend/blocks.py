@@ -12,14 +12,17 @@ import os
 import platform
 import re
 import sys
-from dataclasses import dataclass, replace
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.looking import failure
 from pgdb.errors import CommandError
 from pgdb.overlay.messages import ReadBlock
+from pgdb.patterns import pattern
 from pgdb.records import Block, Failure
 
 _CHUNK_BYTES = 16 * 1024 * 1024
@@ -27,19 +30,19 @@ _CHUNK_BYTES = 16 * 1024 * 1024
 # This is the most that can be set; "unlimited" would let a typing error end GDB, which does not
 # survive an allocation that fails.
 _LARGEST_VALUE_BYTES = 2**31 - 1
-_ADDRESS = re.compile(r"0x[0-9a-f]+")
-_QUALIFIERS = re.compile(r"\b(?:const|volatile|restrict|_Atomic)\b\s*")
-_AGGREGATE = re.compile(r"(?:struct|union|class|enum)\b[^{]*\{.*\}", re.S)
-_DIMENSIONS = re.compile(r"((?:\[\d*\])*)\Z")
-_FORTRAN = re.compile(
+_ADDRESS = pattern(r"0x[0-9a-f]+")
+_QUALIFIERS = pattern(r"\b(?:const|volatile|restrict|_Atomic)\b\s*")
+_AGGREGATE = pattern(r"(?:struct|union|class|enum)\b[^{]*\{.*\}", re.S)
+_DIMENSIONS = pattern(r"((?:\[\d*\])*)\Z")
+_FORTRAN = pattern(
     r"(?P<name>[a-z ]+)(?:\(kind=(?P<kind>\d+)\)|\*(?P<bytes>\d+))"
     r"(?P<attributes>(?:, \w+)*)(?: \((?P<bounds>[^()]*)\))?\Z",
     re.I,
 )
-_FORTRAN_DERIVED = re.compile(r"Type (?P<name>\w+)[^(]*(?:\((?P<bounds>.*)\))?\Z", re.S)
-_STD_COMPLEX = re.compile(r"(?:class|struct) std::(?:\w+::)?complex<(?:float|double|long double)>")
-_STD_VECTOR = re.compile(r"class std::vector<(?!bool\b)")
-_STD_ARRAY = re.compile(r"struct std::array<")
+_FORTRAN_DERIVED = pattern(r"Type (?P<name>\w+)[^(]*(?:\((?P<bounds>.*)\))?\Z", re.S)
+_STD_COMPLEX = pattern(r"(?:class|struct) std::(?:\w+::)?complex<(?:float|double|long double)>")
+_STD_VECTOR = pattern(r"class std::vector<(?!bool\b)")
+_STD_ARRAY = pattern(r"struct std::array<")
 _INTEGER_WORDS = frozenset({"char", "short", "int", "long", "signed", "unsigned"})
 _UNSIGNED = frozenset({"unsigned", "char8_t", "char16_t", "char32_t"})
 _OTHER_INTEGERS = frozenset({"wchar_t", "char8_t", "char16_t", "char32_t"})
@@ -50,11 +53,10 @@ _QUADRUPLES = frozenset(
 _NAME_WIDTH = 40
 _SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8, 12, 16), "c": (8, 16, 32)}
 _FORTRAN_LETTERS = {"real": "f", "integer": "i", "logical": "u", "complex": "c"}
-_COMPLEX = re.compile(r"\(?\s*(?P<real>[^\s,()]+)\s*(?:\+|,)\s*(?P<imaginary>[^\s,()i]+|inf)")
+_COMPLEX = pattern(r"\(?\s*(?P<real>[^\s,()]+)\s*(?:\+|,)\s*(?P<imaginary>[^\s,()i]+|inf)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Type:
+class _Type(msgspec.Struct, frozen=True):
     """What GDB's name of a type says."""
 
     letter: str
@@ -66,8 +68,7 @@ class _Type:
     is_fortran: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbers:
+class _Numbers(msgspec.Struct, frozen=True):
     """Numbers that were found."""
 
     kind: str

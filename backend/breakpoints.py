@@ -16,9 +16,10 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.looking import failure
+from pgdb.patterns import pattern
 from pgdb.records import Breakpoint, BreakpointList, BreakpointsMade, Done, Failure, Record, Text
 
-_NUMBER = re.compile(r"((?:[Bb]reakpoint|[Ww]atchpoint|[Cc]atchpoint)(?: number)? )(\d+)")
+_NUMBER = pattern(r"((?:[Bb]reakpoint|[Ww]atchpoint|[Cc]atchpoint)(?: number)? )(\d+)")
 
 
 class Breakpoints:

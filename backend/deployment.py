@@ -11,8 +11,10 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from pgdb.backend.fileviews import Placed, Views
 from pgdb.backend.objects import MappedObject, mapped_objects
@@ -23,8 +25,7 @@ from pgdb.overlay.messages import FileKey, WantedFile
 LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
+class _View(msgspec.Struct, frozen=True):
     """What the GDBs of all ranks with the same objects are pointed to."""
 
     directory: Path

@@ -15,16 +15,16 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 MOST_ENTRIES = 20_000
 """More of one directory are not looked at."""
 _LOCK = "lock"
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """An object and what of it is in the cache."""
 
     path: str

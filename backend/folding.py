@@ -11,39 +11,39 @@ from __future__ import annotations
 
 import enum
 import os
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from pgdb.backend.gdb.decode import MPI_CALL, is_readable
 from pgdb.backend.rankfiles import MappedFile
+from pgdb.patterns import pattern
 from pgdb.records import Frame
 
 # The libraries that hold the MPI calls, of Open MPI, MPICH, Intel, Cray, MVAPICH, IBM, Fujitsu;
 # not every lib…mpi…: libmpiP.so is a profiler, and libmpi_mine.so may be the user's.
-_MPI_LIBRARY = re.compile(
+_MPI_LIBRARY = pattern(
     r"libp?f?mpi(?:ch)?(?:cxx|fort|f90|java|gf|gc4)?"
     r"(?:_(?:cxx|mpifh|usempi|java|ilp64|abi|mt|dbg|ibm|cray|gnu|intel|nvidia|pgi|amd|aocc)\w*)?"
     r"(?:-[\d.]+)?\.so[\d.]*\Z"
 )
 # What these libraries are made of and rest on.
-_RUNTIME_LIBRARY = re.compile(
+_RUNTIME_LIBRARY = pattern(
     r"(?:lib(?:open-(?:pal|rte)|oshmem|ompi\w*|prrte|pmix|pmi2?|event(?:_\w+)?|hwloc|uc[cmpst]"
     r"|uc[cmpst]_\w+|fabric|psm\w*|hfi\w*|opx|ibverbs|rdmacm|mlx\d|efa|xpmem|cxi|ugni|dmapp"
     r"|hcoll|ocoms|sharp\w*|mxm|fca|portals|yaksa|mpcp\w*|mpi_shm_heap_proxy)"
     r"|mca_\w+|lib[\w.-]+-fi)(?:-[\d.]+)?\.so[\d.]*\Z"
 )
-_C_RUNTIME = re.compile(r"(?:lib(?:c|pthread|rt|dl|m|stdc\+\+|c\+\+|gcc_s)|ld)[.-]")
+_C_RUNTIME = pattern(r"(?:lib(?:c|pthread|rt|dl|m|stdc\+\+|c\+\+|gcc_s)|ld)[.-]")
 _SYSTEM_DIRECTORIES = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _MOST_OWNERS = 4096
-_VERSION = re.compile(r"(\.so)[\d.]*\Z")
+_VERSION = pattern(r"(\.so)[\d.]*\Z")
 
-_C_NAME = re.compile(r"P?MPI_([A-Z]\w*?)(?:_c)?\Z")
-_FORTRAN_NAME = re.compile(r"p?mpi_([a-z][a-z0-9_]*?)(?:_f08(?:ts)?)?_{0,2}\Z")
+_C_NAME = pattern(r"P?MPI_([A-Z]\w*?)(?:_c)?\Z")
+_FORTRAN_NAME = pattern(r"p?mpi_([a-z][a-z0-9_]*?)(?:_f08(?:ts)?)?_{0,2}\Z")
 _INTERNAL_NAMES = {
     "ompi_mpi_init": "PMPI_Init",
     "ompi_mpi_finalize": "PMPI_Finalize",
@@ -176,7 +176,7 @@ def named(frame: Frame, name: str) -> Frame:
 
     It says nothing of where inside the call it stands, nor of the library's version and directory.
     """
-    return msgspec.structs.replace(
+    return replace(
         frame,
         function=name,
         file="",

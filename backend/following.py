@@ -18,6 +18,7 @@ from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
+from pgdb.patterns import pattern
 
 # Programs that run another one in their place; the rank's program is what they execute.
 _EXECUTING = frozenset(
@@ -25,8 +26,8 @@ _EXECUTING = frozenset(
 )
 # Programs that may run it as a child of theirs.
 _FORKING = frozenset("sh bash dash zsh ksh time timeout perl tclsh".split())
-_LIVE = re.compile(r"^(\*?)\s+(\d+)\s+process (\d+)", re.M)
-_INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|julia|lua|Rscript|R|tclsh|guile|node)[\d.]*\Z")
+_LIVE = pattern(r"^(\*?)\s+(\d+)\s+process (\d+)", re.M)
+_INTERPRETER = pattern(r"(?:python|pypy|perl|ruby|julia|lua|Rscript|R|tclsh|guile|node)[\d.]*\Z")
 _WITH_A_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})  # Python's
 
 

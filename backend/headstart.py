@@ -12,7 +12,8 @@ import contextlib
 import logging
 import os
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
+
+import msgspec
 
 from pgdb.backend import rankfiles
 from pgdb.backend.indexcache import IndexCache
@@ -39,8 +40,7 @@ def gdb_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(msgspec.Struct, frozen=True):
     """What the front end says of a rank."""
 
     pid: int

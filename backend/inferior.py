@@ -17,7 +17,7 @@ import signal
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal
 
-import msgspec
+from msgspec.structs import replace
 
 from pgdb.backend import blocks, looking, reducing, watching
 from pgdb.backend.breakpoints import Breakpoints
@@ -546,11 +546,9 @@ class Inferior:
         stop = decode.stop(payload, run=self.run, numbers=self._breakpoints.numbers)
         if not payload.get("reason") and (hit := self._breakpoints.last_hit):
             # A breakpoint whose commands begin with "silent" stops without a word.
-            stop = msgspec.structs.replace(
-                stop, reason="breakpoint-hit", breakpoint=hit, meaning=""
-            )
+            stop = replace(stop, reason="breakpoint-hit", breakpoint=hit, meaning="")
         if stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
-            stop = msgspec.structs.replace(stop, reason="interrupted", signal="", meaning="")
+            stop = replace(stop, reason="interrupted", signal="", meaning="")
         return stop
 
     async def _tell_stop(self, stop: Stop, is_elsewhere: bool) -> None:
@@ -568,7 +566,7 @@ class Inferior:
                 shown = None
         except GdbError:
             return
-        self._tell(msgspec.structs.replace(stop, frame=frame, inside=inside))
+        self._tell(replace(stop, frame=frame, inside=inside))
         if shown is not None and shown.text.strip():
             self._tell(Output(text=shown.text.rstrip("\n")))
 

@@ -7,10 +7,11 @@ import re
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.patterns import pattern
 from pgdb.records import Failure, Record, Stack, Value, Variables
 
-_VALUE = re.compile(r"^\$\d+ = ", re.M)
-_STILL_RUNS = re.compile(r"(selected|target|thread).* is running", re.I)
+_VALUE = pattern(r"^\$\d+ = ", re.M)
+_STILL_RUNS = pattern(r"(selected|target|thread).* is running", re.I)
 
 
 class NeedsStopError(Exception):

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from pgdb.backend.objects import linked
 from pgdb.backend.rankfiles import RankFiles
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
+from pgdb.patterns import pattern
 
 if TYPE_CHECKING:
     from pgdb.backend.headstart import HeadStart
@@ -35,7 +35,7 @@ CONTROL_VARIABLE = "PGDB_NURSERY_CONTROL"
 AFTER_ATTACH = "python forking_in_gdb.settle()"
 """GDB command by which a forked GDB that has attached goes on as any other."""
 
-_ABOUT_READING = re.compile(r"\s*(?:add-auto-load-|set\s+(?:auto-load|debuginfod)\s)")
+_ABOUT_READING = pattern(r"\s*(?:add-auto-load-|set\s+(?:auto-load|debuginfod)\s)")
 _MAX_ANSWER_BYTES = 1 << 20
 _NAMES_AT_ONCE = 100
 STALL_S = 20.0

@@ -12,7 +12,8 @@ import os
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from pgdb import elf
 
@@ -20,8 +21,7 @@ _AT_PHDR, _AT_PHNUM, _AT_ENTRY = 3, 5, 9
 _DELETED = " (deleted)"
 
 
-@dataclass(frozen=True, slots=True)
-class MappedObject:
+class MappedObject(msgspec.Struct, frozen=True):
     """An object file that a process runs code of."""
 
     path: str
@@ -34,8 +34,7 @@ class MappedObject:
     """Its name below /proc/PID/map_files."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Mapping:
+class _Mapping(msgspec.Struct, frozen=True):
     start: int
     end: int
     offset: int

@@ -14,16 +14,18 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import IO
 
+import msgspec
+
 from pgdb.backend.gdb.session import GdbSession, Listener
+from pgdb.patterns import pattern
 
 _DELETED = " (deleted)"
 # proc_pid_maps(5). A name may hold all that Python takes for the end of a line, but for the
 # kernel's own.
-_EXECUTABLE_MAPPING = re.compile(r"^(\w+)-(\w+) ..x. (\w+) \S+ \d+ +(/[^\n]*)$", re.M | re.A)
+_EXECUTABLE_MAPPING = pattern(r"^(\w+)-(\w+) ..x. (\w+) \S+ \d+ +(/[^\n]*)$", re.M | re.A)
 
 
 class RankGdb(GdbSession):
@@ -43,8 +45,7 @@ class RankGdb(GdbSession):
         return line
 
 
-@dataclass(frozen=True, slots=True)
-class RankFiles:
+class RankFiles(msgspec.Struct, frozen=True):
     """Where GDB finds the files of one rank; empty where it finds them by itself."""
 
     root: str
@@ -80,8 +81,7 @@ class RankFiles:
         return tuple(pair for pair in pairs if pair[0] not in ("", "/"))
 
 
-@dataclass(frozen=True, slots=True)
-class MappedFile:
+class MappedFile(msgspec.Struct, frozen=True):
     """An executable mapping of a file in a process."""
 
     start: int

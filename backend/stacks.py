@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.backend.folding import (
     Objects,
@@ -28,21 +27,21 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.looking import failure
 from pgdb.backend.rankfiles import mapped
 from pgdb.overlay.messages import Backtrace
+from pgdb.patterns import pattern
 from pgdb.records import Failure, Frame, Record, Stack, Threads, ThreadStack
 
 # x86: call rel32 and call *(rip+disp32); ARM and POWER: every instruction.
 _CALL_LENGTHS_BYTES = (5, 6, 4)
 # "call 0x5080 <MPI_Recv@plt>", "call *0x2fe2(%rip) # 0x7fd8 <MPI_Recv@got.plt>", "bl 0x66c <f>"
-_CALLED = re.compile(r"<(\w+)(?:@[\w.]+)?>\Z")
+_CALLED = pattern(r"<(\w+)(?:@[\w.]+)?>\Z")
 # "main + 31 in section .text of /bin/a", "main in section .text"
-_SYMBOL = re.compile(r"\S.*?(?: \+ (\d+))? in section ")
+_SYMBOL = pattern(r"\S.*?(?: \+ (\d+))? in section ")
 # By identity of their shapes, which :mod:`.gdb.mi` keeps for lines that come again.
 _KNOWN: dict[tuple[object, ...], Stack] = {}
 _MOST_KNOWN = 256
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(msgspec.Struct, frozen=True):
     """The frames of the selected thread, as long as GDB has no reason to look for them again."""
 
     limit: int
@@ -236,7 +235,7 @@ class Stacks:
         frames = tuple(each.frame for each in places)
         if asked.offsets:
             frames = tuple(
-                msgspec.structs.replace(frame, offset=offset)
+                replace(frame, offset=offset)
                 for frame, offset in zip(frames, self._offsets_of(places), strict=True)
             )
         hidden = 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from pgdb.backend import rankfiles
 from pgdb.backend.following import Following, interpreted_script
@@ -21,9 +22,10 @@ from pgdb.backend.starting import Starter
 from pgdb.backend.watching import watch_end
 from pgdb.errors import GdbError
 from pgdb.jobs import hold, procfs
+from pgdb.patterns import pattern
 from pgdb.records import Event, Failure, Progress
 
-_ENTRY_POINT = re.compile(r"Entry point: (0x[0-9a-f]+)")
+_ENTRY_POINT = pattern(r"Entry point: (0x[0-9a-f]+)")
 # How long GDB has to tell the end of a process that has ended as it attached.
 _LAST_WORDS_S = 1.0
 _NOWHERE = "/proc/self/none"
@@ -41,8 +43,7 @@ async def as_they_are(files: RankFiles, pid: int) -> RankFiles:
     return files
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True):
     """A rank that is stopped under its GDB, or that has ended on the way there."""
 
     pid: int
@@ -116,7 +117,10 @@ class Taking:
                     f"-file-exec-and-symbols {quote(files.executable or files.name)}"
                 )
         except OSError as error:
-            return _refused(pid, procfs.why_not_traceable(pid) or str(error.strerror))
+            why = procfs.why_not_traceable(pid)
+            if not why and procfs.executable(pid) is None:
+                why = f"process {pid} has ended"  # or is about to: its memory is gone
+            return _refused(pid, why or str(error.strerror))
         notes = []
         if was_stopped:
             notes.append("was stopped by a signal before, and will be again when it is let go")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from pgdb.errors import CommandError, NoAnswerError
 from pgdb.frontend.analysis.differences import leaves
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class FieldValues:
+class FieldValues(msgspec.Struct, frozen=True):
     """What the ranks have in one field or element of a value."""
 
     ranks: NDArray[numpy.int64]
@@ -30,8 +30,7 @@ class FieldValues:
     """A number for each rank where all are numbers, else texts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """The merged answer of some ranks to one command.
 
     Every rank that was asked is in exactly one class or in :attr:`missing`.
@@ -43,7 +42,7 @@ class Answer:
     """The ranks that were asked."""
     classes: tuple[EquivalenceClass[Record], ...]
     """Who said what, least rank first."""
-    missing: Missing = field(default_factory=Missing)
+    missing: Missing = msgspec.field(default_factory=Missing)
     """Who said nothing, and why."""
     request_id: int = 0
     elapsed_s: float = 0.0

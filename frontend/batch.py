@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO, cast
 
-import msgspec
+from msgspec.structs import replace
 
 from pgdb.controls import OutputFilter
 from pgdb.errors import PgdbError, UsageError
@@ -137,7 +137,7 @@ class JsonDisplay:
         if shown.line is None:
             self.text(shown.text)
         else:
-            line = msgspec.structs.replace(shown.line, time=time.time())
+            line = replace(shown.line, time=time.time())
             self.write(cast(jsonshapes.Line, line))
 
     def error(self, error: PgdbError, command: str) -> None:

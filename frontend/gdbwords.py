@@ -8,7 +8,8 @@ judge.
 from __future__ import annotations
 
 import enum
-import re
+
+from pgdb.patterns import pattern
 
 
 class Kind(enum.Enum):
@@ -84,14 +85,14 @@ _SETTINGS_OF_OURS = (
 _FLAGS = r"(?:-\S+\s+)*"
 # Commands that carry another one out.
 _CARRIERS = {
-    "thread": re.compile(
+    "thread": pattern(
         rf"a(?:p(?:ply?)?|ppl)?\s+(?:a(?:ll?)?|[\d.\s$-]+?)\s+{_FLAGS}(?P<command>\S.*)"
     ),
-    "frame": re.compile(rf"apply\s+(?:all|level\s+\S+|-?\d+)\s+{_FLAGS}(?P<command>\S.*)"),
-    "taas": re.compile(rf"{_FLAGS}(?P<command>\S.*)"),
-    "tfaas": re.compile(rf"{_FLAGS}(?P<command>\S.*)"),
-    "faas": re.compile(rf"{_FLAGS}(?P<command>\S.*)"),
-    "with": re.compile(r".*?--\s*(?P<command>\S.*)"),
+    "frame": pattern(rf"apply\s+(?:all|level\s+\S+|-?\d+)\s+{_FLAGS}(?P<command>\S.*)"),
+    "taas": pattern(rf"{_FLAGS}(?P<command>\S.*)"),
+    "tfaas": pattern(rf"{_FLAGS}(?P<command>\S.*)"),
+    "faas": pattern(rf"{_FLAGS}(?P<command>\S.*)"),
+    "with": pattern(r".*?--\s*(?P<command>\S.*)"),
 }
 
 KINDS: dict[str, Kind] = {
@@ -104,7 +105,7 @@ KINDS: dict[str, Kind] = {
 }
 """Every command of GDB 13 and its class."""
 
-_WORD = re.compile(r"\s*([A-Za-z][\w-]*|[^\w\s])")
+_WORD = pattern(r"\s*([A-Za-z][\w-]*|[^\w\s])")
 
 
 def first_word(line: str) -> str:

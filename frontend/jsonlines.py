@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import platform
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.checking import Check
@@ -72,6 +72,7 @@ from pgdb.frontend.text.reports import Place
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.merge.calltree import CallTree
 from pgdb.merge.summary import Summary, iterate_bins
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import (
     Breakpoint,
@@ -99,8 +100,8 @@ T = TypeVar("T", bound=Event)
 _MAX_NUMBER_BITS = 128
 # Valid inside JSON strings as they are, but terminals obey the C1 controls and what changes the
 # direction of writing, and Python's str.splitlines() ends a line at U+0085, U+2028 and U+2029.
-_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNSAFE = pattern("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_SURROGATE = pattern("[\ud800-\udfff]")
 
 
 # -- making lines --------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ def breakpoints(answer: Answer, now_s: float) -> list[BreakpointLine]:
         if isinstance(record, BreakpointsMade):
             for made in record.breakpoints:
                 # How often it was hit is no part of what it is.
-                key = msgspec.structs.replace(made, times=0)
+                key = replace(made, times=0)
                 found.setdefault(key, []).append(each.ranks)
     merged = [(made, RankSet.union(ranks)) for made, ranks in found.items()]
     return [

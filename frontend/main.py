@@ -7,14 +7,14 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 import shlex
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
+
+import msgspec
 
 from pgdb.controls import HarmlessFormatter, harmless
 from pgdb.errors import CommandError, PgdbError, RankSetError, UsageError
@@ -23,7 +23,6 @@ from pgdb.frontend.batch import BatchText, JsonDisplay, Script, run_script
 from pgdb.frontend.display import StartProgress
 from pgdb.frontend.lookout import choose_job, look
 from pgdb.frontend.options import WIRE_UPS, SessionOptions
-from pgdb.frontend.recording.bugreport import report_bug
 from pgdb.frontend.recording.replay import RecordedSession, replay
 from pgdb.frontend.recording.settings import Settings, read_settings, settings_path
 from pgdb.frontend.session import Session, Told
@@ -31,6 +30,7 @@ from pgdb.frontend.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
 from pgdb.frontend.starting.start import attach, launch
 from pgdb.frontend.text import render
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.version import __version__
 
@@ -71,8 +71,7 @@ class _Part(argparse.Action):
         namespace.parts = parts
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(msgspec.Struct, frozen=True):
     """The command line, checked."""
 
     mode: str
@@ -89,7 +88,7 @@ class Arguments:
     run_timeout_s: float | None
     stdin: str
     exit_code: str
-    given: Settings = field(default_factory=Settings)
+    given: Settings = msgspec.field(default_factory=Settings)
     """Settings that the command line names."""
     output: str = ""
     """The file that ``report-bug`` writes."""
@@ -116,6 +115,8 @@ def main(argv: Sequence[str]) -> int:
     _begin_logging(arguments.options)
     try:
         if arguments.mode == "report-bug":
+            from pgdb.frontend.recording.bugreport import report_bug
+
             return asyncio.run(report_bug(arguments.target, arguments.output))
         if arguments.mode in ("jobs", "doctor"):
             return asyncio.run(look(arguments.mode, arguments.options, as_json=arguments.json))
@@ -390,7 +391,7 @@ def _common(scripted: _Parser) -> _Parser:
     return common
 
 
-_TARGET = re.compile(r"[1-9]\d*(?:_\d+)?(?:\.\w+)?\Z")
+_TARGET = pattern(r"[1-9]\d*(?:_\d+)?(?:\.\w+)?\Z")
 
 
 def _target(text: str) -> str:

@@ -8,9 +8,9 @@ same job-wide numbers: of ranks that could not be asked at the time as well.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.overlay.messages import (
@@ -25,8 +25,7 @@ from pgdb.records import BreakpointsMade, Event, Failure, Record, Stop
 _BreakpointOperation = InsertBreakpoint | ChangeBreakpoints | BreakpointCommands
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(msgspec.Struct, frozen=True):
     """One command about breakpoints, and who is to carry it out again."""
 
     line: str
@@ -133,5 +132,5 @@ def _about(entry: Replayed, numbers: tuple[int, ...], ranks: RankSet) -> Replaye
     operation = entry.operation
     if not isinstance(operation, InsertBreakpoint) and operation.numbers:
         texts = tuple(each for each in operation.numbers if int(each.partition(".")[0]) in numbers)
-        operation = msgspec.structs.replace(operation, numbers=texts)
+        operation = replace(operation, numbers=texts)
     return Replayed(entry.line, operation, ranks, numbers)

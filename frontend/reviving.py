@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.replaying import BreakpointLog
@@ -57,7 +57,7 @@ class Reviver:
             for node, share in root.shares.items()
             if node in below and node not in reasons
         )
-        root.apply_setup(msgspec.structs.replace(root.setup, is_held=False, shares=shares))
+        root.apply_setup(replace(root.setup, is_held=False, shares=shares))
         for node, why in reasons.items():
             whose = lost[node] & ranks
             self._note(f"[{whose}] their aggregator cannot be started again: {why}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-import msgspec
+from msgspec.structs import replace
 
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.overlay.channel import Channel
@@ -124,7 +124,7 @@ class Root(TreeNode):
     def apply_setup(self, setup: Setup) -> None:
         """Learn who debugs which ranks, and tell the children."""
         super().apply_setup(setup)
-        self.setup = msgspec.structs.replace(setup, shares=())
+        self.setup = replace(setup, shares=())
 
     def delivered(self) -> None:
         """Take that files have come along."""

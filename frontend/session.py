@@ -11,9 +11,11 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import (
     CommandError,
@@ -69,8 +71,7 @@ _LAUNCHER_END_S = 5.0
 LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(msgspec.Struct, frozen=True):
     """Something that the session tells unasked; which fields count depends on the kind."""
 
     kind: Literal["starting", "event", "late", "lost", "joined", "notice", "output", "ended"]
@@ -83,7 +84,7 @@ class Told:
     text: str = ""
     """``starting``: what has got on; ``lost``: why; ``notice``: what the user should know
     of our own work; ``output``: what the job has printed."""
-    hosts: Mapping[str, RankSet] = field(default_factory=dict)
+    hosts: Mapping[str, RankSet] = msgspec.field(default_factory=dict)
     """``starting``: the ranks of each host, once they are known."""
     stream: Literal["stdout", "stderr"] = "stdout"
     data: bytes = b""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend import gdbwords

@@ -11,17 +11,19 @@ import codecs
 import logging
 import re
 
+from pgdb.patterns import pattern
+
 # C0 but for tab and line end, DEL, C1, the ends of lines that Unicode adds, and the marks that
 # change the direction of writing, by which a text can look like another (Trojan Source; Boucher and
 # Anderson, 2021). Lone surrogates stand for bytes that are no UTF-8 (PEP 383).
 _MARKS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_CONTROLS = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MARKS}]")
+_CONTROLS = pattern(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MARKS}]")
 
 # What colours and weights text (SGR, ECMA-48 8.3.117) moves nothing and answers nothing.
 _COLOUR = r"\x1b\[[\d;:]{0,40}m"
-_OUTPUT = re.compile(f"({_COLOUR})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_MARKS}]")
+_OUTPUT = pattern(f"({_COLOUR})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_MARKS}]")
 _PLAIN = "\x1b[0m"
-_CUT_OFF = re.compile(r"\x1b(?:\[[\d;:]{0,40})?\Z")
+_CUT_OFF = pattern(r"\x1b(?:\[[\d;:]{0,40})?\Z")
 
 
 def harmless(text: str) -> str:

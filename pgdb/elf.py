@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 Read = Callable[[int, int], bytes]
 """Returns so many bytes (the second) at an offset or address (the first); fewer at an end."""
@@ -40,8 +41,7 @@ class ElfError(ValueError):
     """The bytes are no ELF object, or a damaged one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(msgspec.Struct, frozen=True):
     """One entry of the program headers."""
 
     kind: int
@@ -51,8 +51,7 @@ class Segment:
     """Of what is in the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """One entry of the section headers."""
 
     kind: int
@@ -64,8 +63,7 @@ class Section:
     """Number of another section that it is about, such as that of its strings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(msgspec.Struct, frozen=True):
     """The parts of the ELF header that matter here."""
 
     order: Literal["<", ">"]
@@ -188,8 +186,7 @@ def debug_link(read: Read) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """An object that the dynamic linker has loaded."""
 
     name: str
@@ -198,8 +195,7 @@ class Loaded:
     """Address of its dynamic section."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkMap:
+class LinkMap(msgspec.Struct, frozen=True):
     """What the dynamic linker of a process has done; nothing in a static program."""
 
     interpreter: str = ""

@@ -6,13 +6,12 @@ whatever source found the ranks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from pgdb.ranks import RankSet
 
 
-@dataclass(frozen=True, slots=True)
-class RankProcess:
+class RankProcess(msgspec.Struct, frozen=True):
     """One rank's process."""
 
     rank: int
@@ -23,8 +22,7 @@ class RankProcess:
     """Path of the executable on that host; may be empty where the source does not tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcTable:
+class ProcTable(msgspec.Struct, frozen=True):
     """All ranks of one job that were found, least rank first."""
 
     processes: tuple[RankProcess, ...]

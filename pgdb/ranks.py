@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pyroaring import BitMap, FrozenBitMap
 
 from pgdb.errors import RankSetError
+from pgdb.patterns import pattern
 
 MAX_RANK = 1 << 24
 """Largest rank that can be named or sent: a few letters can stand for a huge set, of which the
 form that unpacks worst needs 400 MB at this limit; the biggest jobs have some million ranks."""
 
-_TERM = re.compile(r"(\d+)(?:(?:-|\.\.)(\d+)(?:/(\d+))?)?\Z")
+_TERM = pattern(r"(\d+)(?:(?:-|\.\.)(\d+)(?:/(\d+))?)?\Z")
 _OPERATORS = ",!&^"
 # int() refuses numbers of more than 4300 digits with a ValueError; leading zeros are no reason to.
 _MAX_DIGITS = 1000

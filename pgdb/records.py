@@ -7,12 +7,13 @@ stop line); what stood there travels beside the record, see :mod:`pgdb.merge.ans
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+
+from pgdb.patterns import pattern
 
 SLOT = "\ufffc"
 """Stands in a text for something that is kept beside it (OBJECT REPLACEMENT CHARACTER)."""
@@ -35,7 +36,7 @@ class Struct(
 
 
 # Numbers as NumPy names them, and as many dimensions as its oldest release has that is taken.
-_DTYPE = re.compile(r"[<>|=][biufc][1-9][0-9]?\Z")
+_DTYPE = pattern(r"[<>|=][biufc][1-9][0-9]?\Z")
 _MOST_DIMENSIONS = 32
 
 
@@ -305,7 +306,7 @@ Event = Stop | Exit | Running | Output | Progress | Gone
 
 
 # GDB's own spelling of a NaN has its bits in it.
-_NAN = re.compile(r"([-+]?)nan\(0x[0-9a-f]+\)\Z")
+_NAN = pattern(r"([-+]?)nan\(0x[0-9a-f]+\)\Z")
 
 
 def parse_number(text: str) -> int | float | None:

@@ -22,6 +22,7 @@ LAYERS: dict[str, int] = {
     "pgdb.version": 0,
     "pgdb.controls": 0,
     "pgdb.elf": 0,
+    "pgdb.patterns": 0,
     "pgdb.errors": 0,
     "pgdb.ranks": 0,
     "pgdb.records": 0,
@@ -221,7 +222,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "gdb": ("pgdb.backend.gdb",),
     "matplotlib": SIDES[:1],
     "mpi4py": ("pgdb.backend.wireup", "pgdb.backend.__main__"),
-    "msgspec": ("pgdb.records", "pgdb.merge", "pgdb.overlay", *SIDES),
+    "msgspec": ("pgdb",),
     "networkx": ("pgdb.merge",),
     "numpy": ("pgdb.ranks", "pgdb.merge", *SIDES),
     "prompt_toolkit": (

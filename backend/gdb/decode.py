@@ -6,20 +6,20 @@ What has another shape becomes an empty text, a 0 or nothing: one odd field must
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.backend.gdb.mi import MARK, Line
+from pgdb.patterns import pattern
 from pgdb.records import Breakpoint, Exit, Frame, Stop, StopReason, Variable
 
 # The MPI interface under all its names: C, profiling layer, Fortran (pmpi_recv__, mpi_recv_),
 # Fortran 2008, and Open MPI's functions that stand in for a whole call.
-MPI_CALL = re.compile(r"P?MPI_[A-Z]\w*$|p?mpi_[a-z][a-z0-9_]*$|ompi_mpi_(?:init|finalize|abort)$")
+MPI_CALL = pattern(r"P?MPI_[A-Z]\w*$|p?mpi_[a-z][a-z0-9_]*$|ompi_mpi_(?:init|finalize|abort)$")
 
 _REASONS: dict[str, StopReason] = {
     "breakpoint-hit": "breakpoint-hit",
@@ -34,7 +34,7 @@ _REASONS: dict[str, StopReason] = {
     "signal-received": "signal-received",
 }
 # "Thread 0x7f45e3636740 (LWP 6597)", "process 6597" without thread support
-_LWP = re.compile(r"\b(?:LWP|process) (\d+)")
+_LWP = pattern(r"\b(?:LWP|process) (\d+)")
 _WATCHPOINTS = ("wpt", "hw-rwpt", "hw-awpt")
 
 
@@ -127,9 +127,7 @@ def with_arguments(
     """Return the frames with the arguments of their levels."""
     return tuple(
         [
-            msgspec.structs.replace(each, arguments=arguments[each.level])
-            if each.level in arguments
-            else each
+            replace(each, arguments=arguments[each.level]) if each.level in arguments else each
             for each in frames
         ]
     )
@@ -154,8 +152,7 @@ def addresses(frames: Sequence[Any]) -> tuple[int, ...]:
     return tuple(_address(each.get("addr")) for each in frames if isinstance(each, Mapping))
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(msgspec.Struct, frozen=True):
     """A thread, as -thread-info tells of it."""
 
     id: str
@@ -339,4 +336,4 @@ def at_level(each: Frame, level: int) -> Frame:
     """Return the frame with another level."""
     if each.level == level:
         return each
-    return msgspec.structs.replace(each, level=level)
+    return replace(each, level=level)

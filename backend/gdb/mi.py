@@ -12,29 +12,31 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from pgdb.patterns import pattern
+
 BIG_LINE_BYTES = 256 * 1024
 """A longer line is handed on in pieces, for a thread to parse."""
 MAX_LINE_BYTES = 512 << 20
 """Of a longer line only the start is kept: it is more than the largest block that is read."""
 _LARGEST_SHARED = 64 * 1024
 _SMALL = 4096
-_RESULT = re.compile(rb"(\d*)\^")
+_RESULT = pattern(rb"(\d*)\^")
 
-_RECORD = re.compile(r"(\d*)([\^*+=])(.*)", re.S)
-_NAME = re.compile(r"([\w-]+)(?:,|\Z)")
+_RECORD = pattern(r"(\d*)([\^*+=])(.*)", re.S)
+_NAME = pattern(r"([\w-]+)(?:,|\Z)")
 # GDB before version 14 writes the commands of a breakpoint as a tuple without names
 # (sourceware bug 24285), which no MI parser accepts.
 # Other strings are passed over, those without an end as well: no part is looked at twice.
-_SCRIPT = re.compile(
+_SCRIPT = pattern(
     r"""script=\{(?P<commands>(?:"(?:[^"\\]|\\.)*+",?)*+)\}|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)""", re.S
 )
 # An item of a tuple or list: perhaps a name, a string or what opens a container, what it closes.
-_ITEM = re.compile(
+_ITEM = pattern(
     r'(?:([^\s"{}\[\],=\\]+)=)?(?:"([^"\\]*(?:\\.[^"\\]*)*)"|([{\[]))([}\]]*)(,?)|(.)', re.S
 )
-_ADDRESS = re.compile(r"(0x[0-9a-f]+)")
-_ADDRESS_OR_THREAD = re.compile(r"(0x[0-9a-f]+|(?<=LWP )\d+)")
-_ESCAPE = re.compile(r"\\(?:([0-7]{3}(?:\\[0-7]{3})*)|(.))", re.S)
+_ADDRESS = pattern(r"(0x[0-9a-f]+)")
+_ADDRESS_OR_THREAD = pattern(r"(0x[0-9a-f]+|(?<=LWP )\d+)")
+_ESCAPE = pattern(r"\\(?:([0-7]{3}(?:\\[0-7]{3})*)|(.))", re.S)
 _ESCAPED = {**{each: each for each in "'\\\""}, "a": "\a", "b": "\b", "e": "\033", "f": "\f"}
 _ESCAPED |= {"n": "\n", "r": "\r", "t": "\t"}
 _SHOWN = 80
@@ -42,7 +44,7 @@ MARK = "\x01"
 """Stands in a shape for an address or a thread's number."""
 _GIANT = "\x02"
 """Encloses the number of a long string that was taken out."""
-_GIANTS = re.compile(f"{_GIANT}(\\d+){_GIANT}")
+_GIANTS = pattern(f"{_GIANT}(\\d+){_GIANT}")
 
 Pieces = list[bytes]
 """A big line, as it has come."""

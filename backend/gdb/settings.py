@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+
+import msgspec
 
 INTERRUPT = signal.SIGURG
 """The signal that stops a rank. SIGINT, which -exec-interrupt sends, kills a rank to which it
@@ -12,8 +13,7 @@ IGNORE_INTERRUPT = f"handle {INTERRUPT.name} nostop noprint nopass"
 """What every GDB is told of it, but while an interrupt is under way."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """A GDB command."""
 
     command: str

@@ -26,7 +26,6 @@ from pgdb.frontend.starting.overlay import Place, SessionDirectory
 from pgdb.frontend.starting.site import LocalSite
 from pgdb.jobs.launchers import find_launcher
 from pgdb.jobs.placement import mpi4py_environment, overlay_line, scrubbed_environment
-from pgdb.overlay import credentials
 
 RANKS = 1
 TARGET = 1.3
@@ -67,8 +66,6 @@ async def _time_overlay(count: int) -> float:
     directory = SessionDirectory()
     session = Session("attach", SessionOptions(aggregators=count, wire_up="mpi"), directory)
     try:
-        # As attach and launch do while GDB tells its version.
-        await asyncio.to_thread(credentials.load)
         begun = time.perf_counter()
         await session.overlay.start(LocalSite(directory.path), place)
         return time.perf_counter() - begun

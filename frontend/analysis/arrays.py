@@ -10,8 +10,9 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis.decompose import GlobalArray, Layout, assemble
@@ -40,8 +41,7 @@ class Ask(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Arrays:
+class Arrays(msgspec.Struct, frozen=True):
     """The numbers of an expression on each rank."""
 
     expression: str
@@ -52,7 +52,7 @@ class Arrays:
     numbers share one array. A single number is an array without dimensions."""
     errors: tuple[EquivalenceClass[Record], ...] = ()
     """Ranks on which they could not be read, and why."""
-    missing: Missing = field(default_factory=Missing)
+    missing: Missing = msgspec.field(default_factory=Missing)
     """Ranks that have not answered: they run, are late or lost."""
     elapsed_s: float = 0.0
     limit_bytes: int = sys.maxsize
@@ -166,8 +166,7 @@ async def read_arrays(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """Ranks whose numbers are of the same type and shape."""
 
     ranks: RankSet
@@ -190,8 +189,7 @@ class Form:
         return self.count * self.item_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """What is asked for at once."""
 
     ranks: RankSet

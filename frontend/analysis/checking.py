@@ -10,8 +10,10 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.comparing import RecallFull, in_full, number_of, part_of
@@ -20,6 +22,7 @@ from pgdb.frontend.analysis.values import Group, Node
 from pgdb.frontend.analysis.values import parse as parse_value
 from pgdb.frontend.answers import Answer
 from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Failure, Record, Value, Various, parse_number
 
@@ -33,25 +36,25 @@ Ask = Callable[[str, RankSet], Awaitable[Answer]]
 
 # Typed lines and scripts can have lines of any length, so that none of these may try again from
 # each character of what it has tried already: they begin where a word does, and give nothing back.
-_RANGE = re.compile(r"(?<=\S)\s++(?:is\s++)?in\s++(?=\S)")
+_RANGE = pattern(r"(?<=\S)\s++(?:is\s++)?in\s++(?=\S)")
 _KINDS: tuple[Kind, ...] = (
     "same", "increasing", "decreasing", "nondecreasing", "nonincreasing", "true"
 )  # fmt: skip
 # The third is there so that what an open quote has gone by is not taken for another one.
-_QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|\\.", re.S)
-_TEMPLATES = re.compile(r"[\w\s:,*&<>]++\(?")
-_TEMPLATE_BEGIN = re.compile(r"(?<=\w)<")
-_TEMPLATE = re.compile(r".*>(?=\s*+(?:::|\())", re.S)
-_NO_COMPARISON = re.compile(r"->|<<|>>|(?<=operator)[<>=!]+")
-_COMPARISON = re.compile(r"==|!=|/=|<=|>=|<|>|\.(?:eq|ne|lt|le|gt|ge)\.", re.I)
-_LOGICAL = re.compile(r"&&|\|\||!|\.(?:and|or|not|eqv|neqv)\.", re.I)
-_HEXADECIMAL = re.compile(r"\b0x[0-9a-f]+\b")
-_JOINT = re.compile(r"&&|\|\||\.(?:and|or|eqv|neqv)\.", re.I)
-_NEGATIONS = re.compile(r"(?:\s*+(?:!|\.not\.))++", re.I)
-_STRING = re.compile(r"(?:u8|[LuU])?\"|'\\000' <repeats ")
-_CALL = re.compile(r"[A-Za-z_][\w:.]*\s*(?=\()")
-_NO_RANGE = re.compile(r"(?<=[\w)\]])\s++(?:is\s++)?in\s++(?=\S)")
-_STRAY = re.compile(r"(?P<before>(?<!\w)\w++|[)\]])\s++(?P<word>[A-Za-z_]\w*+)\s*+\Z")
+_QUOTED = pattern(r"\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|\\.", re.S)
+_TEMPLATES = pattern(r"[\w\s:,*&<>]++\(?")
+_TEMPLATE_BEGIN = pattern(r"(?<=\w)<")
+_TEMPLATE = pattern(r".*>(?=\s*+(?:::|\())", re.S)
+_NO_COMPARISON = pattern(r"->|<<|>>|(?<=operator)[<>=!]+")
+_COMPARISON = pattern(r"==|!=|/=|<=|>=|<|>|\.(?:eq|ne|lt|le|gt|ge)\.", re.I)
+_LOGICAL = pattern(r"&&|\|\||!|\.(?:and|or|not|eqv|neqv)\.", re.I)
+_HEXADECIMAL = pattern(r"\b0x[0-9a-f]+\b")
+_JOINT = pattern(r"&&|\|\||\.(?:and|or|eqv|neqv)\.", re.I)
+_NEGATIONS = pattern(r"(?:\s*+(?:!|\.not\.))++", re.I)
+_STRING = pattern(r"(?:u8|[LuU])?\"|'\\000' <repeats ")
+_CALL = pattern(r"[A-Za-z_][\w:.]*\s*(?=\()")
+_NO_RANGE = pattern(r"(?<=[\w)\]])\s++(?:is\s++)?in\s++(?=\S)")
+_STRAY = pattern(r"(?P<before>(?<!\w)\w++|[)\]])\s++(?P<word>[A-Za-z_]\w*+)\s*+\Z")
 _MOST_NESTED = 100
 """Deeper than this nobody's condition is, and each level takes as long as the whole."""
 _PREFIXES = frozenset(
@@ -72,8 +75,7 @@ _FORTRAN = {".eq.": "==", ".ne.": "!=", "/=": "!=", ".le.": "<=", ".ge.": ">="} 
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """What is to hold, as ``assert`` takes it."""
 
     expression: str
@@ -89,8 +91,7 @@ class Requirement:
     """What GDB would compare or test by its address if it is an array."""
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
+class Truth(msgspec.Struct, frozen=True):
     """Where a condition holds."""
 
     true: RankSet
@@ -100,8 +101,7 @@ class Truth:
     missing: Missing
 
 
-@dataclass(frozen=True, slots=True)
-class Failing:
+class Failing(msgspec.Struct, frozen=True):
     """Ranks that fail a check in the same way."""
 
     ranks: RankSet
@@ -114,8 +114,7 @@ class Failing:
     """Whether the value is that of the first element of an array that fails."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """What came of a check; every rank that was asked has passed, fails, or is missing."""
 
     requirement: Requirement
@@ -123,7 +122,7 @@ class Check:
     passed: RankSet
     failing: tuple[Failing, ...] = ()
     """Who fails, the outliers (the fewest ranks) first."""
-    missing: Missing = field(default_factory=Missing)
+    missing: Missing = msgspec.field(default_factory=Missing)
     running_ok: bool = False
     """Whether ranks that run, and those that have ended, are no failure."""
     common: str = ""
@@ -394,8 +393,8 @@ def _operands(text: str, depth: int = 0) -> list[str]:
         raise UsageError(f"assert: a condition may be nested {_MOST_NESTED} deep, and no deeper")
     text = _stripped(text)
     bare = _outermost(text)
-    for pattern in (_JOINT, _COMPARISON):
-        cuts = list(pattern.finditer(bare))
+    for form in (_JOINT, _COMPARISON):
+        cuts = list(form.finditer(bare))
         if cuts:
             ends = [0, *(end for cut in cuts for end in cut.span()), len(text)]
             parts = [text[ends[at] : ends[at + 1]] for at in range(0, len(ends), 2)]

@@ -10,10 +10,10 @@ import itertools
 import math
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis import values
@@ -41,8 +41,7 @@ RecallFull = Callable[[Answer, RankSet], Awaitable[Answer]]
 """Asks the leaves again for what some ranks have said, in full."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A place in a value at which two sides differ."""
 
     path: str
@@ -56,8 +55,7 @@ class Part:
     """The same by the larger of the two magnitudes; None as well where both are 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """Ranks on which the same differs in the same way."""
 
     ranks: RankSet
@@ -83,8 +81,7 @@ class Difference:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(msgspec.Struct, frozen=True):
     """Ranks that could not be compared."""
 
     ranks: RankSet
@@ -95,8 +92,7 @@ class LeftOut:
     """Whether they have answered with an error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """How two answers differ; every rank that was asked is in one of its sets."""
 
     by: By
@@ -254,8 +250,7 @@ def number_of(text: str) -> int | float | None:
 # -- inside ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Closeness:
+class _Closeness(msgspec.Struct, frozen=True):
     """When two texts count as equal."""
 
     tolerance: float
@@ -538,9 +533,7 @@ def _by_size(each: Difference) -> tuple[float, float, int]:
 
 
 def _moved(answer: Answer, partner: dict[int, int]) -> Answer:
-    classes = tuple(
-        msgspec.structs.replace(each, ranks=_map(each.ranks, partner)) for each in answer.classes
-    )
+    classes = tuple(replace(each, ranks=_map(each.ranks, partner)) for each in answer.classes)
     missing = Missing(
         late=_map(answer.missing.late, partner),
         lost=_map(answer.missing.lost, partner),

@@ -11,8 +11,9 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.limits import check_size
@@ -31,8 +32,7 @@ _MOST_CONFLICTS = 20
 _MOST_PLACES = 1 << 24  # of a grid: more than any job has ranks
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """How an array is distributed over a grid of ranks."""
 
     dims: tuple[int, ...]
@@ -83,8 +83,7 @@ class Layout:
         return (*self.grid, *(1,) * (len(self.dims) - len(self.grid)))
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(msgspec.Struct, frozen=True):
     """Ranks that do not say the same of one element."""
 
     index: tuple[int, ...]
@@ -95,8 +94,7 @@ class Conflict:
     """Whether the second is a rank's copy of its neighbour's element."""
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalArray:
+class GlobalArray(msgspec.Struct, frozen=True):
     """An array that was put together."""
 
     name: str

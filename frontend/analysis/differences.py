@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from pgdb.frontend.analysis.values import Group, Item, Leaf, Node, unparse
 from pgdb.merge.masking import DIFFERENT, join_slots
@@ -24,8 +25,7 @@ _FEWEST_REPEATS = 10  # GDB's "print repeats"
 _SCATTERED = 4  # so many runs that differ in an array are told one by one, whatever its length
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A part of a value that is not the same on all ranks."""
 
     path: str
@@ -34,8 +34,7 @@ class Place:
     """What the ranks have there, most common first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hole:
+class Hole(msgspec.Struct, frozen=True):
     """A part of a form that is filled differently on many ranks."""
 
     path: str
@@ -43,8 +42,7 @@ class Hole:
     """Which hole of the text it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """What is common to the values of several ranks, and where they differ."""
 
     common: str
@@ -126,8 +124,7 @@ def _is_absent(node: Node) -> bool:
     return isinstance(node, Leaf) and node.text in (NONE, NOT_SHOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
+class _Index(msgspec.Struct, frozen=True):
     """A step of a path into an array."""
 
     first: int

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.answers import Answer
@@ -26,8 +28,7 @@ MOST_SAMPLES = 10_000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(msgspec.Struct, frozen=True):
     """Stacks, as they were found at one time or at several."""
 
     tree: CallTree

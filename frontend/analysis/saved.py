@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ import msgspec
 from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.answers import Answer
 from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Record
 
@@ -32,12 +31,11 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 """Largest file that is read."""
 FORMAT = "pgdb-answer"
 FORMAT_VERSION = 1
-_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+_NAME = pattern(r"[A-Za-z_]\w*\Z")
 _CLASS_BYTES = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(msgspec.Struct, frozen=True):
     """An answer under a name."""
 
     name: str

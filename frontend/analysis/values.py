@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from pgdb.merge.masking import DIFFERENT, SlotFiller
+from pgdb.patterns import pattern
 from pgdb.records import SLOT, parse_number
 
 _MOST_NESTED = 100  # GDB's own limit is 20 (print max-depth)
@@ -21,34 +23,33 @@ _QUOTED = r'(?:u8|[LuU])?"(?:\\.|[^"\\])*"'
 _REPEATED = r"[LuU]?'(?:\\.|[^'\\])*',? <repeats \d+ times>"
 _CUT = r"<incomplete sequence [^>]*>"
 # After a quoted part only a repeated character goes on with the same string: '"a", "b"' are two.
-_STRING = re.compile(
+_STRING = pattern(
     rf"(?:{_QUOTED}|[LuU]?'(?:\\.|[^'\\])*'(?! <repeats)|{_REPEATED}|{_CUT})"
     rf"(?:(?:,\s+(?:{_REPEATED}|{_CUT}))+(?:,\s+{_QUOTED})?)*"
     r"(?:\.\.\.)?"
 )
-_RUN = re.compile(rf"{_REPEATED}(?:,\s+{_QUOTED})?(?:\.\.\.)?")
-_JOINED = re.compile(rf"{_REPEATED}|{_CUT}")
-_REPEATS = re.compile(r",?\s<repeats (\d{1,18}) times>")
-_NAME = re.compile(r"(?:static )?[A-Za-z_$][\w$.:]*(?:\(\))? = ")
-_CLOSES = re.compile(r"\s*[})\]]")
-_BLANK = re.compile(r"\s*")
-_BEFORE = re.compile(r"(?:,\s+)?(?:members of [^\n]*:\s+)?")
-_END = re.compile(r"(?:,?\s*\.\.\.)?\s*(?=[})])")
-_GOES_ON = re.compile(r",?\s<repeats \d|,\s|\.\.\.\s*[})]|\s*[})]|,\s*\.\.\.\s*\)|\Z")
-_OPERATOR = re.compile(r"operator(?:<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>)|->")
-_PLAIN = re.compile(r"[^\"'<>(){}\[\],.\s:=o-]+")
+_RUN = pattern(rf"{_REPEATED}(?:,\s+{_QUOTED})?(?:\.\.\.)?")
+_JOINED = pattern(rf"{_REPEATED}|{_CUT}")
+_REPEATS = pattern(r",?\s<repeats (\d{1,18}) times>")
+_NAME = pattern(r"(?:static )?[A-Za-z_$][\w$.:]*(?:\(\))? = ")
+_CLOSES = pattern(r"\s*[})\]]")
+_BLANK = pattern(r"\s*")
+_BEFORE = pattern(r"(?:,\s+)?(?:members of [^\n]*:\s+)?")
+_END = pattern(r"(?:,?\s*\.\.\.)?\s*(?=[})])")
+_GOES_ON = pattern(r",?\s<repeats \d|,\s|\.\.\.\s*[})]|\s*[})]|,\s*\.\.\.\s*\)|\Z")
+_OPERATOR = pattern(r"operator(?:<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>)|->")
+_PLAIN = pattern(r"[^\"'<>(){}\[\],.\s:=o-]+")
 # Nearly all elements of large arrays.
-_PLAIN_VALUE = re.compile(r"[-\w]+(?:\.\w+(?:[-+]\d+)?)?(?=, [-\w{(]|})")
-_ERROR = re.compile(r"<error[^>]*>")
-_SIZED = re.compile(r"std::[\w:<>, ]+? of length \d+, capacity \d+ = (?=\{)")
-_INDEX = re.compile(r"\[(\d{1,18})\] = ")
+_PLAIN_VALUE = pattern(r"[-\w]+(?:\.\w+(?:[-+]\d+)?)?(?=, [-\w{(]|})")
+_ERROR = pattern(r"<error[^>]*>")
+_SIZED = pattern(r"std::[\w:<>, ]+? of length \d+, capacity \d+ = (?=\{)")
+_INDEX = pattern(r"\[(\d{1,18})\] = ")
 # The payload of a NaN looks like an address.
-_NAN = re.compile(rf"-?nan\((?:{SLOT}|{DIFFERENT})\)\Z")
+_NAN = pattern(rf"-?nan\((?:{SLOT}|{DIFFERENT})\)\Z")
 _CLOSING = {"{": "}", "(": ")", "[": "]"}
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(msgspec.Struct, frozen=True):
     """A text without parts."""
 
     text: str
@@ -62,8 +63,7 @@ class Leaf:
         return SlotFiller(self.slots).fill(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(msgspec.Struct, frozen=True):
     """A field or element of a group, or a run of equal elements."""
 
     before: str
@@ -77,8 +77,7 @@ class Item:
     """Number of elements that it stands for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Fields of a structure, or elements of an array."""
 
     head: Leaf

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from pgdb.errors import UsageError
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -14,9 +12,10 @@ from pgdb.frontend.commands.table import (
     is_number,
     need_argument,
 )
+from pgdb.patterns import pattern
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?\Z")
-_RANGE = re.compile(r"(\d+)-(\d+)\Z")
+_NUMBER = pattern(r"\d+(?:\.\d+)?\Z")
+_RANGE = pattern(r"(\d+)-(\d+)\Z")
 _MOST_NUMBERS = 100_000
 _NOT_BREAKPOINTS = (
     "display mem bookmark tvariable checkpoint skip probes pretty-printer frame-filter unwinder "

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend import jsonlines
@@ -28,17 +29,18 @@ from pgdb.frontend.commands.table import (
 )
 from pgdb.frontend.text import render, reports
 from pgdb.merge.answer import EquivalenceClass
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Various
 
 _BINS = 8
 _MOST_BINS = 100
-_SAVE = re.compile(r"(?P<name>\S+)(?P<source>.*?)(?:\s-o\s+(?P<file>.+))?\Z", re.S)
+_SAVE = pattern(r"(?P<name>\S+)(?P<source>.*?)(?:\s-o\s+(?P<file>.+))?\Z", re.S)
 # What no expression of C can have: a name decremented behind an operand, or before one.
-_OPTION = re.compile(
+_OPTION = pattern(
     r"(?:(?<=[\w)\]'\"])\s+|\A(?=\S+\s+[\w('\"]))--([A-Za-z][\w-]*)(?:=\S*)?(?=\s|\Z)"
 )
-_WITH = re.compile(r"\s*(?:(?P<left>.*)\s)?with\s+(?:session\s+)?(?P<right>.+)\Z", re.S)
+_WITH = pattern(r"\s*(?:(?P<left>.*)\s)?with\s+(?:session\s+)?(?P<right>.+)\Z", re.S)
 
 
 @COMMANDS.command(

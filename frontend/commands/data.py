@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import functools
 import importlib.util
-import re
 import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend import jsonlines
@@ -33,6 +34,7 @@ from pgdb.frontend.commands.table import (
 from pgdb.frontend.export import arrayfiles, pictures
 from pgdb.frontend.text import plots, render
 from pgdb.merge.answer import EquivalenceClass
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Text
 
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+_WORD = pattern(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 _GDB_DUMPS = frozenset({"binary", "ihex", "memory", "srec", "tekhex", "value", "verilog"})
 _GLOBAL_FORMATS = (".npz", ".npy", *pictures.FORMATS)
 _MOST_MAPS = 4
@@ -51,8 +53,7 @@ _BINS = 10
 _PICTURE_BINS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class _Typed:
+class _Typed(msgspec.Struct, frozen=True):
     """An expression and the options around it."""
 
     expression: str

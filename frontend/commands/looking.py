@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable
 
 from pgdb.errors import UsageError
@@ -18,10 +17,11 @@ from pgdb.frontend.commands.table import (
     Outcome,
     need_argument,
 )
+from pgdb.patterns import pattern
 
-_COUNT = re.compile(r"-?[0-9]{1,9}\Z")
+_COUNT = pattern(r"-?[0-9]{1,9}\Z")
 # GDB's flags (-q, -c, -s) are about thread headings and errors, -ascending is about the order.
-_APPLY_ALL = re.compile(r"a(?:p(?:ply?)?|ppl)?\s+a(?:ll?)?\s+(?:-[qcs]+\s+|-ascending\s+)*(\S.*)")
+_APPLY_ALL = pattern(r"a(?:p(?:ply?)?|ppl)?\s+a(?:ll?)?\s+(?:-[qcs]+\s+|-ascending\s+)*(\S.*)")
 _WHOLE = ("--full", "--full-mpi", "-full-mpi")
 _WITH_ARGUMENTS = ("-args", "--args")
 _ALL_THREADS = ("-threads", "--threads")
@@ -31,7 +31,7 @@ _GDB_OPTIONS = (
     "-entry-values -frame-arguments -raw-frame-arguments -frame-info -past-main -past-entry -full "
     "-no-filters -hide".split()
 )
-_TREE = re.compile(r"(?:^|(?<=\s))--?tree(?!\S)")
+_TREE = pattern(r"(?:^|(?<=\s))--?tree(?!\S)")
 
 
 @COMMANDS.command(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend import jsonlines
@@ -24,11 +25,12 @@ from pgdb.frontend.commands.table import (
 from pgdb.frontend.recording.saving import is_kept_back
 from pgdb.frontend.text import render, reports
 from pgdb.merge.answer import EquivalenceClass
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Record
 
-_NAME = re.compile(r"[A-Za-z_]\w*\Z")
-_AUTOMATIC = re.compile(r"(running|stopped|exited|lost|error|bp\d+|all)\Z")
+_NAME = pattern(r"[A-Za-z_]\w*\Z")
+_AUTOMATIC = pattern(r"(running|stopped|exited|lost|error|bp\d+|all)\Z")
 _SETS = """A rank set is 0-3,8 or 0..3, with a step 0-31/2, all, or a name @running, @stopped,
 @exited, @lost, @error, @bp2 (stopped at breakpoint 2) or one of your own (see defset);
 operators from left to right: , union, ! without, & both, ^ either."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import get_args
+
+from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.answers import Answer

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import enum
 import inspect
-import re
 import textwrap
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pgdb.errors import UsageError
 from pgdb.frontend.answers import Answer
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ _WIDTH = 80
 _MOST_DIGITS = 18
 _USAGE_WIDTH = 30
 # A line with two columns, up to the second: "--by WHAT     what tells two frames apart".
-_ENTRY = re.compile(r"\s*\S(?:\S| (?! ))*? {2,}(?=\S)")
+_ENTRY = pattern(r"\s*\S(?:\S| (?! ))*? {2,}(?=\S)")
 
 
 class Group(enum.Enum):
@@ -55,8 +54,7 @@ class Completes(enum.Enum):
     INFO = "a topic of info"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One command as it was typed, its abbreviations resolved."""
 
     shell: Shell
@@ -72,8 +70,7 @@ class Call:
     """Whether it ended in ``&``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """What a command has to show that is more than an answer: a tree, a picture, a comparison."""
 
     text: str
@@ -92,8 +89,7 @@ Outcome = Answer | Shown | str | None
 Handler = Callable[[Call], Awaitable[Outcome]]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """A command of PGDB's."""
 
     word: str

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import CommandError
 from pgdb.frontend import gdbwords
@@ -44,8 +44,7 @@ _RUNNING = (messages.Resume, messages.Interrupt, messages.Kill, messages.Detach)
 _MOVING = ("thread", "frame", "up", "down", "select-frame", "up-silently", "down-silently")
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True):
     """One question and what was answered."""
 
     sequence: int
@@ -56,8 +55,7 @@ class Exchange:
     """When it was answered, in seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What has made earlier answers of some ranks out of date."""
 
     sequence: int
@@ -65,8 +63,7 @@ class Change:
     ranks: RankSet
 
 
-@dataclass(frozen=True, slots=True)
-class ShellState:
+class ShellState(msgspec.Struct, frozen=True):
     """What the user's shell keeps."""
 
     focus: RankSet
@@ -135,7 +132,11 @@ class Recorder:
             whole = replace(answer, classes=merger.classes, missing=answer.missing - merger.ranks)
             added = answer_size_bytes(late)
             self._size_bytes += added
-            self._exchanges[number] = (key, replace(exchange, answer=whole), size_bytes + added)
+            self._exchanges[number] = (
+                key,
+                replace(exchange, answer=whole),
+                size_bytes + added,
+            )
             return
 
     def _put(self, exchange: Exchange) -> None:
@@ -183,10 +184,10 @@ def listing(exchanges: Iterable[Exchange], ranks: RankSet) -> list[str]:
 def key_of(operation: LookingOperation) -> bytes:
     """Return what two questions have in common that ask for the same."""
     if isinstance(operation, messages.ReadBlock | messages.Reduce):
-        operation = msgspec.structs.replace(operation, limit_bytes=0)
+        operation = replace(operation, limit_bytes=0)
     elif isinstance(operation, messages.Console):
         command = " ".join(operation.command.split())
-        operation = msgspec.structs.replace(operation, command=command)
+        operation = replace(operation, command=command)
     return msgspec.msgpack.encode(operation)
 
 

@@ -6,7 +6,6 @@ checked before anything is unpacked, and what is unpacked before it is decoded.
 
 from __future__ import annotations
 
-import re
 import struct
 import zlib
 from collections.abc import Iterable
@@ -24,6 +23,7 @@ from pgdb.merge.answer import EquivalenceClass
 from pgdb.merge.graph import AnswerGraph, from_graph, to_graph
 from pgdb.merge.packing import pack, unpack
 from pgdb.overlay.messages import Delivered
+from pgdb.patterns import pattern
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import Event
@@ -36,7 +36,7 @@ MAX_DATA_BYTES = 256 << 20
 MAX_SETS_BYTES = 512 << 20
 """Most memory that its rank sets may take."""
 _LAST_TIME_S = 1e11
-_HEAD = re.compile(rb"pgdb-recording (\d{1,9})\n")
+_HEAD = pattern(rb"pgdb-recording (\d{1,9})\n")
 _MAGIC = b"pgdb-recording "
 
 

@@ -17,6 +17,7 @@ from pgdb.frontend import gdbwords
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.overlay import messages
 from pgdb.overlay.messages import AnyOperation
+from pgdb.patterns import pattern
 from pgdb.records import (
     Block,
     Breakpoint,
@@ -42,14 +43,14 @@ MOST_FRAMES = 40
 MOST_CLASSES = 64
 MOST_TEXT = 4000
 """Longer texts are cut off."""
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|AUTH", re.IGNORECASE)
+_SECRET_NAME = pattern(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|AUTH", re.IGNORECASE)
 _SHORTEST_SECRET = 6
-_TELLS_SOMETHING = re.compile(r"\A(?=.*[^\W\d]).{3,}\Z", re.DOTALL)
-_PEM = re.compile(r"-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|\Z)", re.DOTALL)
+_TELLS_SOMETHING = pattern(r"\A(?=.*[^\W\d]).{3,}\Z", re.DOTALL)
+_PEM = pattern(r"-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|\Z)", re.DOTALL)
 # Keys and certificates without their frame, in base64 or hexadecimal.
-_LONG_WORD = re.compile(r"[A-Za-z0-9+=]{48,}|[0-9A-Fa-f]{32,}")
-_LITERAL = re.compile(r'"(?:\\.|[^"\\])*"?|\'(?:\\.|[^\'\\])*\'?')
-_ASSIGNMENT = re.compile(r"(?<![=!<>])=(?!=).*", re.DOTALL)
+_LONG_WORD = pattern(r"[A-Za-z0-9+=]{48,}|[0-9A-Fa-f]{32,}")
+_LITERAL = pattern(r'"(?:\\.|[^"\\])*"?|\'(?:\\.|[^\'\\])*\'?')
+_ASSIGNMENT = pattern(r"(?<![=!<>])=(?!=).*", re.DOTALL)
 # Their arguments are names, places and numbers; those of any other may be anything.
 _TELLING = frozenset(
     "info list frame up down thread x ptype whatis backtrace disassemble symbol display undisplay "

@@ -7,9 +7,10 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pgdb.errors import PgdbError
 from pgdb.frontend.answers import Answer
@@ -36,8 +37,7 @@ STEP_SHARE = 0.05
 """Most of a session's time that goes to writing it, by a thread beside the session."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """A recording that was written."""
 
     path: Path

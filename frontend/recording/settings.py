@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.options import SessionOptions
@@ -52,7 +53,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     def __or__(self, other: Settings) -> Settings:
         """Return these settings with those that *other* has."""
-        return msgspec.structs.replace(self, **_set_fields(other))
+        return replace(self, **_set_fields(other))
 
 
 def _set_fields(settings: Settings) -> dict[str, object]:

@@ -9,23 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from pgdb.errors import StartError
 from pgdb.frontend import corefiles
 from pgdb.jobs import keeper
+from pgdb.patterns import pattern
 
 TERMINATE_TIMEOUT_S = 3.0
 """How long a launcher may take to end after SIGTERM. Open MPI 4's sometimes never does."""
 
-_OF_OURS = re.compile(r"pgdb: |(?:[a-z_]+\.)*[A-Z]\w+(?:Error|Exception): ")
+_OF_OURS = pattern(r"pgdb: |(?:[a-z_]+\.)*[A-Z]\w+(?:Error|Exception): ")
 StreamName = Literal["stdout", "stderr"]
 
 
@@ -136,12 +136,12 @@ class OverlayLauncher(Launcher):
         argv: Sequence[str],
         *,
         environment: Mapping[str, str],
-        rendezvous: str,
+        rendezvous: Callable[[], Awaitable[str]],
         log: Path,
         keep_input: bool = False,
         on_line: Callable[[str], None] | None = None,
     ) -> OverlayLauncher:
-        """Start aggregators; *rendezvous* is all that they can read.
+        """Start aggregators; *rendezvous* is all that they can read, and may come later.
 
         With *keep_input* their input stays open for as long as we live. What they print goes to
         *log*, and by lines to *on_line* if there is one.
@@ -161,15 +161,21 @@ class OverlayLauncher(Launcher):
             except OSError as error:
                 raise StartError(f"cannot start {argv[0]}: {error.strerror}") from None
         assert process.stdin is not None
-        with contextlib.suppress(ConnectionError):
-            process.stdin.write(rendezvous.encode("ascii") + b"\n")
-            await process.stdin.drain()
-        if not keep_input:
-            process.stdin.close()
         reading = None
         if on_line is not None and process.stdout is not None:
             reading = asyncio.create_task(_read_lines(process.stdout, on_line, log))
-        return cls(process, log, reading)
+        launcher = cls(process, log, reading)
+        try:
+            told = await rendezvous()
+            with contextlib.suppress(ConnectionError):
+                process.stdin.write(told.encode("ascii") + b"\n")
+                await process.stdin.drain()
+        except BaseException:
+            await launcher.end()
+            raise
+        if not keep_input:
+            process.stdin.close()
+        return launcher
 
     async def end(self) -> None:
         """End the launcher, and what is left of its process group."""

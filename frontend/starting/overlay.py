@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import PgdbError, StartError, UsageError
 from pgdb.frontend.options import SessionOptions
@@ -20,7 +21,7 @@ from pgdb.frontend.root import Root
 from pgdb.frontend.starting.directory import SessionDirectory as SessionDirectory
 from pgdb.frontend.starting.links import Links
 from pgdb.frontend.starting.shipping import Shipper, remote_command, ship_by_ssh
-from pgdb.frontend.starting.site import AggregatorStart, Site, Starter
+from pgdb.frontend.starting.site import AggregatorStart, Site, Starter, Telling
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.merge.answer import EquivalenceClass
@@ -56,8 +57,7 @@ MOST_STARTED = 64
 WireUp = Literal["mpi", "direct"]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where aggregators are wanted, and what can start them there."""
 
     launcher: Launcher | None
@@ -95,6 +95,7 @@ class Overlay:
         self._listener: Listener | None = None
         self._shipper: Shipper | None = None
         self._credentials = b""
+        self._opening: asyncio.Task[None] | None = None
         self._is_started = False
         self._changed = asyncio.Event()
         self._watchers: set[asyncio.Event] = set()
@@ -148,12 +149,11 @@ class Overlay:
 
         :raises StartError: if none comes up; whoever waits brings the deadline.
         """
-        self._credentials = self._links.credentials = make_credentials()
         self._site, self._place = site, place
         self._expected = self._options.aggregators * max(1, len(place.hosts))
         topology = Topology(count=self._expected, fan_out=self._options.fan_out)
         self.root.place(self.root.number, topology)
-        front_end = ""
+        address = ""
         if not self._options.calls:
             own = self._options.listen and addresses.check_own(self._options.listen)
             if own.startswith("127.") and set(place.hosts) - set(addresses.own_names()):
@@ -161,10 +161,26 @@ class Overlay:
             address = own or (
                 addresses.address_towards(place.hosts) if place.hosts else "127.0.0.1"
             )
+        # Launchers take their time to start, and what the key needs its own to be imported.
+        opening = self._opening = asyncio.create_task(self._open(address))
+        try:
+            await self._start_all(site, place)
+        finally:
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
+        await site.settle()
+        self._is_started = True
+
+    async def _open(self, address: str) -> None:
+        """Make the session's key, and listen on *address* if it is not empty."""
+        self._credentials = self._links.credentials = await asyncio.to_thread(make_credentials)
+        if address:
             self._listener = await listen(address, self._credentials, self.root.serve_child)
-            front_end = self._front_end = f"{address}:{self._listener.port}"
+            self._front_end = f"{address}:{self._listener.port}"
+
+    async def _start_all(self, site: Site, place: Place) -> None:
         if self._options.ship:
-            await self._start_shipping(front_end)
+            await self._start_shipping()
         first_error: StartError | None = None
         self._silent = await self._silent_hosts(place)
         for together, wire_up in self._attempts(place):
@@ -178,8 +194,6 @@ class Overlay:
         else:
             assert first_error is not None
             raise first_error
-        await site.settle()
-        self._is_started = True
 
     def _attempts(self, place: Place) -> list[tuple[bool, WireUp]]:
         wanted = self._options.wire_up
@@ -197,21 +211,24 @@ class Overlay:
             return apart
         return [*mpi, (True, "direct"), *apart]
 
-    async def _start_shipping(self, front_end: str) -> None:
-        if not front_end:
+    async def _start_shipping(self) -> None:
+        if self._options.calls:
             return  # over ssh, host by host
+        assert self._opening is not None
+        await self._opening
         self._shipper = Shipper()
-        await self._shipper.start(front_end.rpartition(":")[0], self._credentials)
+        await self._shipper.start(self._front_end.rpartition(":")[0], self._credentials)
 
     # -- one attempt -------------------------------------------------------------------------
 
     async def _try(self, site: Site, place: Place, wire_up: WireUp, *, together: bool) -> None:
         options = self._options
         start = self._aggregator_start(place, wire_up)
+        rendezvous = functools.partial(self._rendezvous, place.hosts)
         starts = [start]
         if not together:
             starts = [
-                msgspec.structs.replace(
+                replace(
                     start,
                     hosts=(host,),
                     first_node=number * options.aggregators,
@@ -224,7 +241,10 @@ class Overlay:
             limit_s = min(TOGETHER_TIMEOUT_S, options.start_timeout_s / 2)
         try:
             async with asyncio.timeout(limit_s):
-                ended = [asyncio.create_task(self._run_starter(site, each)) for each in starts]
+                ended = [
+                    asyncio.create_task(self._run_starter(site, each, rendezvous))
+                    for each in starts
+                ]
                 try:
                     await self._gather(place, wire_up, ended, together=together)
                 finally:
@@ -238,14 +258,6 @@ class Overlay:
 
     def _aggregator_start(self, place: Place, wire_up: WireUp) -> AggregatorStart:
         options = self._options
-        rendezvous = Rendezvous(
-            credentials=self._credentials.decode("ascii"),
-            front_end=self._front_end,
-            fan_out=options.fan_out,
-            count=self._expected,
-            grace_s=options.grace_s,
-            hosts=place.hosts[:MAX_HINTS],
-        ).dump()
         return AggregatorStart(
             launcher=place.launcher,
             words=self._words(place),
@@ -257,9 +269,20 @@ class Overlay:
             job_command=place.job_command,
             python=options.remote_python,
             variables=self._variables(place),
-            rendezvous=rendezvous,
             prints_addresses=options.calls,
         )
+
+    async def _rendezvous(self, hosts: Sequence[str]) -> str:
+        assert self._opening is not None
+        await self._opening
+        return Rendezvous(
+            credentials=self._credentials.decode("ascii"),
+            front_end=self._front_end,
+            fan_out=self._options.fan_out,
+            count=self._expected,
+            grace_s=self._options.grace_s,
+            hosts=tuple(hosts[:MAX_HINTS]),
+        ).dump()
 
     def _variables(self, place: Place) -> dict[str, str]:
         options = self._options
@@ -276,10 +299,10 @@ class Overlay:
             return options.overlay_launcher or options.ssh
         return options.overlay_launcher[1:]
 
-    async def _run_starter(self, site: Site, start: AggregatorStart) -> str:
+    async def _run_starter(self, site: Site, start: AggregatorStart, rendezvous: Telling) -> str:
         """Start one process that starts aggregators; return its last words when it has ended."""
         start = await self._with_ship(start)
-        starter = await site.start(start, self._take_line)
+        starter = await site.start(start, self._take_line, rendezvous)
         self._starters.append(starter)
         try:
             await starter.wait()
@@ -297,11 +320,11 @@ class Overlay:
         python = self._options.remote_python or "python3"
         if self._shipper is not None and start.launcher is not None:
             told = {**start.variables, SHIP_VARIABLE: self._shipper.describe_environment()}
-            return msgspec.structs.replace(start, program=remote_command(python), variables=told)
+            return replace(start, program=remote_command(python), variables=told)
         if start.launcher is not None:
             return start  # on the site the archive is there already, see start.py
         path = await ship_by_ssh(start.hosts[0], start.words, python)
-        return msgspec.structs.replace(start, python=python, python_path=path)
+        return replace(start, python=python, python_path=path)
 
     async def _gather(
         self,
@@ -482,18 +505,21 @@ class Overlay:
             await _wait_gone(hello.pid, HUNG_TIMEOUT_S)
         self.root.revive(node)
         self._called.pop(node, None)
-        start = msgspec.structs.replace(
+        start = replace(
             self._aggregator_start(place, "direct"),
             per_host=1,
             first_node=node,
             log=f"aggregator-{node}-again.log",
         )
+        rendezvous = functools.partial(self._rendezvous, place.hosts)
         why = "it does not come up"
         starter: Starter | None = None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(TOGETHER_TIMEOUT_S, self._options.start_timeout_s)):
                 try:
-                    starter = await site.start(await self._with_ship(start), self._take_line)
+                    starter = await site.start(
+                        await self._with_ship(start), self._take_line, rendezvous
+                    )
                     self._starters.append(starter)
                     if not (why := await self._seat_revived(node, starter)):
                         return ""

@@ -14,7 +14,7 @@ import json
 import logging
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,7 +26,9 @@ from pgdb.frontend.starting.site import (
     AggregatorStart,
     LocalSite,
     Located,
+    OnLine,
     Starter,
+    Telling,
     own_python_path,
 )
 from pgdb.jobs.launchers import Launcher
@@ -39,7 +41,6 @@ LOG = logging.getLogger(__name__)
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A proctable of a million ranks has some tens of megabytes."""
 T = TypeVar("T")
-OnLine = Callable[[str], None]
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +78,13 @@ class Question(msgspec.Struct, frozen=True):
 
     as_json: bool
     gdb: str
+
+
+class Order(msgspec.Struct, frozen=True):
+    """The arguments of ``start``."""
+
+    start: AggregatorStart
+    rendezvous: str
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -191,9 +199,12 @@ class RemoteSite:
         choice = Choice(words=tuple(words), located=located)
         return await self._call("choose_launcher", choice, Launcher | None)  # type: ignore[arg-type]
 
-    async def start(self, start: AggregatorStart, on_line: OnLine) -> RemoteStarter:
+    async def start(
+        self, start: AggregatorStart, on_line: OnLine, rendezvous: Telling
+    ) -> RemoteStarter:
         """Start aggregators from the host."""
-        started = await self._call("start", start, Started)
+        order = Order(start=start, rendezvous=await rendezvous())
+        started = await self._call("start", order, Started)
         self._on_line[started.starter] = on_line
         for text in self._early.pop(started.starter, ()):
             on_line(text)
@@ -369,7 +380,7 @@ class _Agent:
                 question = _load(call.arguments, Question)
                 return await self._site.examine(as_json=question.as_json, gdb=question.gdb)
             case "start":
-                return await self._start(_load(call.arguments, AggregatorStart))
+                return await self._start(_load(call.arguments, Order))
             case "wait" | "end":
                 starter = self._starters[_load(call.arguments, int)]
                 if call.method == "end":
@@ -378,13 +389,16 @@ class _Agent:
                 return Ended(status=status, last_words=starter.last_words())
         raise StartError(f"the agent cannot {call.method!r}")
 
-    async def _start(self, start: AggregatorStart) -> Started:
+    async def _start(self, order: Order) -> Started:
         number = len(self._starters) + 1
+
+        async def rendezvous() -> str:
+            return order.rendezvous
 
         def on_line(text: str) -> None:
             _say(Line(starter=number, text=text))
 
-        starter = await self._site.start(start, on_line)
+        starter = await self._site.start(order.start, on_line, rendezvous)
         self._starters[number] = starter
         return Started(starter=number, pid=starter.pid)
 

@@ -14,7 +14,6 @@ import base64
 import contextlib
 import gzip
 import hashlib
-import importlib.metadata
 import importlib.util
 import io
 import json
@@ -29,12 +28,14 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pgdb.errors import StartError
 from pgdb.overlay import bootstrap
 from pgdb.overlay.channel import BACKLOG, Listener
+from pgdb.patterns import pattern
 from pgdb.version import __version__
 
 LOG = logging.getLogger(__name__)
@@ -55,12 +56,11 @@ _LAST_WORDS_S = 5.0
 _PIECE_BYTES = 1 << 18
 _TIME_S = 315532800  # 1980-01-01: the oldest that every archive format can say
 _OLD_PLATFORMS = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
-_PLATFORM = re.compile(r"(manylinux|musllinux)_(\d+)_(\d+)_(\w+)\Z")
-_PYTHON_TAG = re.compile(r"cp3(\d+)(t?)\Z")
+_PLATFORM = pattern(r"(manylinux|musllinux)_(\d+)_(\d+)_(\w+)\Z")
+_PYTHON_TAG = pattern(r"cp3(\d+)(t?)\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Tags:
+class Tags(msgspec.Struct, frozen=True):
     """For what an interpreter takes extension modules."""
 
     python: str
@@ -107,8 +107,7 @@ class Tags:
         return [f"manylinux_2_{minor}_{self.machine}" for minor in newest] + old
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(msgspec.Struct, frozen=True):
     """PGDB and what it needs, packed for one kind of host."""
 
     data: bytes
@@ -359,9 +358,12 @@ def _own_files() -> dict[str, bytes]:
 
 def _installed_files(name: str, tags: Tags) -> dict[str, bytes] | None:
     """Return the files of an installed distribution, None if they do not serve for *tags*."""
+    # It brings half of the standard library, and few sessions ship anything.
+    from importlib import metadata
+
     try:
-        distribution = importlib.metadata.distribution(name)
-    except importlib.metadata.PackageNotFoundError:
+        distribution = metadata.distribution(name)
+    except metadata.PackageNotFoundError:
         return None
     files = {}
     for path in distribution.files or ():
@@ -423,9 +425,11 @@ _WAYS_OUT = (
 
 
 def _version(name: str) -> str:
+    from importlib import metadata
+
     try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
         raise StartError(f"{name} is not installed here; pip install pgdb-mpi brings it") from None
 
 

@@ -12,16 +12,15 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 import pgdb
 from pgdb.errors import DiscoveryError, PgdbError, StartError
-from pgdb.frontend.doctor import run_doctor
 from pgdb.frontend.starting.job import OverlayLauncher
 from pgdb.jobs import byhand, ladder, listing, mpir, procfs, slurm
 from pgdb.jobs.ladder import FoundJob, LadderStep
@@ -49,6 +48,8 @@ from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
 
 OnLine = Callable[[str], None]
+Telling = Callable[[], Awaitable[str]]
+"""Gives what aggregators are told, once it is known."""
 
 PROBE_TIMEOUT_S = 2.0
 _SSH_PORT = 22
@@ -95,7 +96,6 @@ class AggregatorStart(msgspec.Struct, frozen=True, kw_only=True):
     """What to run in place of the Python with the aggregator's module."""
     variables: dict[str, str] = {}
     """Further environment variables of the aggregators."""
-    rendezvous: str
     log: str = "aggregators.log"
     prints_addresses: bool = False
     """Whether lines that the aggregators print are wanted."""
@@ -137,8 +137,8 @@ class Site(Protocol):
         """List the jobs that could be attached to."""
         ...
 
-    async def start(self, start: AggregatorStart, on_line: OnLine) -> Starter:
-        """Start aggregators."""
+    async def start(self, start: AggregatorStart, on_line: OnLine, rendezvous: Telling) -> Starter:
+        """Start aggregators, which are told *rendezvous* and nothing else."""
         ...
 
     async def silent_hosts(self, hosts: Sequence[str]) -> tuple[str, ...]:
@@ -198,8 +198,10 @@ class LocalSite:
         """
         return await asyncio.to_thread(_choose_launcher, words, located)
 
-    async def start(self, start: AggregatorStart, on_line: OnLine) -> Starter:
-        """Start aggregators.
+    async def start(
+        self, start: AggregatorStart, on_line: OnLine, rendezvous: Telling
+    ) -> OverlayLauncher:
+        """Start aggregators; where they are told by their input, before *rendezvous* has ended.
 
         :raises StartError: if what starts them cannot be run.
         """
@@ -207,7 +209,7 @@ class LocalSite:
             # The job, its launcher or its ranks have told them, and a shell may be behind them.
             if not addresses.is_host_name(host):
                 raise StartError(f"{host!r} is told as a host of the job, and is no name of a host")
-        environment = self._environment(start)
+        environment = await self._environment(start, rendezvous)
         keep_input = False
         if start.launcher is None:
             argv = _ssh_line(start, environment)
@@ -229,7 +231,7 @@ class LocalSite:
         return await OverlayLauncher.start(
             argv,
             environment=environment,
-            rendezvous=start.rendezvous,
+            rendezvous=rendezvous,
             log=self._directory / start.log,
             keep_input=keep_input,
             on_line=on_line if start.prints_addresses else None,
@@ -251,6 +253,9 @@ class LocalSite:
 
     async def examine(self, *, as_json: bool, gdb: str) -> tuple[str, int]:
         """Return what the doctor says of this host, and the exit status for that."""
+        # Its imports cost more than those of the rest of the start, and few sessions want it.
+        from pgdb.frontend.doctor import run_doctor
+
         out = io.StringIO()
         status = await asyncio.to_thread(run_doctor, as_json=as_json, gdb=gdb, out=out)
         return out.getvalue(), status
@@ -258,7 +263,7 @@ class LocalSite:
     async def close(self) -> None:
         """Leave the site; nothing is to be done here."""
 
-    def _environment(self, start: AggregatorStart) -> dict[str, str]:
+    async def _environment(self, start: AggregatorStart, rendezvous: Telling) -> dict[str, str]:
         environment = scrubbed_environment(os.environ)
         if start.job_pid:
             environment.update(bootstrap_environment(start.job_pid))
@@ -280,9 +285,9 @@ class LocalSite:
         if start.wire_up == "direct" and family not in (None, Family.SLURM):
             if start.hosts:
                 # No file is there for all hosts, and their input goes to the first alone.
-                environment[RENDEZVOUS_TEXT_VARIABLE] = start.rendezvous
+                environment[RENDEZVOUS_TEXT_VARIABLE] = await rendezvous()
             else:
-                environment[RENDEZVOUS_VARIABLE] = str(self._write_rendezvous(start.rendezvous))
+                environment[RENDEZVOUS_VARIABLE] = str(self._write_rendezvous(await rendezvous()))
         return environment
 
     def _write_rendezvous(self, text: str) -> Path:

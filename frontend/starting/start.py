@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from pgdb.errors import (
     DiscoveryError,
@@ -34,7 +35,7 @@ from pgdb.jobs.launchers import (
     find_launcher,
     parse_launch_line,
 )
-from pgdb.overlay import addresses, credentials
+from pgdb.overlay import addresses
 from pgdb.overlay.messages import Acquire, Deploy, Find, FoundRanks, Hello, Setup, Share
 from pgdb.overlay.topology import share_out
 from pgdb.proctable import ProcTable, RankProcess
@@ -84,7 +85,6 @@ async def _attach(
         try:
             located = await (site.find_pids(pids) if pids else site.find(str(target)))
             place = await _place(site, located, options)
-            gdb_version = await checking
         except BaseException:
             await site.close()
             raise
@@ -111,15 +111,26 @@ async def _attach(
         listener=listener,
     )
     session = starting.session
-    session.gdb_version = gdb_version
     session.description = " ".join(job.command) or job.table.source
     session.mpi_version = located.launcher.version if located.launcher is not None else ""
 
     async def begin() -> tuple[Share, ...]:
-        await session.overlay.start(site, place)
+        # What starts the aggregators takes its time, too.
+        coming = asyncio.create_task(session.overlay.start(site, place))
+        try:
+            session.gdb_version = await checking
+            await coming
+        except BaseException:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+            raise
         return await _attach_shares(session, located, on_step)
 
-    return await starting.run(begin())
+    try:
+        return await starting.run(begin())
+    finally:
+        checking.cancel()
+        await asyncio.gather(checking, return_exceptions=True)
 
 
 async def launch(
@@ -182,16 +193,9 @@ async def _launch(
 async def _check_gdb(options: SessionOptions) -> str:
     """Return GDB's version, if it is known which one the job's hosts have: empty with ``--host``.
 
-    What the session's key needs is imported meanwhile.
-
     :raises StartError: if there is no GDB that can be used.
     """
-    loading = asyncio.to_thread(credentials.load)
-    if options.host:
-        await loading
-        return ""
-    version, _ = await asyncio.gather(asyncio.to_thread(check_gdb, options.gdb), loading)
-    return version
+    return "" if options.host else await asyncio.to_thread(check_gdb, options.gdb)
 
 
 async def open_site(options: SessionOptions, directory: SessionDirectory) -> Site:
@@ -209,8 +213,7 @@ async def open_site(options: SessionOptions, directory: SessionDirectory) -> Sit
     return await RemoteSite.connect(options.host, options.ssh, python=options.remote_python)
 
 
-@dataclass(frozen=True, slots=True)
-class _Starting:
+class _Starting(msgspec.Struct, frozen=True):
     """A session that is about to start."""
 
     session: Session

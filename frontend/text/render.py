@@ -8,10 +8,9 @@ they said. The text is plain; :mod:`pgdb.frontend.text.palette` gives it colours
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.text import threadtext
@@ -344,9 +343,7 @@ def _with_short_arguments(told: Stop) -> Stop:
         each if len(each.value) <= _SHORT_ARGUMENT else Variable(each.name, DIFFERENT)
         for each in told.frame.arguments
     )
-    return msgspec.structs.replace(
-        told, frame=msgspec.structs.replace(told.frame, arguments=arguments)
-    )
+    return replace(told, frame=replace(told.frame, arguments=arguments))
 
 
 def _blocks(said: Answer, layout: Layout) -> list[str]:

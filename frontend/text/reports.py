@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
+
+import msgspec
 
 from pgdb.frontend.analysis.checking import Check, Failing
 from pgdb.frontend.analysis.comparing import Comparison, Difference, Part
@@ -33,8 +34,7 @@ _FEW_TEXT = 24
 _MOST_TEXT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Ranks on one host in one state."""
 
     ranks: RankSet

@@ -8,7 +8,9 @@ ranks stand there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.text.layout import DIFFERS, MOST_CLASSES, SHOWN_OF_MANY, Layout
@@ -19,8 +21,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import HOLE, SLOT, Record, Stack, Threads, Various
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadGroup:
+class ThreadGroup(msgspec.Struct, frozen=True):
     """Threads of any ranks that have the same stack."""
 
     ranks: RankSet

@@ -7,10 +7,10 @@ numbers are summed up; structures and arrays are compared field by field.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
+
+import msgspec
 
 from pgdb.frontend.analysis.differences import Comparison, Place, compare, holes, leaves
 from pgdb.frontend.analysis.values import Group, Leaf, Node, filled, number_of, parse
@@ -25,6 +25,7 @@ from pgdb.frontend.text.layout import (
 )
 from pgdb.merge.masking import DIFFERENT
 from pgdb.merge.summary import SKETCH_SIZE, Summary, summarize
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import HOLE
 
@@ -36,15 +37,14 @@ _PATH_WIDTH = 24
 _USUAL_WIDTH = 100  # of summaries in a log
 
 _MOST_ELEMENTS = 3  # that are named as NaN or infinite
-_RUN = re.compile(r"\[(\d+)\]@\d+\Z")
-_INDEX = re.compile(r"\[(\d+)\]")
+_RUN = pattern(r"\[(\d+)\]@\d+\Z")
+_INDEX = pattern(r"\[(\d+)\]")
 _NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 Texts = Sequence[tuple[RankSet, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(msgspec.Struct, frozen=True):
     """What some ranks say of one value."""
 
     ranks: RankSet

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 
 from pgdb.errors import StartError
+from pgdb.patterns import pattern
 
 MINIMUM_GDB = (12, 1)
 """Oldest GDB that has what we use: MI 3 with asynchronous attach, index cache settings."""
-_VERSION = re.compile(r"(\d+)\.(\d+)\S*$")
+_VERSION = pattern(r"(\d+)\.(\d+)\S*$")
 _DEADLINE_S = 60.0
 
 

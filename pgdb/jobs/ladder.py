@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import mpir, procfs, scanning
@@ -28,8 +29,7 @@ PmixQuery = Callable[[int], tuple[RankProcess, ...]]
 """Asks the launcher of that pid for its ranks; raises DiscoveryError where it does not tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class LadderStep:
+class LadderStep(msgspec.Struct, frozen=True):
     """One way of finding the ranks that was tried."""
 
     name: str
@@ -39,8 +39,7 @@ class LadderStep:
     """What came of it, in words for the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundJob:
+class FoundJob(msgspec.Struct, frozen=True):
     """The ranks of a running job, as far as this host can tell."""
 
     launcher_pid: int
@@ -232,8 +231,7 @@ def _count(ranks: int) -> str:
     return f"{ranks} rank" if ranks == 1 else f"{ranks} ranks"
 
 
-@dataclass(frozen=True, slots=True)
-class _Rung:
+class _Rung(msgspec.Struct, frozen=True):
     """What came of one rung that gives a table of all ranks."""
 
     step: LadderStep

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import enum
 import os
-import re
 import shutil
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pgdb.errors import StartError, UsageError
 from pgdb.jobs import options
 from pgdb.jobs.options import OptionTable, ReadOption
 from pgdb.jobs.procfs import is_launcher_name
+from pgdb.patterns import pattern
 
 VERSION_DEADLINE_S = 20.0
 """Longest wait for ``LAUNCHER --version``; generous, for cold network file systems."""
 
-_INTERPRETER = re.compile(r"(?:(?:ba|da|k|z|tc|c)?sh|python[\d.]*|perl[\d.]*)\Z")
-_RANK_COUNT = re.compile(r"0*[1-9][0-9]{0,9}\Z")
+_INTERPRETER = pattern(r"(?:(?:ba|da|k|z|tc|c)?sh|python[\d.]*|perl[\d.]*)\Z")
+_RANK_COUNT = pattern(r"0*[1-9][0-9]{0,9}\Z")
 _ALTERNATIVES = (
     "PGDB knows mpirun and mpiexec of Open MPI, MPICH and Intel MPI, and srun; "
     "a job of another launcher can be attached to by its pids"
@@ -58,17 +59,16 @@ _TABLES = {
 _LOOKS_IN_DIRECTORY = frozenset({Family.OPEN_MPI_4, Family.OPEN_MPI_5, Family.SLURM})
 
 _VERSIONS = (
-    (re.compile(r"\((?:Open MPI|OpenRTE)\) ([1-4]\.\S+)"), "Open MPI", Family.OPEN_MPI_4),
-    (re.compile(r"\((?:Open MPI|OpenRTE)\) (\d+\.\S+)"), "Open MPI", Family.OPEN_MPI_5),
-    (re.compile(r"\(PRRTE\) (\d\S+)"), "PRRTE", Family.OPEN_MPI_5),
-    (re.compile(r"Intel\(R\) MPI Library.*?Version (\d[\w.]*)"), "Intel MPI", Family.INTEL),
-    (re.compile(r"HYDRA build details:\s+Version:\s+(\S+)"), "MPICH", Family.MPICH),
-    (re.compile(r"\Aslurm\S* (\d\S*)"), "Slurm", Family.SLURM),
+    (pattern(r"\((?:Open MPI|OpenRTE)\) ([1-4]\.\S+)"), "Open MPI", Family.OPEN_MPI_4),
+    (pattern(r"\((?:Open MPI|OpenRTE)\) (\d+\.\S+)"), "Open MPI", Family.OPEN_MPI_5),
+    (pattern(r"\(PRRTE\) (\d\S+)"), "PRRTE", Family.OPEN_MPI_5),
+    (pattern(r"Intel\(R\) MPI Library.*?Version (\d[\w.]*)"), "Intel MPI", Family.INTEL),
+    (pattern(r"HYDRA build details:\s+Version:\s+(\S+)"), "MPICH", Family.MPICH),
+    (pattern(r"\Aslurm\S* (\d\S*)"), "Slurm", Family.SLURM),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Launcher:
+class Launcher(msgspec.Struct, frozen=True):
     """One launcher of this host."""
 
     path: Path
@@ -141,8 +141,8 @@ def identify(path: Path) -> Launcher:
     :raises StartError: if that is not what a launcher says.
     """
     status, output, errors = _ask_version(path)
-    for pattern, name, family in _VERSIONS:
-        if match := pattern.search(output):
+    for of_version, name, family in _VERSIONS:
+        if match := of_version.search(output):
             return Launcher(path, family, f"{name} {match[1].rstrip(',')}")
     if (mpirun := _before_prterun(path)) is not None:
         return identify(mpirun)
@@ -180,8 +180,7 @@ def _ask_version(path: Path) -> tuple[int, str, str]:
     return process.returncode, output, errors
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(msgspec.Struct, frozen=True):
     """One program in a launcher's line."""
 
     index: int
@@ -198,8 +197,7 @@ class Program:
     """Whether its launcher also finds it, by its mere name, in the working directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchLine:
+class LaunchLine(msgspec.Struct, frozen=True):
     """A launcher's command line, taken apart."""
 
     launcher: Launcher
@@ -227,8 +225,7 @@ class LaunchLine:
         return tuple(line)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True):
     """What one part of a line, between ``:``, says."""
 
     program: Program

@@ -12,7 +12,8 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+
+import msgspec
 
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import ladder, mpir, procfs, slurm
@@ -29,8 +30,7 @@ _SLURM_TIMEOUT_S = 2.0
 _COUNTING_S = 0.3
 
 
-@dataclass(frozen=True, slots=True)
-class RunningJob:
+class RunningJob(msgspec.Struct, frozen=True):
     """One job, as ``pgdb jobs`` shows it."""
 
     target: str

@@ -16,12 +16,14 @@ import re
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pgdb import elf
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import procfs
+from pgdb.patterns import pattern
 from pgdb.proctable import RankProcess
 
 MAX_RANKS = 1 << 22
@@ -52,10 +54,10 @@ _SHN_LORESERVE = 0xFF00
 _NEIGHBOURHOOD_BYTES = 64
 _MAX_SEARCHED_BYTES = 64 << 20
 _ENTRIES_AT_ONCE = 4096
-_MAPPING = re.compile(
+_MAPPING = pattern(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ \d+ *(.*)\Z", re.S
 )
-_HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:%-]{0,254}\Z")
+_HOST_NAME = pattern(r"[A-Za-z0-9_][A-Za-z0-9._:%-]{0,254}\Z")
 
 
 class NoProctableError(DiscoveryError):
@@ -66,8 +68,7 @@ class EmptyProctableError(DiscoveryError):
     """The process has a table, but no rank is in it (yet)."""
 
 
-@dataclass(frozen=True, slots=True)
-class MpirTable:
+class MpirTable(msgspec.Struct, frozen=True):
     """What a launcher's MPIR_proctable held."""
 
     processes: tuple[RankProcess, ...]
@@ -76,8 +77,7 @@ class MpirTable:
     """Number of ranks of the job."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(msgspec.Struct, frozen=True):
     """A line of /proc/PID/maps."""
 
     start: int

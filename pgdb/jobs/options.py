@@ -10,7 +10,8 @@ from their documentation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from pgdb.errors import UsageError
 
@@ -18,8 +19,7 @@ ATTACHED = -1
 """Number of arguments of an option whose one argument may be left out: only ``--name=value``."""
 
 
-@dataclass(frozen=True, slots=True)
-class OptionTable:
+class OptionTable(msgspec.Struct, frozen=True):
     """The options of one family of launchers; names are without dashes."""
 
     arguments: Mapping[str, int]
@@ -53,8 +53,7 @@ class OptionTable:
         return meant[0] if len(meant) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOption:
+class ReadOption(msgspec.Struct, frozen=True):
     """One option as it stands in a command line."""
 
     name: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from pgdb.errors import StartError
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Family, Launcher, identify, options_of
 from pgdb.jobs.slurm import OVERLAY_STEP_NAME
+from pgdb.patterns import pattern
 
 MAX_HOSTS_IN_LINE = 256
 """More hosts than this go into a file: the kernel takes no argument of more than 128 KiB."""
@@ -119,14 +119,14 @@ def _slurm_placement(
 
 
 # How a launcher reaches other hosts: what its ranks' hosts were reached by will serve ours.
-_BOOTSTRAP_VARIABLES = re.compile(
+_BOOTSTRAP_VARIABLES = pattern(
     r"""(?x)
     (?: OMPI_MCA_(?: plm_ | oob_ | orte_launch_agent ) | PRTE_MCA_(?: plm_ | oob_ | prte_launch )
       | HYDRA_(?: LAUNCHER | IFACE ) | I_MPI_HYDRA_(?: BOOTSTRAP | IFACE )
       | SLURM_CONF\Z )
     """
 )
-_BOOTSTRAP_MCA = re.compile(r"(?:plm_|oob_|orte_launch_agent|prte_launch)")
+_BOOTSTRAP_MCA = pattern(r"(?:plm_|oob_|orte_launch_agent|prte_launch)")
 _BOOTSTRAP_OPTIONS = frozenset(
     {"launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "iface", "prefix"}
 )
@@ -230,7 +230,7 @@ def mpi4py_environment(launcher: Launcher, directory: Path) -> dict[str, str]:
 
 # What launchers put into the environment of a rank (seen with Open MPI 4.1.4 and 5.0.11, MPICH
 # 4.0.2 and 5.0.2, Intel MPI 2021.18, Slurm 22.05).
-_OF_A_RANK = re.compile(
+_OF_A_RANK = pattern(
     r"""(?x)
     (?: PMI_ | PMIX_(?!MCA_|PREFIX\Z) | MPI_LOCAL | HYDI_ | HYDRA_BSTRAP_
       | HYDRA_(?:LAUNCH_TYPE|IP_VERSION)\Z | MPIR_CVAR_CH3_INTERFACE_HOSTNAME\Z
@@ -242,7 +242,7 @@ _OF_A_RANK = re.compile(
 )
 # How the job wants its ranks placed says nothing about ours, and some of it cannot be overridden
 # in the line (a rank file, a mapping policy).
-_OF_PLACEMENT = re.compile(
+_OF_PLACEMENT = pattern(
     r"""(?x)
     (?: OMPI_MCA_(?:orte_default_hostfile | orte_rankfile | rmaps_ | hwloc_base_)
       | PRTE_MCA_(?:prte_default_hostfile | rmaps_ | hwloc_)
@@ -253,7 +253,7 @@ _OF_PLACEMENT = re.compile(
     """
 )
 # Set by orterun and prterun in a rank; outside of one they are the user's own.
-_OF_OPEN_MPI_RANK = re.compile(
+_OF_OPEN_MPI_RANK = pattern(
     r"""(?x)
     OMPI_MCA_(?:ess | initial_wdir | mpi_oversubscribe | mpi_yield_when_idle
       | orte_(?!base_help) | pmix\Z | shmem_RUNTIME | cpu_type | num_procs | PREFIXES)

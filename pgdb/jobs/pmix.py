@@ -24,9 +24,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
+
+import msgspec
 
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import procfs
@@ -81,8 +82,7 @@ def query_job(launcher_pid: int, timeout_s: float = 10.0) -> tuple[RankProcess, 
     raise DiscoveryError(f"{name} does not tell its ranks through PMIx: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(msgspec.Struct, frozen=True):
     """What the process that asks has found."""
 
     ranks: tuple[_Row, ...] = ()

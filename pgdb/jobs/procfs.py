@@ -12,8 +12,11 @@ import pwd
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
+
+from pgdb.patterns import pattern
 
 PROC = Path("/proc")
 """Where the kernel shows its processes; tests read a tree of their own instead."""
@@ -35,15 +38,14 @@ _NAP_S = 0.001
 # MVAPICH's mpirun_rsh), unless it is a user's script.
 # proc_pid_maps(5). A name may hold all that Python takes for the end of a line, but for the
 # kernel's own.
-_MAPPED_PATH = re.compile(r"^\w+-\w+ \S+ \w+ \S+ \d+ +(/[^\n]*)$", re.M | re.A)
-_LAUNCHER_NAME = re.compile(
+_MAPPED_PATH = pattern(r"^\w+-\w+ \S+ \w+ \S+ \d+ +(/[^\n]*)$", re.M | re.A)
+_LAUNCHER_NAME = pattern(
     r"(?:mpirun|mpiexec|orterun|prterun|prun|srun)(?:[-_.][\w.+-]+)?(?<!\.(?:sh|py|pl))"
     r"(?<!\.(?:csh|lua))(?<!\.bash)\Z"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessStat:
+class ProcessStat(msgspec.Struct, frozen=True):
     """Who a process is and what state it is in."""
 
     pid: int
@@ -66,8 +68,7 @@ class ProcessStat:
         return self.state in "ZXx"
 
 
-@dataclass(frozen=True, slots=True)
-class RankIdentity:
+class RankIdentity(msgspec.Struct, frozen=True):
     """What the environment that a launcher gave to a process says about its rank."""
 
     rank: int

@@ -20,11 +20,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
+
+import msgspec
 
 from pgdb.jobs import procfs
 from pgdb.jobs.procfs import ProcessStat, RankIdentity
+from pgdb.patterns import pattern
 from pgdb.proctable import RankProcess
 
 # What our aggregators' anchors have; all else that is ours has no rank's environment.
@@ -34,15 +36,15 @@ _OURS = "PGDB_WIRE_UP"
 _FIRST_SPECIAL_STEP = 0xFFFFFFF0
 # They start ranks on their own host and may have a rank's environment themselves: Open MPI's
 # daemons run as a step of Slurm's where there is a Slurm. Debian's is slurmstepd-wlm.
-_DAEMON = re.compile(
+_DAEMON = pattern(
     r"(?:orted|prted|hydra_pmi_proxy|hydra_bstrap_proxy|pmi_proxy|slurmstepd|sshd)(?:[-.]\w+)?\Z"
 )
 _REMOTE_DAEMONS = ("orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy")
 # ssh's options whose value is a word of its own (ssh(1)); rsh, blaunch and their like have less.
 _SSH_TAKES_A_VALUE = frozenset(f"-{letter}" for letter in "BbcDEeFIiJLlmOoPpQRSWw")
 # Programs that start another one and have no use for MPI themselves.
-_SHELL = re.compile(r"(?:ba|da|k|mk|pdk|z|tc|c|fi|busybox-)?sh\Z|busybox\Z")
-_WRAPPER = re.compile(
+_SHELL = pattern(r"(?:ba|da|k|mk|pdk|z|tc|c|fi|busybox-)?sh\Z|busybox\Z")
+_WRAPPER = pattern(
     r"""(?x)
     (?: time | timeout | env | nice | ionice | nohup | setsid | stdbuf | script | chrt
       | numactl | taskset | hwloc-bind | likwid-\w+ | strace | ltrace | perf | heaptrack
@@ -51,14 +53,13 @@ _WRAPPER = re.compile(
       | shifter | enroot | ch-run | pcocc | srun | xvfb-run | catchsegv | libtool )\Z
     """
 )
-_INTERPRETER = re.compile(r"(?:python|perl|ruby|lua|tclsh|julia|guile|Rscript|R|node)[\d.]*\Z")
+_INTERPRETER = pattern(r"(?:python|perl|ruby|lua|tclsh|julia|guile|Rscript|R|node)[\d.]*\Z")
 # Options whose value is a word of its own: bash's, and Python's.
 _TAKES_A_VALUE = frozenset({"-o", "-O", "+O", "-W", "-X", "--rcfile", "--init-file"})
-_MPI_LIBRARY = re.compile(r"/libp?mpi[\w+-]*\.so[\d.]*(?: \(deleted\))?\Z")
+_MPI_LIBRARY = pattern(r"/libp?mpi[\w+-]*\.so[\d.]*(?: \(deleted\))?\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class RankGroup:
+class RankGroup(msgspec.Struct, frozen=True):
     """The ranks of one job that live on this host."""
 
     key: str

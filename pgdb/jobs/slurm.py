@@ -11,21 +11,23 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from pgdb.errors import DiscoveryError
+from pgdb.patterns import pattern
 
 OVERLAY_STEP_NAME = "pgdb"
 """What ``srun --job-name`` should call steps of PGDB's own, which are no user's and left out."""
 
-_TARGET = re.compile(r"(?P<job>[1-9]\d*(?:[_+]\d+)?)(?:\.(?P<step>\d+(?:\+\d+)?|batch|extern))?\Z")
-_STEP_NUMBER = re.compile(r"\d+(?:\+\d+)?\Z")
+_TARGET = pattern(r"(?P<job>[1-9]\d*(?:[_+]\d+)?)(?:\.(?P<step>\d+(?:\+\d+)?|batch|extern))?\Z")
+_STEP_NUMBER = pattern(r"\d+(?:\+\d+)?\Z")
 _DAEMONS = frozenset({"orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy", "pmi_proxy"})
 _WILL_RUN = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED"})
 _RUNS = frozenset({"RUNNING", "RESIZING", "SIGNALING"})
 _IS_HELD = frozenset({"SUSPENDED", "STOPPED"})
-_DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)\Z")
-_SRUN = re.compile(r"^StepId=(\S+) .*SrunHost:Pid=(\S+):(\d+)", re.MULTILINE)
+_DURATION = pattern(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)\Z")
+_SRUN = pattern(r"^StepId=(\S+) .*SrunHost:Pid=(\S+):(\d+)", re.MULTILINE)
 _MANY = 8
 
 # One field for each attribute, the one that may hold anything last.
@@ -43,8 +45,7 @@ _STEP_FORMAT = ",".join(f"{field}:|" for field in _STEP_FIELDS)
 _JOB_FORMAT = "%A|%i|%U|%u|%T|%r|%N|%j"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One running step of a Slurm job, started by srun."""
 
     job: str
@@ -74,8 +75,7 @@ class Step:
         return self.name in _DAEMONS
 
 
-@dataclass(frozen=True, slots=True)
-class JobOrStep:
+class JobOrStep(msgspec.Struct, frozen=True):
     """A running job that a user has named, and the step of it that is meant."""
 
     job: str
@@ -90,8 +90,7 @@ class JobOrStep:
     """All running steps of the job, those of daemons too."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(msgspec.Struct, frozen=True):
     number: str
     shown: str
     """As squeue writes it: ``JOB_TASK`` for an element of an array."""

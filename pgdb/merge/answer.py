@@ -7,11 +7,11 @@ in exactly one class or in ``missing``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import ProtocolError
 from pgdb.merge.forms import Formed, FormTable, count_holes, nothing_common
@@ -19,6 +19,7 @@ from pgdb.merge.labels import NOBODY, Field, Labels
 from pgdb.merge.masking import DIFFERENT, SlotFiller, join_slots
 from pgdb.merge.summary import Summary, Totals
 from pgdb.merge.texts import TextKind, map_arguments, map_texts
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Event, Failure, Record, Stack, Stop, Threads, Various
 
@@ -30,7 +31,7 @@ _MOST_PENDING = 1024
 MOST_COLUMNS = 64
 """Holes of a form that are summed up; a form with more has no summaries."""
 _FEW_OF_A_FORM = 8
-_LEVEL = re.compile(r"[0-9]{1,9}\Z")
+_LEVEL = pattern(r"[0-9]{1,9}\Z")
 # The call paths of a prefix tree are what is asked for, and share what they have in common.
 _MOST_FORMS: dict[type[Formed], int] = {Stack: 1 << 16, Threads: 1 << 16}
 
@@ -457,5 +458,5 @@ def fill_record(record: R, slots: tuple[str, ...]) -> R:
         return map_texts(record, fill)
     frame = map_arguments(record.frame, fill)
     level = filler.fill(SLOT)
-    frame = msgspec.structs.replace(frame, level=int(level) if _LEVEL.match(level) else -1)
-    return msgspec.structs.replace(record, frame=frame, detail=filler.fill(record.detail))
+    frame = replace(frame, level=int(level) if _LEVEL.match(level) else -1)
+    return replace(record, frame=frame, detail=filler.fill(record.detail))

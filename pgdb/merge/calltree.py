@@ -11,8 +11,9 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
 
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
@@ -49,8 +50,7 @@ class Place(NamedTuple):
     """Where in *function*, such as ``+31``; only in a tree by pc."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A branching point or a leaf, with the frames that lead to it from its parent."""
 
     number: int

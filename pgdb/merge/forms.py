@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from pgdb.merge.texts import Change, TextKind, map_arguments, map_texts
+from pgdb.patterns import pattern
 from pgdb.records import (
     HOLE,
     Failure,
@@ -27,7 +28,7 @@ Formed = Stack | Threads | Value | Variables | Text | Failure
 
 # Numbers that are no part of a name, strings and characters in quotes; and a hole of the program's
 # own, so that it gets itself back.
-_PART = re.compile(
+_PART = pattern(
     rf"""{HOLE}
     | (?<![\w.$])[-+]?(?:0x[0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?
         |nan(?:\(0x[0-9a-f]+\))?|inf)(?![\w$])

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import ProtocolError
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing, Said
@@ -166,7 +167,7 @@ class AnswerGraph(msgspec.Struct, frozen=True, omit_defaults=True):
         deflated = zlib.compress(data, 1, -15)
         if len(data) > _most_inflated(len(deflated)):
             return self
-        return msgspec.structs.replace(self, nodes=(), ends=(), deflated=deflated)
+        return replace(self, nodes=(), ends=(), deflated=deflated)
 
     def inflate(self) -> AnswerGraph:
         """Return the same with its nodes and ends as they are.
@@ -184,7 +185,7 @@ class AnswerGraph(msgspec.Struct, frozen=True, omit_defaults=True):
         if len(data) > most or not unpacker.eof:
             raise ProtocolError("answer graph: its nodes are not as long as they may be")
         nodes, ends = _decode(_BODIES, data)
-        return msgspec.structs.replace(self, nodes=nodes, ends=ends, deflated=b"")
+        return replace(self, nodes=nodes, ends=ends, deflated=b"")
 
 
 _BODIES: msgspec.msgpack.Decoder[tuple[tuple[Node, ...], tuple[End, ...]]] = (
@@ -334,7 +335,7 @@ class Known:
                 item = self._items[at]
                 if not isinstance(item, Call):
                     raise ProtocolError("answer graph: a path that is not all Call")
-                frame = msgspec.structs.replace(item.frame, level=level)
+                frame = replace(item.frame, level=level)
                 self._frames[at, level] = frame
             frames.append(frame)
             at = self.nodes[at][0]
@@ -627,7 +628,7 @@ def _split(record: Record) -> tuple[Record, list[Item]]:
             items: list[Item] = []
             for each in stacks:
                 items += _calls(each.stack.frames)
-                shape = msgspec.structs.replace(each.stack, frames=())
+                shape = replace(each.stack, frames=())
                 items.append(ThreadEnd(shape=shape, count=each.count))
             return Threads(stacks=(), hidden=hidden), items
         case Variables(items=variables, empty=empty):
@@ -656,14 +657,11 @@ def _join(shape: Record, items: Sequence[Item]) -> Record:
 def _calls(frames: Sequence[Frame]) -> list[Call]:
     # A level is a matter of the path, and equal frames at different depths of the inner end must
     # become one node.
-    return [Call(frame=msgspec.structs.replace(frame, level=0)) for frame in reversed(frames)]
+    return [Call(frame=replace(frame, level=0)) for frame in reversed(frames)]
 
 
 def _frames(calls: Sequence[Call]) -> tuple[Frame, ...]:
-    return tuple(
-        msgspec.structs.replace(call.frame, level=level)
-        for level, call in enumerate(reversed(calls))
-    )
+    return tuple(replace(call.frame, level=level) for level, call in enumerate(reversed(calls)))
 
 
 def _thread_stacks(items: Sequence[Item]) -> tuple[ThreadStack, ...]:
@@ -673,7 +671,7 @@ def _thread_stacks(items: Sequence[Item]) -> tuple[ThreadStack, ...]:
         if isinstance(item, Call):
             calls.append(item)
         elif isinstance(item, ThreadEnd):
-            stack = msgspec.structs.replace(item.shape, frames=_frames(calls))
+            stack = replace(item.shape, frames=_frames(calls))
             stacks.append(ThreadStack(stack=stack, count=item.count))
             calls = []
         else:

@@ -12,22 +12,24 @@ import re
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import ProtocolError
 from pgdb.merge.texts import TextKind, map_arguments, map_texts
+from pgdb.patterns import pattern
 from pgdb.records import SLOT, Event, Record, Stack, Stop, Threads, ThreadStack
 
 # A mark in the program's own data is masked too, so that it gets itself back.
 # User-space addresses of the machines we know have 5 to 16 hex digits. Short numbers are data:
 # 0x0 (null) and 0x10 (an offset from null) must go on telling ranks apart.
-_POINTER = re.compile(rf"{SLOT}|\b0x[0-9a-f]{{5,16}}\b")
+_POINTER = pattern(rf"{SLOT}|\b0x[0-9a-f]{{5,16}}\b")
 # In free text (x, info registers) only what lies where Linux maps programs is taken for an
 # address: 47-bit user space, position-independent executables, libraries, stacks.
 # Linux numbers threads and processes as it likes. GDB prints those numbers in lists of threads
 # ("* 1    Thread 0x7ffff7d8c740 (LWP 4711) main ()", "  2    LWP 4712 ..."), when a thread is
 # selected and at the top of info proc; elsewhere such words may be the program's, with its data.
 # The threads of Open MPI and MPICH wait in poll and epoll_wait for what is left of some hour.
-_FREE_TEXT = re.compile(
+_FREE_TEXT = pattern(
     rf"""{SLOT}
     | \b0x0*(?:5[5-6][0-9a-f]{{10}}|7[ef][0-9a-f]{{10}})\b
     | (?:(?<=\(LWP[ ])|(?<=\(process[ ]))\d+(?=\))
@@ -39,7 +41,7 @@ _FREE_TEXT = re.compile(
     """,
     re.X | re.M,
 )
-_MAY_HAVE = re.compile(r"LWP |process |timeout=")
+_MAY_HAVE = pattern(r"LWP |process |timeout=")
 DIFFERENT_SLOT = f"\0{SLOT}\0"
 """A slot in which the members of a class differ; no text that GDB prints."""
 DIFFERENT = "…"
@@ -107,14 +109,14 @@ def mask_record(
     # Who stopped where is the news of a stop; its arguments may differ on every rank.
     frame = map_arguments(record.frame, _Mask(slots, join_arguments=True))
     slots.append(str(frame.level))
-    frame = msgspec.structs.replace(frame, level=0)
+    frame = replace(frame, level=0)
     label, colon, value = record.detail.partition(": ")
     slots.extend(SLOT for _ in range(label.count(SLOT)))
     detail = label
     if colon:
         slots.append(value)
         detail = f"{label}{colon}{SLOT}"
-    stop = msgspec.structs.replace(record, frame=frame, detail=detail)
+    stop = replace(record, frame=frame, detail=detail)
     return Masked(record=stop, slots=tuple(slots))
 
 

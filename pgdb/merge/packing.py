@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import math
-import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ import msgspec
 
 from pgdb.errors import ProtocolError
 from pgdb.merge.labels import NOBODY, Field, Labels, as_numpy, from_numpy
+from pgdb.patterns import pattern
 from pgdb.ranks import MAX_RANK, RankSet
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ _LONG_RUN = 256
 _SLICE = 1 << 13
 # What a coded set has beside its code.
 _HEAD_BYTES = 8
-_DIGITS = re.compile(r"[0-9]+")
-_FOLDED = re.compile(r"[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?(?:,[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?)*")
+_DIGITS = pattern(r"[0-9]+")
+_FOLDED = pattern(r"[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?(?:,[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?)*")
 
 
 def pack(ranks: RankSet) -> str | bytes:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import heapq
 import math
-import re
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import ProtocolError
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Struct, parse_number
 
@@ -33,7 +33,7 @@ SKETCH_SIZE = 128
 """Hashes kept to estimate how many different values there are (to about 9 %)."""
 MAX_BINS = 4096
 """Most bins of a histogram that is asked for."""
-_HEXADECIMAL = re.compile(r"-?[0-9a-f]{1,2000}\Z")
+_HEXADECIMAL = pattern(r"-?[0-9a-f]{1,2000}\Z")
 # The square of the smallest double is 2 ** -2148; the rest is room for sums.
 _MAX_EXPONENT = 10_000
 # Other integers have no form on the wire; as an extreme they are told as a float.
@@ -412,7 +412,7 @@ class Totals:
                 for cell, (low, high) in sorted(self._cells.items())
             ),
             sketch=tuple(sorted(self._sketch)),
-            bins=msgspec.structs.replace(self._bins, counts=tuple(self._counts))
+            bins=replace(self._bins, counts=tuple(self._counts))
             if self._bins is not None
             else None,
         )

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from pgdb.records import (
     BreakpointsMade,
@@ -52,10 +52,7 @@ def map_texts(record: R, change: Change) -> R:
             mapped = _stack(record, change)
         case Threads(stacks=stacks, hidden=hidden):
             mapped = Threads(
-                stacks=tuple(
-                    msgspec.structs.replace(each, stack=_stack(each.stack, change))
-                    for each in stacks
-                ),
+                stacks=tuple(replace(each, stack=_stack(each.stack, change)) for each in stacks),
                 hidden=change(hidden, "hidden") if hidden else "",
             )
         case Text(text=text):
@@ -65,7 +62,7 @@ def map_texts(record: R, change: Change) -> R:
         case Failure(message=message):
             mapped = Failure(message=change(message, "message"))
         case BreakpointsMade(text=text):
-            mapped = msgspec.structs.replace(record, text=change(text, "value"))
+            mapped = replace(record, text=change(text, "value"))
         case _:
             pass
     return mapped  # type: ignore[return-value]  # each case returns the class it was given
@@ -76,7 +73,7 @@ def map_arguments(frame: Frame, change: Change) -> Frame:
     arguments = _variables(frame.arguments, change, "argument")
     if arguments is frame.arguments:
         return frame
-    return msgspec.structs.replace(frame, arguments=arguments)
+    return replace(frame, arguments=arguments)
 
 
 # What stays as it is is not made anew: merging maps the same frames over and over.

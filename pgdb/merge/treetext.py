@@ -6,12 +6,12 @@ width, but ``@N`` stands for all ranks of a node.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from pgdb.merge.calltree import CallTree, Node, base_name, label
 from pgdb.merge.masking import DIFFERENT
 from pgdb.merge.runs import runs
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 WIDTH = 80
@@ -25,14 +25,12 @@ _MARK = "<-- differs"
 _MOST_COUNTS = 8
 """So many numbers of threads are listed for a leaf."""
 # Of the C library (__GI___poll), of C++, and how a thread begins.
-_LIBRARY_NAME = re.compile(
-    r"_|\?\? \(|(?:std|__gnu_cxx)::|start_thread\b|clone3?\b|execute_native_"
-)
+_LIBRARY_NAME = pattern(r"_|\?\? \(|(?:std|__gnu_cxx)::|start_thread\b|clone3?\b|execute_native_")
 _LEAST_NAME_WIDTH = 12
 """A name is not cut to less."""
 _FEW_CALLS = 2
 """A function that has called itself more often than that is shown once."""
-_BRACKETS = re.compile(r"([<>])")
+_BRACKETS = pattern(r"([<>])")
 JOIN = " > "
 """Stands between the frames of one node."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import socket
 import struct
 import sys
 from collections.abc import Iterable
 
 from pgdb.errors import UsageError
+from pgdb.patterns import pattern
 
 # include/uapi/linux/sockios.h; struct ifreq is a name of 16 bytes and a union of 24.
 _SIOCGIFADDR = 0x8915
@@ -18,7 +18,7 @@ _IFREQ = struct.Struct("16s24x")
 # Documentation addresses (RFC 5737): routed like any other that is far away.
 _FAR_AWAY = ("192.0.2.1", 9)
 _ALL = "0.0.0.0"
-_HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*\Z")
+_HOST_NAME = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*\Z")
 _TCP_TABLE = "/proc/net/tcp"
 _ESTABLISHED = "01"  # include/net/tcp_states.h
 

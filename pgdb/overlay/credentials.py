@@ -8,25 +8,15 @@ through their launcher (see :mod:`pgdb.backend.wireup`), never on a command line
 from __future__ import annotations
 
 import datetime
-import importlib
 import os
 import ssl
 
 NAME = "pgdb-session"
 
 
-def load() -> None:
-    """Import what :func:`make_credentials` needs, in a thread while something else is waited for.
-
-    It takes longer than all that is done with it.
-    """
-    importlib.import_module("cryptography.x509")
-    importlib.import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
-
-
 def make_credentials() -> bytes:
     """Return new session credentials: a private key and its certificate, in PEM."""
-    # Only the front end makes credentials.
+    # Only the front end makes credentials, and this takes longer than all that is done with it.
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -24,7 +24,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from pgdb.overlay.filecache import DamagedError, FileCache, Partial, Version, is_key
 from pgdb.overlay.filesources import look_for
@@ -675,7 +675,7 @@ class Delivery:
     def _count(self, **more: int) -> None:
         changes = {name: getattr(self.own, name) + value for name, value in more.items() if value}
         if changes:
-            self.own = msgspec.structs.replace(self.own, **changes)
+            self.own = replace(self.own, **changes)
             self._report(self.own.node)
 
     def _report(self, *nodes: int) -> None:

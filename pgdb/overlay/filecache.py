@@ -16,24 +16,25 @@ import errno
 import fcntl
 import hashlib
 import os
-import re
 import stat
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pgdb import elf
 from pgdb.overlay.bootstrap import is_safe_place
 from pgdb.overlay.messages import FileKey
+from pgdb.patterns import pattern
 
 DEFAULT_MAX_BYTES = 4 << 30
 DEFAULT_MAX_AGE_S = 30 * 24 * 3600.0
 LEAST_FREE_SHARE = 0.05
 """This much of the file system is left to others: a full /tmp harms the job."""
 _PIECE_BYTES = 1 << 20
-_BUILD_ID = re.compile(r"[0-9a-f]{6,128}\Z")
+_BUILD_ID = pattern(r"[0-9a-f]{6,128}\Z")
 _FILE_MODE, _DIRECTORY_MODE = 0o600, 0o700
 
 
@@ -51,8 +52,7 @@ def is_key(key: FileKey) -> bool:
     return _BUILD_ID.match(key.build_id) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """What tells a file from another one with the same build-id, such as one that is stripped."""
 
     size_bytes: int

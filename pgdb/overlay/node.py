@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import LinkError, ProtocolError
 from pgdb.merge.answer import EquivalenceClass, Merger
@@ -279,14 +279,14 @@ class TreeNode(ABC):
             nodes = {*self.topology.subtree(child), *self._nodes_below[child]}
             below = tuple(share for share in setup.shares if share.node in nodes)
             if is_first or below:
-                channel.send(msgspec.structs.replace(setup, shares=below))
+                channel.send(replace(setup, shares=below))
         if len(self.router.ranks) >= LARGE_RANKS:
             _give_memory_back()
             # What large replies are packed with, before the first of them needs it.
             self._loop.run_in_executor(None, importlib.import_module, "numpy")
         # Of the others nobody asks for the processes again.
         self.shares = {
-            node: share if node == self.number else msgspec.structs.replace(share, packed_pids=b"")
+            node: share if node == self.number else replace(share, packed_pids=b"")
             for node, share in self.shares.items()
         }
 

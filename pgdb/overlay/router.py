@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-import msgspec
+from msgspec.structs import replace
 
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
 from pgdb.merge.graph import (
@@ -188,7 +188,7 @@ class Router:
         onward = {}
         for child, ranks in self._children.items():
             if part := ranks & request.ranks:
-                onward[child] = msgspec.structs.replace(request, ranks=part)
+                onward[child] = replace(request, ranks=part)
         gathering.lose(request.ranks - self.ranks)
         return onward, request.ranks & self.own
 

@@ -6,7 +6,7 @@ on the front end, the others form a complete k-ary tree below it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from pgdb.overlay.messages import FRONT_END
 from pgdb.ranks import RankSet
@@ -14,8 +14,7 @@ from pgdb.ranks import RankSet
 DEFAULT_FAN_OUT = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
+class Topology(msgspec.Struct, frozen=True):
     """A complete k-ary tree of *count* aggregators."""
 
     count: int

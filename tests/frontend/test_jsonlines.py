@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,6 +16,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pgdb.frontend import jsonlines, jsonshapes
 from pgdb.frontend.analysis.arrays import Arrays

@@ -25,7 +25,7 @@ from pgdb.frontend.starting import links as links_module
 from pgdb.frontend.starting import overlay as overlay_module
 from pgdb.frontend.starting import site as site_module
 from pgdb.frontend.starting.overlay import Overlay, Place, SessionDirectory, explain
-from pgdb.frontend.starting.site import AggregatorStart, LocalSite
+from pgdb.frontend.starting.site import AggregatorStart, LocalSite, Telling
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.overlay import addresses
 from pgdb.overlay import channel as channel_module
@@ -54,9 +54,8 @@ class FakeStarter:
         self._listeners: list[Listener] = []
         self.aggregators: dict[int, Aggregator] = {}
 
-    async def raise_up(self, on_line: Callable[[str], None]) -> None:
+    async def raise_up(self, on_line: Callable[[str], None], told: Rendezvous) -> None:
         site, start = self._site, self._start
-        told = Rendezvous.parse(start.rendezvous)
         count = start.per_host * max(1, len(start.hosts))
         nodes = range(start.first_node, start.first_node + count)
         sockets = {node: socket.create_server(("127.0.0.1", 0)) for node in nodes}
@@ -139,8 +138,11 @@ class FakeSite:
     releases: dict[str, str] = field(default_factory=dict)
     starts: list[AggregatorStart] = field(default_factory=list)
     starters: list[FakeStarter] = field(default_factory=list)
+    told: Rendezvous | None = None
 
-    async def start(self, start: AggregatorStart, on_line: Callable[[str], None]) -> FakeStarter:
+    async def start(
+        self, start: AggregatorStart, on_line: Callable[[str], None], rendezvous: Telling
+    ) -> FakeStarter:
         self.starts.append(start)
         alone = start.hosts[0] if len(start.hosts) == 1 else ""
         if alone in self.unstartable:
@@ -151,7 +153,8 @@ class FakeSite:
         if words is not None:
             starter.fail(words)
         else:
-            await starter.raise_up(on_line)
+            self.told = Rendezvous.parse(await rendezvous())
+            await starter.raise_up(on_line, self.told)
         return starter
 
     @property
@@ -282,7 +285,7 @@ def test_one_launcher_with_mpi_is_enough(connect: bool) -> None:
     assert raised.progress[-1] == (3, 3)
     (start,) = raised.site.starts
     assert start.launcher is OPEN_MPI and start.prints_addresses is connect
-    told = Rendezvous.parse(start.rendezvous)
+    told = raised.site.told
     assert (told.count, told.fan_out, told.hosts) == (3, 1, HOSTS)
     assert bool(told.front_end) is not connect
 
@@ -715,12 +718,14 @@ def test_what_is_no_name_of_a_host_gets_into_no_line(
         launcher=None if by_ssh else launcher,
         words=(str(program),) if by_ssh else (),
         hosts=("node1", host),
-        rendezvous="",
     )
+
+    async def nothing() -> str:
+        return ""
 
     async def test() -> None:
         with pytest.raises(StartError, match="no name of a host"):
-            await LocalSite(tmp_path).start(start, lambda line: None)
+            await LocalSite(tmp_path).start(start, lambda line: None, nothing)
 
     asyncio.run(test())
     assert not starts.exists()

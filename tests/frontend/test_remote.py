@@ -279,10 +279,13 @@ def test_the_launcher_for_the_aggregators_is_chosen_there(tmp_path: Path) -> Non
 def start_of(launcher: Path, **more: Any) -> AggregatorStart:
     return AggregatorStart(
         launcher=Launcher(launcher, Family.OPEN_MPI_4, "Open MPI 4.1.4"),
-        rendezvous="the rendezvous",
         prints_addresses=True,
         **more,
     )
+
+
+async def rendezvous() -> str:
+    return "the rendezvous"
 
 
 def test_what_aggregators_print_comes_in_order_and_then_their_status(tmp_path: Path) -> None:
@@ -291,7 +294,7 @@ def test_what_aggregators_print_comes_in_order_and_then_their_status(tmp_path: P
     lines: list[str] = []
 
     async def test(site: RemoteSite) -> None:
-        starter = await site.start(start_of(mpirun), lines.append)
+        starter = await site.start(start_of(mpirun), lines.append, rendezvous)
         assert starter.pid > 0
         assert await starter.wait() == 3
         assert "oh" in starter.last_words()
@@ -316,7 +319,7 @@ def test_lines_that_come_with_the_answer_are_not_lost(tmp_path: Path) -> None:
     lines: list[str] = []
 
     async def test(site: RemoteSite) -> None:
-        await site.start(start_of(tmp_path / "mpirun"), lines.append)
+        await site.start(start_of(tmp_path / "mpirun"), lines.append, rendezvous)
         while len(lines) < 2:
             await asyncio.sleep(0)
         assert lines == ["first", "second"]
@@ -331,7 +334,9 @@ def test_two_starters_are_told_apart(tmp_path: Path) -> None:
 
     async def test(site: RemoteSite) -> None:
         starters = [
-            await site.start(start_of(path, log=f"{path.name}.log"), lines[path.name].append)
+            await site.start(
+                start_of(path, log=f"{path.name}.log"), lines[path.name].append, rendezvous
+            )
             for path in (one, two)
         ]
         assert [await each.wait() for each in starters] == [1, 2]
@@ -345,7 +350,7 @@ def test_two_starters_are_told_apart(tmp_path: Path) -> None:
 def test_a_launcher_that_is_not_there_is_told(tmp_path: Path) -> None:
     async def test(site: RemoteSite) -> None:
         with pytest.raises(PgdbError, match=r"^far: cannot start .*/none: No such file"):
-            await site.start(start_of(tmp_path / "none"), print)
+            await site.start(start_of(tmp_path / "none"), print, rendezvous)
 
     run(tmp_path, test)
 
@@ -357,7 +362,7 @@ def test_what_was_started_ends_with_the_starter_or_the_site(tmp_path: Path, how:
 
     async def test(site: RemoteSite) -> None:
         up = asyncio.Event()
-        starter = await site.start(start_of(mpirun), lambda line: up.set())
+        starter = await site.start(start_of(mpirun), lambda line: up.set(), rendezvous)
         await up.wait()
         pids.append(starter.pid)
         assert is_alive(starter.pid)
@@ -376,7 +381,7 @@ def test_an_agent_that_dies_is_told_to_all_who_wait(tmp_path: Path) -> None:
 
     async def test(site: RemoteSite) -> None:
         up = asyncio.Event()
-        starter = await site.start(start_of(mpirun), lambda line: up.set())
+        starter = await site.start(start_of(mpirun), lambda line: up.set(), rendezvous)
         pids.append(starter.pid)
         await up.wait()
         waiting = asyncio.create_task(starter.wait())

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from pgdb.errors import StartError
@@ -205,7 +206,7 @@ def test_what_is_there_is_not_sent_again(remote: Remote, small: Archive) -> None
         def __getitem__(self, at: Any) -> Any:
             raise AssertionError("it is sent again")
 
-    object.__setattr__(small, "data", CannotSend(small.data))
+    msgspec.structs.force_setattr(small, "data", CannotSend(small.data))
     assert shipped(remote.bootstrap)[0] == 0
     assert (entry / "pgdb" / "__init__.py").stat().st_ino == made
 

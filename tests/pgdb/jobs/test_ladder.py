@@ -9,10 +9,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import procfs, scanning
