@@ -403,14 +403,15 @@ class Inferior:
             if (end := decode.exit_of(payload, run=self.run)) is not None:
                 self._ended(end)
                 return
-        await self._gdb.send(console("delete"))
+        if not self._gdb.is_asked_only:
+            await self._gdb.send(console("delete"))
         await self._drain_interrupt()
         if self.state != "stopped":
             return
         if self._guard is not None:
             await self._guard.take_out()
         self._may_end = True
-        _, detached = self._gdb.send_together(console(END_WHEN_FREE), "-target-detach")
+        _, detached = self._gdb.ask_together(console(END_WHEN_FREE), "-target-detach")
         try:
             result = await detached
         except GdbError:

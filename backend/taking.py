@@ -105,7 +105,7 @@ class Taking:
             await self._pauser.release(pid)
             payload = await self._attach(pid)
             if is_forked:
-                await self._must(console(AFTER_ATTACH))
+                self._gdb.put_off(console(AFTER_ATTACH))
             if isinstance(payload, Failure):
                 return payload
             if rankfiles.identity_of(pid) != files.identity:

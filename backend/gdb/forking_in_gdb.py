@@ -35,6 +35,14 @@ _LOADING = ("auto-load python-scripts", "auto-load gdb-scripts", "auto-load guil
 _SUFFIXES = ("-gdb.py", "-gdb.gdb")
 _FAILED = 70
 """Status of a GDB that cannot go on."""
+_PLAIN = (
+    gdb.TYPE_CODE_INT,
+    gdb.TYPE_CODE_FLT,
+    gdb.TYPE_CODE_PTR,
+    gdb.TYPE_CODE_BOOL,
+    gdb.TYPE_CODE_CHAR,
+    gdb.TYPE_CODE_ENUM,
+)
 _REHEARSED_FRAMES = 64
 _MOST_THREADS = 4
 _THREADS_END_S = 5.0
@@ -48,6 +56,10 @@ objects_read: list[str] = []
 """Names of the shared objects whose symbols are here."""
 scripts: dict[str, list[str]] = {}
 """Scripts to be run for each of them, by its real name."""
+are_for_classes = True
+"""Whether all that scripts bring is printers for classes, as the C++ library's."""
+real_names: dict[str, str] = {}
+"""Of what GDB has loaded, by the names that it has for it: every child has the same to ask."""
 
 
 class Nursery:
@@ -285,12 +297,17 @@ def seal() -> None:
     Looking for the scripts of each object takes a child as long as all the rest of attaching. So
     they are looked for here, once. What they import is, by running them, there for all children.
     """
+    global are_for_classes
     for kind in _LOADING:
         execute(f"set {kind} off")
     for path in map(os.path.realpath, objects_read):
         scripts[path] = [each for each in scripts_of(path) if is_trusted(each)]
         for script in scripts[path]:
             run_script(script, NotLoaded(path))
+    found = [os.path.basename(script) for each in scripts.values() for script in each]
+    are_for_classes = all(name.startswith("libstdc++") for name in found)
+    if found:
+        gdb.pretty_printers.append(look_up_printer)
     gdb.execute("inferior 1", to_string=True)
     end_threads()
 
@@ -322,12 +339,22 @@ def rehearse(pid: int) -> None:
     try:
         execute(f"attach {pid}", must=True)
         execute(f"bt {_REHEARSED_FRAMES}")
+        for objfile in gdb.objfiles():
+            real_name(str(objfile.filename))
     finally:
         execute("detach")
         if gdb.selected_inferior().pid:
             # Nobody would ever let it go; the kernel does, when its tracer ends.
             os._exit(_FAILED)
         execute("maint set target-async on", must=True)
+
+
+def real_name(name: str) -> str:
+    """Return the name of a file without symbolic links."""
+    found = real_names.get(name)
+    if found is None:
+        found = real_names[name] = os.path.realpath(name)
+    return found
 
 
 def scripts_of(path: str) -> list[str]:
@@ -377,6 +404,27 @@ class NotLoaded:
         self.frame_filters: dict[str, object] = {}
 
 
+def run_scripts() -> None:
+    """In a child that has attached: run the scripts of what it has loaded, once."""
+    look_up_printer.enabled = False  # type: ignore[attr-defined]
+    for objfile in gdb.objfiles():
+        for script in scripts.get(real_name(str(objfile.filename)), ()):
+            run_script(script, objfile)
+
+
+def look_up_printer(value: Any) -> Any:
+    """Return a pretty-printer for a value, None if there is none: the first that may have one.
+
+    Scripts bring printers for classes, and take a child as long to run as half of attaching; most
+    children are only ever asked for stacks in which there are none.
+    """
+    kind = value.type.strip_typedefs() if are_for_classes else value.type
+    if kind.code in _PLAIN:
+        return None
+    run_scripts()
+    return gdb.default_visualizer(value)
+
+
 def settle() -> None:
     """In a child that has attached: go on as a GDB that was never forked.
 
@@ -384,9 +432,8 @@ def settle() -> None:
     inferiors, breakpoints would have locations in both.
     """
     execute("remove-inferiors 2", must=True)
-    for objfile in gdb.objfiles() if any(scripts.values()) else ():
-        for script in scripts.get(os.path.realpath(str(objfile.filename)), ()):
-            run_script(script, objfile)
+    if getattr(look_up_printer, "enabled", True) and any(scripts.values()):
+        run_scripts()
     for kind in _LOADING:
         execute(f"set {kind} on")
     if uses_index_cache:

@@ -60,6 +60,7 @@ class GdbSession:
         # In the order in which they were sent, which is the order of dicts.
         self._pending: dict[int, _Pending] = {}
         self._closing = False
+        self._put_off = ""
         # What has come behind a big line that is being parsed.
         self._backlog: list[bytes | Pieces] | None = None
         self._parsing: asyncio.Task[None] | None = None
@@ -92,7 +93,21 @@ class GdbSession:
     def send_together(self, *commands: str) -> list[asyncio.Future[Result]]:
         """Send MI commands at once, so that GDB need not be woken for each; see :meth:`send`."""
         self.changes += 1
-        return self.ask_together(*commands)
+        first, self._put_off = self._put_off, ""
+        if not first:
+            return self.ask_together(*commands)
+        done, *others = self.ask_together(first, *commands)
+        done.add_done_callback(_note_failure)
+        return others
+
+    def put_off(self, command: str) -> None:
+        """Have *command* sent before the first that is not a question."""
+        self._put_off = command
+
+    @property
+    def is_asked_only(self) -> bool:
+        """Whether there is a command put off still: GDB has been told nothing since."""
+        return bool(self._put_off)
 
     def ask_together(self, *commands: str) -> list[asyncio.Future[Result]]:
         """Send MI commands at which nothing changes that GDB tells of a stack; else as above."""
@@ -239,3 +254,8 @@ class GdbSession:
                 # Somebody who gave up waiting must not make asyncio complain of it.
                 entry.future.exception()
         self._listener.on_end(why)
+
+
+def _note_failure(done: asyncio.Future[Result]) -> None:
+    if not done.cancelled() and done.exception() is None and done.result().kind == "error":
+        LOG.error("a command that was put off failed: %s", done.result().message)
