@@ -93,6 +93,11 @@ class Objects:
         self.has_mpi = any(owner_of(each.path) is Owner.MPI for each in self._mapped)
         """Whether an MPI library is among them; else MPI is part of the program, or absent."""
 
+    def has(self, address: int) -> bool:
+        """Return whether *address* is in a file that is mapped."""
+        at = bisect_right(self._starts, address) - 1
+        return at >= 0 and address < self._mapped[at].end
+
     def owner(self, address: int, library: str) -> Owner:
         """Return whose code is at *address*; GDB may have named its *library*."""
         owner = self._owners.get((address, library))

@@ -465,6 +465,7 @@ class Inferior:
             return taken
         self.pid, reason = taken.pid, taken.reason
         self._was_stopped = taken.was_stopped
+        self._stacks.know(taken.pid, taken.mapped)
         self._watch()
         if (end := decode.exit_of(taken.payload, run=request_id)) is not None:
             return self._ended(end)

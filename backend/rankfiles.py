@@ -57,6 +57,8 @@ class RankFiles(msgspec.Struct, frozen=True):
     """Device and inode of the executable."""
     replaced: tuple[str, ...]
     """Executable and libraries whose files have been deleted or replaced since they were mapped."""
+    mapped: tuple[MappedFile, ...] = ()
+    """Its executable mappings at that time."""
     settings: tuple[tuple[str, str], ...] = ()
     """What else GDB is to be told: names of settings and their values, with ``{}`` for what they
     are."""
@@ -105,13 +107,15 @@ def look_at(pid: int) -> RankFiles:
     name = name.removesuffix(_DELETED)
     root = root_of(pid)
     # Not what a program has made executable itself, such as libffi's /memfd:libffi.
-    replaced = [each.path for each in mapped(pid) if each.is_deleted and ".so" in each.path]
+    mappings = tuple(mapped(pid))
+    replaced = [each.path for each in mappings if each.is_deleted and ".so" in each.path]
     return RankFiles(
         root=root,
         executable=_for_gdb(link) if root or is_deleted else "",
         name=_below_root(pid, name) if root else name,
         identity=identity,
         replaced=tuple(dict.fromkeys([name] * is_deleted + replaced)),
+        mapped=mappings,
     )
 
 

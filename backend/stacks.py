@@ -25,7 +25,7 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.looking import failure
-from pgdb.backend.rankfiles import mapped
+from pgdb.backend.rankfiles import MappedFile, mapped
 from pgdb.overlay.messages import Backtrace
 from pgdb.patterns import pattern
 from pgdb.records import Failure, Frame, Record, Stack, Threads, ThreadStack
@@ -70,8 +70,15 @@ class Stacks:
         self._listed: _Listed | None = None
         # All three hold as long as nothing is loaded or unloaded; the last two are by address.
         self._objects: Objects | None = None
+        self._is_early = False  # _objects are what was there shortly before the rank stopped
         self._offsets: dict[int, str] = {}
         self._calls: dict[int, str] = {}
+
+    def know(self, pid: int, mappings: Sequence[MappedFile]) -> None:
+        """Take what *pid* had mapped shortly before it was stopped, if anything."""
+        if mappings:
+            self._pid, self._objects = pid, _objects(pid, mappings)
+            self._is_early = True
 
     def on_notice(self, name: str) -> None:
         """Forget what is where when libraries have come or gone."""
@@ -162,6 +169,10 @@ class Stacks:
         frames, addresses = decode.frames_of(result.line)
         objects = self._objects_of(pid)
         pairs = zip(addresses, frames, strict=True)
+        if self._is_early and not all(map(objects.has, addresses)):
+            # Loaded since it was looked at, or code that is in no file.
+            self._objects = None
+            objects = self._objects_of(pid)
         owners = tuple([objects.owner(address, frame.library) for address, frame in pairs])
         # Texts keep their hashes, members of an enumeration make theirs anew each time.
         key = (objects.has_mpi, *[each.value for each in owners])
@@ -220,11 +231,8 @@ class Stacks:
 
     def _objects_of(self, pid: int) -> Objects:
         if self._objects is None or self._pid != pid:
-            try:
-                executable = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
-            except OSError:
-                executable = ""
-            self._pid, self._objects = pid, Objects(tuple(mapped(pid)), executable)
+            self._pid, self._objects = pid, _objects(pid, tuple(mapped(pid)))
+            self._is_early = False
         return self._objects
 
     # -- one stack ---------------------------------------------------------------------------
@@ -333,6 +341,14 @@ class Stacks:
             else:
                 offsets.append(f"+{int(found) + place.address - address}")
         return tuple(offsets)
+
+
+def _objects(pid: int, mappings: Sequence[MappedFile]) -> Objects:
+    try:
+        executable = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
+    except OSError:
+        executable = ""
+    return Objects(mappings, executable)
 
 
 def _with_arguments(listed: _Listed, arguments: Result) -> tuple[Place, ...]:

@@ -54,6 +54,8 @@ class Taken(msgspec.Struct, frozen=True):
     """An interpreter and its script, such as ``python3.11 running job.py``."""
     was_stopped: bool = False
     """Whether a signal had stopped it before."""
+    mapped: tuple[rankfiles.MappedFile, ...] = ()
+    """Its executable mappings shortly before it was stopped; empty if they were not looked at."""
     notes: tuple[str, ...] = ()
     """What is unusual about the rank and the user should know."""
 
@@ -127,7 +129,7 @@ class Taking:
         if files.replaced:
             notes.append(_about_replaced(files.replaced))
         taken = self._taken(pid, "attached", payload, notes)
-        return replace(taken, was_stopped=was_stopped)
+        return replace(taken, was_stopped=was_stopped, mapped=files.mapped)
 
     async def take_held(self, pid: int) -> Taken | Failure:
         """Attach to a held rank, let it execute its program and stop that in ``main``.

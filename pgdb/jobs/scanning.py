@@ -56,6 +56,8 @@ _WRAPPER = pattern(
 _INTERPRETER = pattern(r"(?:python|perl|ruby|lua|tclsh|julia|guile|Rscript|R|node)[\d.]*\Z")
 # Options whose value is a word of its own: bash's, and Python's.
 _TAKES_A_VALUE = frozenset({"-o", "-O", "+O", "-W", "-X", "--rcfile", "--init-file"})
+# Executables, no interpreters, of which a process has had an MPI library mapped.
+_MPI_PROGRAMS: set[tuple[int, int, int]] = set()
 _MPI_LIBRARY = pattern(r"/libp?mpi[\w+-]*\.so[\d.]*(?: \(deleted\))?\Z")
 
 
@@ -401,7 +403,25 @@ def _is_wrapper(pid: int) -> bool:
 
 def _is_mpi_program(pid: int) -> bool:
     # A library that is preloaded for measuring has MPI mapped into the shells as well.
-    return not _is_wrapper(pid) and any(map(_MPI_LIBRARY.search, procfs.mapped_files(pid)))
+    if _is_wrapper(pid):
+        return False
+    identity = _identity(pid)
+    if identity in _MPI_PROGRAMS:
+        return True
+    is_one = any(map(_MPI_LIBRARY.search, procfs.mapped_files(pid)))
+    # What a process has mapped takes as long to list as all else that is asked of it here.
+    name = os.path.basename(procfs.executable(pid) or "")
+    if is_one and identity is not None and not _INTERPRETER.match(name):
+        _MPI_PROGRAMS.add(identity)
+    return is_one
+
+
+def _identity(pid: int) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(f"/proc/{pid}/exe")
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
 def _slurm_job(environment: Mapping[str, str]) -> str:
