@@ -98,7 +98,7 @@ class Nursery:
                 *command_line(gdb, "forking_in_gdb"),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
-                env={**environment_with_code(environment), CONTROL_VARIABLE: str(theirs.fileno())},
+                env={**environment_with_code(environment), CONTROL_VARIABLE: str(theirs.fileno()), "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432"},
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )  # fmt: skip

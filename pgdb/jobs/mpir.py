@@ -57,6 +57,8 @@ _ENTRIES_AT_ONCE = 4096
 _MAPPING = pattern(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ \d+ *(.*)\Z", re.S
 )
+# Objects that belong to a launcher: libopen-rte, libprrte, libslurmfull.
+_LAUNCHERS_OWN = pattern(r"rte|mpi|slurm|hydra|pals")
 _HOST_NAME = pattern(r"[A-Za-z0-9_][A-Za-z0-9._:%-]{0,254}\Z")
 
 
@@ -343,14 +345,19 @@ def parse_mappings(data: bytes) -> list[Mapping]:
 def _symbol_addresses(
     pid: int, mappings: list[Mapping], variables: tuple[str, str]
 ) -> Iterator[tuple[int, int]]:
-    """Yield where two variables are, for each object that has both."""
+    """Yield where two variables are, for each object that has both: first those that may well."""
     executable = procfs.executable(pid)
-    seen = set()
+    objects: dict[str, Mapping] = {}
     for mapping in mappings:
         path = mapping.path.removesuffix(" (deleted)")
-        if not path.startswith("/") or path.startswith(("/dev/", "/memfd:")) or path in seen:
-            continue
-        seen.add(path)
+        if path.startswith("/") and not path.startswith(("/dev/", "/memfd:")):
+            objects.setdefault(path, mapping)
+
+    def is_unlikely(path: str) -> bool:
+        return path != executable and not _LAUNCHERS_OWN.search(os.path.basename(path))
+
+    for path in sorted(objects, key=is_unlikely):
+        mapping = objects[path]
         # /proc/PID/exe opens also a file that was deleted or replaced since, and
         # /proc/PID/root the file that a process in another mount namespace means.
         file = Path(f"/proc/{pid}/exe" if path == executable else f"/proc/{pid}/root{path}")
