@@ -37,6 +37,9 @@ AFTER_ATTACH = "python forking_in_gdb.settle()"
 
 _ABOUT_READING = pattern(r"\s*(?:add-auto-load-|set\s+(?:auto-load|debuginfod)\s)")
 _MAX_ANSWER_BYTES = 1 << 20
+# A fork copies the table of all pages, and the end of a process takes it apart: half as long with
+# large ones (glibc 2.35; the kernel has them where a program asks for them, as a rule).
+_LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432"}
 _NAMES_AT_ONCE = 100
 STALL_S = 20.0
 """A GDB that has not computed for so long will not read the symbols any longer."""
@@ -98,10 +101,14 @@ class Nursery:
                 *command_line(gdb, "forking_in_gdb"),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
-                env={**environment_with_code(environment), CONTROL_VARIABLE: str(theirs.fileno()), "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432"},
+                env={
+                    **_LARGE_PAGES,
+                    **environment_with_code(environment),
+                    CONTROL_VARIABLE: str(theirs.fileno()),
+                },
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-            )  # fmt: skip
+            )
         except OSError as error:
             self._shut()
             raise GdbError(f"cannot start {gdb}: {error.strerror or error}") from None
