@@ -154,6 +154,8 @@ class Nursery:
         os.dup2(connection, 1)
         os.close(connection)
         own_descriptors()
+        # Not in the parent, which would run the scripts for itself when it rehearses.
+        look_up_printer.enabled = True  # type: ignore[attr-defined]
 
     def _receive(self) -> tuple[bytes, list[int]]:
         size = array.array("i").itemsize
@@ -306,6 +308,7 @@ def seal() -> None:
             run_script(script, NotLoaded(path))
     found = [os.path.basename(script) for each in scripts.values() for script in each]
     are_for_classes = all(name.startswith("libstdc++") for name in found)
+    look_up_printer.enabled = False  # type: ignore[attr-defined]
     if found:
         gdb.pretty_printers.append(look_up_printer)
     gdb.execute("inferior 1", to_string=True)
@@ -407,7 +410,7 @@ class NotLoaded:
 def run_scripts() -> None:
     """In a child that has attached: run the scripts of what it has loaded, once."""
     look_up_printer.enabled = False  # type: ignore[attr-defined]
-    for objfile in gdb.objfiles():
+    for objfile in gdb.objfiles() if any(scripts.values()) else ():
         for script in scripts.get(real_name(str(objfile.filename)), ()):
             run_script(script, objfile)
 
@@ -432,7 +435,7 @@ def settle() -> None:
     inferiors, breakpoints would have locations in both.
     """
     execute("remove-inferiors 2", must=True)
-    if getattr(look_up_printer, "enabled", True) and any(scripts.values()):
+    if look_up_printer.enabled:  # type: ignore[attr-defined]
         run_scripts()
     for kind in _LOADING:
         execute(f"set {kind} on")

@@ -8,6 +8,7 @@ place. The caches of symbols are in a directory of the measurement's own: emptie
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,8 @@ from collections.abc import Mapping, Sequence
 
 from jobs import Job, placed_job
 from measuring import Row
+
+from pgdb.ranks import RankSet
 
 RANKS = (32, 128)
 # By ranks and symbol cache: the most that PGDB may take of the plain GDBs' time.
@@ -60,8 +63,11 @@ def time_pgdb(job: Job, environment: Mapping[str, str]) -> float:
         text=True,
     )
     took_s = time.monotonic() - begun
-    if f"[0-{len(job.ranks) - 1}]" not in told.stdout:
-        raise RuntimeError(f"not one backtrace of all ranks:\n{told.stdout}")
+    # A rank can be between two rests, and then has a stack of its own.
+    _, _, stacks = told.stdout.rpartition(") bt\n")
+    shown = RankSet.union(map(RankSet.parse, re.findall(r"^\[([0-9,-]+)\]", stacks, re.M)))
+    if shown != RankSet(job.ranks):
+        raise RuntimeError(f"not the backtraces of all ranks:\n{told.stdout}")
     return took_s
 
 

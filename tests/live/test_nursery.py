@@ -30,6 +30,12 @@ from tests.support.programs import is_alive, is_traced, status, wait_progress, w
 
 PROGRAM = Path(__file__).parent.parent / "programs" / "opener.c"
 DEADLINE_S = 120.0
+SAY = """
+#include <string>
+#include <unistd.h>
+static int say(const std::string &who, int times) { for (;;) usleep(1000); return times; }
+int main() { return say("the rank", 1); }
+"""
 VISITED = "int visited; int visit(int n) { visited = n; return n + 1; }\n"
 
 pytestmark = [
@@ -176,6 +182,33 @@ def test_all_ranks_are_forked_from_one(built: Path) -> None:
         assert not any(is_traced(pid) for pid in pids)
 
     with running(*([str(built / "opener")] for _ in range(5))) as pids:
+        run(test(pids))
+
+
+@pytest.mark.skipif(not shutil.which("c++"), reason="this machine has no C++ compiler")
+def test_values_of_classes_are_printed_as_by_any_gdb(tmp_path: Path) -> None:
+    """Before a GDB has been told anything but to list its stack, too, and no less afterwards."""
+    (tmp_path / "say.cpp").write_text(SAY)
+    line = ["c++", "-g", "-O0", "-o", "say", "say.cpp"]
+    subprocess.run(line, cwd=tmp_path, check=True, stdin=subprocess.DEVNULL, timeout=120)
+
+    async def test(pids: list[int]) -> None:
+        async with ranks() as found:
+            await found.attach(pids)
+            for _ in range(2):
+                for stack in await found.ask(Backtrace()):
+                    assert isinstance(stack, Stack), stack
+                    say = next(each for each in stack.frames if each.function == "say")
+                    given = {each.name: each.value for each in say.arguments}
+                    assert given == {"who": '"the rank"', "times": "1"}
+            await found.ask(Console(command="frame function say"))
+            (word, *_) = await found.ask(Evaluate(expression="who.size()"))
+            assert word == Value(text="8")
+            for stack in await found.ask(Backtrace()):
+                assert '"the rank"' in str(stack)
+        assert found.notices == []
+
+    with running([str(tmp_path / "say")], [str(tmp_path / "say")]) as pids:
         run(test(pids))
 
 
