@@ -66,7 +66,7 @@ def time_pgdb(job: Job, environment: Mapping[str, str]) -> float:
     # A rank can be between two rests, and then has a stack of its own.
     _, _, stacks = told.stdout.rpartition(") bt\n")
     shown = RankSet.union(map(RankSet.parse, re.findall(r"^\[([0-9,-]+)\]", stacks, re.M)))
-    if shown != RankSet(job.ranks):
+    if shown != RankSet(range(len(job.ranks))):
         raise RuntimeError(f"not the backtraces of all ranks:\n{told.stdout}")
     return took_s
 
