@@ -33,6 +33,7 @@ class ToldGdb(GdbSession):
         self.answers = answers
         self.asked: list[str] = []
         self.changes = 0
+        self._put_off = ""
 
     def ask_together(self, *commands: str) -> list[asyncio.Future[Result]]:
         return [self.answer(command) for command in commands]
