@@ -46,6 +46,9 @@ CHOICES = {
     "attach": Choice(attaching.measure, attaching.RANKS, "pgdb attach to the merged backtrace"),
     "memory": Choice(memory.measure, (memory.RANKS,), "of all GDBs and aggregators"),
     "bt": Choice(answers.measure, (answers.RANKS,), "a backtrace, command to merged answer"),
+    "values": Choice(
+        answers.measure, (answers.RANKS,), "what the reference of bt takes with values"
+    ),
     "step": Choice(answers.measure, (answers.RANKS,), "a step of all ranks, likewise"),
     "storm": Choice(answers.measure, (answers.RANKS,), "a stop of all at a breakpoint, likewise"),
     "stops": Choice(stops.measure, (stops.RANKS,), "CPU of stops that a condition turns down"),

@@ -1,10 +1,12 @@
-"""Rows ``bt``, ``step`` and ``storm``: command to merged answer, beside a bare loop over GDBs.
+"""Rows ``bt``, ``values``, ``step`` and ``storm``: command to answer, beside a bare loop over GDBs.
 
 Each round attaches a session to the job, has all ranks stop in one place, and asks again and
 again; then plain GDBs are attached to the same ranks, stop them in the same place and get
 -stack-list-frames (-exec-step, -exec-continue) from a bare asyncio loop that reads their lines. A
 round's value is the median of the session's times over the median of the loop's. In ``storm`` there
-is a breakpoint in the loop that all ranks are in, so that all come to it at once.
+is a breakpoint in the loop that all ranks are in, so that all come to it at once. ``values`` has no
+session in it: it is what the bare loop itself takes once it asks for the values of arguments, too,
+which every ``bt`` shows.
 """
 
 from __future__ import annotations
@@ -32,7 +34,15 @@ STEPS = 100_000
 
 Times = dict[str, float]
 
-REFERENCES = {"bt": "-stack-list-frames", "step": "-exec-step", "storm": "-exec-continue"}
+REFERENCES = {
+    "bt": "-stack-list-frames",
+    "values": "-stack-list-frames",
+    "step": "-exec-step",
+    "storm": "-exec-continue",
+}
+NAMES = {"values": "the bare loop with values of arguments"}
+FRAMES = "frames"
+_VALUES = "-stack-list-frames\n2-stack-list-arguments --simple-values"
 
 
 async def nothing() -> None:
@@ -53,13 +63,17 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = tuple(REFERENCES)) 
     found: dict[str, list[float]] = {name: [] for name in wanted}
     with placed_job(ranks, steps=STEPS) as job:
         for _ in range(rounds):
-            ours = asyncio.run(time_session(job, wanted))
+            sessions = [each for each in wanted if each != "values"]
+            ours = asyncio.run(time_session(job, sessions)) if sessions else {}
             theirs = asyncio.run(time_plain(job, wanted))
             for name in wanted:
-                found[name].append(ours[name] / theirs[name])
+                if name == "values":
+                    found[name].append(theirs[name] / theirs[FRAMES])
+                else:
+                    found[name].append(ours[name] / theirs[name])
     return [
         Row(
-            name=f"{name}, {ranks} ranks",
+            name=f"{NAMES.get(name, name)}, {ranks} ranks",
             reference=f"{REFERENCES[name]} from a bare asyncio loop",
             values=tuple(found[name]),
             target=TARGET,
@@ -107,6 +121,9 @@ async def time_plain(job: Job, wanted: Sequence[str]) -> Times:
         async def bt() -> None:
             await _all(gdbs, "-stack-list-frames", b"1^done")
 
+        async def values() -> None:
+            await _all(gdbs, _VALUES, b"1^done", b"2^done")
+
         async def step() -> None:
             await _all(gdbs, "-exec-step", b"1^running", b"*stopped")
 
@@ -121,10 +138,13 @@ async def time_plain(job: Job, wanted: Sequence[str]) -> Times:
 
         ways = {
             "bt": Way(bt),
+            FRAMES: Way(bt),
+            "values": Way(values),
             "step": Way(step),
             "storm": Way(storm, set_breakpoint, delete_breakpoint),
         }
-        return await _medians(ways, wanted)
+        more = (FRAMES,) if "values" in wanted else ()
+        return await _medians(ways, [*more, *wanted])
 
 
 async def _stop_session(session: Session) -> None:
