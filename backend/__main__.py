@@ -12,11 +12,12 @@ is imported here holds up MPI_Init, and stays in memory for as long as the sessi
 from __future__ import annotations
 
 import os
-import resource
 import select
 import sys
 import time
 from typing import TYPE_CHECKING
+
+from pgdb import corefiles
 
 if TYPE_CHECKING:
     from pgdb.backend.wireup import Daemon
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Start, wire up and wait for one aggregator; return the exit status."""
-    _leave_no_core_file()
+    corefiles.leave_none()
     from_anchor, to_daemon = os.pipe()
     from_daemon, to_anchor = os.pipe()
     pid = os.fork()
@@ -54,16 +55,6 @@ def main() -> int:
     _, status = os.waitpid(pid, 0)
     daemon.close()
     return CANNOT_JOIN if os.waitstatus_to_exitcode(status) == CANNOT_JOIN else 0
-
-
-def _leave_no_core_file() -> None:
-    """Have no memory of anchor, daemon and GDBs written to a disk: the session's key is in it.
-
-    The kernel heeds a limit of one byte, but not one of none, where a program takes core files
-    (a core_pattern with a pipe, fs/coredump.c).
-    """
-    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
-    resource.setrlimit(resource.RLIMIT_CORE, (0 if hard == 0 else 1, hard))
 
 
 def _become_daemon(from_anchor: int, to_anchor: int) -> None:

@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from pgdb import corefiles
 from pgdb.controls import HarmlessFormatter, harmless
 from pgdb.errors import CommandError, PgdbError, RankSetError, UsageError
-from pgdb.frontend import corefiles
 from pgdb.frontend.batch import BatchText, JsonDisplay, Script, run_script
 from pgdb.frontend.display import StartProgress
 from pgdb.frontend.lookout import choose_job, look

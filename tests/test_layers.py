@@ -21,6 +21,7 @@ LAYERS: dict[str, int] = {
     # Shared by both processes.
     "pgdb.version": 0,
     "pgdb.controls": 0,
+    "pgdb.corefiles": 0,
     "pgdb.elf": 0,
     "pgdb.patterns": 0,
     "pgdb.errors": 0,
@@ -123,7 +124,6 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.analysis.checking": 3,
     "pgdb.frontend.analysis.comparing": 3,
     "pgdb.frontend.analysis.histogram": 3,
-    "pgdb.frontend.corefiles": 3,
     "pgdb.frontend.deliveries": 3,
     "pgdb.frontend.losses": 3,
     "pgdb.frontend.doctor": 3,

@@ -17,8 +17,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from pgdb import corefiles
 from pgdb.errors import StartError
-from pgdb.frontend import corefiles
 from pgdb.jobs import keeper
 from pgdb.patterns import pattern
 

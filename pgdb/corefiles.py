@@ -1,4 +1,4 @@
-"""No core file of the front end: the session's key is in its memory.
+"""No core file of front end, anchors, aggregators and GDBs: the session's key is in their memory.
 
 Only of ours: the job that the user starts gets the limit that the user has given.
 """

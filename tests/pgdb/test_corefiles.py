@@ -1,4 +1,4 @@
-"""The front end leaves no core file with the session's key; what it starts for the user may."""
+"""What is ours leaves no core file with the session's key; what it starts for the user may."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(code: str, folder: Path, soft: int) -> subprocess.CompletedProcess[str]:
 def test_programs_of_the_user_get_the_users_limit(tmp_path: Path, soft: int) -> None:
     code = f"""
 import subprocess, sys
-from pgdb.frontend import corefiles
+from pgdb import corefiles
 def show():
     subprocess.run([sys.executable, "-c", {_LIMITS!r}], check=True)
 with corefiles.limit_as_given():
@@ -53,7 +53,7 @@ show()
 def test_a_front_end_that_crashes_leaves_no_core_file(tmp_path: Path) -> None:
     code = """
 import os
-from pgdb.frontend import corefiles
+from pgdb import corefiles
 def crash():
     child = os.fork()
     if not child:
@@ -68,3 +68,26 @@ print(crash())
     if before != "True":
         pytest.skip("this system leaves no core files in any case")
     assert after == "False", done.stderr
+
+
+@pytest.mark.parametrize("hard", [resource.RLIM_INFINITY, 0], ids=["allowed", "forbidden"])
+def test_no_core_file_is_left_that_has_the_key_in_it(hard: int) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+
+    if hard == resource.RLIM_INFINITY:
+        if resource.getrlimit(resource.RLIMIT_CORE)[1] != hard:
+            pytest.skip("core files are limited here already")
+    code = (
+        "import resource; from pgdb import corefiles; corefiles.leave_none(); "
+        "print(*resource.getrlimit(resource.RLIMIT_CORE))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path))),
+    )
+    assert done.stdout.split() == ["0" if hard == 0 else "1", str(hard)], done.stderr
