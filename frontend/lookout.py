@@ -88,14 +88,17 @@ async def choose_job(options: SessionOptions, *, asks: bool) -> str:
     try:
         site = await open_site(options, directory)
         try:
-            jobs = tuple(job for job in await site.jobs() if job.is_ours)
+            found = await site.jobs()
         finally:
             await site.close()
     finally:
         directory.remove()
+    jobs = tuple(job for job in found if job.is_ours)
     if not jobs:
+        others = ", ".join(sorted({job.user for job in found}))
+        whose = f" of yours, only of {harmless(others)}" if others else ""
         raise DiscoveryError(
-            f"no running job {_where(options)}; give the pid of mpirun, mpiexec or srun, "
+            f"no running job{whose} {_where(options)}; give the pid of mpirun, mpiexec or srun, "
             "a Slurm job, or --host"
         )
     if len(jobs) == 1:

@@ -201,14 +201,23 @@ def test_the_only_job_of_ours_is_taken(site: FakeSite) -> None:
     assert is_left(site)
 
 
-@pytest.mark.parametrize("listed", [(), (job("1", is_ours=False),)])
+@pytest.mark.parametrize(
+    ("listed", "whose"),
+    [
+        ((), ""),
+        (
+            (job("1", user="eve", is_ours=False), job("2", user="ada\x1b[7m", is_ours=False)),
+            r" of yours, only of ada[^\x1b]*, eve",
+        ),
+    ],
+)
 def test_without_a_job_the_ways_to_name_one_are_told(
-    site: FakeSite, listed: tuple[RunningJob, ...]
+    site: FakeSite, listed: tuple[RunningJob, ...], whose: str
 ) -> None:
     site.listed = listed
-    with pytest.raises(DiscoveryError, match=r"^no running job on this host .*--host"):
+    with pytest.raises(DiscoveryError, match=rf"^no running job{whose} on this host .*--host"):
         asyncio.run(choose_job(OPTIONS, asks=True))
-    with pytest.raises(DiscoveryError, match=r"^no running job on far; give the pid"):
+    with pytest.raises(DiscoveryError, match=rf"^no running job{whose} on far; give the pid"):
         asyncio.run(choose_job(SessionOptions(host="far"), asks=True))
 
 
