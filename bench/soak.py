@@ -140,6 +140,7 @@ class Soak:
         self.outcomes: dict[str, Outcome] = defaultdict(Outcome)
         self.steps = self.sessions = self.jobs = 0
         self.grown: list[str] = []
+        self.sizes_bytes: list[int] = []  # of ourselves, after each session
         self.late: list[str] = []
         self._end_s = time.monotonic() + 60 * arguments.minutes
         self._mark = ""
@@ -374,6 +375,7 @@ class Soak:
 
     def _watch_ourselves(self) -> None:
         now = measured()
+        self.sizes_bytes.append(now[1])
         if self.sessions == 3:
             self.baseline = now
         if self.baseline is not None:
@@ -972,6 +974,10 @@ def main() -> int:
     print(_table(soak))
     for when, (count, size) in {"first": soak.baseline or (0, 0), "last": measured()}.items():
         print(f"\nours at {when}: {count} descriptors, {size >> 20} MiB")
+    if sizes := soak.sizes_bytes:
+        ends = [len(sizes) * quarter // 4 - 1 for quarter in range(1, 5)]
+        told = ", ".join(f"{sizes[max(0, end)] >> 20}" for end in ends)
+        print(f"\nours after each quarter of the sessions: {told} MiB")
     for text in soak.late:
         print(f"\nlate: {text}")
     for text in (*wrong, *soak.grown):
