@@ -432,8 +432,12 @@ def settle() -> None:
     """In a child that has attached: go on as a GDB that was never forked.
 
     The inferior that objects were read into is forgotten: what is shared is, by now, and with two
-    inferiors, breakpoints would have locations in both.
+    inferiors, breakpoints would have locations in both. The frame that is selected stays so.
     """
+    try:
+        level = gdb.selected_frame().level()
+    except gdb.error:  # it has ended
+        level = 0
     execute("remove-inferiors 2", must=True)
     if look_up_printer.enabled:  # type: ignore[attr-defined]
         run_scripts()
@@ -441,6 +445,8 @@ def settle() -> None:
         execute(f"set {kind} on")
     if uses_index_cache:
         execute("set index-cache enabled on")
+    if level:
+        execute(f"frame {level}")
 
 
 def main() -> None:

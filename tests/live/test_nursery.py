@@ -165,11 +165,15 @@ def functions(stack: Any) -> list[str]:
 def test_all_ranks_are_forked_from_one(built: Path) -> None:
     async def test(pids: list[int]) -> None:
         async with ranks() as found:
-            for each in await found.attach(pids):
+            stops = await found.attach(pids)
+            for each in stops:
                 assert isinstance(each, Stop) and each.reason == "attached"
             assert len(found.parents()) == 1 and os.getpid() not in found.parents()
             for stack in await found.ask(Backtrace()):
                 assert functions(stack)[-2:] == ["go_on", "main"]
+            # The frame that the stop was told with is the one that commands look at.
+            for stop, said in zip(stops, await found.ask(Console(command="frame")), strict=True):
+                assert f"#{stop.frame.level} " in said.text and stop.frame.level > 0
             values = await found.ask(Evaluate(expression="steps"))
             assert all(isinstance(each, Value) and int(each.text) > 0 for each in values)
             # What the symbols were read into is gone again.
