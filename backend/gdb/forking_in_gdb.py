@@ -441,6 +441,8 @@ def settle() -> None:
     execute("remove-inferiors 2", must=True)
     if look_up_printer.enabled:  # type: ignore[attr-defined]
         run_scripts()
+    if look_up_printer in gdb.pretty_printers:
+        gdb.pretty_printers.remove(look_up_printer)
     for kind in _LOADING:
         execute(f"set {kind} on")
     if uses_index_cache:

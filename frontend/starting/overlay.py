@@ -178,6 +178,10 @@ class Overlay:
             self._listener = await listen(address, self._credentials, self.root.serve_child)
             self._front_end = f"{address}:{self._listener.port}"
 
+    async def _opened(self) -> None:
+        assert self._opening is not None
+        await asyncio.shield(self._opening)  # others wait for it, too
+
     async def _start_all(self, site: Site, place: Place) -> None:
         if self._options.ship:
             await self._start_shipping()
@@ -214,8 +218,7 @@ class Overlay:
     async def _start_shipping(self) -> None:
         if self._options.calls:
             return  # over ssh, host by host
-        assert self._opening is not None
-        await self._opening
+        await self._opened()
         self._shipper = Shipper()
         await self._shipper.start(self._front_end.rpartition(":")[0], self._credentials)
 
@@ -273,8 +276,7 @@ class Overlay:
         )
 
     async def _rendezvous(self, hosts: Sequence[str]) -> str:
-        assert self._opening is not None
-        await self._opening
+        await self._opened()
         return Rendezvous(
             credentials=self._credentials.decode("ascii"),
             front_end=self._front_end,

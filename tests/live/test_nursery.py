@@ -180,6 +180,8 @@ def test_all_ranks_are_forked_from_one(built: Path) -> None:
             (inferiors, *_) = await found.ask(Console(command="info inferiors"))
             assert isinstance(inferiors, Text)
             assert [line.split()[:1] for line in inferiors.text.splitlines()[1:]] == [["*"]]
+            (printers, *_) = await found.ask(Console(command="info pretty-printer"))
+            assert "builtin" in printers.text and "look_up" not in printers.text
             (threads, *_) = await found.ask(Console(command="info threads"))
             assert "* 1 " in threads.text and "1.1" not in threads.text
         assert found.notices == []
