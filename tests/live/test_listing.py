@@ -28,7 +28,7 @@ START_DEADLINE_S = 120.0
 END_DEADLINE_S = 120.0
 ON_HOST = """
 import json, sys
-from dataclasses import astuple
+from msgspec.structs import astuple
 from pgdb.jobs import listing
 from tests.live.test_discovery import patient
 listing._COUNTING_S = 60.0
