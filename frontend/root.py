@@ -91,6 +91,7 @@ class Root(TreeNode):
 
     def answered(self, gathered: Gathered) -> None:
         """Hand what has come back to who has asked."""
+        self.flush_notices()
         waiting = self._waiting.get(gathered.request_id)
         if gathered.is_late:
             self._on_late(gathered)

@@ -153,7 +153,8 @@ class TreeNode(ABC):
     # -- what the derived class adds ---------------------------------------------------------
 
     def answered(self, gathered: Gathered) -> None:
-        """Take what has come back for a request; it goes up."""
+        """Take what has come back for a request; it goes up, behind what there is to be noted."""
+        self.flush_notices()
         if gathered.rank_count < LARGE_RANKS and self._replying is None:
             self.up(gathered.reply())
         else:
