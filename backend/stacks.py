@@ -55,6 +55,8 @@ class _Listed(msgspec.Struct, frozen=True):
     owners: tuple[Owner, ...]
     key: tuple[object, ...]
     """What is made of the frames beside what GDB says: the owners, and whether MPI is a library."""
+    arguments: Result | None = None
+    """The values of their arguments, if GDB would not read those anew either."""
 
     def has(self, limit: int) -> bool:
         """Return whether these are the frames that a question for *limit* is answered with."""
@@ -155,12 +157,15 @@ class Stacks:
     async def _ask(self, pid: int, limit: int) -> tuple[_Listed, Result]:
         """Ask for frames of the selected thread, 0 for all, and the values of their arguments.
 
-        The frames are those that GDB has told before if nothing has happened since: then it would
-        not look for them again either. It may find other values, in memory that is shared.
+        What GDB has told before it is not asked again if nothing has happened since: it would not
+        look for the frames again either, nor read its copy of the stack anew. It may find other
+        values elsewhere in memory, which others may write to.
         """
         gdb, listed = self._gdb, self._listed
         values = f"-stack-list-arguments 1{_window(limit)}"
         if listed is not None and listed.changes == gdb.changes and listed.has(limit):
+            if listed.arguments is not None:
+                return listed, listed.arguments
             (asked,) = gdb.ask_together(values)
             return listed, await asked
         changes = gdb.changes
@@ -178,7 +183,10 @@ class Stacks:
         key = (objects.has_mpi, *[each.value for each in owners])
         listed = _Listed(limit, changes, result, frames, addresses, owners, key)
         self._listed = listed if result.kind == "done" else None
-        return listed, await asked
+        arguments = await asked
+        if self._listed is listed and decode.are_on_stack(frames, arguments.line):
+            self._listed = replace(listed, arguments=arguments)
+        return listed, arguments
 
     async def _list_thread(self, pid: int, thread: str, limit: int) -> tuple[Place, ...] | Failure:
         # It goes to the thread and back, after which GDB looks for frames anew.

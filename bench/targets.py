@@ -46,6 +46,7 @@ CHOICES = {
     "attach": Choice(attaching.measure, attaching.RANKS, "pgdb attach to the merged backtrace"),
     "memory": Choice(memory.measure, (memory.RANKS,), "of all GDBs and aggregators"),
     "bt": Choice(answers.measure, (answers.RANKS,), "a backtrace, command to merged answer"),
+    "first": Choice(answers.measure, (answers.RANKS,), "the same, all ranks having made a step"),
     "values": Choice(
         answers.measure, (answers.RANKS,), "what the reference of bt takes with values"
     ),

@@ -6,6 +6,7 @@ What has another shape becomes an empty text, a 0 or nothing: one odd field must
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -33,6 +34,9 @@ _REASONS: dict[str, StopReason] = {
     "exec": "exec",
     "signal-received": "signal-received",
 }
+# "-1.5", "0x7ffd", "0x401136 <main+4>", "97 'a'", "true", "BLUE", "nan(0x8000000000000)"
+_PLAIN = pattern(r"-?[\w.+-]+(?:\(0x\w+\))?(?: '[^\"]*'| <[^\"]*>)?\Z|<optimized out>\Z")
+_FORTRAN = pattern(r"\.(?:f|for|ftn|f\d\d|fpp)\Z", re.I)
 # "Thread 0x7f45e3636740 (LWP 6597)", "process 6597" without thread support
 _LWP = pattern(r"\b(?:LWP|process) (\d+)")
 _WATCHPOINTS = ("wpt", "hw-rwpt", "hw-awpt")
@@ -100,6 +104,18 @@ def arguments_of(line: Line) -> Mapping[int, tuple[Variable, ...]]:
         return _arguments(line.payload)
     take = iter(line.varying).__next__
     return {level: _filled(items, take) for level, items in decoded.items()}
+
+
+def are_on_stack(frames: Sequence[Frame], line: Line) -> bool:
+    """Return whether all values of arguments come from registers and the stack alone.
+
+    Plain numbers and addresses do, but for those of Fortran, whose arguments are where the caller
+    has them. References and strings are told with what they point to, and what a pretty-printer
+    has made of a value may come from anywhere.
+    """
+    return not any(_FORTRAN.search(each.file) for each in frames) and all(
+        _PLAIN.match(item.value) for items in arguments_of(line).values() for item in items
+    )
 
 
 def _arguments(payload: Mapping[str, Any]) -> dict[int, tuple[Variable, ...]]:

@@ -1,12 +1,13 @@
-"""Rows ``bt``, ``values``, ``step`` and ``storm``: command to answer, beside a bare loop over GDBs.
+"""Rows ``bt``, ``first``, ``values``, ``step``, ``storm``: command to answer, and a bare loop's.
 
 Each round attaches a session to the job, has all ranks stop in one place, and asks again and
 again; then plain GDBs are attached to the same ranks, stop them in the same place and get
 -stack-list-frames (-exec-step, -exec-continue) from a bare asyncio loop that reads their lines. A
 round's value is the median of the session's times over the median of the loop's. In ``storm`` there
-is a breakpoint in the loop that all ranks are in, so that all come to it at once. ``values`` has no
-session in it: it is what the bare loop itself takes once it asks for the values of arguments, too,
-which every ``bt`` shows.
+is a breakpoint in the loop that all ranks are in, so that all come to it at once. In ``bt`` nothing
+happens in between, in ``first`` all ranks make a step before each time that counts, on both sides.
+``values`` has no session in it: it is what the bare loop itself takes once it asks for the values
+of arguments, too, which every ``bt`` shows.
 """
 
 from __future__ import annotations
@@ -36,11 +37,15 @@ Times = dict[str, float]
 
 REFERENCES = {
     "bt": "-stack-list-frames",
+    "first": "-stack-list-frames",
     "values": "-stack-list-frames",
     "step": "-exec-step",
     "storm": "-exec-continue",
 }
-NAMES = {"values": "the bare loop with values of arguments"}
+NAMES = {
+    "first": "the first bt after a step",
+    "values": "the bare loop with values of arguments",
+}
 FRAMES = "frames"
 _VALUES = "-stack-list-frames\n2-stack-list-arguments --simple-values"
 
@@ -51,9 +56,10 @@ async def nothing() -> None:
 
 @dataclass(frozen=True)
 class Way:
-    """What is measured, and what is done before the first time and after the last."""
+    """What is measured, and what is done before each time, before the first and after the last."""
 
     run: Callable[[], Awaitable[None]]
+    before: Callable[[], Awaitable[None]] = nothing
     begin: Callable[[], Awaitable[None]] = nothing
     end: Callable[[], Awaitable[None]] = nothing
 
@@ -105,8 +111,9 @@ async def time_session(job: Job, wanted: Sequence[str]) -> Times:
 
         ways = {
             "bt": Way(bt),
+            "first": Way(bt, before=step),
             "step": Way(step),
-            "storm": Way(storm, set_breakpoint, delete_breakpoint),
+            "storm": Way(storm, begin=set_breakpoint, end=delete_breakpoint),
         }
         return await _medians(ways, wanted)
     finally:
@@ -138,10 +145,11 @@ async def time_plain(job: Job, wanted: Sequence[str]) -> Times:
 
         ways = {
             "bt": Way(bt),
+            "first": Way(bt, before=step),
             FRAMES: Way(bt),
             "values": Way(values),
             "step": Way(step),
-            "storm": Way(storm, set_breakpoint, delete_breakpoint),
+            "storm": Way(storm, begin=set_breakpoint, end=delete_breakpoint),
         }
         more = (FRAMES,) if "values" in wanted else ()
         return await _medians(ways, [*more, *wanted])
@@ -170,6 +178,7 @@ async def _medians(ways: Mapping[str, Way], wanted: Sequence[str]) -> Times:
         times = []
         await ways[name].begin()
         for _ in range(WARM_UP + SAMPLES):
+            await ways[name].before()
             begun = time.perf_counter()
             await ways[name].run()
             times.append(time.perf_counter() - begun)

@@ -2,7 +2,8 @@
 
 CPU is that of all processes of ours, this front end included, as a share of one core. How fast
 the job runs is told by its own counters: ranks that compute without a rest, as many as there are
-cores, whose rounds are counted for a while with the session and for as long without it, in turn.
+cores, whose rounds are counted for a while with the session and for as long without it, half of it
+before and half after.
 The rounds are also set beside the CPU time that the ranks got, which other work on the machine
 does not change.
 """
@@ -34,6 +35,9 @@ class Pace:
     cpu_s: float
     """Of its ranks."""
 
+    def __add__(self, other: Pace) -> Pace:
+        return Pace(self.rounds + other.rounds, self.cpu_s + other.cpu_s)
+
 
 def measure(ranks: int, rounds: int, wanted: Sequence[str] = ("idle",)) -> list[Row]:
     """Return the rows: share of a core, slowdown by the clock and by CPU time."""
@@ -41,8 +45,10 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = ("idle",)) -> list[
     shares, slowed, slowed_by_cpu = [], [], []
     with placed_job(ranks, rest_us=0) as job:
         for _ in range(rounds):
-            free = asyncio.run(_pace(job))
+            before = asyncio.run(_pace(job, WINDOW_S / 2))
             share, held = asyncio.run(_in_session(job))
+            # Half of it afterwards: what changes on the machine meanwhile shall count for both.
+            free = before + asyncio.run(_pace(job, WINDOW_S / 2))
             shares.append(share)
             slowed.append(free.rounds / held.rounds)
             slowed_by_cpu.append((free.rounds / free.cpu_s) / (held.rounds / held.cpu_s))
@@ -59,10 +65,10 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = ("idle",)) -> list[
     ]
 
 
-async def _pace(job: Job) -> Pace:
+async def _pace(job: Job, window_s: float) -> Pace:
     before, cpu_before = sum(job.rounds()), cpu_s(job.ranks)
     # The length of the measurement; nothing is waited for.
-    await asyncio.sleep(WINDOW_S)
+    await asyncio.sleep(window_s)
     return Pace(sum(job.rounds()) - before, cpu_s(job.ranks) - cpu_before)
 
 
@@ -74,7 +80,7 @@ async def _in_session(job: Job) -> tuple[float, Pace]:
         launcher = session.overlay.launcher_pid
         own = [os.getpid(), launcher, *procfs.descendants(launcher)]
         before = cpu_s(own)
-        pace = await _pace(job)
+        pace = await _pace(job, WINDOW_S)
         return (cpu_s(own) - before) / WINDOW_S, pace
     finally:
         await session.close()

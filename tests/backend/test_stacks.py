@@ -176,24 +176,52 @@ def test_what_is_known_of_addresses_ends_when_a_library_comes() -> None:
 
 
 SWEEPING = frames(("sweep", 0x1100), ("main", 0x1200))
-HELD = '^done,stack-args=[frame={level="0",args=[{name="n",value="%d"}]},frame={level="1",args=[]}]'
+HELD = '^done,stack-args=[frame={level="0",args=[{name="n",value="%s"}]},frame={level="1",args=[]}]'
 
 
-def test_frames_are_asked_for_once_and_values_each_time() -> None:
-    gdb = ToldGdb({"-stack-list-frames": SWEEPING, "-stack-list-arguments 1": HELD % 1})
+def ask_twice(listed: str, before: str, after: str) -> tuple[list[str], list[str]]:
+    """Return what GDB was asked, and the value that was told each time."""
+    gdb = ToldGdb({"-stack-list-frames": listed, "-stack-list-arguments 1": HELD % before})
 
-    async def carry_out() -> None:
+    async def carry_out() -> list[str]:
         stacks = Stacks(gdb)
         first = await stacks.backtrace(PID, Backtrace())
-        # Memory that ranks share can change while they stand still.
-        gdb.answers = {**gdb.answers, "-stack-list-arguments 1": HELD % 2}
+        gdb.answers = {**gdb.answers, "-stack-list-arguments 1": HELD % after}
         second = await stacks.backtrace(PID, Backtrace(fold=False))
-        assert gdb.asked == ["-stack-list-frames", *["-stack-list-arguments 1"] * 2]
         assert functions(first) == functions(second) == ["sweep", "main"]
         assert isinstance(first, Stack) and isinstance(second, Stack)
-        assert [each.frames[0].arguments[0].value for each in (first, second)] == ["1", "2"]
+        return [each.frames[0].arguments[0].value for each in (first, second)]
 
-    asyncio.run(carry_out())
+    told = asyncio.run(carry_out())
+    return gdb.asked, told
+
+
+@pytest.mark.parametrize(
+    "value", ["1", "-1.5e-07", "0x7ffd", "0x401136 <main+4>", "97 'a'", "true", "<optimized out>"]
+)
+def test_what_gdb_would_not_read_anew_is_asked_once(value: str) -> None:
+    asked, told = ask_twice(SWEEPING, value, "2")
+    assert asked == ["-stack-list-frames", "-stack-list-arguments 1"]
+    assert told == [value, value]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ['0x2004 \\"red\\"', "@0x55d0: 5", "{x = 1}", "a list of 2", "<error: Cannot access memory>"],
+)
+def test_frames_are_asked_for_once_and_values_from_elsewhere_each_time(value: str) -> None:
+    # Memory that ranks share can change while they stand still.
+    asked, told = ask_twice(SWEEPING, value, "2")
+    assert asked == ["-stack-list-frames", *["-stack-list-arguments 1"] * 2]
+    assert told == [value.replace("\\", ""), "2"]
+
+
+@pytest.mark.parametrize("file", ["heat.f90", "heat.F", "heat.FOR"])
+def test_arguments_of_fortran_are_where_the_caller_has_them(file: str) -> None:
+    listed = SWEEPING.replace('func="sweep"', f'func="sweep",file="{file}"')
+    asked, told = ask_twice(listed, "1", "2")
+    assert asked == ["-stack-list-frames", *["-stack-list-arguments 1"] * 2]
+    assert told == ["1", "2"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -133,6 +134,23 @@ def test_looking(launched: pgdb.Session, ring: Program) -> None:
     doubled = launched[3].execute("twice rank").for_rank(3)
     assert isinstance(doubled, Text)
     assert "= 6" in doubled.text
+
+
+def test_a_backtrace_again_shows_what_was_changed(launched: pgdb.Session, ring: Program) -> None:
+    launched.break_at(ring.at("recv")).check()
+    launched.continue_(timeout_s=RUN_TIMEOUT_S).check()
+    changes = ("set variable local = 64.5", "up", "print local = 65.5", "call (void)(size = 7)")
+    for changed in changes:
+        before, again = launched[1].backtrace(), launched[1].backtrace()
+        assert before.classes == again.classes
+        launched[1].execute(changed).check()
+    stack = launched[1].backtrace().for_rank(1)
+    assert isinstance(stack, Stack)
+    shown = [{each.name: each.value for each in frame.arguments} for frame in stack.frames[:2]]
+    assert shown == [
+        {"rank": "1", "size": "4", "local": "64.5"},
+        {"rank": "1", "size": "7", "local": "65.5", "data": ANY, "particle": ANY},
+    ]
 
 
 def variables(answer: pgdb.Answer, rank: int) -> tuple[pgdb.records.Variable, ...]:
