@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +20,9 @@ import pgdb
 from pgdb.frontend.session import Told
 from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Gone, Stop, Text
+from pgdb.records import Exit, Gone, Stack, Stop, Text
 from tests.conftest import Build, StartJob
-from tests.support.programs import Job, command_of, is_traced, parent_of, status, wait_until
+from tests.support.programs import Job, Orders, command_of, is_traced, parent_of, status, wait_until
 from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json, wait_broken
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
@@ -54,6 +55,15 @@ class Heard:
             for each in told.classes
             if isinstance(each.record, kind)
         )
+
+    def signals(self, rank: int) -> list[str]:
+        """Return the signals that have stopped a rank."""
+        return [
+            each.filled.signal
+            for told in list(self.all)
+            for each in told.classes
+            if rank in each.ranks and isinstance(each.filled, Stop)
+        ]
 
     def why_gone(self, rank: int) -> list[str]:
         """Return what was said of the end of a rank's debugger."""
@@ -210,6 +220,83 @@ def test_a_rank_is_killed_while_a_command_is_under_way(build: Build, start_job: 
             assert answer.missing.running == RankSet()
             assert answer.for_rank(2) == Exit(signal="SIGKILL", run=answer.for_rank(2).run)
         job.process.wait(DEADLINE_S)
+
+
+@pytest.mark.parametrize("order", [b"s", b"x"])
+def test_a_rank_crashes_or_exits_while_a_command_is_under_way(
+    build: Build, start_job: StartJob, tmp_path: Path, order: bytes
+) -> None:
+    orders, heard = Orders(tmp_path), Heard()
+    program = build("storm.c")
+    with start_job(4, program, *orders.arguments) as job:
+        with attached(job, heard) as session:
+            session.break_at("hit", condition="hit_count < 0").check()
+            session.continue_(wait=False).check()
+            wait_broken(job.ranks)
+            orders.give(2, order)
+            others = session.set - RankSet([2])
+            if order == b"s":
+                # The others are stopped, too, so that they can be looked at beside it.
+                wait_until(lambda: session.ranks("@stopped").set == session.set, "all stop")
+                assert heard.signals(2) == ["SIGSEGV"]
+                stack = session.ranks("2").backtrace().for_rank(2)
+                assert isinstance(stack, Stack)
+                assert stack.frames[0].line == program.line("crash")
+            else:
+                wait_until(lambda: heard.of(Exit) >= RankSet([2]), "its end is told")
+                # Until the launcher ends the others, they answer that they run.
+                answer = session.evaluate("1")
+                assert answer.missing.late == RankSet()
+                assert others <= answer.missing.running | heard.of(Exit) | answer.missing.lost
+        if order == b"x":
+            job.process.wait(DEADLINE_S)
+
+
+@pytest.mark.parametrize("nursery", [True, False])
+@pytest.mark.parametrize("guard", [False, True])
+def test_a_rank_executes_a_program_while_a_command_is_under_way(
+    build: Build, start_job: StartJob, tmp_path: Path, nursery: bool, guard: bool
+) -> None:
+    orders, heard = Orders(tmp_path), Heard()
+    program = build("storm.c")
+    with start_job(4, program, *orders.arguments) as job:
+        with pgdb.attach(job.pid, nursery=nursery, guard=guard, on_event=heard) as session:
+            session.break_at("hit", condition="hit_count < 0").check()
+            session.continue_(wait=False).check()
+            wait_broken(job.ranks)
+            for rank in (1, 2):
+                orders.give(rank, b"e")
+            wait_until(lambda: all(map(orders.is_obeyed, (1, 2))), "they have done so")
+            # What was asked for holds in the new program as it did in the old one.
+            wait_broken(job.ranks)
+            assert session.interrupt(timeout_s=DEADLINE_S).check().ranks == session.set
+            session.execute("frame function main").check()
+            assert session.evaluate("argc").check().values == {0: 3, 1: 4, 2: 4, 3: 3}
+            session.delete().check()
+            session.break_at("hit").check()
+            number = session.last_breakpoint
+            assert (
+                stopped_at(session.continue_(timeout_s=DEADLINE_S).check(), number) == session.set
+            )
+            # It does so in the moment of an interrupt, of a step, of the end of the session.
+            session.delete().check()
+            orders.give(3, b"e")
+            session.continue_(wait=False).check()
+            assert session.interrupt(timeout_s=DEADLINE_S).check().ranks == session.set
+            session.break_at(program.at("loop")).check()
+            session.continue_(timeout_s=DEADLINE_S).check()
+            session.delete().check()
+            orders.give(3, b"e")
+            while not orders.is_obeyed(3) or session.ranks("@running").set:
+                # GDB may take a step that became another program for a "continue".
+                session.ranks("3").run("next", timeout_s=1)
+                session.interrupt(timeout_s=DEADLINE_S)
+            session.break_at("hit", condition="hit_count < 0").check()
+            session.continue_(wait=False).check()
+            wait_broken(job.ranks)
+            orders.give(1, b"e")
+        wait_until(lambda: orders.is_obeyed(1), "it has done so")
+        assert_untouched(job.ranks)
 
 
 def test_the_nursery_is_killed(build: Build, start_job: StartJob) -> None:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -520,6 +521,26 @@ class Job:
     def pid(self) -> int:
         """Process id of the launcher; on a host with own process ids that of its parent."""
         return self.process.pid
+
+
+class Orders:
+    """What ranks of storm.c are told to do, whatever holds them at that moment."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = directory / f"orders-{uuid.uuid4().hex}"
+        self._file.write_bytes(bytes(4096))
+        self.arguments = ("0", str(self._file))
+        """Of the program."""
+
+    def give(self, rank: int, order: bytes) -> None:
+        """Have a rank obey before its next call."""
+        with self._file.open("r+b") as file:
+            file.seek(rank)
+            file.write(order)
+
+    def is_obeyed(self, rank: int) -> bool:
+        """Return whether a rank that was to execute the program has done so."""
+        return self._file.read_bytes()[rank] == 0
 
 
 @contextmanager
