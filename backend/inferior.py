@@ -121,6 +121,7 @@ class Inferior:
         self._due_s: float | None = None
         self._start_time_ticks: int | None = None
         self._was_stopped = False  # by a signal, before it was attached to
+        self._is_tried_again = False  # by another GDB, if this one ends as it attaches
         self._unwatch: Callable[[], None] = lambda: None
         self._over = asyncio.Event()  # set once nothing more is to come of the rank
         self._taking = Taking(
@@ -175,17 +176,27 @@ class Inferior:
                 return False
         return self._due_s == due_s and procfs.work_done(self.gdb_pid) == before
 
-    async def attach(self, pid: int, request_id: int) -> Record:
-        """Attach to the running rank *pid* and say where it is."""
+    async def attach(self, pid: int, request_id: int, *, is_tried_again: bool = False) -> Record:
+        """Attach to the running rank *pid* and say where it is.
+
+        If its GDB dies meanwhile that is told as a loss, but for one that *is_tried_again*.
+
+        :raises GdbError: if the GDB cannot be had, refuses, or ends.
+        """
         self.pid = pid
+        self._is_tried_again = is_tried_again
+        status = procfs.read_stat(pid)
+        self._was_stopped = status is not None and status.state == "T"
         # A GDB may hang over a process that is killed as it is attached to.
         self._watch()
         try:
-            return await self._first_stop(await self._taking.attach(pid), request_id)
+            record = await self._first_stop(await self._taking.attach(pid), request_id)
         except GdbError:
             if self.state != "exited" or not isinstance(self._last_event, Exit):
                 raise
             return self._last_event
+        self._is_tried_again = False
+        return record
 
     async def take_held(self, pid: int, request_id: int) -> Record:
         """Attach to a held rank, let it execute its program and stop that in ``main``."""
@@ -609,15 +620,16 @@ class Inferior:
             return
         if self._ending:
             return
-        was, self.state = self.state, "gone"
-        self._keep(self._after_gdb(why, was))
+        self.state = "gone"
+        self._keep(self._after_gdb(why))
 
-    async def _after_gdb(self, why: str, was: State) -> None:
+    async def _after_gdb(self, why: str) -> None:
         """Take care of a rank whose GDB has died, and tell."""
         LOG.warning("rank %d: %s", self.rank, why)
-        if was in ("stopped", "running") and self.pid:
+        if self.pid:
             await self._mend()
-        self._tell(Gone(why=why))
+        if not self._is_tried_again:
+            self._tell(Gone(why=why))
 
     async def _mend(self) -> None:
         """Take out what a GDB has left that was killed."""

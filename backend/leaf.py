@@ -109,6 +109,8 @@ class Leaf:
         self._answers = StackAnswers(self._memory, on_answer)
         # GDBs that read symbols all at once would only compete for the host's cores.
         self._starting = asyncio.Semaphore(max(2, 2 * (os.cpu_count() or 1)))
+        self._alone = asyncio.Lock()
+        self._is_starting_again = False
         self._pauser = Pauser()
 
     async def find(self, find: Find, node: int) -> tuple[FoundRanks, ...]:
@@ -287,9 +289,30 @@ class Leaf:
             # The rank's process may be a shell or a container's starter with the program below.
             try:
                 program = scanning.program_of_rank(pid, self._program)
-                return await inferior.attach(program, request_id)
+                return await inferior.attach(program, request_id, is_tried_again=True)
+            except GdbError as error:
+                if inferior.state != "gone":
+                    raise
+                why = error
             finally:
                 await self._pauser.release(pid)
+        return await self._acquire_again(inferior, program, request_id, why)
+
+    async def _acquire_again(
+        self, old: Inferior, pid: int, request_id: int, why: GdbError
+    ) -> Record:
+        """Give a rank another GDB whose first one has died as it attached, as for want of memory.
+
+        That has most of a chance if it is done for one rank at a time.
+        """
+        LOG.warning("rank %d: %s as it attached", old.rank, why)
+        if not self._is_starting_again:
+            self._is_starting_again = True
+            self._notice(f"GDBs start again one at a time, which takes longer: {why}")
+        async with self._alone:
+            new = self._inferiors[old.rank] = self._new(old.rank)
+            await old.abandon()
+            return await new.attach(pid, request_id)
 
     async def _reattach(self, old: Inferior, request_id: int) -> Record:
         """Get hold of a rank by a new GDB, in place of one that is gone or hangs."""

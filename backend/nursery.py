@@ -12,11 +12,20 @@ import asyncio
 import contextlib
 import json
 import logging
+import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pgdb.backend.gdb.process import ForkedGdb, OnEnd, OnLine, command_line, environment_with_code
+from pgdb.backend.gdb.process import (
+    ForkedGdb,
+    OnEnd,
+    OnLine,
+    command_line,
+    environment_with_code,
+    how_ended,
+    prefer_for_want_of_memory,
+)
 from pgdb.backend.gdb.settings import settings
 from pgdb.backend.indexcache import IndexCache
 from pgdb.backend.mending import wake
@@ -45,6 +54,9 @@ STALL_S = 20.0
 """A GDB that has not computed for so long will not read the symbols any longer."""
 _FORK_TIMEOUT_S = 20.0
 _END_TIMEOUT_S = 5.0
+_FOR_WANT_OF_MEMORY = (-signal.SIGKILL, -signal.SIGABRT)
+_LAST_WORDS_S = 1.0
+"""How long a process that has closed its socket may take to end."""
 
 
 def why_not(commands: Sequence[str]) -> str:
@@ -118,6 +130,7 @@ class Nursery:
             raise
         finally:
             theirs.close()
+        prefer_for_want_of_memory(self.pid)
         asyncio.get_running_loop().add_reader(ours, self._receive)
 
     async def read(self, pid: int, index_cache: IndexCache) -> None:
@@ -241,7 +254,7 @@ class Nursery:
     async def _ask(self, request: dict[str, Any], descriptor: int | None = None) -> dict[str, Any]:
         async with self._lock:
             if self._control is None:
-                raise GdbError("the nursery has ended")
+                raise GdbError(await self._how_ended())
             data = json.dumps(request).encode("utf-8")
             try:
                 # One request is under way at a time, so that there is room for it.
@@ -256,7 +269,19 @@ class Nursery:
                 raise
         if "error" in answer:
             raise GdbError(str(answer["error"]))
+        if "gone" in answer:
+            raise GdbError(await self._how_ended())
         return answer
+
+    async def _how_ended(self) -> str:
+        """Return in words how the GDB has ended, whose control socket is closed."""
+        code = None
+        if self._process is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS_S):
+                    code = await self._process.wait()
+        why = f"the nursery {how_ended(code)}"
+        return f"{why}, as for want of memory" if code in _FOR_WANT_OF_MEMORY else why
 
     def _receive(self) -> None:
         while self._control is not None:
@@ -268,7 +293,7 @@ class Nursery:
                 data = b""
             if not data:
                 self._shut()
-                self._answers.put_nowait({"error": "the nursery has ended"})
+                self._answers.put_nowait({"gone": True})
                 return
             answer = json.loads(data)
             if "ended" not in answer:

@@ -104,7 +104,8 @@ def read_by_pygdbmi(data: bytes) -> list[object]:
 
 def cpu_s(work: Callable[[bytes], object], data: bytes) -> float:
     """Return the CPU seconds of *work*, with nothing known from earlier lines."""
-    mi._shape.cache_clear()
+    mi._small_shape.cache_clear()
+    mi._large_shape.cache_clear()
     begun = time.process_time()
     work(data)
     return time.process_time() - begun

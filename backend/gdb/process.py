@@ -30,6 +30,9 @@ _CODE = str(Path(__file__).parent)
 _CODE_VARIABLE = "PGDB_GDB_CODE"
 _IN_EVERY_GDB = ("buffering_in_gdb", "ending_in_gdb")
 
+_FIRST_TO_END = "1000"
+"""The largest of what /proc/PID/oom_score_adj takes (proc(5))."""
+
 END_WHEN_FREE = "python ending_in_gdb.end_when_free()"
 """GDB command after which a GDB that has Python ends once it has detached from its last process."""
 
@@ -87,10 +90,7 @@ class GdbProcess(ABC):
 
     def _end(self, code: int | None) -> None:
         """Take that the process has ended, with the code that a subprocess has, if it is known."""
-        if code is None:
-            self._how = "has ended"
-        else:
-            self._how = f"was ended by signal {-code}" if code < 0 else f"ended ({code})"
+        self._how = how_ended(code)
         self._ended.set()
         # What it has written is still on its way; a child of GDB's can keep the pipe open.
         loop = asyncio.get_running_loop()
@@ -144,6 +144,7 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
             )
         except OSError as error:
             raise GdbError(f"cannot start {argv[0]}: {error.strerror or error}") from None
+        prefer_for_want_of_memory(process.pid)
         return process
 
     @property
@@ -311,6 +312,22 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
             self._finish()
         elif self._process is None:
             asyncio.get_running_loop().call_later(_LAST_WORDS_S, self.exited, None)
+
+
+def how_ended(code: int | None) -> str:
+    """Return in words what the return code of a subprocess says, None if nobody knows it."""
+    if code is None:
+        return "has ended"
+    return f"was ended by signal {-code}" if code < 0 else f"ended ({code})"
+
+
+def prefer_for_want_of_memory(pid: int) -> None:
+    """Have the kernel end a GDB rather than a rank when there is no memory left on the host.
+
+    Those forked from it inherit that.
+    """
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/oom_score_adj").write_text(_FIRST_TO_END)
 
 
 def command_line(gdb: str, *modules: str) -> list[str]:

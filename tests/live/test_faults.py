@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import signal
 import threading
 import time
@@ -23,7 +24,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Exit, Gone, Stack, Stop, Text
 from tests.conftest import Build, StartJob
 from tests.support.programs import Job, Orders, command_of, is_traced, parent_of, status, wait_until
-from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json, wait_broken
+from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json, run_pgdb, wait_broken
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
@@ -220,6 +221,76 @@ def test_a_rank_is_killed_while_a_command_is_under_way(build: Build, start_job: 
             assert answer.missing.running == RankSet()
             assert answer.for_rank(2) == Exit(signal="SIGKILL", run=answer.for_rank(2).run)
         job.process.wait(DEADLINE_S)
+
+
+def write_gdb(tmp_path: Path, *lines: str) -> str:
+    """Make a GDB that is the real one, after some lines of shell."""
+    gdb = tmp_path / "gdb"
+    gdb.write_text("\n".join(["#!/bin/sh", *lines, f'exec {shutil.which("gdb")} "$@"', ""]))
+    gdb.chmod(0o755)
+    return str(gdb)
+
+
+LITTLE_BYTES = 100_000_000
+"""Enough for GDB to start, and too little for the symbols of a rank."""
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        # That of the nursery, each of the first GDBs that ranks get without one, and each GDB.
+        ('case "$*" in *forking*) true;; *) false;; esac', "GDBs start without the nursery"),
+        ('[ "$#" -gt 1 ] && mkdir $0.$((i += 1)) 2>/dev/null', "GDBs start again one at a time"),
+    ],
+)
+def test_a_host_without_memory(
+    build: Build, start_job: StartJob, tmp_path: Path, condition: str, told: str
+) -> None:
+    limited = f'prlimit --as={LITTLE_BYTES} {shutil.which("gdb")} "$@"'
+    gdb = write_gdb(tmp_path, f"for i in 0 1 2; do if {condition}; then exec {limited}; fi; done")
+    heard = Heard()
+    nursery = "nursery" in told
+    with start_job(3, build("storm.c")) as job:
+        with pgdb.attach(job.pid, gdb=gdb, nursery=nursery, on_event=heard) as session:
+            assert session.evaluate("hit_count > 0").check().values == dict.fromkeys(range(3), 1)
+            notices = [each.text for each in heard.all if each.kind == "notice"]
+            assert len(notices) == 1, notices
+            assert notices[0].startswith(f"{told}, which takes longer: "), notices
+            assert [heard.why_gone(rank) for rank in job.ranks] == [[]] * 3
+            # Before a rank, the kernel takes one of these if it lacks memory itself.
+            for rank in job.ranks:
+                assert Path(f"/proc/{gdb_of(job, rank)}/oom_score_adj").read_text() == "1000\n"
+        assert_untouched(job.ranks)
+
+
+def test_no_gdb_gets_the_memory_that_it_needs(
+    build: Build, start_job: StartJob, tmp_path: Path
+) -> None:
+    with start_job(2, build("storm.c")) as job:
+        gdb = write_gdb(tmp_path, f'[ "$#" -gt 1 ] && ulimit -v {LITTLE_BYTES >> 10}')
+        with pytest.raises(pgdb.PgdbError, match=r"\[0-1\] GDB was ended by signal 6"):
+            pgdb.attach(job.pid, gdb=gdb, nursery=False)
+        assert_untouched(job.ranks)
+        with attached(job) as session:
+            assert session.evaluate("hit_count > 0").check().values == {0: 1, 1: 1}
+        assert_untouched(job.ranks)
+
+
+def test_a_gdb_without_python(build: Build, start_job: StartJob, tmp_path: Path) -> None:
+    """One that says so of every such command, as one built without it does."""
+    lines = (
+        "for each do shift",
+        "case $each in python*) each=no-such-command;; esac",
+        'set -- "$@" "$each"',
+        "done",
+    )
+    with start_job(3, build("storm.c")) as job:
+        line = ("attach", "--gdb", write_gdb(tmp_path, *lines), "--batch", *ex("bt", "p 6 * 7"))
+        finished = run_pgdb(*line, job.pid)
+        assert finished.status == 0, finished.out
+        assert finished.out.count("GDBs start without the nursery, which takes longer: ") == 1
+        assert "[0-2] 6 * 7 = 42" in finished.out
+        assert_untouched(job.ranks)
 
 
 @pytest.mark.parametrize("order", [b"s", b"x"])
