@@ -13,7 +13,7 @@ from pgdb.backend.indexcache import IndexCache
 from pgdb.backend.nursery import Nurseries
 from pgdb.backend.rankfiles import RankFiles
 from pgdb.errors import GdbError
-from pgdb.jobs.debugger import version_in
+from pgdb.jobs.debugger import MINIMUM_GDB, version_in
 
 LOG = logging.getLogger(__name__)
 
@@ -33,6 +33,7 @@ class Starter:
         notice: Callable[[str], None] = LOG.info,
     ) -> None:
         self._expected_version = expected_version
+        self._version: tuple[int, int] | None = None
         self._notice = notice
         self._index_cache = index_cache
         self._gdb = gdb
@@ -49,9 +50,9 @@ class Starter:
         :raises GdbError: if it cannot be started, or refuses.
         """
         await gdb.start(start_with(self._gdb, self._environment))
+        await self._check_version(gdb)
         has_cache = bool(pid) and await self._index_cache.is_sound_for(pid)
         await _tell(gdb, (*settings(index_cache=has_cache), *self._own))
-        await self._compare_version(gdb)
 
     async def executed(self, gdb: GdbSession, pid: int) -> None:
         """Take that the process of a GDB has executed its program, whose libraries come next."""
@@ -76,20 +77,30 @@ class Starter:
             self._nurseries.fell_back(error)
             await self.start(gdb, pid)
             return False
+        await self._check_version(gdb)
         await _tell(gdb, self._own)
-        await self._compare_version(gdb)
         return True
 
-    async def _compare_version(self, gdb: GdbSession) -> None:
-        """Tell once if this host's GDB is another one than the front end's."""
-        expected, self._expected_version = self._expected_version, ""
-        if expected:
-            found = version_in((await gdb.send(console("show version"))).text)
-            if found is not None and ".".join(map(str, found)) != expected:
+    async def _check_version(self, gdb: GdbSession) -> None:
+        """Compare this host's GDB with what is needed, and once with that of the front end.
+
+        :raises GdbError: if it is too old.
+        """
+        if self._version is None:
+            told = (await gdb.send(console("show version"))).text
+            self._version = version_in(told) or MINIMUM_GDB
+            version = ".".join(map(str, self._version))
+            expected, self._expected_version = self._expected_version, ""
+            if expected not in ("", version):
                 self._notice(
-                    f"GDB {found[0]}.{found[1]} here, {expected} at the front end; "
+                    f"GDB {version} here, {expected} at the front end; "
                     "equal states may be told in different words"
                 )
+        if self._version < MINIMUM_GDB:
+            version, wanted = (".".join(map(str, each)) for each in (self._version, MINIMUM_GDB))
+            raise GdbError(
+                f"{self._gdb} is GDB {version} on this host; at least {wanted} is needed"
+            )
 
 
 async def _tell(gdb: GdbSession, settings: Sequence[Setting]) -> None:

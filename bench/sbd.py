@@ -159,6 +159,7 @@ def main() -> None:
             "--sbd, caches empty, a GDB started for each rank": ("--no-nursery", *sbd),
             "--sbd, caches full, a GDB started for each rank": ("--no-nursery", *sbd),
             "--sbd, caches full": sbd,
+            "--sbd, caches empty": ("--sbd", f"--sbd-cache={name}/another-%h"),
         }
         files = arguments.libraries + 1
         print(f"{arguments.hosts} hosts, {arguments.ranks_per_host} ranks on each; {files} files")

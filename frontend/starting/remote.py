@@ -31,6 +31,7 @@ from pgdb.frontend.starting.site import (
     Telling,
     own_python_path,
 )
+from pgdb.jobs.debugger import check_gdb
 from pgdb.jobs.launchers import Launcher
 from pgdb.jobs.listing import RunningJob
 from pgdb.overlay.node import release
@@ -223,6 +224,17 @@ class RemoteSite:
         question = Question(as_json=as_json, gdb=gdb)
         return await self._call("examine", question, tuple[str, int])
 
+    async def gdb_version(self, word: str) -> str:
+        """Return the version of the host's GDB, empty if it has none that can be used.
+
+        What counts is whether the hosts of the ranks have one, of which this need not be one.
+        """
+        try:
+            return await self._call("gdb_version", word, str)
+        except StartError as error:
+            LOG.info("GDB on %s: %s", self._host, error)
+            return ""
+
     async def close(self) -> None:
         """End the agent, and with it all that it has started."""
         if self._process.stdin is not None:
@@ -379,6 +391,8 @@ class _Agent:
             case "examine":
                 question = _load(call.arguments, Question)
                 return await self._site.examine(as_json=question.as_json, gdb=question.gdb)
+            case "gdb_version":
+                return await asyncio.to_thread(check_gdb, _load(call.arguments, str))
             case "start":
                 return await self._start(_load(call.arguments, Order))
             case "wait" | "end":

@@ -119,6 +119,8 @@ async def _attach(
         coming = asyncio.create_task(session.overlay.start(site, place))
         try:
             session.gdb_version = await checking
+            if isinstance(site, RemoteSite):
+                session.gdb_version = await site.gdb_version(options.gdb)
             await coming
         except BaseException:
             coming.cancel()
@@ -191,7 +193,7 @@ async def _launch(
 
 
 async def _check_gdb(options: SessionOptions) -> str:
-    """Return GDB's version, if it is known which one the job's hosts have: empty with ``--host``.
+    """Return the version of this host's GDB, empty with ``--host``: that of the host counts.
 
     :raises StartError: if there is no GDB that can be used.
     """

@@ -17,6 +17,7 @@ import pytest
 from pgdb.errors import DiscoveryError, PgdbError, StartError
 from pgdb.frontend.starting.remote import RemoteSite, explain_ssh
 from pgdb.frontend.starting.site import AggregatorStart, LocalSite
+from pgdb.jobs.debugger import check_gdb
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.overlay.node import release
 from tests.support.programs import is_alive, wait_until
@@ -211,6 +212,14 @@ def test_why_there_is_no_job_is_told_with_the_host(tmp_path: Path) -> None:
                 await site.find_pids(["4194305"])
         with pytest.raises(DiscoveryError, match=r"^far: "):
             await site.find(str(os.getpid()))
+
+    run(tmp_path, test)
+
+
+def test_a_host_tells_which_gdb_it_has(tmp_path: Path) -> None:
+    async def test(site: RemoteSite) -> None:
+        assert await site.gdb_version("gdb") == check_gdb("gdb")
+        assert await site.gdb_version("no-such-gdb") == ""
 
     run(tmp_path, test)
 

@@ -494,6 +494,28 @@ def test_another_version_is_told_once(built: Path, expected: str) -> None:
         run(test(pids))
 
 
+def test_one_that_is_too_old_is_named(built: Path, tmp_path: Path) -> None:
+    """It is looked at on each host: the front end knows its own only."""
+    version = (
+        'class V(gdb.Command):\n def __init__(s): super().__init__("show version", 0)\n'
+        ' def invoke(s, *_): print("GNU gdb (GDB) 9.2\\n")\nV()\n'
+    )
+    (tmp_path / "version.py").write_text(version)
+    gdb = tmp_path / "gdb"
+    source = f"source {tmp_path}/version.py"
+    gdb.write_text(f'#!/bin/sh\nexec {shutil.which("gdb")} -iex "{source}" "$@"\n')
+    gdb.chmod(0o755)
+
+    async def test(pids: list[int]) -> None:
+        async with ranks(str(gdb), expected="13.1") as found:
+            with pytest.raises(GdbError, match=f"{gdb} is GDB 9.2 on this host; at least 12.1 is"):
+                await found.attach(pids)
+            assert len([each for each in found.notices if "13.1 at the front end" in each]) == 1
+
+    with running(*([str(built / "opener")] for _ in range(2))) as pids:
+        run(test(pids))
+
+
 def test_gdbs_let_go_when_nobody_listens(built: Path) -> None:
     """Their sockets are closed when the aggregator is killed."""
 
