@@ -662,12 +662,13 @@ def test_the_front_end_is_killed_after_a_launch(builder: Builder, four_hosts: Ho
 
 @pytest.mark.usefixtures("four_hosts")
 def test_a_short_soak_of_hosts_that_are_cut_off() -> None:
-    """bench/soak.py has cuts of all lengths, and is the long form."""
+    """bench/soak has cuts of all lengths, and is the long form."""
     kinds = ("host cut off for less than the loss time", "closed with a host cut off")
     only = [word for kind in kinds for word in ("--only", kind)]
-    line = [sys.executable, ROOT / "bench" / "soak.py", "--hosts", "4", "--steps", "4", *only]
+    line = [sys.executable, "-m", "bench.soak", "--hosts", "4", "--steps", "4", *only]
     finished = subprocess.run(
         [*map(str, line), "--verbose"],
+        cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

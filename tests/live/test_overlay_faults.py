@@ -356,10 +356,11 @@ def test_the_disk_gets_full_during_a_session(job: Job, tmp_path: Path) -> None:
 
 
 def test_a_short_soak() -> None:
-    """Random steps and faults, compared with /proc after each; bench/soak.py is the long form."""
-    line = [sys.executable, ROOT / "bench" / "soak.py", "--seed", "6", "--steps", "12", "--verbose"]
+    """Random steps and faults, compared with /proc after each; bench/soak is the long form."""
+    line = [sys.executable, "-m", "bench.soak", "--seed", "6", "--steps", "12", "--verbose"]
     finished = subprocess.run(
         list(map(str, line)),
+        cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

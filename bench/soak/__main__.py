@@ -1,0 +1,114 @@
+"""Random commands, stops and faults on a real job; after each, what PGDB shows is held against it.
+
+    python -m bench.soak [--seed N] [--minutes M | --steps N] [--session-steps N] [--ranks N]
+                         [--hosts N] [--only FAULT ...] [--without FAULT ...]
+
+A job of `storm` runs on this machine, under sessions that come and go. Each step is a command, or a
+fault: something of ours is killed, stopped for a while, or ended with all it has. After every step
+the state that PGDB shows of each rank is compared with /proc: one that is stopped is stopped by its
+GDB, one that runs is traced and seen running, one that is lost or let go is traced by nobody, and
+nothing of ours is in the code of any but the running ones. What a fault does not concern has to
+answer, and what was lost comes back by `reattach`. No rank ends but those that are to. After every
+session nothing of ours is left, and we have as many descriptors and as little memory as before;
+aggregators are looked at for that, too. What has been tried least is tried soonest.
+
+`--only commands` is one without faults, for which a session may have thousands of steps.
+
+With --hosts the job is on several hosts, network namespaces of this machine (as root), and the
+faults are hosts that are cut off, for less or for longer than it takes until they count as lost and
+until they let go of their ranks.
+
+Prints a table of the faults with what came of them, also when Ctrl-C or SIGTERM ends it; the status
+is 1 if anything was not as it is to be. The same seed takes the same steps, though not in the same
+moments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.soak.faults import OneHost
+from bench.soak.hosts import SeveralHosts, run_on_hosts
+from bench.soak.processes import measured
+from bench.soak.running import Soak
+from tests.support.programs import Builder
+
+
+def _table(soak: Soak) -> str:
+    lines = [
+        "| fault or step | tries | as it is to be | mended by `reattach` | longest, s |",
+        "|---|---|---|---|---|",
+    ]
+    for name, each in sorted(soak.outcomes.items()):
+        mended = f"{each.mended} of {each.mends}" if each.mends else ""
+        lines.append(f"| {name} | {each.tries} | {each.named} | {mended} | {each.worst_s:.1f} |")
+    return "\n".join(lines)
+
+
+def _by_quarters(sizes_bytes: Sequence[int]) -> str:
+    if not sizes_bytes:
+        return "too short to tell"
+    ends = [len(sizes_bytes) * quarter // 4 - 1 for quarter in range(1, 5)]
+    return ", ".join(f"{sizes_bytes[max(0, end)] >> 20}" for end in ends) + " MiB"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=1_000_000_000)
+    parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--session-steps", type=int, default=20)
+    parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--aggregators", type=int, default=4)
+    parser.add_argument("--mpi", default="openmpi")
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--hosts", type=int, default=0)
+    parser.add_argument("--links", type=int, default=-1, help=argparse.SUPPRESS)
+    parser.add_argument("--verbose", action="store_true", help="tell every step on standard error")
+    arguments = parser.parse_args()
+    # SIGTERM as well, for one that runs in the background, where Ctrl-C is ignored.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if arguments.hosts and arguments.links < 0:
+        return run_on_hosts(arguments)
+    begun = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="pgdb-soak-"))
+    try:
+        soak = (SeveralHosts if arguments.hosts else OneHost)(arguments, Builder(folder))
+        with contextlib.suppress(KeyboardInterrupt):  # enough of it
+            soak.run()
+    except ValueError as error:
+        parser.error(str(error))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    wrong = [f"{name}: {text}" for name, each in soak.outcomes.items() for text in each.wrong]
+    took_min = (time.monotonic() - begun) / 60
+    print(
+        f"seed {arguments.seed}: {soak.steps} steps in {soak.sessions} sessions, "
+        f"{took_min:.0f} minutes, {soak.jobs} jobs\n"
+    )
+    print(_table(soak))
+    for when, (count, size) in {"first": soak.baseline or (0, 0), "last": measured()}.items():
+        print(f"\nours at {when}: {count} descriptors, {size >> 20} MiB")
+    print(f"\nours after each quarter of the sessions: {_by_quarters(soak.sizes_bytes)}")
+    told = _by_quarters(soak.tool_sizes_bytes)
+    print(f"\naggregators and GDBs after each quarter of the longest session: {told}")
+    for text in soak.late:
+        print(f"\nlate: {text}")
+    for text in (*wrong, *soak.grown):
+        print(f"\nWRONG {text}")
+    return 1 if wrong or soak.grown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,352 @@
+"""Faults on one host: processes of ours and of the job are killed, stopped, or end."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
+from bench.soak.noting import DEADLINE_S, Impossible, Wrong
+from bench.soak.processes import words
+from bench.soak.running import GRACE_S, LEAVE_S, NEVER, Soak
+from pgdb.frontend.sync import Session
+from pgdb.ranks import RankSet
+from pgdb.records import Stop
+from tests.support.programs import (
+    Builder,
+    Job,
+    command_of,
+    is_alive,
+    parent_of,
+    processes_with,
+    status,
+)
+from tests.support.terminal import MARK, PGDB, PROMPT, Terminal
+
+HITS = 5
+"""So often in a row all ranks come to a breakpoint."""
+
+
+class OneHost(Soak):
+    """The steps, on jobs of this machine."""
+
+    def __init__(self, arguments: argparse.Namespace, builder: Builder) -> None:
+        super().__init__(arguments, builder)
+        self._faults = {
+            "aggregator killed: leaf": lambda s, j: self._kill_aggregator(s, j, "leaf"),
+            "aggregator killed: middle": lambda s, j: self._kill_aggregator(s, j, "middle"),
+            "aggregator killed: root": lambda s, j: self._kill_aggregator(s, j, "root"),
+            "two aggregators killed": self._kill_two,
+            "all aggregators killed": self._kill_all,
+            "aggregator stands still": self._pause_aggregator,
+            "anchor killed": self._kill_anchor,
+            "launcher killed": self._kill_launcher,
+            "GDB killed": self._kill_gdb,
+            "nursery killed": self._kill_nursery,
+            "GDB hangs": self._hang_gdb,
+            "GDB answers late": self._pause_gdb,
+            "rank executes a program": self._execute,
+            "interrupt in a storm, and detach": self._interrupt_storm,
+            "all at a breakpoint at once": self._hit_at_once,
+        }
+        self._ends = {
+            "front end killed": lambda job: self._end_front_end(job, signal.SIGKILL),
+            "terminal gone": lambda job: self._end_front_end(job, None),
+            "front end terminated": lambda job: self._end_front_end(job, signal.SIGTERM),
+            "job ends during attach": self._end_job_in_attach,
+            "job ends": self._end_job,
+            "rank crashes": lambda job: self._end_rank(job, b"s"),
+            "rank exits": lambda job: self._end_rank(job, b"x"),
+            "rank killed": lambda job: self._end_rank(job, b""),
+            "closed with one that hangs": self._close_with_hung,
+        }
+
+    def _kill_them(self, session: Session, pids: dict[int, RankSet]) -> RankSet:
+        ranks = RankSet.union(pids.values())
+        # One with a condition, that all come to all the time, is in their code as well then.
+        is_hot = self._random.random() < 0.25 and bool(self._state(session)["stopped"])
+        if is_hot:
+            stopped = session.ranks(self._state(session)["stopped"])
+            stopped.break_at("hit", condition=NEVER)
+            stopped.continue_(wait=False)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        self._wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
+        self._say(f"  lost: [{ranks}]")
+        # Those below come back by themselves.
+        self._wait(
+            lambda: self._state(session)["lost"] == ranks,
+            f"all but [{ranks}] are back",
+        )
+        self._say("  the others are back")
+        if is_hot:
+            # One cannot be mended in time where the GDB itself is killed, see docs/faults.md.
+            session.delete(session.last_breakpoint)
+        return ranks
+
+    def _kill_aggregator(self, session: Session, job: Job, which: str) -> RankSet:
+        # By their ranks, which are shared out in the order of their numbers.
+        found = sorted(self._aggregators(session, job).items(), key=lambda each: each[1].first)
+        pid, ranks = {"root": found[0], "leaf": found[-1], "middle": found[len(found) // 2]}[which]
+        return self._kill_them(session, {pid: ranks})
+
+    def _kill_two(self, session: Session, job: Job) -> RankSet:
+        found = list(self._aggregators(session, job).items())
+        if len(found) < 2:
+            raise Impossible
+        return self._kill_them(session, dict(self._random.sample(found, 2)))
+
+    def _kill_all(self, session: Session, job: Job) -> RankSet:
+        return self._kill_them(session, self._aggregators(session, job))
+
+    def _pause_aggregator(self, session: Session, job: Job) -> RankSet:
+        pid, ranks = self._random.choice(list(self._aggregators(session, job).items()))
+        before = self._state(session)["live"]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            answer = session.evaluate("1", timeout_s=self._random.choice([0.2, 1.0]))
+            if not ranks & self._state(session)["stopped"] <= answer.missing.late:
+                raise Wrong(f"[{ranks}] cannot answer, and are not told to be late")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        self._wait(lambda: before <= self._state(session)["live"], "all are there still")
+        return RankSet()
+
+    def _kill_anchor(self, session: Session, job: Job) -> RankSet:
+        found = self._aggregators(session, job)
+        pid, ranks = self._random.choice(list(found.items()))
+        launcher = self._launcher_of(pid)
+        others = [each for each in found if launcher and self._launcher_of(each) == launcher]
+        os.kill(parent_of(pid), signal.SIGKILL)
+        self._wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
+        # Most launchers end all others as well then, and that takes its time.
+        if self._mpi.name.startswith("openmpi"):
+            self._wait(lambda: not any(map(is_alive, others)), "the launcher ends the others")
+        return session.set
+
+    @staticmethod
+    def _launcher_of(pid: int) -> int:
+        """Return our own child that a process is below, 0 if that has gone."""
+        while parent_of(pid) not in (os.getpid(), 0, 1):
+            pid = parent_of(pid)
+        return pid if parent_of(pid) == os.getpid() else 0
+
+    def _kill_launcher(self, session: Session, job: Job) -> RankSet:
+        launcher = self._launcher_of(self._random.choice(list(self._aggregators(session, job))))
+        if not launcher:
+            raise Impossible  # it was killed before
+        os.kill(launcher, signal.SIGKILL)
+        return session.set
+
+    def _gdb_of_some(self, session: Session, job: Job) -> tuple[int, int]:
+        state = self._state(session)
+        # Without --guard nobody can help one that was stopped by a step, see docs/faults.md.
+        stepped = RankSet.union(
+            each.ranks
+            for each in session._session.state.latest(state["stopped"])
+            if isinstance(each.record, Stop) and each.record.reason == "end-stepping-range"
+        )
+        if not (candidates := state["live"] - stepped):
+            session.ranks(stepped).continue_(wait=False)
+            candidates = stepped
+        rank = self._random.choice(list(candidates))
+        where = "running" if rank in state["running"] else "stopped"
+        self._say(f"  [{rank}] is {where}: {words(job.ranks[rank])}")
+        return rank, int(status(job.ranks[rank], "TracerPid"))
+
+    def _kill_gdb(self, session: Session, job: Job) -> RankSet:
+        rank, gdb = self._gdb_of_some(session, job)
+        os.kill(gdb, signal.SIGKILL)
+        self._wait(lambda: rank in self._state(session)["lost"], f"[{rank}] is lost")
+        return RankSet([rank])
+
+    def _hang_gdb(self, session: Session, job: Job) -> RankSet:
+        rank, gdb = self._gdb_of_some(session, job)
+        os.kill(gdb, signal.SIGSTOP)
+        answer = session.evaluate("1", timeout_s=0.5)
+        if rank not in (answer.missing.late | answer.missing.running).__iter__():
+            raise Wrong(f"[{rank}] cannot answer, and is told as {answer.missing}")
+        os.kill(gdb, signal.SIGKILL)
+        self._wait(lambda: rank in self._state(session)["lost"], f"[{rank}] is lost")
+        return RankSet([rank])
+
+    def _pause_gdb(self, session: Session, job: Job) -> RankSet:
+        stopped = self._state(session)["stopped"]
+        if not stopped:
+            raise Impossible
+        rank = self._random.choice(list(stopped))
+        gdb = int(status(job.ranks[rank], "TracerPid"))
+        os.kill(gdb, signal.SIGSTOP)
+        try:
+            answer = session.evaluate("1", timeout_s=self._random.choice([0.2, 0.5, 1.0]))
+            if not answer.missing.late >= RankSet([rank]):
+                raise Wrong(f"[{rank}] cannot answer, and is told as {answer.missing}")
+        finally:
+            os.kill(gdb, signal.SIGCONT)
+        self._wait(lambda: rank in session.evaluate("1").values, f"[{rank}] answers again")
+        return RankSet()
+
+    def _execute(self, session: Session, job: Job) -> RankSet:
+        running = self._running_in_storm(session)
+        rank = self._random.choice(list(running))
+        self._orders.give(rank, b"e")
+        self._wait(lambda: self._orders.is_obeyed(rank), f"[{rank}] has executed the program")
+        session.ranks(running).interrupt(timeout_s=DEADLINE_S)
+        if missed := running - self._state(session)["stopped"]:
+            raise Wrong(f"[{missed}] were interrupted and have not stopped")
+        session.delete(session.last_breakpoint)
+        return RankSet()
+
+    def _running_in_storm(self, session: Session) -> RankSet:
+        """Have some ranks run that come to a breakpoint all the time; return them."""
+        stopped = self._state(session)["stopped"]
+        if not stopped:
+            raise Impossible
+        ranks = self._some(stopped)
+        session.ranks(ranks).break_at("hit", condition=NEVER)
+        session.ranks(ranks).continue_(wait=False)
+        return ranks
+
+    def _interrupt_storm(self, session: Session, job: Job) -> RankSet:
+        ranks = self._running_in_storm(session)
+        session.ranks(ranks).interrupt(timeout_s=DEADLINE_S)
+        session.ranks(ranks).detach()
+        self._all_free(job, ranks)
+        self._reattach(session, ranks)
+        session.delete(session.last_breakpoint)
+        return RankSet()
+
+    def _hit_at_once(self, session: Session, job: Job) -> RankSet:
+        session.interrupt(timeout_s=DEADLINE_S)
+        session.break_at("hit")
+        number, live = session.last_breakpoint, self._state(session)["live"]
+        for _ in range(HITS):
+            answer = session.ranks(live).continue_(timeout_s=DEADLINE_S)
+            there = RankSet.union(
+                each.ranks
+                for each in answer
+                if isinstance(each.record, Stop) and each.record.breakpoint == number
+            )
+            if there != live:
+                raise Wrong(f"[{live - there}] have not come to the breakpoint: {answer.missing}")
+        session.delete(number)
+        return RankSet()
+
+    def _kill_nursery(self, session: Session, job: Job) -> RankSet:
+        _, gdb = self._gdb_of_some(session, job)
+        nursery = parent_of(gdb)
+        if "-i=mi3" not in command_of(nursery):
+            raise Impossible  # it was killed before, or there was none
+        os.kill(nursery, signal.SIGKILL)
+        return RankSet()
+
+    # -- ends ----------------------------------------------------------------------------------
+
+    def _end_front_end(self, job: Job, how: signal.Signals | None) -> None:
+        """Have a front end of its own end in the middle; None takes its terminal away."""
+        options = ("--aggregators", self._arguments.aggregators, "--grace", 2)
+        with Terminal(*PGDB, "attach", *options, job.pid) as terminal:
+            terminal.expect(PROMPT)
+            terminal.ask(f"break {self._place}")
+            if self._random.random() < 0.5:
+                terminal.ask("continue &")
+            if how is None:
+                terminal.hang_up()
+            else:
+                os.kill(terminal.pid, how)
+            mark = f"{MARK}={terminal.mark}"
+            self._wait(
+                lambda: not processes_with(mark), "nothing of ours is left", GRACE_S + LEAVE_S
+            )
+            self._all_free(job, RankSet(job.ranks))
+
+    def _end_job_in_attach(self, job: Job) -> None:
+        process = subprocess.Popen(
+            [*PGDB, "attach", "--batch", "--grace", "2", "-ex", "bt", str(job.pid)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        time.sleep(self._random.random() * 3.0)
+        self._kill_job(job)
+        try:
+            told, _ = process.communicate(timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise Wrong("pgdb does not end") from None
+        if b"Traceback" in told or process.returncode < 0:
+            raise Wrong(f"status {process.returncode}: {told.decode()}")
+
+    def _end_job(self, job: Job) -> None:
+        session = self._attach(job)
+        try:
+            if self._random.random() < 0.5:
+                session.continue_(wait=False)
+            self._kill_job(job)
+            state = self._state(session)
+            # What is stopped under GDB and killed is noticed when it is looked at.
+            self._wait(
+                lambda: not session.evaluate("1", timeout_s=5).values,
+                f"nobody answers any longer: {state}",
+            )
+        finally:
+            begun = time.monotonic()
+            session.close()
+        self._in_time(begun, "closed", 2 * LEAVE_S)
+
+    def _kill_job(self, job: Job) -> None:
+        for pid in self._random.sample(
+            list(job.ranks.values()), 1 if job.pid % 2 else len(job.ranks)
+        ):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._wait(
+            lambda: job.process.poll() is not None or not any(map(is_alive, job.ranks.values())),
+            "the job has ended",
+        )
+
+    def _end_rank(self, job: Job, order: bytes) -> None:
+        """Have a rank end by itself, or by a signal, while a command is under way."""
+        session = self._attach(job)
+        try:
+            running = self._running_in_storm(session)
+            rank = self._random.choice(list(running))
+            if order:
+                self._orders.give(rank, order)
+            else:
+                os.kill(job.ranks[rank], signal.SIGKILL)
+            crashes = order == b"s"
+            told = "stopped" if crashes else "exited"
+            self._wait(lambda: rank in self._state(session)[told], f"[{rank}] has {told}")
+            # Others may end by their launcher, but nobody is waited for in vain.
+            answer = session.evaluate("1", timeout_s=DEADLINE_S)
+            if late := answer.missing.late:
+                raise Wrong(f"[{late}] do not answer beside [{rank}], which has {told}")
+            if crashes:
+                self._kill_job(job)
+        finally:
+            begun = time.monotonic()
+            session.close()
+        self._in_time(begun, "closed", 2 * LEAVE_S)
+        self._wait(
+            lambda: not all(map(is_alive, job.ranks.values())), f"the process of [{rank}] has gone"
+        )
+
+    def _close_with_hung(self, job: Job) -> None:
+        session = self._attach(job)
+        try:
+            if self._random.random() < 0.5:
+                session.break_at(self._place)
+                session.continue_(wait=False)
+            victim = self._random.choice(list(self._aggregators(session, job)))
+            os.kill(victim, signal.SIGSTOP)
+        finally:
+            begun = time.monotonic()
+            session.close()
+        self._in_time(begun, "closed", 2 * LEAVE_S)
+        self._all_free(job, RankSet(job.ranks))

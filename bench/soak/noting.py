@@ -1,0 +1,132 @@
+"""What came of the steps: outcomes by kind of step, what was late, what was heard meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import time
+import traceback
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from pgdb.frontend.session import Told
+from tests.support.programs import wait_until
+
+DEADLINE_S = 60.0
+LATE = 5
+"""What has not come so many times later than it should never comes."""
+HEARD = 300
+"""So much of what a session has told is shown with --verbose when something is wrong."""
+
+
+class Wrong(AssertionError):
+    """What was found is not as it is to be."""
+
+
+class Impossible(Exception):
+    """There is nothing now that this fault could befall."""
+
+
+@dataclass
+class Outcome:
+    """What came of one kind of fault."""
+
+    tries: int = 0
+    named: int = 0
+    """All ranks concerned were named, all others answered, and the states agreed."""
+    mended: int = 0
+    mends: int = 0
+    worst_s: float = 0.0
+    """Longest time until all that was to be seen of it was seen."""
+    wrong: list[str] = field(default_factory=list)
+
+
+class Notes:
+    """What came of the steps so far."""
+
+    def __init__(self, *, is_verbose: bool) -> None:
+        self.outcomes: dict[str, Outcome] = defaultdict(Outcome)
+        self.steps = 0
+        self.late: list[str] = []
+        self._is_verbose = is_verbose
+        self._noted_error: Exception | None = None
+        self._heard: deque[str] = deque(maxlen=HEARD)
+        if is_verbose:
+            self._listen()
+
+    def _wait(self, holds: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
+        """Wait until something holds; if that is too late it is noted, and wrong if it is never.
+
+        The machine may be so busy that whatever is to be done has no turn.
+        """
+        begun = time.monotonic()
+        try:
+            wait_until(holds, what, deadline_s)
+        except AssertionError:
+            self._say(f"  late: {what}")
+            try:
+                wait_until(holds, what, (LATE - 1) * deadline_s)
+            except AssertionError as error:
+                raise Wrong(str(error)) from None
+            self._in_time(begun, what, deadline_s)
+
+    def _in_time(self, begun: float, what: str, deadline_s: float) -> None:
+        """Note it if what has begun at a time has ended late."""
+        if (took_s := time.monotonic() - begun) > LATE * deadline_s:
+            raise Wrong(f"{what}, after {took_s:.1f} s")
+        if took_s > deadline_s:
+            self.late.append(
+                f"step {self.steps}: {what}, after {took_s:.1f} s, not {deadline_s:g}, "
+                f"with {os.getloadavg()[0]:.1f} processes for {os.cpu_count()} CPUs"
+            )
+
+    @contextlib.contextmanager
+    def _noted(self, name: str) -> Iterator[Outcome]:
+        outcome = self.outcomes[name]
+        outcome.tries += 1
+        begun = time.monotonic()
+        try:
+            yield outcome
+        except (Impossible, KeyboardInterrupt):
+            outcome.tries -= 1
+            raise
+        except Exception as error:
+            self._noted_error = error
+            words = str(error) if isinstance(error, Wrong) else traceback.format_exc()
+            outcome.wrong.append(f"step {self.steps}: {words}")
+            self._say(f"step {self.steps} {name}: WRONG {words}")
+            self._say_all()
+            raise
+        else:
+            outcome.named += 1
+            took_s = time.monotonic() - begun
+            outcome.worst_s = max(outcome.worst_s, took_s)
+            self._say(f"step {self.steps} {name}: {took_s:.1f} s")
+
+    def _say(self, text: str) -> None:
+        if self._is_verbose:
+            sys.stderr.write(f"{time.monotonic():.3f} {text}\n")
+            sys.stderr.flush()
+
+    def _listen(self) -> None:
+        """Keep what PGDB logs."""
+        handler = logging.Handler()
+        handler.emit = lambda record: self._hear(record.getMessage())  # type: ignore[method-assign]
+        logger = logging.getLogger("pgdb")
+        logger.setLevel(logging.DEBUG)
+        logger.addHandler(handler)
+        logger.propagate = False
+
+    def _told(self, told: Told) -> None:
+        self._hear(told)
+
+    def _hear(self, what: object) -> None:
+        self._heard.append(f"{time.monotonic():.3f} {what}"[:1000])
+
+    def _say_all(self) -> None:
+        """Say what the session has told."""
+        for line in list(self._heard):
+            self._say(f"    {line}")
