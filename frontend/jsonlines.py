@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from pgdb.controls import harmless_json
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.checking import Check
 from pgdb.frontend.analysis.comparing import Comparison
@@ -98,9 +99,6 @@ T = TypeVar("T", bound=Event)
 # An __int128 of the program's is a number still; beyond that, a reader's integers and Python's
 # own limit of 4300 digits for decimal output would be the next to break.
 _MAX_NUMBER_BITS = 128
-# Valid inside JSON strings as they are, but terminals obey the C1 controls and what changes the
-# direction of writing, and Python's str.splitlines() ends a line at U+0085, U+2028 and U+2029.
-_UNSAFE = pattern("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _SURROGATE = pattern("[\ud800-\udfff]")
 
 
@@ -407,7 +405,7 @@ def encode(line: Line) -> str:
         # neither UTF-8 nor most readers of JSON accept.
         plain = json.dumps(msgspec.to_builtins(line), ensure_ascii=False, separators=(",", ":"))
         text = _SURROGATE.sub("\ufffd", plain)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return harmless_json(text)
 
 
 def _answer_classes(answer: Answer, text: ClassText) -> tuple[AnswerClass, ...]:

@@ -16,7 +16,10 @@ from pgdb.patterns import pattern
 # C0 but for tab and line end, DEL, C1, the ends of lines that Unicode adds, and the marks that
 # change the direction of writing, by which a text can look like another (Trojan Source; Boucher and
 # Anderson, 2021). Lone surrogates stand for bytes that are no UTF-8 (PEP 383).
-_MARKS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_SURROGATES = "\ud800-\udfff"
+_MARKS = f"\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069{_SURROGATES}"
+# JSON has C0 and what is quoted escaped by itself; surrogates are the writer's affair.
+_RAW_IN_JSON = pattern(f"[\x7f-\x9f{_MARKS.removesuffix(_SURROGATES)}]")
 _CONTROLS = pattern(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MARKS}]")
 
 # What colours and weights text (SGR, ECMA-48 8.3.117) moves nothing and answers nothing.
@@ -35,6 +38,15 @@ def harmless(text: str) -> str:
     \\033[31mred
     """
     return _CONTROLS.sub(_visible, text)
+
+
+def harmless_json(text: str) -> str:
+    """Return the JSON *text* with what :func:`harmless` shows escaped; it means the same.
+
+    Writers of JSON escape C0 alone. Terminals obey the C1 controls and what changes the direction
+    of writing, and Python's str.splitlines() ends a line at U+0085, U+2028 and U+2029.
+    """
+    return _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _visible(match: re.Match[str]) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
+from pgdb.controls import harmless, harmless_json
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.files import reason, write_atomically
@@ -54,8 +55,8 @@ async def report_bug(log: str, output: str) -> int:
     redactor = Redactor(os.environ, keeps_values=False)
     logs, keeps_values = await asyncio.to_thread(_read_logs, log)
     files = {
-        "versions.txt": redactor.lines(await asyncio.to_thread(_versions)),
-        "doctor.txt": redactor.lines(await _doctor()),
+        "versions.txt": harmless(redactor.lines(await asyncio.to_thread(_versions))),
+        "doctor.txt": harmless(redactor.lines(await _doctor())),
         **logs,
     }
     listing = "".join(f"  {name:<14} {_MEANING[name]}\n" for name in files)
@@ -109,7 +110,8 @@ def _read_logs(log: str) -> tuple[dict[str, str], bool]:
                 continue
             why = "no log that --log has written" if each.exists() else "not there"
             raise CommandError(f"report-bug: {each} is {why}")
-        found[name] = text
+        # Releases before this one have left C1 controls in it as they were.
+        found[name] = harmless_json(text)
         keeps_values |= head.get("keeps_values") is not False
     return found, keeps_values
 

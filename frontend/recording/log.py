@@ -21,6 +21,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
+from pgdb.controls import harmless_json
 from pgdb.errors import PgdbError, UsageError
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
@@ -238,7 +239,8 @@ class SessionLog:
             **told,
         }
         # Not msgspec's: texts of GDB and of hosts may be no valid UTF-8.
-        data = (json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+        text = harmless_json(json.dumps(line, ensure_ascii=False))
+        data = f"{text}\n".encode("utf-8", "replace")
         try:
             if self._size_bytes + len(data) > self._max_bytes:
                 self._turn_over()

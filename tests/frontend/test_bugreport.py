@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import stat
 import tarfile
 from pathlib import Path
@@ -78,6 +80,27 @@ def test_it_packs_logs_and_versions_and_says_what(
         assert str(home) not in text and "tok-0123456789" not in text
     assert "Values of your program" in found["README.txt"]
     assert "--log-values" not in out + found["README.txt"]
+
+
+def test_nothing_in_it_drives_the_terminal_that_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = "\x9b2J \u202egnp.c"
+    begin_log(tmp_path / "s.log")
+    # As releases have written it whose logs were escaped in part.
+    with (tmp_path / "s.log").open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"event": "step", "text": hostile}, ensure_ascii=False) + "\n")
+
+    async def examined() -> str:
+        return f"a host is named \x1b]0;title\x07{hostile}\n"
+
+    monkeypatch.setattr(bugreport, "_doctor", examined)
+    assert main(["report-bug", "s.log", "-o", "bug.tar.gz"]) == 0
+    found = unpack(tmp_path / "bug.tar.gz")
+    for name, text in found.items():
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", text), name
+    assert json.loads(found["session.log"].splitlines()[-1])["text"] == hostile
+    assert r"\033]0;title\007\2332J" in found["doctor.txt"]
 
 
 def test_values_in_the_log_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import resource
 import stat
 from collections.abc import Callable, Iterator
@@ -196,6 +197,17 @@ def test_what_our_own_code_logs_is_in_it_with_the_traceback_of_a_bug(tmp_path: P
     (told,) = [line for line in lines(path) if line["event"] == "log"]
     assert told["level"] == "ERROR" and "ValueError: in here" in told["text"]
     assert [line["event"] for line in lines(path)] == ["begin", "log", "end"]
+
+
+def test_nothing_in_it_drives_the_terminal_that_shows_it(begin: Begin, tmp_path: Path) -> None:
+    hostile = "\x1b]0;title\x07 \x9b2J \x7f \u202egnp.c \u2028"
+    log = begin(keeps_values=True)
+    log.step(hostile)
+    log.answer(said(Value(text=hostile)))
+    text = (tmp_path / "session.log").read_text("utf-8")
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", text)
+    # A reader of JSON has all of it back.
+    assert lines(tmp_path / "session.log")[1]["text"] == hostile
 
 
 def test_bug_that_ends_the_session_is_in_it(begin: Begin, tmp_path: Path) -> None:

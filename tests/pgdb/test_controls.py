@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdb.controls import HarmlessFormatter, OutputFilter, harmless
+from pgdb.controls import HarmlessFormatter, OutputFilter, harmless, harmless_json
 
 COLOUR = re.compile(r"\x1b\[[\d;:]*m")
 FORBIDDEN = re.compile(
@@ -53,6 +54,13 @@ def test_no_sequence_gets_through_however_it_is_cut(attack: str, at: int) -> Non
     shown = made.feed(data[:at]) + made.feed(data[at:]) + made.end()
     assert not FORBIDDEN.search(COLOUR.sub("", shown))
     assert shown.startswith("<") and shown.endswith(">"), "nothing of the text is lost"
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_json_means_the_same_and_drives_no_terminal(attack: str) -> None:
+    text = harmless_json(json.dumps([attack], ensure_ascii=False))
+    assert not FORBIDDEN.search(text)
+    assert json.loads(text) == [attack]
 
 
 @given(st.lists(st.binary(max_size=12)))
