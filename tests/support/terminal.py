@@ -220,6 +220,11 @@ class Terminal:
             self._master = -1
 
     @property
+    def raw(self) -> bytes:
+        """All that has been shown, as it came."""
+        return self._shown
+
+    @property
     def text(self) -> str:
         """All that has been shown, without escape sequences."""
         return _ESCAPES.sub("", self._shown.decode("utf-8", "replace")).replace("\r", "")
