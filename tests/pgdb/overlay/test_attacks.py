@@ -498,6 +498,35 @@ def test_a_crowd_from_one_address_gives_way_to_another_at_once(
     run(test)
 
 
+def test_a_flood_waits_on_the_side_of_who_sends_it() -> None:
+    count, padding = 640, "x" * 100_000
+
+    async def test() -> None:
+        async with session() as made:
+            near = await connect(made.address, CREDENTIALS)
+            far = await made.channels.get()
+
+            async def flood() -> None:
+                for number in range(count):
+                    near.send(say(f"{number} {padding}"))
+                    await near._writer.drain()
+
+            flooding = asyncio.create_task(flood())
+            # The node deals with nothing of it for now.
+            while not (far._reader._paused and near._writer._protocol._paused):  # type: ignore[attr-defined]
+                await asyncio.sleep(0.01)
+            await works(made)
+            assert not flooding.done()
+            assert len(far._reader._buffer) < 1 << 20  # type: ignore[attr-defined]
+            for number in range(count):
+                message = await far.receive()
+                assert isinstance(message, Lost) and message.why == f"{number} {padding}"
+            await flooding
+            near.close()
+
+    run(test)
+
+
 def test_many_that_start_at_once_are_all_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel_module, "MAX_PENDING", 4)
     monkeypatch.setattr(channel_module, "PATIENCE_S", DEADLINE_S)
