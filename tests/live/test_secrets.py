@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import socket
 import stat
 import subprocess
 import sys
@@ -17,8 +18,28 @@ import pytest
 import pgdb
 from pgdb.overlay.words import AGGREGATOR_NAME
 from tests.conftest import Build, StartJob
-from tests.support.programs import Mpi, command_of, processes_with, programs_with
-from tests.support.terminal import DEADLINE_S, MARK, PGDB, end_marked, environment, ex, marked
+from tests.support.hosts import Hosts
+from tests.support.programs import (
+    Builder,
+    Mpi,
+    command_of,
+    find_mpi,
+    processes_with,
+    programs_with,
+    run_job,
+)
+from tests.support.terminal import (
+    DEADLINE_S,
+    MARK,
+    PGDB,
+    PROMPT,
+    Terminal,
+    end_marked,
+    environment,
+    ex,
+    leaving_nothing,
+    marked,
+)
 
 RANKS, AGGREGATORS = 4, 2
 RUN = "PGDB_TEST_RUN"
@@ -51,9 +72,9 @@ def sockets_of(pid: int) -> set[str]:
     return found
 
 
-def tcp_sockets() -> dict[str, tuple[str, str]]:
-    """Return address and state of this host's TCP sockets, by inode."""
-    lines = Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]
+def tcp_sockets(pid: int) -> dict[str, tuple[str, str]]:
+    """Return address and state of the TCP sockets of a process's host, by inode."""
+    lines = Path(f"/proc/{pid}/net/tcp").read_text("ascii").splitlines()[1:]
     fields = [line.split() for line in lines]
     return {each[9]: (each[1].partition(":")[0], each[3]) for each in fields}
 
@@ -77,7 +98,7 @@ def check(session: pgdb.Session, ranks: list[int]) -> None:
     for each in files:
         assert key not in each.read_bytes(), each
 
-    tcp = tcp_sockets()
+    tcp = tcp_sockets(os.getpid())
     heard = {pid: sockets_of(pid) & tcp.keys() for pid in (os.getpid(), *daemons)}
     assert sum(len(each) for each in heard.values()) > AGGREGATORS
     for pid, sockets in heard.items():
@@ -152,3 +173,81 @@ def test_only_what_is_ours_may_leave_no_core_file(mpi: Mpi, build: Build) -> Non
         front_end.terminate()
         front_end.communicate(timeout=DEADLINE_S)
         end_marked(mark)
+
+
+# -- several hosts -------------------------------------------------------------------------------
+
+PRIVATE_KEY = b"MC4CAQAwBQYDK2VwBCIEI"
+"""How every Ed25519 key begins in a PEM file (RFC 8410): with its structure, in base64."""
+WAYS = [
+    ("openmpi", [], False),
+    ("openmpi", ["--connect"], False),
+    ("openmpi", ["--wire-up", "direct"], True),
+    ("mpich", ["--wire-up", "direct"], True),
+    ("mpich", ["--wire-up", "direct", "--connect"], True),
+    ("openmpi", ["--overlay-launcher", "ssh"], False),
+    ("openmpi", ["--overlay-launcher", "ssh", "--connect"], False),
+    ("openmpi", ["--ship"], True),
+    ("openmpi", ["--ship", "--overlay-launcher", "ssh"], False),
+    ("openmpi", ["--host", "h1"], False),
+    ("openmpi", ["--host", "h1", "--ship"], False),
+]
+
+
+def heard_of(pid: int) -> set[str]:
+    """Return the addresses at which a process listens, of its own network."""
+    tcp = tcp_sockets(pid)
+    found = {tcp[inode] for inode in sockets_of(pid) & tcp.keys()}
+    return {address for address, state in found if state == LISTENING}
+
+
+def in_hex(address: str) -> str:
+    """Return an address as /proc has it."""
+    return f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
+
+
+@pytest.mark.mpi
+@pytest.mark.hosts
+@pytest.mark.parametrize(("name", "options", "in_environment"), WAYS)
+def test_where_the_key_is_with_several_hosts(
+    builder: Builder,
+    four_hosts: Hosts,
+    tmp_path: Path,
+    name: str,
+    options: list[str],
+    in_environment: bool,
+) -> None:
+    mpi = find_mpi(name)
+    program = builder.build(mpi, "storm.c")
+    line = four_hosts.command("h1", mpi.line(RANKS, program, hosts=("h1", "h2")))
+    # With --host the front end is on another host than the job's launcher.
+    front_end = four_hosts.command("h3" if "--host" in options else "h1", PGDB)
+    changes = {"XDG_RUNTIME_DIR": str(tmp_path), "PGDB_LOG_LEVEL": "DEBUG"}
+    with run_job(builder, line, program, RANKS) as job, leaving_nothing(four_hosts):
+        with Terminal(*front_end, "attach", *options, job.pid, changes=changes) as terminal:
+            terminal.expect(PROMPT)
+            running = {pid: host for host in four_hosts.names for pid in four_hosts.processes(host)}
+            daemons = {pid for pid in running if name_of(pid) == AGGREGATOR_NAME}
+            assert len(daemons) == 2
+            with_key = set()
+            for pid in running:
+                assert PRIVATE_KEY not in Path(f"/proc/{pid}/cmdline").read_bytes()
+                if PRIVATE_KEY.decode() in environment_of(pid).decode("ascii", "replace"):
+                    with_key.add(pid)
+                    assert stat.S_IMODE(Path(f"/proc/{pid}/environ").stat().st_mode) == 0o400
+            names = {name_of(pid) for pid in with_key}
+            assert bool(with_key) == in_environment, names
+            assert not with_key & {*job.ranks.values(), terminal.pid}
+            assert "gdb" not in names
+            files = [each for each in tmp_path.rglob("*") if each.is_file()]
+            assert files
+            for each in files:
+                assert PRIVATE_KEY not in each.read_bytes(), each
+
+            for pid in daemons:
+                assert heard_of(pid) == {in_hex(four_hosts.address(running[pid]))}
+            calls = "--connect" in options or "--host" in options
+            own = set() if calls else {in_hex(four_hosts.address(running[terminal.pid]))}
+            assert heard_of(terminal.pid) == own
+            terminal.line("quit")
+            terminal.wait()
