@@ -91,6 +91,9 @@ async def _interrupt(call: Call) -> Outcome:
     """Stop the selected ranks that run, and wait until they have stopped.
 
     Ctrl-C does this while a run command is in the foreground.
+
+    A rank is sent SIGURG for it, of which the program hears nothing, also where it has a handler.
+    One whose threads all block SIGURG cannot be stopped so, and says so; a breakpoint stops it.
     """
     no_argument(call)
     answer = await call.shell.session.ranks(call.ranks).interrupt()

@@ -135,12 +135,39 @@ def test_no_hit_is_lost_or_counted_twice(
 
 
 def test_a_rank_that_blocks_the_signal_says_so(build: Build, start_job: StartJob) -> None:
-    with start_job(2, build("storm.c")) as job:
-        block = "proc 0 call (int)pthread_sigmask(0, (const unsigned long[2]){1UL << 22, 0}, 0)"
-        unblock = block.replace("sigmask(0", "sigmask(1")
-        del unblock
-        finished = run_json(
-            "attach", "--timeout", "15", *ex("info program", block, "c &", "interrupt"), job.pid
+    with start_job(2, build("masks.c"), "block") as job:
+        commands = ("c &", "interrupt", "break hit", "wait", "p rank")
+        finished = run_json("attach", "--timeout", "15", *ex(*commands), job.pid)
+        (refused,) = [each for each in finished.answer("interrupt")["classes"] if each.get("error")]
+        assert refused["ranks"] == "0"
+        assert refused["text"] == (
+            "error: all its threads block SIGURG, which is what interrupts a rank; "
+            "a breakpoint stops it"
         )
-        assert finished.objects[-1]["type"] == "end"
+        (taken,) = [
+            each for each in finished.answer("interrupt")["classes"] if not each.get("error")
+        ]
+        assert taken["ranks"] == "1" and taken["record"]["reason"] == "interrupted"
+        stops = {each["ranks"]: each["record"] for each in finished.answer("wait")["classes"]}
+        assert stops["0"]["reason"] == "breakpoint-hit"
+        assert_untouched(job.ranks)
+
+
+def test_a_rank_that_blocks_the_signal_is_let_go_while_it_runs(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(2, build("masks.c"), "block") as job:
+        finished = run_json("attach", *ex("break main", "c &"), job.pid)
+        assert finished.status == 0, finished.out
+        assert_untouched(job.ranks)
+
+
+def test_a_handler_of_the_program_hears_nothing_of_it(build: Build, start_job: StartJob) -> None:
+    with start_job(2, build("masks.c"), "handle") as job:
+        commands = ("c &", "interrupt", "p handled", "c &", "interrupt", "p handled")
+        finished = run_json("attach", *ex(*commands), job.pid)
+        for each in finished.answers("interrupt"):
+            assert {each["record"]["reason"] for each in each["classes"]} == {"interrupted"}
+        for each in finished.answers("print handled"):
+            assert [(c["ranks"], c["value"]) for c in each["classes"]] == [("0-1", 0)]
         assert_untouched(job.ranks)

@@ -1,0 +1,54 @@
+/*
+ * masks: rank 0 has its way with the signal that interrupts a rank; all call hit() for ever.
+ *
+ * Usage: masks block|handle.  To block it in all threads, it is blocked before MPI starts any.
+ */
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+volatile int handled;
+int rank;
+
+static void handle(int number)
+{
+    (void)number;
+    handled++;
+}
+
+void hit(void);
+
+void hit(void)
+{
+    struct timespec left = {0, 1000000};
+
+    nanosleep(&left, NULL);
+}
+
+static int is_first(void)
+{
+    const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+
+    for (int i = 0; i < 2; i++)
+        if (getenv(names[i]) != NULL)
+            return atoi(getenv(names[i])) == 0;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    sigset_t urgent;
+
+    sigemptyset(&urgent);
+    sigaddset(&urgent, SIGURG);
+    if (strcmp(argv[1], "handle") == 0)
+        signal(SIGURG, handle);
+    else if (is_first())
+        sigprocmask(SIG_BLOCK, &urgent, NULL);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (;;)
+        hit();
+}
