@@ -136,6 +136,9 @@ async def _session(call: Call) -> Outcome:
     later, without the job and on another machine: bt, tree, print and all that looks at answers
     works there for what was asked here. It holds values of the program. A recording that has the
     name already is replaced, any other file is not.
+
+    There is no 'session replay': a recording is opened by a pgdb of its own, since this one has a
+    job or a recording already. Asked for it, it says how.
     """
     session = call.shell.session
     word, _, name = call.argument.partition(" ")
