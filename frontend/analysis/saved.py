@@ -18,6 +18,7 @@ import msgspec
 
 from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.answers import Answer
+from pgdb.frontend.recording.files import read_regular, reason
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -149,11 +150,10 @@ def read(path: Path) -> Saved:
     :raises CommandError: if it cannot be read, or is no such file.
     """
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise CommandError(f"{path} is larger than {MAX_FILE_BYTES >> 20} MiB")
-        file = msgspec.json.decode(path.read_bytes(), type=_File, dec_hook=_decode)
+        data = read_regular(path, MAX_FILE_BYTES)
+        file = msgspec.json.decode(data, type=_File, dec_hook=_decode)
     except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error.strerror}") from None
+        raise CommandError(f"{path} cannot be read: {reason(error)}") from None
     except (msgspec.DecodeError, RankSetError, ValueError, RecursionError) as error:
         why = " ".join(str(error).split())  # it quotes what is there, line ends and all
         raise CommandError(f"{path} is no saved answer of PGDB: {why}") from None

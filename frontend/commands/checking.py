@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Sequence
@@ -78,7 +79,7 @@ async def _compare(call: Call) -> Outcome:
     if match is None:
         raise UsageError("'compare' needs two sides: 'compare x with NAME', 'compare x 0 with 1-3'")
     left, right = (match["left"] or "").strip(), match["right"].strip()
-    kept = _find_saved(call, right)
+    kept = await _find_saved(call, right)
     by: By = "rank"
     if kept is not None:
         if "pairwise" in flags:
@@ -311,7 +312,7 @@ def _number(flags: dict[str, str], name: str) -> float:
         raise UsageError(f"compare: --{name} {text!r} is no number") from None
 
 
-def _find_saved(call: Call, name: str) -> Saved | None:
+async def _find_saved(call: Call, name: str) -> Saved | None:
     """Return the saved answer of a name or file, None where a rank set must be meant.
 
     :raises CommandError: if a file cannot be read.
@@ -319,7 +320,8 @@ def _find_saved(call: Call, name: str) -> Saved | None:
     if (kept := call.shell.saved.get(name)) is not None:
         return kept
     if name.endswith(".json") or name.startswith(("/", "./", "../", "~")):
-        return saved.read(Path(name).expanduser())
+        # Some MB to decode, on a file system that may be far away: the links need their heartbeats.
+        return await asyncio.to_thread(saved.read, Path(name).expanduser())
     if re.match(r"[A-Za-z_]\w*\Z", name) and name != "all":
         raise CommandError(f"compare: no answer is saved as {name!r} ({_names(call)})")
     return None

@@ -19,7 +19,7 @@ from pathlib import Path
 from pgdb.controls import harmless, harmless_json
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.recording.files import reason, write_atomically
+from pgdb.frontend.recording.files import open_regular, reason, write_atomically
 from pgdb.frontend.recording.log import MAX_BYTES, read_head
 from pgdb.frontend.recording.redact import Redactor
 from pgdb.frontend.starting.overlay import SessionDirectory
@@ -101,8 +101,10 @@ def _read_logs(log: str) -> tuple[dict[str, str], bool]:
         if each != path and not each.is_file():
             continue
         try:
-            head = read_head(each) if each.is_file() else None
-            text = each.read_bytes()[: 2 * MAX_BYTES].decode("utf-8", "replace") if head else ""
+            head, text = read_head(each) if each.is_file() else None, ""
+            if head is not None:
+                with open_regular(each) as file:
+                    text = file.read(2 * MAX_BYTES).decode("utf-8", "replace")
         except OSError as error:
             raise CommandError(f"report-bug: {each} cannot be read: {reason(error)}") from None
         if head is None:

@@ -1,4 +1,4 @@
-"""Files of the user's that are there as a whole or not at all, whatever happens meanwhile."""
+"""Files of the user's: whole or not there when they are written, and never waited for when read."""
 
 from __future__ import annotations
 
@@ -6,12 +6,54 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 _LOCK_RETRY_S = 0.02
+
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading, if it is one: a pipe would be waited for, a device has no end.
+
+    :raises OSError: if it cannot be opened, or is something else.
+    """
+    # What a pipe or a terminal would wait for is not waited for, whatever takes the name meanwhile.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+            raise OSError(errno.EINVAL, f"it is no file, but {kind}")
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """Read a file of the user's as :func:`open_regular` opens it.
+
+    :raises OSError: if it cannot be read, is no file, or is larger than *most_bytes*.
+    """
+    with open_regular(path) as file:
+        data = file.read(most_bytes + 1) if os.fstat(file.fileno()).st_size <= most_bytes else None
+    if data is None or len(data) > most_bytes:
+        size = f"{most_bytes >> 20} MiB" if most_bytes >> 20 else f"{most_bytes >> 10} KiB"
+        raise OSError(errno.EFBIG, f"it is larger than {size}")
+    return data
 
 
 def write_atomically(path: Path, data: bytes, *, exclusive: bool = False) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from prompt_toolkit.history import History
 
-from pgdb.frontend.recording.files import locked, reason, write_atomically
+from pgdb.frontend.recording.files import locked, open_regular, reason, write_atomically
 
 MOST_ENTRIES = 2000
 """The oldest go first."""
@@ -76,7 +76,7 @@ def _read(path: Path) -> tuple[list[str], bool]:
     :raises OSError: if it cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size_bytes = file.seek(0, 2)
             file.seek(max(0, size_bytes - MAX_BYTES))
             data = file.read(MAX_BYTES)

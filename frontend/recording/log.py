@@ -25,7 +25,7 @@ from pgdb.controls import harmless_json
 from pgdb.errors import PgdbError, UsageError
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.recording.files import reason
+from pgdb.frontend.recording.files import open_regular, reason
 from pgdb.frontend.recording.redact import Redactor
 from pgdb.overlay.messages import AnyOperation
 from pgdb.ranks import RankSet
@@ -330,7 +330,7 @@ def read_head(path: Path) -> dict[str, Any] | None:
 
     :raises OSError: if it cannot be read.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         line = file.readline(_MAX_FIRST_LINE)
     try:
         head = json.loads(line)
@@ -370,7 +370,7 @@ def _is_log(path: Path) -> bool:
 def _is_written(path: Path) -> bool:
     if not stat.S_ISREG(path.lstat().st_mode):
         return False
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

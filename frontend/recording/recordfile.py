@@ -17,7 +17,7 @@ import msgspec
 from pgdb.errors import CommandError, ProtocolError, RankSetError
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.answers import Answer
-from pgdb.frontend.recording.files import reason, write_atomically
+from pgdb.frontend.recording.files import open_regular, read_regular, reason, write_atomically
 from pgdb.frontend.recording.recorder import Change, Exchange, LookingOperation, ShellState
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.merge.graph import AnswerGraph, from_graph, to_graph
@@ -380,7 +380,7 @@ def check_place(path: Path) -> None:
             return
         start = b"-"
         if path.is_file():
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 start = file.read(len(_MAGIC))
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {reason(error)}") from None
@@ -394,14 +394,9 @@ def read(path: Path) -> Loaded:
     :raises CommandError: if it cannot be read, or is no recording.
     """
     try:
-        if not path.is_file():
-            raise CommandError(
-                f"{path} is no file" if path.exists() else f"{path}: there is no such file"
-            )
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise CommandError(f"{path} is larger than {MAX_FILE_BYTES >> 20} MiB")
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        data = read_regular(path, MAX_FILE_BYTES)
+    except FileNotFoundError:
+        raise CommandError(f"{path}: there is no such file") from None
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {reason(error)}") from None
     try:

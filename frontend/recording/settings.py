@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.recording.files import locked, reason, write_atomically
+from pgdb.frontend.recording.files import locked, read_regular, reason, write_atomically
 
 MAX_BYTES = 1 << 16
 _LOCK_TIMEOUT_S = 5.0
@@ -73,11 +73,7 @@ def read_settings(path: Path) -> Settings:
     :raises CommandError: if the file cannot be read.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise ValueError("it is too large")
-        return msgspec.json.decode(data, type=Settings)
+        return msgspec.json.decode(read_regular(path, MAX_BYTES), type=Settings)
     except FileNotFoundError:
         return Settings()
     except OSError as error:
