@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -73,7 +74,10 @@ async def _set(call: Call) -> Outcome:
             raise UsageError(f"'{call.line}' is refused: PGDB needs that setting as it is")
         return await shell.session.ranks(call.ranks).execute_plain(call.line)
     shell.apply(change)
-    return f"{name}: {keep_settings(settings_path(), change)}" if is_kept else None
+    if not is_kept:
+        return None
+    # Another session may hold the lock for a moment, and the home directory may be far away.
+    return f"{name}: {await asyncio.to_thread(keep_settings, settings_path(), change)}"
 
 
 def _read_setting(name: str, value: str) -> Settings | None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import stat
 import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pgdb.frontend.commands.table import Outcome
 from pgdb.frontend.main import parse
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import settings as settings_module
+from pgdb.frontend.recording.files import locked
 from pgdb.frontend.recording.settings import (
     Settings,
     keep_settings,
@@ -101,6 +103,30 @@ def test_sessions_at_once_keep_each_others_settings(path: Path) -> None:
         thread.join()
     everything = {name: value for _, told in LINES for name, value in told.items()}
     assert read_settings(path) == Settings(**everything)
+
+
+def test_links_live_while_another_session_holds_the_lock(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings_module, "_LOCK_TIMEOUT_S", 20.0)
+    is_waited_for = threading.Event()
+
+    def noted(lock: Path, *, timeout_s: float) -> AbstractContextManager[None]:
+        is_waited_for.set()
+        return locked(lock, timeout_s=timeout_s)
+
+    monkeypatch.setattr(settings_module, "locked", noted)
+    path.parent.mkdir()
+
+    async def work() -> Outcome:
+        with locked(Path(f"{path}.lock"), timeout_s=1):
+            keeping = asyncio.create_task(shell().dispatch("set -keep settle 2", RankSet()))
+            assert await asyncio.to_thread(is_waited_for.wait, 10)
+            assert not keeping.done()
+        return await keeping
+
+    assert str(path) in str(asyncio.run(work()))
+    assert read_settings(path) == Settings(settle_s=2.0)
 
 
 @pytest.mark.parametrize(
