@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
@@ -33,6 +33,9 @@ from pgdb.overlay.topology import DEFAULT_FAN_OUT
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.version import __version__
+
+if TYPE_CHECKING:
+    from pgdb.frontend.repl import Repl
 
 _DEFAULTS = SessionOptions()
 DEFAULT_SETTLE_S = 1.0
@@ -445,6 +448,7 @@ class _Program:
         self._progress = StartProgress(sys.stderr, verbose=arguments.options.verbose)
         self._session: Session | None = None
         self._shell: Shell | None = None
+        self._repl: Repl | None = None
         self._show_told = self._display.told
         self._early: list[Told] = []
         self._job_code: int | None = None
@@ -484,7 +488,12 @@ class _Program:
             closing = asyncio.create_task(session.close(kill=kill))
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(closing)
-            await closing
+            try:
+                await closing
+            finally:
+                # Ranks are not held for what was typed.
+                if self._repl is not None:
+                    await self._repl.close()
         if (leftover := session.leftover_output) is not None:
             sys.stderr.write(f"the job runs on; what it prints from now on goes to {leftover}\n")
         status = self._shell.status if self._shell is not None else EXIT_OK
@@ -562,7 +571,7 @@ class _Program:
         # prompt_toolkit takes a while to import, and batch mode has no use for it.
         from pgdb.frontend.repl import Repl
 
-        repl = Repl(session, settle_s=arguments.settle_s or DEFAULT_SETTLE_S)
+        repl = self._repl = Repl(session, settle_s=arguments.settle_s or DEFAULT_SETTLE_S)
         self._shell = repl.shell
         self._show_told = repl.told
         self._take_up(session, repl.shell)
@@ -578,7 +587,7 @@ class _Program:
                     return leaving.kill
             kill = await repl.run()
         finally:
-            await repl.close()
+            repl.leave()
         kills = session.kills_at_close if kill is None else kill
         if not session.job_has_ended and not session.is_recorded:
             repl.display.text("killing the job" if kills else "leaving the job running")

@@ -100,9 +100,12 @@ class Repl:
         """Take what the session tells."""
         self.display.told(told)
 
-    async def close(self) -> None:
-        """Show what is left, and write what was typed."""
+    def leave(self) -> None:
+        """Show what is left."""
         self.display.close()
+
+    async def close(self) -> None:
+        """Write what was typed; another session can hold that up."""
         await asyncio.to_thread(self._history.close)
 
     def _tell_from_thread(self, text: str) -> None:

@@ -8,7 +8,9 @@ may be far away.
 
 from __future__ import annotations
 
+import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,6 +36,8 @@ class CommandHistory(History):
         self._tell = tell
         self._has_told = False
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pgdb history")
+        self._unwritten: deque[str] = deque()
+        self._given_up_s = math.inf
 
     def load_history_strings(self) -> Iterable[str]:
         """Return what the file has; nothing if it cannot be read."""
@@ -48,19 +52,26 @@ class CommandHistory(History):
 
     def store_string(self, string: str) -> None:
         """Add an entry to the file, soon."""
-        self._writer.submit(self._store, string)
+        self._unwritten.append(string)
+        self._writer.submit(self._store)
 
     def close(self) -> None:
-        """Return when all is written."""
+        """Return when all is written, or the lock was waited for once."""
+        self._given_up_s = time.monotonic() + _LOCK_TIMEOUT_S
         self._writer.shutdown()
 
-    def _store(self, entry: str) -> None:
+    def _store(self) -> None:
+        """Write what was typed up to now: lines that had to wait do so together."""
+        new = [self._unwritten.popleft() for _ in range(len(self._unwritten))]
+        if not new:
+            return
+        timeout_s = min(_LOCK_TIMEOUT_S, self._given_up_s - time.monotonic())
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = self._path.with_name(f"{self._path.name}.lock")
-            with locked(lock, timeout_s=_LOCK_TIMEOUT_S):
+            with locked(lock, timeout_s=timeout_s):
                 entries, _ = _read(self._path)
-                write_atomically(self._path, _format([*entries, entry][-MOST_ENTRIES:]))
+                write_atomically(self._path, _format([*entries, *new][-MOST_ENTRIES:]))
         except OSError as error:
             self._complain(f"{self._path} cannot be written: {reason(error)}")
 

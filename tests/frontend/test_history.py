@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,16 @@ def test_session_that_holds_the_lock_for_ever_holds_up_nobody(
     with locked(tmp_path / "history.lock", timeout_s=1):
         session = Session(path).type("bt")
     assert "another session holds its lock" in session.told[0]
+
+
+def test_the_end_waits_for_the_lock_once_whatever_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_module, "_LOCK_TIMEOUT_S", 0.25)
+    begun_s = time.monotonic()
+    with locked(tmp_path / "history.lock", timeout_s=1):
+        Session(tmp_path / "history").type(*(f"p {n}" for n in range(60)))
+    assert time.monotonic() - begun_s < 60 * 0.25 / 2
 
 
 def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

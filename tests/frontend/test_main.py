@@ -278,3 +278,30 @@ def test_what_only_attach_can_do_is_refused_for_launch(
 ) -> None:
     assert main([*line[:1], "--batch", *line[1:]]) == EXIT_USAGE
     assert told in capsys.readouterr().err
+
+
+def test_ranks_are_let_go_before_the_history_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    class Closes:
+        """A session, or its prompt."""
+
+        log = job = leftover_output = None
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def close(self, **_: object) -> None:
+            done.append(self.name)
+
+    async def start(_: object) -> Closes:
+        return Closes("session")
+
+    async def serve(program: Any, _: object) -> None:
+        program._repl = Closes("history")
+        raise asyncio.CancelledError  # as by SIGHUP
+
+    monkeypatch.setattr(main_module._Program, "_start", start)
+    monkeypatch.setattr(main_module._Program, "_serve", serve)
+    assert main(["attach", "1"]) == EXIT_START
+    assert done == ["session", "history"]
