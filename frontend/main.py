@@ -563,6 +563,7 @@ class _Program:
                 run_timeout_s=arguments.run_timeout_s,
             )
             self._take_up(session, shell)
+            shell.apply(arguments.given)
             self._introduce(session)
             self._display.flush()
             kill = await run_script(shell, arguments.script)
@@ -601,8 +602,10 @@ class _Program:
 
     def _use_kept_settings(self, session: Session, shell: Shell) -> None:
         """Let the user have what ``set -keep`` has kept, but for what the command line says."""
+        given = self._arguments.given
+        shell.apply(given)
         try:
-            shell.apply(read_settings(settings_path()) | self._arguments.given)
+            shell.apply(read_settings(settings_path()) | given)
         except CommandError as error:
             session.note(str(error))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
@@ -32,13 +33,19 @@ class Reviver:
         self._ask = ask
         self._note = note
         self.breakpoints = BreakpointLog()
+        self._reviving = asyncio.Lock()
 
     async def revive_aggregators(self, ranks: RankSet, table: ProcTable) -> None:
         """Have the lost aggregators that *ranks* were debugged from in the tree again.
 
         Those that are new know of their ranks then, and have not taken hold of any. The user is
-        told which ranks' aggregator cannot be had, and why.
+        told which ranks' aggregator cannot be had, and why. What is under way already, for a
+        command that has not waited for it, is waited for: two in one place are one too many.
         """
+        async with self._reviving:
+            await self._revive(ranks, table)
+
+    async def _revive(self, ranks: RankSet, table: ProcTable) -> None:
         root = self._overlay.root
         lost = {
             node: share.ranks

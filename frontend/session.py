@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from pgdb.errors import (
     SessionEndedError,
     UsageError,
 )
-from pgdb.frontend import deliveries, losses
+from pgdb.frontend import deadline, deliveries, losses
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import saving
@@ -40,15 +41,21 @@ from pgdb.frontend.view import Ranks
 from pgdb.merge.answer import MOST_DISTINCT, EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import (
     AnyOperation,
+    Backtrace,
     Console,
     Delivered,
+    Detach,
+    Evaluate,
     InsertBreakpoint,
     Interrupt,
     Kill,
+    ListVariables,
     Lost,
     Notice,
+    ReadBlock,
     Reattach,
     Recall,
+    Reduce,
     Resume,
     RunWord,
 )
@@ -67,8 +74,13 @@ from pgdb.records import (
 
 _LAST_WORDS_S = 2.0
 _LAUNCHER_END_S = 5.0
+_LEAST_TIMEOUT_S = 0.01
+"""What is asked when a command's time is over: what changes something is asked all the same."""
+_LOOKING = (Backtrace, Evaluate, ListVariables, ReadBlock, Recall, Reduce)
+"""What is left out then: there is nobody to look at the answer."""
 
 LOG = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -152,6 +164,7 @@ class Session(Ranks):
         self._next_breakpoint = 1
         self._reviver = Reviver(self.overlay, ask=self.ask, note=self.note)
         self._commands: dict[int, str] = {}
+        self._leaving: dict[int, Detach | Kill] = {}
         self._is_over = False
         self._is_quiet = False
         self._hushed = RankSet()
@@ -282,12 +295,17 @@ class Session(Ranks):
         # knows best. One that is gone is not, unless to be had again.
         again = isinstance(operation, Reattach)
         reachable = ranks & (self.set - self.state.exited if again else self.state.live)
-        gathered = await self.overlay.root.ask(
-            number,
-            reachable,
-            operation,
-            timeout_s if timeout_s is not None else self.options.timeout_s,
-        )
+        if isinstance(operation, Detach | Kill):
+            self._leaving[number] = operation
+        limit_s = deadline.answers_s(self.options.timeout_s, timeout_s)
+        if limit_s <= 0 and isinstance(operation, _LOOKING):
+            gathered = Gathered(number, (), Missing(late=reachable))
+        else:
+            gathered = await self.overlay.root.ask(
+                number, reachable, operation, max(limit_s, _LEAST_TIMEOUT_S)
+            )
+        if not gathered.missing.late:
+            self._leaving.pop(number, None)
         answer = Answer(
             command=command,
             ranks=ranks,
@@ -359,16 +377,61 @@ class Session(Ranks):
 
         They are stopped then, and have the session's breakpoints again; one that cannot be set
         again is told as a notice. A rank whose debugger answers is left as it is.
+
+        What is not done within *timeout_s* (that of a start by default) goes on, and is told when
+        it is done.
         """
-        await self._reviver.revive_aggregators(ranks - self.state.exited, self.table)
-        answer = await self.ask(
-            "reattach",
-            Reattach(),
-            ranks,
-            timeout_s=self.options.start_timeout_s if timeout_s is None else timeout_s,
-        )
-        await self._taken_back(answer.classes)
-        return answer
+        begun_s = time.monotonic()
+        with deadline.within(deadline.answers_s(self.options.start_timeout_s, timeout_s)):
+            reviving = self._begin(
+                self._reviver.revive_aggregators(ranks - self.state.exited, self.table)
+            )
+            if not await self._ends_in_time(reviving):
+                self._begin(self._take_later(reviving, ranks))
+                gone = ranks & self.state.exited
+                return Answer(
+                    command="reattach",
+                    ranks=ranks,
+                    classes=(),
+                    missing=Missing(late=ranks - gone, lost=gone),
+                    elapsed_s=time.monotonic() - begun_s,
+                )
+            answer = await self.ask("reattach", Reattach(), ranks)
+            await self._taken_back(answer.classes)
+            return replace(answer, elapsed_s=time.monotonic() - begun_s)
+
+    async def _take_later(self, reviving: asyncio.Task[None], ranks: RankSet) -> None:
+        """Get hold of ranks once there are aggregators again, although nobody waits any longer."""
+        try:
+            await reviving
+            answer = await self.take_again(ranks)
+        except PgdbError as error:
+            self.note(f"reattach: {error}")
+            return
+        # Where ranks were stopped is told already.
+        others = tuple(each for each in answer.classes if not isinstance(each.record, Stop | Exit))
+        if others or answer.missing:
+            self._tell(Told(kind="late", answer=replace(answer, classes=others)))
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin what goes on whatever becomes of the command that is carried out."""
+        with deadline.unlimited():
+            task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
+
+    async def _ends_in_time(self, task: asyncio.Task[None]) -> bool:
+        """Wait for what was begun while the command has time; given up by the user, it ends."""
+        left_s = deadline.left_s()
+        try:
+            await asyncio.wait([task], timeout=left_s if left_s < math.inf else None)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if task.done():
+            task.result()
+        return task.done()
 
     async def _taken_back(self, classes: Sequence[EquivalenceClass[Record]]) -> None:
         """Take where ranks were stopped again, and give them the session's breakpoints."""
@@ -380,7 +443,8 @@ class Session(Ranks):
         back = RankSet.union(each.ranks for each in stopped if isinstance(each.record, Stop))
         self.state.take_back(back)
         self._events(stopped)
-        await self._reviver.set_breakpoints(back)
+        if not await self._ends_in_time(self._begin(self._reviver.set_breakpoints(back))):
+            self.note(f"[{back}] the session's breakpoints are still being set again")
 
     async def start_run(self, word: RunWord, argument: str, ranks: RankSet) -> Answer:
         """Set ranks running; return at once, with who runs and who could not."""
@@ -450,14 +514,15 @@ class Session(Ranks):
     ) -> Answer:
         """Wait until *ranks* have stopped or ended; see :meth:`Ranks.run` for the rules."""
         begun = time.monotonic()
-        deadline = begun + timeout_s if timeout_s is not None else None
+        timeout_s = deadline.stops_s(timeout_s)
+        end_s = begun + timeout_s if timeout_s is not None else None
         before = ranks & self.state.running
         quiet_since = None
         while (running := ranks & self.state.running) and not self._is_over:
             now = time.monotonic()
             if running != before:
                 before, quiet_since = running, now
-            limits = [deadline] if deadline is not None else []
+            limits = [end_s] if end_s is not None else []
             if settle_s is not None and quiet_since is not None:
                 limits.append(quiet_since + settle_s)
             left = min(limits) - now if limits else None
@@ -508,6 +573,11 @@ class Session(Ranks):
                 await self.ask("kill", Kill(), self.state.live, timeout_s=5.0)
         self._is_over = True
         self._notify()
+        # An aggregator that comes back now would be nobody's.
+        going_on = [each for each in self._background if each is not asyncio.current_task()]
+        for task in going_on:
+            task.cancel()
+        await asyncio.gather(*going_on, return_exceptions=True)
         await self.overlay.close()
         if (delivery := self.overlay.root.delivery) is not None:
             LOG.info("%s", deliveries.report(self.overlay.root.deliveries))
@@ -676,9 +746,7 @@ class Session(Ranks):
             if isinstance(event, Stop) and event.signal in FATAL_SIGNALS:
                 others = self.state.runners(event.run)
                 if others:
-                    task = asyncio.create_task(self.ask("interrupt", Interrupt(), others))
-                    self._background.add(task)
-                    task.add_done_callback(self._background.discard)
+                    self._begin(self.ask("interrupt", Interrupt(), others))
 
     def _aggregators_come(self, got: int, wanted: int) -> None:
         if not self._is_started:
@@ -696,10 +764,13 @@ class Session(Ranks):
         stops = tuple(each for each in gathered.classes if isinstance(each.record, Stop))
         if stops and not self._is_over:
             # They are answers to who gets hold of ranks: those can be asked from now on.
-            task = asyncio.create_task(self._taken_back(stops))
-            self._background.add(task)
-            task.add_done_callback(self._background.discard)
-        classes = tuple(each for each in gathered.classes if each not in stops)
+            self._begin(self._taken_back(stops))
+        left = self._left_late(gathered)
+        classes = tuple(
+            part
+            for each in gathered.classes
+            if each not in stops and (part := each.part(each.ranks - left)).ranks
+        )
         if not classes:
             return
         answer = Answer(
@@ -711,6 +782,19 @@ class Session(Ranks):
         self.recorder.take_late(answer)
         self._record_soon()
         self._tell(Told(kind="late", answer=answer))
+
+    def _left_late(self, gathered: Gathered) -> RankSet:
+        """Take which ranks were let go or killed when nobody waited for it any longer."""
+        operation = self._leaving.get(gathered.request_id)
+        if operation is None:
+            return RankSet()
+        left = RankSet.union(each.ranks for each in gathered.classes if not each.is_error)
+        if isinstance(operation, Kill):
+            self.note_killed(left)
+        elif left:
+            self.note_detached(left)
+            self.note(f"[{left}] detached; they run on")
+        return left
 
     def _lost(self, lost: Lost) -> None:
         if self._is_over:

@@ -14,7 +14,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, PgdbError, UsageError
-from pgdb.frontend import gdbwords
+from pgdb.frontend import deadline, gdbwords
 from pgdb.frontend.analysis.comparing import part_of
 from pgdb.frontend.analysis.saved import SavedAnswers, answer_size_bytes
 from pgdb.frontend.answers import Answer
@@ -95,6 +95,8 @@ class Shell:
         """Give the prompt back when a rank has stopped and no other has for this long."""
         self.run_timeout_s = run_timeout_s
         """Longest time that a run command waits; None for no limit."""
+        self.limit_s: float | None = None
+        """Longest time for all answers of one command, where the user has set one."""
         self.status = EXIT_OK
         """The worst that has happened so far, as an exit status."""
         self.in_foreground = RankSet()
@@ -155,6 +157,12 @@ class Shell:
 
     async def dispatch(self, line: str, ranks: RankSet) -> Outcome:
         """Carry out one line for *ranks*, and return what came of it."""
+        # What is carried out inside another line is in that one's time.
+        limit_s = None if deadline.is_given() else self.limit_s
+        with deadline.within(limit_s, for_stops=False):
+            return await self._dispatch(line, ranks)
+
+    async def _dispatch(self, line: str, ranks: RankSet) -> Outcome:
         call = self._call(line, ranks)
         command = self._find(call.word)
         if command is not None:
@@ -177,7 +185,8 @@ class Shell:
         lines: list[str] = []
         depth = 1
         while True:
-            line = await self._read_line(">")
+            with deadline.paused():
+                line = await self._read_line(">")
             if line is None:
                 raise UsageError(f"'{word}' is not finished; its last line must be 'end'")
             if line.strip() == "end":
@@ -257,15 +266,13 @@ class Shell:
 
     @contextlib.contextmanager
     def limited(self, timeout_s: float) -> Iterator[None]:
-        """Have commands for a while wait no longer than *timeout_s* for answers, and for stops."""
-        session, before = self.session, (self.session.options.timeout_s, self.run_timeout_s)
-        session.options = session.options.changed(timeout_s=timeout_s)
-        self.run_timeout_s = timeout_s
+        """Have a command wait no longer than *timeout_s*, for all answers and stops together."""
+        before, self.run_timeout_s = self.run_timeout_s, timeout_s
         try:
-            yield
+            with deadline.within(timeout_s):
+                yield
         finally:
-            session.options = session.options.changed(timeout_s=before[0])
-            self.run_timeout_s = before[1]
+            self.run_timeout_s = before
 
     @contextlib.contextmanager
     def foreground(self, ranks: RankSet) -> Iterator[None]:
@@ -285,6 +292,8 @@ class Shell:
         self.session.options = settings.change(self.session.options)
         if settings.settle_s is not None:
             self.settle_s = settings.settle_s
+        if settings.timeout_s is not None:
+            self.limit_s = settings.timeout_s
 
     def set_focus(self, ranks: RankSet) -> None:
         """Select the ranks that commands are for."""
@@ -297,7 +306,8 @@ class Shell:
 
     async def confirm(self, question: str) -> bool:
         """Ask the user; where nobody can answer, the answer is yes."""
-        return await self._ask(question) if self._ask is not None else True
+        with deadline.paused():
+            return await self._ask(question) if self._ask is not None else True
 
     def quit(self, *, kill: bool) -> None:
         """Leave the session.

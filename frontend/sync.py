@@ -31,7 +31,7 @@ from pgdb.frontend.recording.saving import Written
 from pgdb.frontend.session import Told
 from pgdb.frontend.starting import start
 from pgdb.frontend.starting.job import StreamName
-from pgdb.frontend.view import INTERRUPT_TIMEOUT_S, STAT_LIMIT_BYTES
+from pgdb.frontend.view import STAT_LIMIT_BYTES
 from pgdb.merge.calltree import CallTree, TreeBy
 from pgdb.overlay.messages import Delivered, RunWord
 from pgdb.proctable import ProcTable
@@ -297,7 +297,7 @@ class Ranks:
     def array(self, expression: str, *, timeout_s: float | None = None) -> Arrays:
         """Read numbers, or arrays of numbers such as ``p[0]@1000``, as they stand in memory.
 
-        Ranks that cannot give them are named in the result. *timeout_s* is for each piece.
+        Ranks that cannot give them are named in the result. *timeout_s* is for all pieces.
 
         :raises CommandError: if all together are more than the option ``array_limit_bytes``.
         """
@@ -471,27 +471,32 @@ class Ranks:
         """Wait until these ranks have stopped or ended; see :meth:`run`."""
         return self._loop.call(lambda: self._view.wait(timeout_s=timeout_s, settle_s=settle_s))
 
-    def interrupt(self, *, timeout_s: float = INTERRUPT_TIMEOUT_S) -> Answer:
-        """Stop the ranks that run, and wait until they have stopped."""
+    def interrupt(self, *, timeout_s: float | None = None) -> Answer:
+        """Stop the ranks that run, and wait until they have stopped (10 s by default)."""
         return self._loop.call(lambda: self._view.interrupt(timeout_s=timeout_s))
 
     def reattach(self, *, timeout_s: float | None = None) -> Answer:
         """Get hold again of ranks whose debugger is gone or hangs, or that were let go.
 
         They are stopped then, under a GDB of their own, with the session's breakpoints. Ranks whose
-        debugger answers are left as they are. *timeout_s* is that of a start by default.
+        debugger answers are left as they are. *timeout_s* is that of a start by default; what is
+        not done by then goes on, and is told when it is done.
         """
         return self._loop.call(lambda: self._view.reattach(timeout_s=timeout_s))
 
     # -- leaving -----------------------------------------------------------------------------
 
-    def detach(self) -> Answer:
-        """Let the ranks go: they run on free, with no breakpoint left in them."""
-        return self._loop.call(lambda: self._view.detach())
+    def detach(self, *, timeout_s: float | None = None) -> Answer:
+        """Let the ranks go: they run on free, with no breakpoint left in them.
 
-    def kill(self) -> Answer:
+        Those that are not free within *timeout_s* (30 s by default) are let go later, and told
+        then.
+        """
+        return self._loop.call(lambda: self._view.detach(timeout_s=timeout_s))
+
+    def kill(self, *, timeout_s: float | None = None) -> Answer:
         """End the processes of the ranks."""
-        return self._loop.call(lambda: self._view.kill())
+        return self._loop.call(lambda: self._view.kill(timeout_s=timeout_s))
 
 
 class Session(Ranks):

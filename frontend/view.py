@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
-from pgdb.frontend import gdbwords
+from pgdb.frontend import deadline, gdbwords
 from pgdb.frontend.analysis.arrays import Arrays, read_arrays
 from pgdb.frontend.analysis.checking import Check, ask_condition, check, parse, where
 from pgdb.frontend.analysis.comparing import By, Comparison, compare, in_full
@@ -230,17 +230,17 @@ class Ranks:
     async def array(self, expression: str, *, timeout_s: float | None = None) -> Arrays:
         """Read numbers, or arrays of numbers such as ``p[0]@1000``, as they stand in memory.
 
-        Ranks that cannot give them are named in the result. *timeout_s* is for each piece.
+        Ranks that cannot give them are named in the result. *timeout_s* is for all pieces.
 
         :raises CommandError: if all together are more than the option ``array_limit_bytes``.
         """
-        return await read_arrays(
-            self._session.ask,
-            expression,
-            self.set,
-            limit_bytes=self._session.options.array_limit_bytes,
-            timeout_s=timeout_s,
-        )
+        with deadline.within(timeout_s):
+            return await read_arrays(
+                self._session.ask,
+                expression,
+                self.set,
+                limit_bytes=self._session.options.array_limit_bytes,
+            )
 
     async def dump(
         self, expression: str, path: Path | str, *, timeout_s: float | None = None
@@ -270,8 +270,9 @@ class Ranks:
 
         :meth:`evaluate` only sums them up where there are very many.
         """
-        answer = await self.evaluate(expression, format=format, timeout_s=timeout_s)
-        return await in_full(answer, self._session.recall)
+        with deadline.within(timeout_s):
+            answer = await self.evaluate(expression, format=format)
+            return await in_full(answer, self._session.recall)
 
     async def where(self, condition: str, *, timeout_s: float | None = None) -> RankSet:
         """Return the ranks on which *condition* holds now; GDB evaluates it.
@@ -284,9 +285,10 @@ class Ranks:
         """Evaluate a condition; one that compares an array as a whole is an error on its ranks."""
 
         async def ask(expression: str, ranks: RankSet) -> Answer:
-            return await self._session.ranks(ranks).evaluate(expression, timeout_s=timeout_s)
+            return await self._session.ranks(ranks).evaluate(expression)
 
-        return await ask_condition(condition, self.set, ask, self._session.recall)
+        with deadline.within(timeout_s):
+            return await ask_condition(condition, self.set, ask, self._session.recall)
 
     async def check_that(
         self, condition: str, *, running_ok: bool = False, timeout_s: float | None = None
@@ -298,10 +300,11 @@ class Ranks:
         """
 
         async def ask(expression: str, ranks: RankSet) -> Answer:
-            return await self._session.ranks(ranks).evaluate(expression, timeout_s=timeout_s)
+            return await self._session.ranks(ranks).evaluate(expression)
 
-        requirement = parse(condition)
-        return await check(requirement, self.set, ask, self._session.recall, running_ok=running_ok)
+        requirement, recall = parse(condition), self._session.recall
+        with deadline.within(timeout_s):
+            return await check(requirement, self.set, ask, recall, running_ok=running_ok)
 
     async def compare(
         self,
@@ -321,11 +324,13 @@ class Ranks:
 
         :raises UsageError: if a tolerance is negative, or ranks cannot be paired.
         """
-        mine = await self.evaluate_in_full(expression, timeout_s=timeout_s)
-        if isinstance(other, Answer):
-            sides = (other, mine)
-        else:
-            sides = (mine, await other.evaluate_in_full(expression, timeout_s=timeout_s))
+        with deadline.within(timeout_s):
+            mine = await self.evaluate_in_full(expression)
+            if isinstance(other, Answer):
+                sides = (other, mine)
+            else:
+                sides = (mine, await other.evaluate_in_full(expression))
+        if isinstance(other, Ranks):
             if by is None and other._session is self._session:
                 by = "value"
         return compare(
@@ -440,15 +445,16 @@ class Ranks:
             "wait", self.set, timeout_s=timeout_s, settle_s=settle_s
         )
 
-    async def interrupt(self, *, timeout_s: float = INTERRUPT_TIMEOUT_S) -> Answer:
-        """Stop the ranks that run, and wait until they have stopped."""
+    async def interrupt(self, *, timeout_s: float | None = None) -> Answer:
+        """Stop the ranks that run, and wait until they have stopped (10 s by default)."""
         session = self._session
         running = self.set & session.state.running
-        asked = await session.ask("interrupt", Interrupt(), running, timeout_s=timeout_s)
-        failed = RankSet.union(each.ranks for each in asked.errors)
-        stopped = await session.wait_stopped(
-            "interrupt", running - failed - asked.missing.ranks, timeout_s=timeout_s
-        )
+        with deadline.within(deadline.answers_s(INTERRUPT_TIMEOUT_S, timeout_s)):
+            asked = await session.ask("interrupt", Interrupt(), running)
+            failed = RankSet.union(each.ranks for each in asked.errors)
+            stopped = await session.wait_stopped(
+                "interrupt", running - failed - asked.missing.ranks
+            )
         return replace(
             stopped,
             ranks=running,
@@ -461,25 +467,31 @@ class Ranks:
         """Get hold again of ranks whose debugger is gone or hangs, or that were let go.
 
         They are stopped then, under a GDB of their own, with the session's breakpoints. Ranks whose
-        debugger answers are left as they are. *timeout_s* is that of a start by default.
+        debugger answers are left as they are. *timeout_s* is that of a start by default; what is
+        not done by then goes on, and is told when it is done.
         """
         return await self._session.take_again(self.set, timeout_s=timeout_s)
 
     # -- leaving -----------------------------------------------------------------------------
 
-    async def detach(self) -> Answer:
-        """Let the ranks go: they run on free, with no breakpoint left in them."""
+    async def detach(self, *, timeout_s: float | None = None) -> Answer:
+        """Let the ranks go: they run on free, with no breakpoint left in them.
+
+        Those that are not free within *timeout_s* (30 s by default) are let go later, and told
+        then.
+        """
         session = self._session
         ranks = self.set & session.state.live
-        answer = await session.ask("detach", Detach(), ranks, timeout_s=DETACH_TIMEOUT_S)
+        limit_s = deadline.answers_s(DETACH_TIMEOUT_S, timeout_s)
+        answer = await session.ask("detach", Detach(), ranks, timeout_s=limit_s)
         failed = RankSet.union(each.ranks for each in answer.errors)
         session.note_detached(ranks - failed - answer.missing.ranks)
         return answer
 
-    async def kill(self) -> Answer:
+    async def kill(self, *, timeout_s: float | None = None) -> Answer:
         """End the processes of the ranks."""
         ranks = self.set & self._session.state.live
-        answer = await self._session.ask("kill", Kill(), ranks)
+        answer = await self._session.ask("kill", Kill(), ranks, timeout_s=timeout_s)
         failed = RankSet.union(each.ranks for each in answer.errors)
         self._session.note_killed(ranks - failed - answer.missing.ranks)
         return answer

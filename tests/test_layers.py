@@ -124,6 +124,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.analysis.checking": 3,
     "pgdb.frontend.analysis.comparing": 3,
     "pgdb.frontend.analysis.histogram": 3,
+    "pgdb.frontend.deadline": 3,
     "pgdb.frontend.deliveries": 3,
     "pgdb.frontend.losses": 3,
     "pgdb.frontend.doctor": 3,

@@ -34,9 +34,7 @@ _BEHIND_ALL = 1 << 62
 class Ask(Protocol):
     """How ranks are asked: :meth:`pgdb.frontend.session.Session.ask`."""
 
-    async def __call__(
-        self, command: str, operation: AnyOperation, ranks: RankSet, *, timeout_s: float | None
-    ) -> Answer:
+    async def __call__(self, command: str, operation: AnyOperation, ranks: RankSet) -> Answer:
         """Return the merged answer of *ranks*."""
         ...
 
@@ -136,18 +134,15 @@ def form_text(kind: str, shape: tuple[int, ...]) -> str:
     return kind + "".join(f"[{extent}]" for extent in shape)
 
 
-async def read_arrays(
-    ask: Ask, expression: str, ranks: RankSet, *, limit_bytes: int, timeout_s: float | None = None
-) -> Arrays:
+async def read_arrays(ask: Ask, expression: str, ranks: RankSet, *, limit_bytes: int) -> Arrays:
     """Read *expression*, a number or an array of numbers, on *ranks*.
 
-    Ranks that cannot give it are named in the result and spoil nothing. *timeout_s* is for each
-    piece.
+    Ranks that cannot give it are named in the result and spoil nothing.
 
     :raises CommandError: if all together are more than *limit_bytes*, or than the memory here.
     """
     begun_s = time.monotonic()
-    reading = _Reading(ask, expression, limit_bytes, timeout_s)
+    reading = _Reading(ask, expression, limit_bytes)
     forms = await reading.ask_forms(ranks)
     total = sum(each.size_bytes * len(each.ranks) for each in forms)
     count = sum(len(each.ranks) for each in forms)
@@ -226,13 +221,10 @@ def pieces(forms: Sequence[Form], most_bytes: int) -> Iterator[Piece]:
 class _Reading:
     """One reading under way: what has come, and who has failed."""
 
-    def __init__(
-        self, ask: Ask, expression: str, limit_bytes: int, timeout_s: float | None
-    ) -> None:
+    def __init__(self, ask: Ask, expression: str, limit_bytes: int) -> None:
         self._ask = ask
         self._expression = expression
         self._limit_bytes = limit_bytes
-        self._timeout_s = timeout_s
         self._data: dict[int, list[bytes]] = {}
         self._forms: dict[int, Block] = {}
         self.errors: Merger[Record] = Merger()
@@ -306,9 +298,7 @@ class _Reading:
         operation = ReadBlock(
             expression=self._expression, start=start, count=count, limit_bytes=self._limit_bytes
         )
-        answer = await self._ask(
-            f"print {self._expression}", operation, ranks, timeout_s=self._timeout_s
-        )
+        answer = await self._ask(f"print {self._expression}", operation, ranks)
         self.errors.add_classes(
             each for each in answer.classes if not isinstance(each.record, Block)
         )

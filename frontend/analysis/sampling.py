@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
+from pgdb.frontend import deadline
 from pgdb.frontend.answers import Answer
 from pgdb.merge.calltree import CallTree, TreeBy
 from pgdb.overlay.messages import Backtrace
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pgdb.frontend.session import Session
 
 MOST_SAMPLES = 10_000
+GO_ON_TIMEOUT_S = 10.0
 T = TypeVar("T")
 
 
@@ -35,7 +37,9 @@ class Samples(msgspec.Struct, frozen=True):
     answer: Answer
     """The last answer that the tree was made of."""
     ended_early: bool = False
-    """Whether all ranks had stopped by themselves before the last sample was due."""
+    """Whether there are fewer samples than wanted."""
+    is_over: bool = False
+    """Whether that is for want of time; else all ranks had stopped by themselves."""
 
 
 async def take(
@@ -62,18 +66,22 @@ async def take(
     idle = ranks & session.state.stopped
     sampler = _Sampler(session, ranks, operation)
     trees: list[CallTree] = []
+    is_over = False
     begun_s = time.monotonic()
     # That ranks stop for a sample and go on is no news.
     with session.hushed(ranks):
         while True:
             at_s = time.monotonic() - begun_s if trees else 0.0
-            answer = await sampler.sample()
+            with deadline.renewed():
+                answer = await sampler.sample()
             trees.append(_tree(answer, by, at_s, idle))
             running = ranks & session.state.running
             if len(trees) == samples or not running:
                 break
             await session.wait_stopped("tree", running, timeout_s=every_s)
-    return Samples(CallTree.union(trees), answer, ended_early=len(trees) < samples)
+            if is_over := deadline.is_over():
+                break
+    return Samples(CallTree.union(trees), answer, ended_early=len(trees) < samples, is_over=is_over)
 
 
 def check(session: Session, ranks: RankSet, *, by: str, samples: int, every_s: float) -> None:
@@ -138,7 +146,9 @@ class _Sampler:
         if has_crashed and self._session.options.stop_on_error:
             return
         if ours and not self._session.has_ended:
-            await self._session.start_run("continue", "", ours)
+            # They are not to stay stopped because the command's time is over.
+            with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
+                await self._session.start_run("continue", "", ours)
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:

@@ -113,8 +113,11 @@ async def _wait(call: Call) -> Outcome:
             raise UsageError(f"wait: {call.argument!r} is no number of seconds") from None
     session = call.shell.session
     ranks = call.ranks & (session.state.running | session.state.stopped)
+    limit_s = timeout_s
+    if timeout_s is None and call.shell.limit_s is not None:
+        limit_s = call.shell.run_timeout_s
     with call.shell.foreground(ranks):
-        answer = await session.wait_stopped("wait", ranks, timeout_s=timeout_s)
+        answer = await session.wait_stopped("wait", ranks, timeout_s=limit_s)
     # Who says how long to wait has no failed command when the time is over.
     return replace(call.shell.without_stops(answer), may_run=timeout_s is not None)
 
@@ -129,8 +132,9 @@ async def _wait(call: Call) -> Outcome:
 async def _timeout(call: Call) -> Outcome:
     """Carry out COMMAND with a deadline of its own: 'timeout 5 bt', 'timeout 60 continue'.
 
-    Ranks that have not answered by then are named, and their answers are shown when they
-    come; ranks that have not stopped run on. 'set timeout' is for all commands from now on.
+    It is for all that COMMAND asks together. Ranks that have not answered by then are named, and
+    their answers are shown when they come; ranks that have not stopped run on, and a 'detach' or
+    'reattach' that is not done goes on. 'set timeout' is for all commands from now on.
     """
     seconds, _, command = need_argument(call, "seconds and a command").partition(" ")
     try:

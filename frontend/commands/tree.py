@@ -95,7 +95,8 @@ async def show(call: Call, argument: str) -> Shown:
             "'interrupt' stops them; 'tree --samples 2' and more looks at them while they run"
         )
     if found.ended_early:
-        lines.append(f"{tree.samples} of {options.samples} samples: no rank runs any longer")
+        why = "the time is over" if found.is_over else "no rank runs any longer"
+        lines.append(f"{tree.samples} of {options.samples} samples: {why}")
     written, failed = [], False
     for kind, path in options.files:
         try:

@@ -36,9 +36,7 @@ class Job:
         self.asked: list[tuple[RankSet, ReadBlock]] = []
         self.before_answer: Callable[[], None] = lambda: None
 
-    async def ask(
-        self, command: str, operation: AnyOperation, ranks: RankSet, *, timeout_s: float | None
-    ) -> Answer:
+    async def ask(self, command: str, operation: AnyOperation, ranks: RankSet) -> Answer:
         assert isinstance(operation, ReadBlock)
         self.asked.append((ranks, operation))
         self.before_answer()

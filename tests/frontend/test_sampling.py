@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from pgdb.errors import CommandError, UsageError
+from pgdb.frontend import deadline
 from pgdb.frontend.analysis import sampling
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
@@ -113,6 +114,19 @@ def test_a_crash_stops_all_and_ends_the_sampling() -> None:
         tree = await session.take()
         assert tree.samples == 1
         assert not session.state.running
+
+    asyncio.run(check())
+
+
+def test_samples_end_with_the_time_and_leave_them_running() -> None:
+    async def check() -> None:
+        session = FakeSession()
+        with deadline.within(0.0):
+            tree = await session.take()
+        assert tree.samples == 1
+        assert str(session.state.running) == "0-2"
+        with deadline.within(0.0, for_stops=False):
+            assert (await session.take()).samples == 3
 
     asyncio.run(check())
 

@@ -188,6 +188,43 @@ def test_a_gdb_that_hangs_costs_its_own_rank_alone(build: Build, start_job: Star
         assert_untouched(job.ranks)
 
 
+def test_what_is_not_done_in_time_is_done_later(build: Build, start_job: StartJob) -> None:
+    heard = Heard()
+
+    def notices() -> str:
+        return "\n".join(told.text for told in list(heard.all) if told.kind == "notice")
+
+    with start_job(3, build("storm.c")) as job:
+        with attached(job, heard) as session:
+            gdb = gdb_of(job, 1)
+            os.kill(gdb, signal.SIGSTOP)
+            answer = session.detach(timeout_s=1)
+            assert answer.missing.late == RankSet([1]) and answer.elapsed_s < 20
+            os.kill(gdb, signal.SIGCONT)
+            wait_until(lambda: "[1] detached; they run on" in notices(), "it is let go", DEADLINE_S)
+            session.reattach().check()
+
+            # Whether a GDB hangs takes longer to find out than the command has.
+            gdb = gdb_of(job, 1)
+            busy = ["python", "import time", "time.sleep(5)", "end"]
+            assert session.ranks("1").script(busy, timeout_s=0.1).missing.late == RankSet([1])
+            answer = session.ranks("1").reattach(timeout_s=0.1)
+            assert answer.missing.late == RankSet([1]) and answer.elapsed_s < 20
+            assert set(session.ranks("0,2").evaluate("6 * 7", timeout_s=DEADLINE_S).values) == {
+                0,
+                2,
+            }
+
+            wait_until(lambda: not os.path.exists(f"/proc/{gdb}"), "that GDB is ended", DEADLINE_S)
+            wait_until(
+                lambda: session.ranks("1").evaluate("6 * 7", timeout_s=1).values == {1: 42},
+                "another one has the rank",
+                DEADLINE_S,
+            )
+            assert gdb_of(job, 1) != gdb
+        assert_untouched(job.ranks)
+
+
 def test_a_rank_is_killed_while_it_is_stopped(build: Build, start_job: StartJob) -> None:
     heard = Heard()
     with start_job(4, build("storm.c")) as job:
