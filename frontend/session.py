@@ -577,7 +577,8 @@ class Session(Ranks):
         going_on = [each for each in self._background if each is not asyncio.current_task()]
         for task in going_on:
             task.cancel()
-        await asyncio.gather(*going_on, return_exceptions=True)
+        if going_on:
+            await asyncio.wait(going_on, timeout=_LAUNCHER_END_S)
         await self.overlay.close()
         if (delivery := self.overlay.root.delivery) is not None:
             LOG.info("%s", deliveries.report(self.overlay.root.deliveries))
