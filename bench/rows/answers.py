@@ -8,23 +8,28 @@ is a breakpoint in the loop that all ranks are in, so that all come to it at onc
 happens in between, in ``first`` all ranks make a step before each time that counts, on both sides.
 ``values`` has no session in it: it is what the bare loop itself takes once it asks for the values
 of arguments, too, which every ``bt`` shows.
+
+Beside the times the CPU of each part is told, over what the loop's GDBs take for theirs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from jobs import Job, at, placed_job
-from measuring import Row
+from measuring import Row, cpu_s
 from plain import PlainGdb, plain_gdbs
 
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.session import Session
 from pgdb.frontend.starting.start import attach
+from pgdb.jobs import procfs
 
 RANKS = 64
 TARGET = 1.5
@@ -33,7 +38,20 @@ WARM_UP = 3
 STEPS = 100_000
 """So many that no rank comes to the end of its loop while it is stepped."""
 
-Times = dict[str, float]
+
+class Cost(NamedTuple):
+    """What one of a row's commands costs."""
+
+    time_s: float
+    """The median from the command to its answer."""
+    cpu_s: Mapping[str, float]
+    """The mean of each part."""
+
+
+Costs = dict[str, Cost]
+Parts = Mapping[str, Sequence[int]]
+"""Process ids, by what their part is."""
+GDBS = "GDBs"
 
 REFERENCES = {
     "bt": "-stack-list-frames",
@@ -67,29 +85,33 @@ class Way:
 def measure(ranks: int, rounds: int, wanted: Sequence[str] = tuple(REFERENCES)) -> list[Row]:
     """Return the rows that are *wanted*."""
     found: dict[str, list[float]] = {name: [] for name in wanted}
+    shares: dict[str, list[str]] = {name: [] for name in wanted}
     with placed_job(ranks, steps=STEPS) as job:
         for _ in range(rounds):
             sessions = [each for each in wanted if each != "values"]
             ours = asyncio.run(time_session(job, sessions)) if sessions else {}
             theirs = asyncio.run(time_plain(job, wanted))
             for name in wanted:
-                if name == "values":
-                    found[name].append(theirs[name] / theirs[FRAMES])
-                else:
-                    found[name].append(ours[name] / theirs[name])
+                beside = theirs[FRAMES if name == "values" else name]
+                cost = theirs[name] if name == "values" else ours[name]
+                found[name].append(cost.time_s / beside.time_s)
+                whole_s = beside.cpu_s[GDBS]
+                told = [f"{part} {each / whole_s:.2f}" for part, each in cost.cpu_s.items()]
+                shares[name].append(" + ".join(told))
     return [
         Row(
             name=f"{NAMES.get(name, name)}, {ranks} ranks",
             reference=f"{REFERENCES[name]} from a bare asyncio loop",
             values=tuple(found[name]),
             target=TARGET,
+            note=f"CPU over that of the loop's GDBs: {'; '.join(shares[name])}",
         )
         for name in wanted
     ]
 
 
-async def time_session(job: Job, wanted: Sequence[str]) -> Times:
-    """Return the median seconds from a command to its merged answer."""
+async def time_session(job: Job, wanted: Sequence[str]) -> Costs:
+    """Return what commands cost from their beginning to the merged answer."""
     session = await attach(job.pid)
     try:
         await _stop_session(session)
@@ -115,13 +137,13 @@ async def time_session(job: Job, wanted: Sequence[str]) -> Times:
             "step": Way(step),
             "storm": Way(storm, begin=set_breakpoint, end=delete_breakpoint),
         }
-        return await _medians(ways, wanted)
+        return await _costs(ways, wanted, _parts(session))
     finally:
         await session.close()
 
 
-async def time_plain(job: Job, wanted: Sequence[str]) -> Times:
-    """Return the median seconds until all of the GDBs have answered."""
+async def time_plain(job: Job, wanted: Sequence[str]) -> Costs:
+    """Return what it costs until all of the GDBs have answered."""
     async with plain_gdbs(job.ranks) as gdbs:
         await asyncio.gather(*(_stop_plain(gdb) for gdb in gdbs))
 
@@ -152,7 +174,8 @@ async def time_plain(job: Job, wanted: Sequence[str]) -> Times:
             "storm": Way(storm, begin=set_breakpoint, end=delete_breakpoint),
         }
         more = (FRAMES,) if "values" in wanted else ()
-        return await _medians(ways, [*more, *wanted])
+        pids = [gdb.process.pid for gdb in gdbs]
+        return await _costs(ways, [*more, *wanted], {GDBS: pids, "loop": [os.getpid()]})
 
 
 async def _stop_session(session: Session) -> None:
@@ -172,18 +195,31 @@ async def _all(gdbs: Sequence[PlainGdb], command: str, *beginnings: bytes) -> No
     await asyncio.gather(*(gdb.read_to(*beginnings) for gdb in gdbs))
 
 
-async def _medians(ways: Mapping[str, Way], wanted: Sequence[str]) -> Times:
+def _parts(session: Session) -> Parts:
+    launcher = session.overlay.launcher_pid
+    below = [launcher, *procfs.descendants(launcher)]
+    gdbs = [pid for pid in below if "-i=mi3" in (procfs.command_line(pid) or ())]
+    others = [pid for pid in below if pid not in gdbs]
+    return {GDBS: gdbs, "aggregator": others, "front end": [os.getpid()]}
+
+
+async def _costs(ways: Mapping[str, Way], wanted: Sequence[str], parts: Parts) -> Costs:
     found = {}
     for name in wanted:
         times = []
+        used_s = dict.fromkeys(parts, 0.0)
         await ways[name].begin()
-        for _ in range(WARM_UP + SAMPLES):
+        for sample in range(WARM_UP + SAMPLES):
             await ways[name].before()
+            before = {part: cpu_s(pids) for part, pids in parts.items()}
             begun = time.perf_counter()
             await ways[name].run()
             times.append(time.perf_counter() - begun)
+            if sample >= WARM_UP:
+                for part, pids in parts.items():
+                    used_s[part] += (cpu_s(pids) - before[part]) / SAMPLES
         await ways[name].end()
-        found[name] = statistics.median(times[WARM_UP:])
+        found[name] = Cost(statistics.median(times[WARM_UP:]), used_s)
     return found
 
 

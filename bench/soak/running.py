@@ -368,7 +368,11 @@ class Soak(Notes):
                 ]  # fmt: skip
                 self._random.choice(looks)()
             case "break":
-                session.break_at(self._place)
+                # Not more and more of them, or sizes would say nothing.
+                if session.last_breakpoint and self._random.random() < 0.5:
+                    session.delete()
+                else:
+                    session.break_at(self._place)
             case "info":
                 view.breakpoints()
             case "go":
