@@ -5,7 +5,7 @@
 Prints a Markdown table: for each case the reader's CPU time over that of pygdbmi, in each round.
 The lines are those of ranks with addresses of their own, read in pieces as a pipe gives them. Of
 the memory answer, which is parsed in a thread, the longest time that the event loop stood still
-is told too, over the time that it takes pygdbmi, which stands still all the while.
+is told too, as a share of what is allowed, and the reader's CPU time over that of bytes.fromhex.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ STOPS = 10_000
 STOPPED_RANKS = 16
 MEMORY_BYTES = 8 * 1024 * 1024
 TICK_S = 0.001
+ALLOWED_S = 0.05
+"""So long an event loop may stand still."""
 
 
 def stacks(rng: random.Random) -> bytes:
@@ -158,7 +160,12 @@ def main() -> None:
         ratios = [cpu_s(read, data) / cpu_s(read_by_pygdbmi, data) for _ in range(rounds)]
         write(row(name, ratios))
     big = cases[f"{MEMORY_BYTES >> 20} MiB of memory"]
-    still = [longest_stop_s(big) / cpu_s(read_by_pygdbmi, big) for _ in range(rounds)]
+    digits = big.decode().split('contents="')[1].split('"')[0]
+    ratios = [cpu_s(read, big) / cpu_s(lambda _: bytes.fromhex(digits), big) for _ in range(rounds)]
+    write("\n| | beside bytes.fromhex | median |\n|---|---|---|\n")
+    write(row("8 MiB of memory", ratios))
+    write("\n| | of the 50 ms that are allowed | median |\n|---|---|---|\n")
+    still = [longest_stop_s(big) / ALLOWED_S for _ in range(rounds)]
     write(row("longest time the loop stands still, memory", still))
 
 

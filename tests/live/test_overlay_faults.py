@@ -37,11 +37,14 @@ from tests.support.programs import (
     is_alive,
     is_traced,
     parent_of,
+    processes_with,
     run_job,
+    status,
     wait_until,
 )
 from tests.support.terminal import (
     DEADLINE_S,
+    MARK,
     PGDB,
     PROMPT,
     Terminal,
@@ -285,14 +288,36 @@ def test_the_clock_is_set_all_the_time(job: Job, tmp_path: Path) -> None:
     source, library = tmp_path / "clock.c", tmp_path / "clock.so"
     source.write_text(_CLOCK_C, encoding="ascii")
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
-    finished = run_pgdb(
-        *("attach", "--batch", "--aggregators", "2", "--timeout", "60"),
-        *ex("break hit", "c", "p hit_count > 0", "delete", "c &", "interrupt", "bt"),
-        job.pid,
-        changes={"LD_PRELOAD": str(library)},
-    )
-    assert finished.status == 0, finished.out + finished.err
-    assert "[0-7] hit_count > 0 = 1" in finished.out
+    changes = {"LD_PRELOAD": str(library)}
+    line = ("attach", "--aggregators", 2, job.pid)
+    with Terminal(*PGDB, *line, changes=changes) as terminal:
+        terminal.expect(PROMPT)
+        ours = processes_with(f"{MARK}={terminal.mark}")
+        kinds = ("pgdb.backend", "-i=mi3", " attach ")
+        for pid, words in ours.items():
+            if any(each in words for each in kinds):
+                assert str(library) in Path(f"/proc/{pid}/maps").read_text(), words
+        assert all(any(each in words for words in ours.values()) for each in kinds)
+        terminal.ask("break hit", r"\[0-7\] Breakpoint 1: ")
+        terminal.line("c")
+        terminal.expect_ranks("Breakpoint 1, hit", "0-7")
+        terminal.ask("p hit_count > 0", r"\[0-7\] hit_count > 0 = 1")
+        # What is waited for comes when it is due, and no sooner.
+        gdb = int(status(job.ranks[3], "TracerPid"))
+        os.kill(gdb, signal.SIGSTOP)
+        terminal.ask("timeout 1 p 6 * 7", r"\[3\] +no answer yet after \d+ s")
+        os.kill(gdb, signal.SIGCONT)
+        terminal.expect(r"\[3\] .*= 42")
+        os.kill(gdb, signal.SIGKILL)
+        terminal.expect(r"\[3\] +lost: GDB was ended by signal 9")
+        terminal.ask("reattach 3", r"\[3\] ")
+        terminal.ask("delete")
+        terminal.ask("c &")
+        wait_until(lambda: all(status(pid, "State")[0] in "RS" for pid in job.ranks.values()), "go")
+        terminal.line("interrupt")
+        terminal.expect_ranks("interrupted", "0-7")
+        terminal.line("quit")
+        terminal.wait()
     assert_untouched(job.ranks)
 
 
@@ -322,6 +347,8 @@ def test_the_disk_is_full(job: Job, tmp_path: Path) -> None:
         command=on_a_full_disk(tmp_path),
     )
     assert finished.status == 0, finished.out + finished.err
+    told = finished.out + finished.err
+    assert told.count("GDB's index cache is not used, which takes longer: ") == 1, told
     assert "[0-7] hit_count > 0 = 1" in finished.out
     assert_untouched(job.ranks)
 
