@@ -95,7 +95,7 @@ async def _interrupt(call: Call) -> Outcome:
     A rank is sent SIGURG for it, of which the program hears nothing, also where it has a handler.
     One whose threads all block SIGURG cannot be stopped so, and says so; a breakpoint stops it.
     """
-    no_argument(call)
+    no_argument(call, has_ranks=True)
     answer = await call.shell.session.ranks(call.ranks).interrupt()
     return call.shell.without_stops(answer)
 
@@ -174,7 +174,7 @@ async def _detach(call: Call) -> Outcome:
 
     When the last rank is let go the session ends.
     """
-    no_argument(call)
+    no_argument(call, has_ranks=True)
     session = call.shell.session
     answer = await session.ranks(call.ranks).detach()
     if answer.errors or answer.missing.late:
@@ -188,7 +188,7 @@ async def _detach(call: Call) -> Outcome:
 @COMMANDS.command("kill", group=Group.SESSION, aliases=("k",), summary="end the ranks' processes")
 async def _kill(call: Call) -> Outcome:
     """End the processes of the selected ranks. Most launchers then end the whole job."""
-    no_argument(call)
+    no_argument(call, has_ranks=True)
     if not await call.shell.confirm(f"Kill ranks [{call.ranks}]?"):
         return "not killed"
     answer = await call.shell.session.ranks(call.ranks).kill()

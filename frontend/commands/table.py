@@ -6,6 +6,7 @@ takes them, since expressions and locations have a grammar of their own.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import inspect
 import textwrap
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pgdb.errors import UsageError
+from pgdb.errors import PgdbError, UsageError
 from pgdb.frontend.answers import Answer
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -229,10 +230,16 @@ def is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
-def no_argument(call: Call) -> None:
+def no_argument(call: Call, *, has_ranks: bool = False) -> None:
     """Check that a command got no argument.
 
-    :raises UsageError: if it got one.
+    :raises UsageError: if it got one. For a command that *has_ranks* it tells how to choose them.
     """
-    if call.argument:
-        raise UsageError(f"'{call.word}' takes no argument, not {call.argument!r}")
+    if not call.argument:
+        return
+    text = f"'{call.word}' takes no argument, not {call.argument!r}"
+    if has_ranks:
+        with contextlib.suppress(PgdbError):
+            call.shell.session.parse_ranks(call.argument)
+            text += f"; 'proc {call.argument} {call.word}' is for these ranks"
+    raise UsageError(text)

@@ -32,6 +32,9 @@ class FakeSession:
     def ranks(self, which: RankSet) -> FakeSession:
         return self
 
+    def parse_ranks(self, text: str) -> RankSet:
+        return RankSet.parse(text)
+
     async def execute_plain(self, line: str) -> Answer:
         self.lines.append(line)
         return Answer(line, ALL, ())
@@ -112,6 +115,8 @@ def test_overview_and_help_are_laid_out() -> None:
         ("stat --bins \u00b2 x", "'\u00b2' is no number of bins"),
         ("@1", "'@1' is no command; 'focus @1' selects those ranks"),
         ("@bp2 p x", "'proc @bp2 COMMAND' asks them"),
+        ("detach 1-2", "no argument, not '1-2'; 'proc 1-2 detach' is for these ranks"),
+        ("kill x", "'kill' takes no argument, not 'x'"),
     ],
 )
 def test_slips_are_told(line: str, says: str) -> None:
