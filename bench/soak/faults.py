@@ -197,7 +197,7 @@ class OneHost(Soak):
         session.ranks(running).interrupt(timeout_s=DEADLINE_S)
         if missed := running - self._state(session)["stopped"]:
             raise Wrong(f"[{missed}] were interrupted and have not stopped")
-        session.delete(session.last_breakpoint)
+        self._go_on(session, running)
         return RankSet()
 
     def _running_in_storm(self, session: Session) -> RankSet:
@@ -216,8 +216,18 @@ class OneHost(Soak):
         session.ranks(ranks).detach()
         self._all_free(job, ranks)
         self._reattach(session, ranks)
-        session.delete(session.last_breakpoint)
+        self._go_on(session, ranks)
         return RankSet()
+
+    @staticmethod
+    def _go_on(session: Session, ranks: RankSet) -> None:
+        """Have ranks run on without their breakpoint.
+
+        GDB may have been stepping them over it: without --guard nobody can help them then if their
+        GDB is killed, see docs/faults.md.
+        """
+        session.delete(session.last_breakpoint)
+        session.ranks(ranks).continue_(wait=False)
 
     def _hit_at_once(self, session: Session, job: Job) -> RankSet:
         session.interrupt(timeout_s=DEADLINE_S)
