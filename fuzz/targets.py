@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import os
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ from pgdb.errors import (
 from pgdb.frontend import gdbwords, jsonlines
 from pgdb.frontend.analysis import saved, values
 from pgdb.frontend.answers import Answer
+from pgdb.frontend.main import parse
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import recordfile, settings
 from pgdb.frontend.recording.recorder import Recorder
@@ -461,6 +464,24 @@ def run_settings(data: bytes) -> None:
         settings.read_settings(path).change(SessionOptions())
 
 
+def run_options(data: bytes) -> None:
+    """Read a command line; words that begin with PGDB_ are variables of the environment."""
+    words = data.decode("utf-8", "surrogateescape").replace("\0", "").split("\n")
+    variables = [each.partition("=") for each in words if each.startswith("PGDB_")]
+    kept, stdin = dict(os.environ), sys.stdin
+    try:
+        sys.stdin = io.StringIO("4711,node2:812")
+        os.environ.update({name: value for name, _, value in variables})
+        with contextlib.redirect_stdout(io.StringIO()):
+            parse([each for each in words if not each.startswith("PGDB_")])
+    except SystemExit as end:  # --help, --version
+        assert not end.code
+    finally:
+        sys.stdin = stdin
+        os.environ.clear()
+        os.environ.update(kept)
+
+
 # -- what processes and files of the user's hold -------------------------------------------------
 
 
@@ -565,6 +586,16 @@ LAUNCH_WORDS = (
     b"".split(b"|"),
     b"9" * 5000 + b"\n",
 )
+OPTION_WORDS = (
+    *b"attach\n|launch\n|replay\n|report-bug\n|jobs\n|doctor\n|-p\n|--pid=1\n|--\n|--ranks\n|0-3\n|"
+    b"--timeout\n|-1\n|1e999\n|nan\n|0\n|--sbd-cache-size\n|--grace\n|--pids\n|0:host:1\n|-ex\n|bt\n|"
+    b"-x\n|--host\n|--ssh\n|ssh -o 'a\n|--listen\n|999.0.0.1\n|--aggregators\n|2\n|--wire-up\n|"
+    b"mpi\n|--gdb\n|--log\n|--help\n|--batch\n|--json\n|--settle\n|mpirun\n|-n\n|PGDB_SSH=ssh 'a\n|"
+    b"PGDB_SSH=\n|PGDB_SBD_CACHE=/tmp/%h%\n|=|\xff|\xc2\xb2|-o\n|--output\n|@a\n|4711\n".split(
+        b"|"
+    ),
+    b"9" * 5000,
+)
 VALUE_WORDS = tuple(
     b"{|}| = |, |0x1234|\"a\"|'b'| <repeats 20 times>|...|<error: x>|@0x12: |[0] = |std::vector of "
     b"length 2, capacity 2 = |members of A:\n|(|)|operator->|<incomplete sequence \\303>|\\|1.5e-3|"
@@ -598,6 +629,9 @@ _TARGETS = (
     Target("commands", "typed lines", run_commands, (PgdbError,), COMMAND_WORDS,
            slow_s_per_byte=500e-6),
     Target("launch", "launchers' lines", run_launch, (UsageError,), LAUNCH_WORDS),
+    # Each builds the parser anew, which takes milliseconds.
+    Target("options", "command lines and variables of the environment", run_options,
+           (UsageError,), OPTION_WORDS, slow_s_per_byte=1e-3),
     Target("values", "values as GDB prints them", run_values, (), VALUE_WORDS),
     Target("saved", "files of saved answers", run_saved, (CommandError,),
            (b"{", b"}", b'"', b"[", b"]", b"0-3", b'"type":"stack"', b"1e999", b"null", b",")),
