@@ -9,7 +9,7 @@ happens in between, in ``first`` all ranks make a step before each time that cou
 ``values`` has no session in it: it is what the bare loop itself takes once it asks for the values
 of arguments, too, which every ``bt`` shows.
 
-Beside the times the CPU of each part is told, over what the loop's GDBs take for theirs.
+Beside the times the CPU of each part is told, over what the loop takes with its GDBs.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = tuple(REFERENCES)) 
                 beside = theirs[FRAMES if name == "values" else name]
                 cost = theirs[name] if name == "values" else ours[name]
                 found[name].append(cost.time_s / beside.time_s)
-                whole_s = beside.cpu_s[GDBS]
+                whole_s = sum(beside.cpu_s.values())
                 told = [f"{part} {each / whole_s:.2f}" for part, each in cost.cpu_s.items()]
                 shares[name].append(" + ".join(told))
     return [
@@ -104,7 +104,7 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = tuple(REFERENCES)) 
             reference=f"{REFERENCES[name]} from a bare asyncio loop",
             values=tuple(found[name]),
             target=TARGET,
-            note=f"CPU over that of the loop's GDBs: {'; '.join(shares[name])}",
+            note=f"CPU over that of the loop with its GDBs: {'; '.join(shares[name])}",
         )
         for name in wanted
     ]
