@@ -13,12 +13,13 @@ import re
 
 import pytest
 
+import pgdb
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.starting.start import attach
 from pgdb.jobs import procfs
-from pgdb.records import Exit, Stop
+from pgdb.records import Exit, Failure, Stop
 from tests.conftest import Build, StartJob
-from tests.support.programs import Job, Mpi
+from tests.support.programs import Job, Mpi, wait_until
 from tests.support.terminal import assert_untouched, ex, run_json
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
@@ -136,20 +137,19 @@ def test_no_hit_is_lost_or_counted_twice(
 
 def test_a_rank_that_blocks_the_signal_says_so(build: Build, start_job: StartJob) -> None:
     with start_job(2, build("masks.c"), "block") as job:
-        commands = ("c &", "interrupt", "break hit", "wait", "p rank")
-        finished = run_json("attach", "--timeout", "15", *ex(*commands), job.pid)
-        (refused,) = [each for each in finished.answer("interrupt")["classes"] if each.get("error")]
-        assert refused["ranks"] == "0"
-        assert refused["text"] == (
-            "error: all its threads block SIGURG, which is what interrupts a rank; "
-            "a breakpoint stops it"
-        )
-        (taken,) = [
-            each for each in finished.answer("interrupt")["classes"] if not each.get("error")
-        ]
-        assert taken["ranks"] == "1" and taken["record"]["reason"] == "interrupted"
-        stops = {each["ranks"]: each["record"] for each in finished.answer("wait")["classes"]}
-        assert stops["0"]["reason"] == "breakpoint-hit"
+        with pgdb.attach(job.pid, timeout_s=DEADLINE_S) as session:
+            session.continue_(wait=False).check()
+            # One that is only about to run has the interrupt when it does.
+            wait_until(lambda: session.ranks("@running").set == session.set, "they run")
+            answer = session.interrupt(timeout_s=DEADLINE_S)
+            assert isinstance(answer.for_rank(1), Stop)
+            assert answer.for_rank(0) == Failure(
+                message="all its threads block SIGURG, which is what interrupts a rank; "
+                "a breakpoint stops it"
+            )
+            session.break_at("hit").check()
+            stop = session.wait(timeout_s=DEADLINE_S).check().for_rank(0)
+            assert isinstance(stop, Stop) and stop.reason == "breakpoint-hit"
         assert_untouched(job.ranks)
 
 
