@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -481,6 +482,32 @@ def test_an_address_to_listen_at_that_cannot_be(builder: Builder, four_hosts: Ho
             assert finished.err.count("\n") == 1
             assert f"--listen {address}: " in finished.err
             assert why in finished.err
+        assert_untouched(job.ranks)
+
+
+def test_gdbs_of_other_versions(builder: Builder, four_hosts: Hosts) -> None:
+    """One host's is another one, one host's is too old: its ranks alone are not attached to."""
+    version = builder.directory / "version.py"
+    version.write_text(
+        "import socket\n"
+        "class Version(gdb.Command):\n"
+        '    def __init__(self): super().__init__("show version", gdb.COMMAND_STATUS)\n'
+        "    def invoke(self, *_):\n"
+        '        print("GNU gdb (GDB)", {"h2": "12.9", "h3": "9.2"}[socket.gethostname()])\n'
+        'if socket.gethostname() in ("h2", "h3"): Version()\n'
+    )
+    gdb = builder.directory / "gdb-of-the-host"
+    gdb.write_text(f'#!/bin/sh\nexec {shutil.which("gdb")} -iex "source {version}" "$@"\n')
+    gdb.chmod(0o755)
+    with running(builder, four_hosts) as job:
+        finished = run_pgdb(
+            "attach", "--batch", "--gdb", gdb, *ex("p hit_count > 0"), job.pid,
+            command=on_h1(four_hosts),
+        )  # fmt: skip
+        told = finished.out + finished.err
+        assert told.count("GDB 12.9 here, ") == 1, told
+        assert f"[4-5] error: {gdb} is GDB 9.2 on this host; at least 12.1 is needed" in told, told
+        assert "[0-3,6-7] hit_count > 0 = 1" in told, told
         assert_untouched(job.ranks)
 
 
