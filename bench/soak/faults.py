@@ -74,14 +74,7 @@ class OneHost(Soak):
             stopped.continue_(wait=False)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        self._wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
-        self._say(f"  lost: [{ranks}]")
-        # Those below come back by themselves.
-        self._wait(
-            lambda: self._state(session)["lost"] == ranks,
-            f"all but [{ranks}] are back",
-        )
-        self._say("  the others are back")
+        self._until_lost(session, ranks)
         if is_hot:
             # One cannot be mended in time where the GDB itself is killed, see docs/faults.md.
             session.delete(session.last_breakpoint)

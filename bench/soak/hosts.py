@@ -104,16 +104,6 @@ class SeveralHosts(Soak):
             raise Wrong(f"[{self._lost}] were lost")
         return RankSet()
 
-    def _until_lost(self, session: Session, ranks: RankSet) -> None:
-        self._wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
-        self._say(f"  lost: [{ranks}]")
-        self._wait(
-            lambda: self._state(session)["lost"] == ranks,
-            f"all but [{ranks}] are back",
-        )
-        self._say("  the others are back")
-        self._others_answer(session, ranks)
-
     def _cut_within_grace(self, session: Session, job: Job) -> RankSet:
         if self._grace_s != LONG_GRACE_S:
             raise Impossible
@@ -122,6 +112,7 @@ class SeveralHosts(Soak):
         ranks &= before["live"]
         with self._cut(hosts):
             self._until_lost(session, ranks)
+            self._others_answer(session, ranks)
             self._are_as_before(job, before, ranks)
         self._all_come_back(session, before)
         return RankSet()
@@ -144,6 +135,7 @@ class SeveralHosts(Soak):
         os.kill(pid, signal.SIGSTOP)
         try:
             self._until_lost(session, ranks)
+            self._others_answer(session, ranks)
             self._are_as_before(job, before, ranks)
         finally:
             # Its anchor may have ended it, after three times the loss time.
@@ -159,6 +151,7 @@ class SeveralHosts(Soak):
         ranks &= self._state(session)["live"]
         with self._cut(hosts):
             self._until_lost(session, ranks)
+            self._others_answer(session, ranks)
             self._all_free(job, ranks)
         return ranks
 

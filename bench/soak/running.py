@@ -340,6 +340,16 @@ class Soak(Notes):
 
         self._wait(lambda: not others - answered(), f"[{others}] answer, who are not concerned")
 
+    def _until_lost(self, session: Session, ranks: RankSet) -> None:
+        """Wait until *ranks* are lost, and those that were behind them are back by themselves."""
+        self._wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
+        self._say(f"  lost: [{ranks}]")
+        self._wait(
+            lambda: self._state(session)["lost"] == ranks,
+            f"all but [{ranks}] are back",
+        )
+        self._say("  the others are back")
+
     def _all_free(self, job: Job, ranks: RankSet) -> None:
         alive = [job.ranks[rank] for rank in ranks if is_alive(job.ranks[rank])]
         self._wait(lambda: all(map(is_free, alive)), "all ranks run on free", LEAVE_S)
