@@ -12,6 +12,9 @@ answer, and what was lost comes back by `reattach`. No rank ends but those that 
 session nothing of ours is left, and we have as many descriptors and as little memory as before;
 aggregators are looked at for that, too. What has been tried least is tried soonest.
 
+All of PGDB's processes have a clock that can be set, and (as root) a small file system of their own
+for what they write, that can be full.
+
 `--only commands` is one without faults, for which a session may have thousands of steps.
 
 With --hosts the job is on several hosts, network namespaces of this machine (as root), and the
@@ -27,18 +30,23 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
+import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.soak.faults import OneHost
+from bench.soak.faults import CLOCK, DISK, PLACES, OneHost
 from bench.soak.hosts import SeveralHosts, run_on_hosts
 from bench.soak.processes import measured
 from bench.soak.running import Soak
+from tests.support.clock import Clock
+from tests.support.hosts import forbidden
 from tests.support.programs import Builder
 
 
@@ -58,6 +66,29 @@ def _by_quarters(sizes_bytes: Sequence[int]) -> str:
         return "too short to tell"
     ends = [len(sizes_bytes) * quarter // 4 - 1 for quarter in range(1, 5)]
     return ", ".join(f"{sizes_bytes[max(0, end)] >> 20}" for end in ends) + " MiB"
+
+
+def _run_apart() -> int:
+    """Run this program again, with a clock and a file system that it can do with as it likes."""
+    folder = Path(tempfile.mkdtemp(prefix="pgdb-soak-"))
+    try:
+        clock, disk = Clock(Builder(folder)), folder / "disk"
+        disk.mkdir(mode=0o700)
+        line = [sys.executable, "-m", "bench.soak", *sys.argv[1:]]
+        variables = os.environ | clock.changes | {CLOCK: str(clock.file)}
+        mount = f"mount -t tmpfs -o size=64m,mode=700 tmpfs {shlex.quote(str(disk))}"
+        if os.geteuid() == 0 and shutil.which("unshare") and not forbidden(mount, "--mount"):
+            line = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh", *line]
+            variables |= {DISK: str(disk)} | dict.fromkeys(PLACES, str(disk))
+            variables["XDG_CACHE_HOME"] = str(disk / "cache")
+        process = subprocess.Popen(line, env=variables)
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                process.terminate()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> int:
@@ -81,8 +112,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.hosts and arguments.links < 0:
         return run_on_hosts(arguments)
+    if not arguments.hosts and CLOCK not in os.environ:
+        return _run_apart()
     begun = time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix="pgdb-soak-"))
+    # Not where temporary files may find no room.
+    folder = Path(tempfile.mkdtemp(prefix="pgdb-soak-", dir="/tmp" if DISK in os.environ else None))
     try:
         soak = (SeveralHosts if arguments.hosts else OneHost)(arguments, Builder(folder))
         with contextlib.suppress(KeyboardInterrupt):  # enough of it

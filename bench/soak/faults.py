@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 from bench.soak.noting import DEADLINE_S, Impossible, Wrong
 from bench.soak.processes import words
 from bench.soak.running import GRACE_S, LEAVE_S, NEVER, Soak
+from pgdb.errors import PgdbError
 from pgdb.frontend.sync import Session
 from pgdb.ranks import RankSet
 from pgdb.records import Stop
+from tests.support.clock import YEARS_38_S, set_clock
 from tests.support.programs import (
     Builder,
     Job,
@@ -28,6 +34,10 @@ from tests.support.terminal import MARK, PGDB, PROMPT, Terminal
 
 HITS = 5
 """So often in a row all ranks come to a breakpoint."""
+CLOCK, DISK = "PGDB_SOAK_CLOCK", "PGDB_SOAK_DISK"
+"""Variables with the file that sets the clock, and with where a file system of our own is."""
+PLACES = ("TMPDIR", "HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME")
+"""Variables with what is on that file system."""
 
 
 class OneHost(Soak):
@@ -51,6 +61,9 @@ class OneHost(Soak):
             "rank executes a program": self._execute,
             "interrupt in a storm, and detach": self._interrupt_storm,
             "all at a breakpoint at once": self._hit_at_once,
+            "children forked while commands run": self._fork,
+            "clock set": self._set_clock,
+            "disk full": self._fill_disk,
         }
         self._ends = {
             "front end killed": lambda job: self._end_front_end(job, signal.SIGKILL),
@@ -61,6 +74,7 @@ class OneHost(Soak):
             "rank crashes": lambda job: self._end_rank(job, b"s"),
             "rank exits": lambda job: self._end_rank(job, b"x"),
             "rank killed": lambda job: self._end_rank(job, b""),
+            "disk full from the start": self._run_on_full_disk,
             "closed with one that hangs": self._close_with_hung,
         }
 
@@ -192,6 +206,113 @@ class OneHost(Soak):
             raise Wrong(f"[{missed}] were interrupted and have not stopped")
         self._go_on(session, running)
         return RankSet()
+
+    def _fork(self, session: Session, job: Job) -> RankSet:
+        running = self._running_in_storm(session)
+        ranks = self._some(running)
+        for rank in ranks:
+            self._orders.give(rank, b"f")
+        while not all(self._orders.answer(rank) in b"\0F" for rank in ranks):
+            self._others_answer(session, RankSet())
+        session.ranks(running).interrupt(timeout_s=DEADLINE_S)
+        if failed := [rank for rank in ranks if not self._orders.is_obeyed(rank)]:
+            raise Wrong(f"children of {failed} have not ended as they should")
+        self._go_on(session, running)
+        return RankSet()
+
+    def _set_clock(self, session: Session, job: Job) -> RankSet:
+        """Set it, for as long as it takes until it is set again."""
+        if CLOCK not in os.environ:
+            raise Impossible
+        step_s = self._random.choice([0, 1, 60, 3600, YEARS_38_S])
+        self._say(f"  by {step_s} s")
+        set_clock(Path(os.environ[CLOCK]), step_s)
+        for pid, line in self._marked_processes().items():
+            # Some of the launcher's own are linked statically, or at their end.
+            if "pgdb.backend" in line and "clock.so" not in Path(f"/proc/{pid}/maps").read_text():
+                raise Wrong(f"{pid} has a clock of its own: {line}")
+        for _ in range(3):
+            self._command(session)
+        begun = time.monotonic()
+        stopped = self._state(session)["stopped"]
+        if stopped:
+            # What is waited for comes when it is due, and no sooner.
+            rank = self._random.choice(list(stopped))
+            gdb = int(status(job.ranks[rank], "TracerPid"))
+            os.kill(gdb, signal.SIGSTOP)
+            try:
+                answer = session.evaluate("1", timeout_s=1.0)
+            finally:
+                os.kill(gdb, signal.SIGCONT)
+            self._in_time(begun, "an answer that is late is told so", DEADLINE_S)
+            if rank not in answer.missing.late or time.monotonic() - begun < 1.0:
+                raise Wrong(f"[{rank}] cannot answer in 1 s, and is told as {answer.missing}")
+        return RankSet()
+
+    @contextlib.contextmanager
+    def _full_disk(self) -> Iterator[Path]:
+        disk = self._disk()
+        full = disk / "full"
+        try:
+            with contextlib.suppress(OSError), full.open("wb", buffering=0) as file:
+                while file.write(bytes(1 << 16)):
+                    pass
+            self._say("  full")
+            yield disk
+        finally:
+            full.unlink()
+
+    @staticmethod
+    def _disk() -> Path:
+        if DISK not in os.environ:
+            raise Impossible
+        return Path(os.environ[DISK])
+
+    def _tidy(self) -> None:
+        if DISK in os.environ:
+            kept = Path(os.environ["XDG_CACHE_HOME"])
+            for each in Path(os.environ[DISK]).iterdir():
+                if each != kept:
+                    shutil.rmtree(each, ignore_errors=True)
+
+    def _fill_disk(self, session: Session, job: Job) -> RankSet:
+        with self._full_disk() as disk:
+            for _ in range(3):
+                self._command(session)
+                self._agrees(session, job)
+            path = disk / "saved.pgdb"
+            try:
+                session.save(path)
+            except (OSError, PgdbError) as error:
+                if os.strerror(errno.ENOSPC) not in str(error):
+                    raise
+            else:
+                raise Wrong("a recording was written where there is no room")
+            if left := [each.name for each in disk.iterdir() if "saved" in each.name]:
+                raise Wrong(f"of a recording there is left: {left}")
+            rank, gdb = self._gdb_of_some(session, job)
+            os.kill(gdb, signal.SIGKILL)
+            self._wait(lambda: rank in self._state(session)["lost"], f"[{rank}] is lost")
+            self._agrees(session, job)
+            self._reattach(session, RankSet([rank]))
+        session.save(path)
+        path.unlink()
+        return RankSet()
+
+    def _run_on_full_disk(self, job: Job) -> None:
+        self._disk()
+        if self._random.random() < 0.5:
+            # As after a start of the system.
+            shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+        with self._full_disk():
+            session = self._attach(job)
+            try:
+                for _ in range(3):
+                    self._command(session)
+                    self._agrees(session, job)
+            finally:
+                session.close()
+        self._all_free(job, RankSet(job.ranks))
 
     def _running_in_storm(self, session: Session) -> RankSet:
         """Have some ranks run that come to a breakpoint all the time; return them."""

@@ -10,6 +10,7 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 
 import pgdb
 from bench.measuring import pss_bytes
@@ -94,7 +95,7 @@ class Soak(Notes):
         sessions = [STEPS] if self._faults or COMMANDS in only else []
         while self._goes_on():
             self.jobs += 1
-            with run_job(self._builder, self._line(), self._program, self._arguments.ranks) as job:
+            with self._run_job() as job:
                 while self._goes_on() and self._is_whole(job):
                     # An end takes a session of its own.
                     name = self._draw([*sessions, *self._ends])
@@ -105,6 +106,16 @@ class Soak(Notes):
                             self.steps += 1
                             with self._noted(name):
                                 self._ends[name](job)
+
+    def _run_job(self) -> AbstractContextManager[Job]:
+        return run_job(
+            self._builder,
+            self._line(),
+            self._program,
+            self._arguments.ranks,
+            # Where we write our own there may be no room.
+            changes={"TMPDIR": str(self._builder.directory)},
+        )
 
     def _line(self) -> list[str]:
         return self._mpi.line(self._arguments.ranks, self._program, *self._orders.arguments)
@@ -211,7 +222,11 @@ class Soak(Notes):
             self._say(f"step {self.steps} WRONG {error}: {left}")
             self._say_all()
             end_marked(self._mark)
+        self._tidy()
         self._watch_ourselves()
+
+    def _tidy(self) -> None:
+        """Remove what launchers that were killed have left behind."""
 
     def _marked_processes(self) -> dict[int, str]:
         return {

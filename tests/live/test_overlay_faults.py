@@ -25,6 +25,7 @@ from pgdb.frontend.sync import Session
 from pgdb.overlay.words import LEAVE_HANGS_S
 from pgdb.ranks import RankSet
 from tests.conftest import Build
+from tests.support.clock import YEARS_38_S, Clock
 from tests.support.programs import (
     LEAVE_DEADLINE_S,
     ROOT,
@@ -58,52 +59,6 @@ pytestmark = pytest.mark.mpi
 
 # With fan-out 1 a chain, in which aggregator 0 has the ranks 0-1, and 3, at its end, 6-7.
 RANKS, AGGREGATORS = 8, 4
-
-_CLOCK_C = """
-#define _GNU_SOURCE
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
-
-/* The clock is set every time that somebody looks: back by 38 years, on by 38, right. */
-static long set(void)
-{
-    static long looks;
-
-    return (__atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED) % 3 - 1) * 1200000000L;
-}
-
-int clock_gettime(clockid_t clock, struct timespec *at)
-{
-    int failed = syscall(SYS_clock_gettime, clock, at);
-
-    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
-        at->tv_sec += set();
-    return failed;
-}
-
-int gettimeofday(struct timeval *at, void *zone)
-{
-    struct timespec now;
-
-    (void)zone;
-    clock_gettime(CLOCK_REALTIME, &now);
-    at->tv_sec = now.tv_sec;
-    at->tv_usec = now.tv_nsec / 1000;
-    return 0;
-}
-
-time_t time(time_t *at)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (at)
-        *at = now.tv_sec;
-    return now.tv_sec;
-}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -283,20 +238,17 @@ def test_an_aggregator_hangs(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_untouched(job.ranks)
 
 
-def test_the_clock_is_set_all_the_time(job: Job, tmp_path: Path) -> None:
-    compiler = shutil.which("cc") or pytest.skip("this machine has no C compiler")
-    source, library = tmp_path / "clock.c", tmp_path / "clock.so"
-    source.write_text(_CLOCK_C, encoding="ascii")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
-    changes = {"LD_PRELOAD": str(library)}
+def test_the_clock_is_set_all_the_time(job: Job, builder: Builder) -> None:
+    clock = Clock(builder)
+    clock.set(YEARS_38_S)
     line = ("attach", "--aggregators", 2, job.pid)
-    with Terminal(*PGDB, *line, changes=changes) as terminal:
+    with Terminal(*PGDB, *line, changes=clock.changes) as terminal:
         terminal.expect(PROMPT)
         ours = processes_with(f"{MARK}={terminal.mark}")
         kinds = ("pgdb.backend", "-i=mi3", " attach ")
         for pid, words in ours.items():
             if any(each in words for each in kinds):
-                assert str(library) in Path(f"/proc/{pid}/maps").read_text(), words
+                assert str(clock.library) in Path(f"/proc/{pid}/maps").read_text(), words
         assert all(any(each in words for words in ours.values()) for each in kinds)
         terminal.ask("break hit", r"\[0-7\] Breakpoint 1: ")
         terminal.line("c")

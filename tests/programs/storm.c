@@ -4,13 +4,15 @@
  * Usage: storm [ITERATIONS [ORDERS]], ITERATIONS 0 or none for ever.  At the end rank R prints
  * "rank R done COUNT", where COUNT is the number of calls that really took place.  ORDERS is a file
  * with a byte for each rank, at which it looks before each call: 'e' and it executes this program
- * again, which goes on without MPI, 'x' and it exits, 's' and it crashes.
+ * again, which goes on without MPI, 'x' and it exits, 's' and it crashes, 'f' and it forks children
+ * that call hit() and end; the byte is 0 when all ended as they should, and 'F' if one did not.
  */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +32,25 @@ static void pause_briefly(void)
 
     while (nanosleep(&left, &left) != 0) /* @sleep */
         ;
+}
+
+static int fork_children(int count)
+{
+    int failures = 0;
+
+    while (count-- > 0) {
+        pid_t child = fork();
+        int how = 0;
+
+        if (child == 0) {
+            hit(-1);
+            _exit(7);
+        }
+        if (child < 0 || waitpid(child, &how, 0) != child || !WIFEXITED(how) ||
+            WEXITSTATUS(how) != 7)
+            failures++;
+    }
+    return failures;
 }
 
 static void obey(char order, int rank, char **argv)
@@ -63,7 +84,9 @@ int main(int argc, char **argv)
     }
 
     for (long i = 0; iterations == 0 || i < iterations; i++) {
-        if (orders && orders[rank])
+        if (orders && orders[rank] == 'f')
+            orders[rank] = fork_children(100) == 0 ? 0 : 'F';
+        else if (orders && orders[rank] && orders[rank] != 'F')
             obey(orders[rank], rank, argv);
         hit(i); /* @loop */
         pause_briefly();

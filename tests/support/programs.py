@@ -261,15 +261,21 @@ class Builder:
     def ready_library(self) -> Path:
         """Return the library that tells when a rank has come out of ``MPI_Init``."""
         if self._ready is None:
-            compiler = shutil.which("cc") or pytest.skip("this machine has no C compiler")
-            source, path = self.directory / "ready.c", self.directory / "ready.so"
+            source = self.directory / "ready.c"
             source.write_text(_READY_C, encoding="utf-8")
-            _compile(
-                [compiler, "-shared", "-fPIC", "-o", str(path), str(source), "-ldl"],
-                self.directory,
-            )
-            self._ready = path
+            self._ready = self._build_library(source)
         return self._ready
+
+    def build_library(self, name: str) -> Path:
+        """Return the library, without MPI, that the source file *name* makes."""
+        return self._build_library(_source(name))
+
+    def _build_library(self, source: Path) -> Path:
+        compiler = shutil.which("cc") or pytest.skip("this machine has no C compiler")
+        path = self.directory / f"{source.stem}.so"
+        line = [compiler, "-shared", "-fPIC", "-o", str(path), str(source), "-ldl"]
+        _compile(line, self.directory)
+        return path
 
 
 def _source(name: str) -> Path:
@@ -538,9 +544,13 @@ class Orders:
             file.seek(rank)
             file.write(order)
 
+    def answer(self, rank: int) -> bytes:
+        """Return what there is of an order: 0 when it has been obeyed."""
+        return self._file.read_bytes()[rank : rank + 1]
+
     def is_obeyed(self, rank: int) -> bool:
-        """Return whether a rank that was to execute the program has done so."""
-        return self._file.read_bytes()[rank] == 0
+        """Return whether a rank that goes on after its order has done what it was to do."""
+        return self.answer(rank) == b"\0"
 
 
 @contextmanager
