@@ -33,7 +33,6 @@ from pgdb.overlay.messages import (
     Find,
     Found,
     Hello,
-    Joined,
     Request,
     Setup,
     Shutdown,
@@ -78,7 +77,7 @@ class Aggregator(TreeNode):
         self._place = place
         self._addresses = place.addresses
         self._parent: Channel | None = None
-        self._has_joined = False
+        self._joins = 0
         self.failure = ""
         """Why it could not join the session; empty as long as all is well."""
         self._called: asyncio.Future[Channel] = self._loop.create_future()
@@ -217,7 +216,7 @@ class Aggregator(TreeNode):
                 try:
                     return await self._reach_one_of(ancestors)
                 except LinkError:
-                    if not self._has_joined and not self._generation:
+                    if not self._joins and not self._generation:
                         # All listen before they learn of each other: there is nothing to wait for.
                         raise
                 # A front end that we cannot call calls those that have lost their parent.
@@ -235,7 +234,7 @@ class Aggregator(TreeNode):
 
         :raises LinkError: if none can be reached.
         """
-        patience_s = NEXT_ANCESTOR_S if self._has_joined or self._generation else None
+        patience_s = NEXT_ANCESTOR_S if self._joins or self._generation else None
         problem = LinkError("it has no ancestors")
         left = list(ancestors)
         connecting: dict[asyncio.Task[Channel], int] = {}
@@ -284,8 +283,10 @@ class Aggregator(TreeNode):
             pid=os.getpid(),
             address=self._place.own_address,
             wants_table=wants_table,
-            subtree=tuple(sorted({self.number, *below})),
             generation=self._generation,
+            joins=self._joins,
+            below=tuple(self._hellos[node] for node in sorted(below)),
+            is_set_up=self._setup is not None,
         )
 
     async def _ask_front_end_for_table(self) -> None:
@@ -300,13 +301,9 @@ class Aggregator(TreeNode):
         self._take_table(message)
 
     async def _serve_parent(self, channel: Channel) -> None:
+        self._joins += 1
         channel.send(self._hello())
         self._parent = channel
-        self._has_joined = True
-        below = {node for nodes in self._nodes_below.values() for node in nodes}
-        hellos = tuple(self._hellos[node] for node in sorted(below) if node in self._hellos)
-        if hellos:
-            channel.send(Joined(nodes=hellos))
         if self._setup is not None:
             # Nothing of the old traffic is sent again: what the ranks do now is the truth.
             self._announce()

@@ -38,9 +38,10 @@ class Reviver:
     async def revive_aggregators(self, ranks: RankSet, table: ProcTable) -> None:
         """Have the lost aggregators that *ranks* were debugged from in the tree again.
 
-        Those that are new know of their ranks then, and have not taken hold of any. The user is
-        told which ranks' aggregator cannot be had, and why. What is under way already, for a
-        command that has not waited for it, is waited for: two in one place are one too many.
+        Those that are new know of their ranks then, and so do those that were cut off before they
+        had been told; they have not taken hold of any. The user is told which ranks' aggregator
+        cannot be had, and why. What is under way already, for a command that has not waited for it,
+        is waited for: two in one place are one too many.
         """
         async with self._reviving:
             await self._revive(ranks, table)
@@ -52,14 +53,16 @@ class Reviver:
             for node, share in root.shares.items()
             if node not in root.joined and not share.ranks.isdisjoint(ranks)
         }
-        if not lost or root.setup is None:
+        bare = root.bare & root.shares.keys()
+        if not (lost or bare) or root.setup is None:
             return
-        reasons = await self._overlay.revive(lost)
+        reasons = await self._overlay.revive(lost) if lost else {}
         pids = {each.rank: each.pid for each in table.processes}
-        below = {each for node in lost for each in root.topology.subtree(node)}
+        new = lost.keys() | bare
+        below = {each for node in new for each in root.topology.subtree(node)}
         shares = tuple(
             Share.of(node, share.ranks, [pids[rank] for rank in share.ranks])
-            if node in lost
+            if node in new
             else share
             for node, share in root.shares.items()
             if node in below and node not in reasons

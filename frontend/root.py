@@ -66,6 +66,9 @@ class Root(TreeNode):
         self.on_delivered: Callable[[], None] = lambda: None
         """Called when files have come along."""
 
+        self.bare: set[int] = set()
+        """Aggregators that may have come back without knowing their ranks."""
+
     def next_id(self) -> int:
         """Return a new request number."""
         self._last_id += 1
@@ -110,6 +113,8 @@ class Root(TreeNode):
             case Joined(nodes=nodes):
                 for hello in nodes:
                     self.joined[hello.node] = hello
+                    if self.setup is not None and not hello.is_set_up:
+                        self.bare.add(hello.node)
                 self._on_joined(message)
             case Lost(nodes=nodes):
                 for node in nodes:
@@ -125,7 +130,12 @@ class Root(TreeNode):
     def apply_setup(self, setup: Setup) -> None:
         """Learn who debugs which ranks, and tell the children."""
         super().apply_setup(setup)
+        self.bare.difference_update(share.node for share in setup.shares)
         self.setup = replace(setup, shares=())
+
+    def ask_states(self) -> None:
+        """Have all aggregators tell what their ranks are doing."""
+        self.down(Announce(nodes=(), classes=()))
 
     def delivered(self) -> None:
         """Take that files have come along."""

@@ -70,6 +70,7 @@ from pgdb.records import (
     Record,
     Running,
     Stop,
+    Text,
 )
 
 _LAST_WORDS_S = 2.0
@@ -169,6 +170,7 @@ class Session(Ranks):
         self._is_quiet = False
         self._hushed = RankSet()
         self._held_back: list[Told] = []
+        self._came_early: list[Gathered] = []
         self._is_started = False
         self._job_watch: asyncio.Task[None] | None = None
         self._closing: list[Coroutine[None, None, None]] = []
@@ -398,6 +400,12 @@ class Session(Ranks):
                 )
             answer = await self.ask("reattach", Reattach(), ranks)
             await self._taken_back(answer.classes)
+            well = RankSet.union(
+                each.ranks for each in answer.classes if isinstance(each.record, Text)
+            )
+            if not well.isdisjoint(self.state.lost):
+                # Their debuggers answer, and we have missed what came of them.
+                self.overlay.root.ask_states()
             return replace(answer, elapsed_s=time.monotonic() - begun_s)
 
     async def _take_later(self, reviving: asyncio.Task[None], ranks: RankSet) -> None:
@@ -666,6 +674,9 @@ class Session(Ranks):
         self.state.lose(answer.missing.ranks)
         self.state.apply(classes)
         self._is_started = True
+        for gathered in self._came_early:
+            self._late(gathered)
+        self._came_early.clear()
         for told in self._held_back:
             self._tell(told)
         self._held_back.clear()
@@ -762,6 +773,10 @@ class Session(Ranks):
             listener(Told(kind="starting", text=text, hosts=hosts))
 
     def _late(self, gathered: Gathered) -> None:
+        if not self._is_started:
+            # What ranks were lost at the start comes first.
+            self._came_early.append(gathered)
+            return
         stops = tuple(each for each in gathered.classes if isinstance(each.record, Stop))
         if stops and not self._is_over:
             # They are answers to who gets hold of ranks: those can be asked from now on.

@@ -144,7 +144,7 @@ async def _measure(case: Case, topology: Topology, node: int, level: int) -> tup
             parent = await links.get()
             channels = [await connect(f"127.0.0.1:{port}", credentials) for _ in children]
             for child, channel in zip(children, channels, strict=True):
-                channel.send(_hello(child, topology.subtree(child)))
+                channel.send(_hello(child, topology, topology.subtree(child)))
             await _joined(parent, 1 + len(children))
             everyone = ranks_below(topology, node)
             parent.send(Setup(shares=shares_below(topology, node), gdb="none"))
@@ -226,14 +226,16 @@ def _front_end(case: Case, message: bytes) -> Level:
     )
 
 
-def _hello(node: int, subtree: Sequence[int]) -> Hello:
+def _hello(node: int, topology: Topology, below: Sequence[int] = ()) -> Hello:
     return Hello(
         version=PROTOCOL_VERSION,
         release=release(),
         node=node,
         host=f"node{node}",
         pid=os.getpid(),
-        subtree=tuple(subtree),
+        joins=1,
+        parent=topology.parent(node),
+        below=tuple(_hello(each, topology) for each in below if each != node),
     )
 
 

@@ -240,10 +240,17 @@ class Hello(Message, frozen=True, kw_only=True):
     """``host:port`` at which this node listens."""
     wants_table: bool = False
     """Whether it only asks the front end for the :class:`Table`, before it has a parent."""
-    subtree: tuple[int, ...] = ()
-    """Nodes that hang on this one now, itself included, when it comes from a lost parent."""
     generation: int = 0
     """How often its place has been filled anew: the last that took it has it."""
+    joins: int = 0
+    """How many parents it has had, this one included: of two words on where it hangs, the one of
+    the later parent is true."""
+    parent: int = FRONT_END
+    """Who that is, as it says itself in handing this on."""
+    below: tuple[Hello, ...] = ()
+    """What is known of the nodes that hang on it now, to its new parent."""
+    is_set_up: bool = False
+    """Whether it has been told of its ranks."""
 
 
 class Table(Message, frozen=True, kw_only=True):

@@ -324,15 +324,37 @@ class TreeNode(ABC):
         return known is not None and known.generation > hello.generation
 
     def _add_child(self, hello: Hello, channel: Channel) -> None:
-        node = hello.node
-        nodes = set(hello.subtree) or {node}
-        for below in self._nodes_below.values():
-            below -= nodes
-        self._channels[node] = channel
-        self._nodes_below[node] = nodes
-        self._hellos[node] = hello
-        self._route(node)
-        self.up(Joined(nodes=(hello,)))
+        self._channels[hello.node] = channel
+        self._nodes_below[hello.node] = set()
+        own = replace(hello, parent=self.number, below=())
+        self._take_joined(hello.node, (own, *hello.below))
+
+    def _take_joined(self, child: int, hellos: Sequence[Hello]) -> None:
+        """Take which nodes are reached through a child, and tell above.
+
+        What a child says of nodes further below may be out of date: some have noticed sooner that
+        their host was cut off, and hang elsewhere by now, with all that is below them.
+        """
+        there = self._nodes_below[child]
+        new = []
+        # Parents come first: whoever is above another one has a smaller number.
+        for hello in sorted(hellos, key=lambda each: each.node):
+            known = self._hellos.get(hello.node)
+            is_old = known is not None and (
+                (known.generation, known.joins) > (hello.generation, hello.joins)
+            )
+            if is_old or (hello.node != child and hello.parent not in there):
+                continue
+            there.add(hello.node)
+            self._hellos[hello.node] = hello
+            new.append(hello)
+        if not new:
+            return
+        for other, below in self._nodes_below.items():
+            if other != child:
+                below.difference_update(each.node for each in new)
+        self._route(child)
+        self.up(Joined(nodes=tuple(new)))
 
     def _route(self, child: int) -> None:
         ranks = (
@@ -359,15 +381,8 @@ class TreeNode(ABC):
             case Events(classes=classes):
                 for each in classes:
                     self.add_event(each.ranks, each.record, each.slots)
-            case Joined():
-                nodes = tuple(each for each in message.nodes if not self._is_replaced(each))
-                joined = {below for each in nodes for below in (each.subtree or (each.node,))}
-                for below in self._nodes_below.values():
-                    below -= joined
-                self._nodes_below[child] |= joined
-                self._hellos.update({each.node: each for each in nodes})
-                self._route(child)
-                self.up(Joined(nodes=nodes))
+            case Joined(nodes=nodes):
+                self._take_joined(child, nodes)
             case Lost(nodes=nodes, ranks=ranks):
                 self._nodes_below[child] -= set(nodes)
                 self._route(child)

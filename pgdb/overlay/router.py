@@ -3,7 +3,7 @@
 No I/O and no clock of its own: the caller passes the time in and carries out what is returned.
 Invariant: every rank of a request ends in exactly one class or in ``missing``, and the reply
 goes up when the last one has, or at the deadline. A rank whose answer comes later goes up then,
-in a reply marked late.
+in a reply marked late; so does that of a rank that was cut off, and has found another way here.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ _MAX_REMEMBERED = 256
 
 def _are_many(ranks: RankSet) -> bool:
     return len(ranks) >= LARGE_RANKS and Field.suits(ranks)
+
+
+def _may_come(missing: Missing) -> RankSet:
+    """Return the ranks whose answer may come yet: who was lost with others may be asked already."""
+    return missing.late | missing.lost
 
 
 class Gathered:
@@ -228,7 +233,7 @@ class Router:
         for request_id, gathering in list(self._open.items()):
             if gathering.deadline_s <= now_s:
                 replies.append(gathering.gathered())
-                self._remember(request_id, gathering.waiting | gathering.missing.late)
+                self._remember(request_id, gathering.waiting | _may_come(gathering.missing))
                 del self._open[request_id]
         return replies
 
@@ -256,8 +261,8 @@ class Router:
         for request_id, gathering in list(self._open.items()):
             if gathering.is_complete:
                 replies.append(gathering.gathered())
-                if gathering.missing.late:
-                    self._remember(request_id, gathering.missing.late)
+                if late := _may_come(gathering.missing):
+                    self._remember(request_id, late)
                 del self._open[request_id]
         return replies
 

@@ -40,6 +40,7 @@ class FakeRoot:
             node: Share(node=node, ranks=RankSet([2 * node, 2 * node + 1])) for node in range(5)
         }
         self.setup = setup
+        self.bare: set[int] = set()
         self.told: list[Setup] = []
 
     def apply_setup(self, setup: Setup) -> None:
@@ -111,6 +112,17 @@ def test_nothing_is_started_where_nothing_is_lost(root: FakeRoot) -> None:
     revived = Revived(root)
     revived.aggregators("6-7")
     assert (revived.started, root.told, revived.notes) == (set(), [], [])
+
+
+def test_one_that_was_cut_off_before_it_knew_its_ranks_is_told_of_them() -> None:
+    root = FakeRoot(())
+    root.bare = {3}
+    revived = Revived(root)
+    revived.aggregators("0-9")
+    assert revived.started == set()
+    (setup,) = root.told
+    (share,) = [each for each in setup.shares if each.node == 3]
+    assert list(share.pids) == [1006, 1007]
 
 
 def test_an_aggregator_that_cannot_be_had_is_told_with_the_ranks_that_were_asked_for() -> None:

@@ -79,7 +79,8 @@ HELLO = Hello(
     pid=7,
     names=("node1", "10.0.0.1"),
     address="h:1",
-    subtree=(3,),
+    joins=2,
+    parent=1,
 )
 
 OPERATIONS: tuple[AnyOperation, ...] = (

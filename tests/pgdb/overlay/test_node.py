@@ -53,6 +53,7 @@ class Node(TreeNode):
     def __init__(self, number: int, topology: Topology) -> None:
         super().__init__(number, topology)
         self.parent: Channel | None = None
+        self.joins = 0
         self.taken: list[AnyMessage] = []
         self.changed = asyncio.Condition()
         self.silent = RankSet()
@@ -89,13 +90,15 @@ class Node(TreeNode):
             node=self.number,
             host="h",
             pid=1,
-            subtree=tuple(sorted({self.number, *below})),
+            joins=self.joins,
+            below=tuple(self._hellos[node] for node in sorted(below)),
         )
         return msgspec.structs.replace(hello, **changes)
 
     async def serve_parent(self, address: str) -> None:
         """Hang this node on the one at *address* until that link ends."""
         channel = self.parent = await connect(address, CREDENTIALS)
+        self.joins += 1
         channel.send(self.hello())
         try:
             while True:
@@ -307,7 +310,7 @@ def test_one_whose_place_was_filled_anew_is_sent_away() -> None:
         assert set(losses(root.taken)[0].nodes) == {1, 3, 4}
         for generation in (1, 0):
             channel = await connect(nodes[0].address, CREDENTIALS)
-            channel.send(nodes[1].hello(generation=generation, subtree=(1,)))
+            channel.send(nodes[1].hello(generation=generation, below=()))
             if generation:
                 await root.wait(lambda taken: joined(taken[-1:]) == {1})
             else:
@@ -512,6 +515,43 @@ def test_orphans_that_come_back_before_the_loss_is_seen_are_not_lost() -> None:
     run(test)
 
 
+def test_what_a_node_that_comes_back_has_not_noticed_yet_is_not_believed() -> None:
+    """As on hosts cut off: those outside have noticed first, and hang elsewhere with all theirs."""
+
+    async def test(nodes: Tree) -> None:
+        root, all_ranks = nodes[FRONT_END], RankSet(range(30))
+        before = len(root.taken)
+        # 3, with 7 and 8 below it, leaves 1 for 0, and 1 has not heard of that.
+        second = asyncio.create_task(nodes[3].serve_parent(nodes[0].address))
+        await root.wait(lambda taken: {3, 7, 8} <= joined(taken[before:]))
+        assert 3 in nodes[1]._channels
+        before = len(root.taken)
+        assert nodes[1].parent is not None and nodes[1].task is not None
+        nodes[1].parent._writer.transport.abort()
+        await root.wait(lambda taken: bool(losses(taken)))
+        await nodes[1].task
+        nodes[1].task = asyncio.create_task(nodes[1].serve_parent(nodes[0].address))
+        await root.wait(lambda taken: 1 in joined(taken[before:]))
+        assert joined(root.taken[before:]) == {1, 4, 9, 10}
+        assert nodes[0].router.child_ranks(3) == RankSet.parse("6-7,14-17")
+        assert nodes[0].router.child_ranks(1) == RankSet.parse("2-3,8-9,18-21")
+        await ask(root, all_ranks, number=1)
+        assert not missing(replies(root.taken, 1)[0])
+        # What it hears of them at last is no loss.
+        before = len(root.taken)
+        nodes[1]._channels[3]._writer.transport.abort()
+        async with nodes[1].changed:
+            await nodes[1].changed.wait_for(lambda: 3 not in nodes[1]._channels)
+        await ask(root, RankSet([2]), number=2)
+        await ask(root, all_ranks, number=3)
+        assert not missing(replies(root.taken, 3)[0])
+        assert losses(root.taken[before:]) == []
+        nodes[0]._channels[3].close()
+        await second
+
+    run(test, count=15)
+
+
 def test_a_node_that_comes_back_with_its_subtree_brings_all_of_it() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
@@ -590,7 +630,7 @@ def test_a_child_must_begin_with_hello() -> None:
 def test_a_child_that_sends_what_it_may_not_is_lost(message: AnyMessage) -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
-        channel = await first_words(nodes, nodes[0].hello(node=9, subtree=(9,)))
+        channel = await first_words(nodes, nodes[0].hello(node=9))
         await root.wait(lambda taken: 9 in joined(taken))
         channel.send(message)
         with pytest.raises(LinkError):
@@ -604,7 +644,7 @@ def test_a_child_that_sends_what_it_may_not_is_lost(message: AnyMessage) -> None
 def test_a_child_that_comes_twice_is_lost_only_with_its_last_link() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
-        hello = nodes[0].hello(node=9, subtree=(9,))
+        hello = nodes[0].hello(node=9)
         first = await first_words(nodes, hello)
         await root.wait(lambda taken: 9 in joined(taken))
         before = len(root.taken)
@@ -626,7 +666,7 @@ def test_a_child_that_comes_twice_is_lost_only_with_its_last_link() -> None:
 def test_messages_on_the_old_link_of_a_child_do_no_harm() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
-        hello = nodes[0].hello(node=9, subtree=(9,))
+        hello = nodes[0].hello(node=9)
         first = await first_words(nodes, hello)
         await root.wait(lambda taken: 9 in joined(taken))
         before = len(root.taken)

@@ -240,6 +240,18 @@ def test_an_answer_beats_the_word_that_there_would_be_none() -> None:
     assert said(done) == {"0-3": "a"} and not done.missing
 
 
+def test_an_answer_that_comes_another_way_after_all_others_is_late() -> None:
+    router = parent_of_two()
+    router.start(request("0-3"), 0.0)
+    router.lose(1)
+    (done,) = answer(router, 0, "a")
+    assert done.missing == Missing(lost=RankSet.parse("1-3"))
+    router.set_child(3, RankSet.parse("2-3"))
+    (late,) = router.add_reply(reply("2-3", "a"))
+    assert late.is_late and said(late) == {"2-3": "a"}
+    assert router.add_reply(reply("2-3", "a")) == []
+
+
 def test_a_rank_is_missing_for_one_reason_only() -> None:
     router = parent_of_two()
     router.start(request("0-3"), 0.0)
@@ -313,5 +325,5 @@ def test_whatever_happens_every_rank_is_answered_for_once(rng: random.Random) ->
     for each in late:
         assert each.is_late and not each.missing
         ranks = RankSet.union(part.ranks for part in each.classes)
-        assert ranks <= first.missing.late and ranks.isdisjoint(came)
+        assert ranks <= first.missing.late | first.missing.lost and ranks.isdisjoint(came)
         came = came | ranks
