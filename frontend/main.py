@@ -368,11 +368,11 @@ def _common(scripted: _Parser) -> _Parser:
         help="bring executables, libraries and debug files to the hosts, read once")  # fmt: skip
     add("--sbd-cache", default=os.environ.get("PGDB_SBD_CACHE", ""), metavar="DIR",
         help="where hosts keep them (PGDB_SBD_CACHE; /tmp/pgdb-sbd-UID)")  # fmt: skip
-    add("--sbd-cache-size", type=int, default=_DEFAULTS.sbd_cache_bytes >> 20, metavar="MIB",
+    add("--sbd-cache-size", type=_mebibytes, default=_DEFAULTS.sbd_cache_bytes >> 20, metavar="MIB",
         help="most that a host keeps (%(default)d)")  # fmt: skip
     add(
         "--sbd-cache-age",
-        type=_seconds,
+        type=_days,
         default=_DEFAULTS.sbd_cache_age_s / 24 / 3600,
         metavar="DAYS",
         help="what was not used for so long is removed (%(default)g)",
@@ -427,14 +427,25 @@ def _read_pids(text: str) -> tuple[str, ...]:
     return entries
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str, unit: str = "seconds") -> float:
     try:
         value = float(text)
     except ValueError:
         value = 0.0
     if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of {unit} above 0")
     return value
+
+
+def _days(text: str) -> float:
+    return _seconds(text, "days")
+
+
+def _mebibytes(text: str) -> int:
+    # Some more than any file system holds.
+    if not (text.isascii() and text.isdigit() and len(text) < 13 and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of MiB above 0")
+    return int(text)
 
 
 class _Program:

@@ -516,8 +516,14 @@ class Delivery:
         )
 
     async def _open(self) -> None:
+        def opened() -> FileCache:
+            cache = self._open_cache()
+            # It may hold less than before, and what is too old goes though nothing new comes.
+            cache.clean()
+            return cache
+
         try:
-            self._cache = await asyncio.to_thread(self._open_cache)
+            self._cache = await asyncio.to_thread(opened)
         except OSError as error:
             self._have_no_room(error)
 

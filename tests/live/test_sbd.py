@@ -4,74 +4,28 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from pgdb.overlay.filecache import FileCache, Version
 from pgdb.overlay.messages import FileKey
+from tests.support.deliveries import (
+    DEADLINE_S,
+    Counts,
+    build_id,
+    counts,
+    files_read,
+    look,
+    on_four_hosts,
+    on_one_host,
+    resumed_bytes,
+)
 from tests.support.hosts import Hosts
-from tests.support.programs import Builder, Job, Program, find_mpi, run_job
-from tests.support.terminal import PGDB, Finished, assert_untouched, ex, run_pgdb
+from tests.support.programs import Builder, find_mpi
+from tests.support.terminal import PGDB, assert_untouched, ex, run_pgdb
 
 pytestmark = [pytest.mark.mpi]
-
-DEADLINE_S = 240.0
-_LINE = re.compile(
-    r"^  (\S+) \(\d+\): (\d+) cached, (\d+) received, (\d+) read here, (\d+) left to the GDBs$",
-    re.M,
-)
-_READ = re.compile(r"^read where they are: (\d+) files", re.M)
-_RESUMED = re.compile(r"\((.+) of them in an earlier session\)")
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What ``info sbd`` says of one host."""
-
-    cached: int
-    received: int
-    read: int
-    left: int
-
-
-def counts(finished: Finished) -> dict[str, Counts]:
-    found = {host: Counts(*map(int, rest)) for host, *rest in _LINE.findall(finished.out)}
-    assert found, f"{finished.out}\n{finished.err}"
-    return found
-
-
-def files_read(finished: Finished) -> int:
-    found = _READ.search(finished.out)
-    assert found is not None, finished.out
-    return int(found[1])
-
-
-def look(job: Job, cache: Path | str, *more: object, on: tuple[str, ...] = PGDB) -> Finished:
-    """Attach, look around and leave."""
-    finished = run_pgdb(
-        *("attach", "--batch", "--sbd", f"--sbd-cache={cache}", *more),
-        *ex("bt", "print 40 + 2", "info sharedlibrary", "info sbd"),
-        job.pid,
-        command=on,
-        deadline_s=DEADLINE_S,
-    )
-    assert finished.status == 0, f"{finished.out}\n{finished.err}"
-    # Nothing of where GDB has found the files is to be seen.
-    assert "views/" not in finished.out
-    assert re.search(r"\bmain \(.*\) at \S*storm\.c:\d+", finished.out), finished.out
-    return finished
-
-
-@contextmanager
-def on_one_host(builder: Builder, ranks: int = 2) -> Iterator[tuple[Job, Program]]:
-    mpi = find_mpi("openmpi")
-    program = builder.build(mpi, "storm.c")
-    with run_job(builder, mpi.line(ranks, program), program, ranks) as job:
-        yield job, program
 
 
 def test_one_host_reads_once_and_then_has_it(builder: Builder, tmp_path: Path) -> None:
@@ -121,9 +75,7 @@ def test_a_cache_that_cannot_be_made_is_told_once(builder: Builder, tmp_path: Pa
 
 
 def test_a_program_without_a_build_id_is_left_to_gdb(builder: Builder, tmp_path: Path) -> None:
-    mpi = find_mpi("openmpi")
-    program = builder.build(mpi, "storm.c", "-Wl,--build-id=none")
-    with run_job(builder, mpi.line(2, program), program, 2) as job:
+    with on_one_host(builder, 2, "-Wl,--build-id=none") as (job, program):
         finished = look(job, tmp_path / "cache")
     assert f"--sbd: no build-id for {program.path}" in finished.out
     (here,) = counts(finished).values()
@@ -133,29 +85,12 @@ def test_a_program_without_a_build_id_is_left_to_gdb(builder: Builder, tmp_path:
 # -- several hosts -------------------------------------------------------------------------------
 
 
-@contextmanager
-def on_four_hosts(builder: Builder, hosts: Hosts) -> Iterator[tuple[Job, Program]]:
-    mpi = find_mpi("openmpi")
-    # A copy, since tests take it away.
-    program = builder.build(mpi, "storm.c")
-    line = hosts.command("h1", mpi.line(8, program, hosts=hosts.names))
-    with run_job(builder, line, program, 8) as job:
-        yield job, program
-
-
-def build_id(cache: FileCache, program: Program) -> str:
-    """Return the build-id of a program, which is in the cache."""
-    for path in (cache.directory / ".build-id").glob("??/*"):
-        if path.read_bytes() == program.path.read_bytes():
-            return path.parent.name + path.name
-    raise AssertionError(f"{program.path} is not in {cache.directory}")
-
-
 @pytest.mark.hosts
 def test_four_hosts(builder: Builder, four_hosts: Hosts, tmp_path: Path) -> None:
     on_h1 = tuple(four_hosts.command("h1", PGDB))
     cache = tmp_path / "%h"
-    with on_four_hosts(builder, four_hosts) as (job, program):
+    program = builder.build(find_mpi("openmpi"), "storm.c")
+    with on_four_hosts(builder, four_hosts, program) as job:
         first = look(job, cache, "--fan-out=2", on=on_h1)
         found = counts(first)
         assert set(found) == set(four_hosts.names)
@@ -167,7 +102,7 @@ def test_four_hosts(builder: Builder, four_hosts: Hosts, tmp_path: Path) -> None
 
         # All is there; what was spoilt is refused and fetched again.
         caches = {host: FileCache(tmp_path / host) for host in four_hosts.names}
-        key = FileKey(build_id=build_id(caches["h1"], program))
+        key = FileKey(build_id=build_id(program.path))
         spoilt = caches["h2"].path(key)
         times = spoilt.stat()
         other = next(each for each in spoilt.parent.parent.glob("??/*") if each != spoilt)
@@ -188,8 +123,7 @@ def test_four_hosts(builder: Builder, four_hosts: Hosts, tmp_path: Path) -> None
         partial.close()
         third = look(job, cache, "--fan-out=2", on=on_h1)
         assert counts(third)["h2"] == found["h2"]
-        resumed = _RESUMED.search(third.out)
-        assert resumed is not None and resumed[1] == "1000 bytes"
+        assert resumed_bytes(third) == 1000
         assert_untouched(job.ranks)
 
 
@@ -202,7 +136,8 @@ def test_a_full_disk_on_one_host_is_the_slower_way(
     full.mkdir(0o700)
     four_hosts.run("h2", ["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", full])
     try:
-        with on_four_hosts(builder, four_hosts) as (job, _):
+        program = builder.build(find_mpi("openmpi"), "storm.c")
+        with on_four_hosts(builder, four_hosts, program) as job:
             # A chain: h3 and h4 get theirs through h2.
             finished = look(job, tmp_path / "%h", "--fan-out=1", on=on_h1)
     finally:
@@ -220,7 +155,8 @@ def test_a_program_that_was_replaced_comes_from_a_host_that_runs_it(
     builder: Builder, four_hosts: Hosts, tmp_path: Path
 ) -> None:
     on_h1 = tuple(four_hosts.command("h1", PGDB))
-    with on_four_hosts(builder, four_hosts) as (job, program):
+    program = builder.build(find_mpi("openmpi"), "storm.c")
+    with on_four_hosts(builder, four_hosts, program) as job:
         data = program.path.read_bytes()
         program.path.unlink()
         try:
