@@ -472,5 +472,5 @@ class OneHost(Soak):
         finally:
             begun = time.monotonic()
             session.close()
-        self._in_time(begun, "closed", 2 * LEAVE_S)
+        self._in_time(begun, "closed", 3 * LEAVE_S)
         self._all_free(job, RankSet(job.ranks))
