@@ -23,20 +23,23 @@ from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Gone, Stack, Stop, Text
 from tests.conftest import Build, StartJob
-from tests.support.programs import Job, Orders, command_of, is_traced, parent_of, status, wait_until
+from tests.support.programs import (
+    Job,
+    Orders,
+    command_of,
+    gdb_of,
+    is_traced,
+    parent_of,
+    status,
+    wait_until,
+    write_gdb,
+)
 from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json, run_pgdb, wait_broken
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 # Far more than it takes, and far less than what a silent GDB cost before it was ended by force.
 LEAVING_S = 60.0
-
-
-def gdb_of(job: Job, rank: int) -> int:
-    """Return the GDB of a rank."""
-    gdb = int(status(job.ranks[rank], "TracerPid"))
-    assert gdb, f"rank {rank} has no debugger"
-    return gdb
 
 
 class Heard:
@@ -258,14 +261,6 @@ def test_a_rank_is_killed_while_a_command_is_under_way(build: Build, start_job: 
             assert answer.missing.running == RankSet()
             assert answer.for_rank(2) == Exit(signal="SIGKILL", run=answer.for_rank(2).run)
         job.process.wait(DEADLINE_S)
-
-
-def write_gdb(tmp_path: Path, *lines: str) -> str:
-    """Make a GDB that is the real one, after some lines of shell."""
-    gdb = tmp_path / "gdb"
-    gdb.write_text("\n".join(["#!/bin/sh", *lines, f'exec {shutil.which("gdb")} "$@"', ""]))
-    gdb.chmod(0o755)
-    return str(gdb)
 
 
 LITTLE_BYTES = 100_000_000

@@ -254,8 +254,8 @@ class Builder:
         path = directory / source.stem
         # The modules of a Fortran program go to the directory that the compiler runs in. -g and
         # -O0 come last: MPICH's mpifort brings -O2.
-        words = [compiler, *mpi.flags, *flags, "-g", "-O0", "-o", str(path), str(source), "-lm"]
-        _compile(words, directory)
+        words = [compiler, *mpi.flags, *flags, "-g", "-O0", "-o", str(path), str(source)]
+        _compile([*words, "-lm", "-ldl"], directory)
         return Program(path=path, source=source)
 
     def ready_library(self) -> Path:
@@ -266,14 +266,14 @@ class Builder:
             self._ready = self._build_library(source)
         return self._ready
 
-    def build_library(self, name: str) -> Path:
+    def build_library(self, name: str, *flags: str) -> Path:
         """Return the library, without MPI, that the source file *name* makes."""
-        return self._build_library(_source(name))
+        return self._build_library(_source(name), *flags)
 
-    def _build_library(self, source: Path) -> Path:
+    def _build_library(self, source: Path, *flags: str) -> Path:
         compiler = shutil.which("cc") or pytest.skip("this machine has no C compiler")
         path = self.directory / f"{source.stem}.so"
-        line = [compiler, "-shared", "-fPIC", "-o", str(path), str(source), "-ldl"]
+        line = [compiler, "-shared", "-fPIC", *flags, "-o", str(path), str(source), "-ldl"]
         _compile(line, self.directory)
         return path
 
@@ -368,6 +368,21 @@ def aggregator_of(rank_pid: int) -> int:
     return pid
 
 
+def gdb_of(job: Job, rank: int) -> int:
+    """Return the GDB of a rank."""
+    gdb = int(status(job.ranks[rank], "TracerPid"))
+    assert gdb, f"rank {rank} has no debugger"
+    return gdb
+
+
+def write_gdb(folder: Path, *lines: str) -> str:
+    """Make a GDB that is the real one, after some lines of shell."""
+    gdb = folder / "gdb"
+    gdb.write_text("\n".join(["#!/bin/sh", *lines, f'exec {shutil.which("gdb")} "$@"', ""]))
+    gdb.chmod(0o755)
+    return str(gdb)
+
+
 def variables_of(pid: int) -> dict[str, str]:
     """Return the environment that a process was started with.
 
@@ -418,20 +433,21 @@ def processes_with(variable: str) -> dict[int, str]:
     return found
 
 
-def programs_with(variable: str, program: Program) -> dict[int, dict[str, str]]:
-    """Return pid and environment of the processes with ``NAME=value`` that are a program."""
+def programs_with(variable: str, *programs: Program) -> dict[int, dict[str, str]]:
+    """Return pid and environment of the processes of programs that have ``NAME=value``."""
     found = {}
+    paths = [each.path.resolve() for each in programs]
     for pid in processes_with(variable):
         with suppress(OSError):
-            if Path(f"/proc/{pid}/exe").resolve() == program.path.resolve():
+            if Path(f"/proc/{pid}/exe").resolve() in paths:
                 found[pid] = variables_of(pid)
     return found
 
 
-def ranks_with(variable: str, program: Program) -> dict[int, int]:
-    """Return the processes of a program that have ``NAME=value``, by rank."""
+def ranks_with(variable: str, *programs: Program) -> dict[int, int]:
+    """Return the processes of programs that have ``NAME=value``, by rank."""
     found = {}
-    for pid, variables in programs_with(variable, program).items():
+    for pid, variables in programs_with(variable, *programs).items():
         # One that is about to end has no variables any longer.
         if (rank := rank_of(variables)) is not None:
             found[rank] = pid
@@ -490,6 +506,18 @@ def wait_settled(pids: Iterable[int]) -> None:
             f"processes {left} get on",
         )
         left = [pid for pid, (seen, _) in before.items() if not seen[0] or loaded(pid) != seen]
+
+
+def has_opened(pid: int, library: Path) -> bool:
+    """Return whether a process has a library in its memory."""
+    return str(library) in Path(f"/proc/{pid}/maps").read_text()
+
+
+def wait_opened(pids: Iterable[int], library: Path) -> None:
+    """Wait until processes have opened a library and do nothing but sleep now and then."""
+    pids = list(pids)
+    wait_until(lambda: all(has_opened(pid, library) for pid in pids), f"{library} is opened")
+    wait_settled(pids)
 
 
 def _wait_under_way(pids: Iterable[int]) -> None:
@@ -560,13 +588,15 @@ def run_job(
     program: Program,
     ranks: int,
     *,
+    also: Sequence[Program] = (),
     in_mpi: bool = True,
     changes: Mapping[str, str] | None = None,
 ) -> Iterator[Job]:
     """Run a job in a session of its own until all ranks are there, and end it at the end.
 
     A rank is there when it has come out of MPI_Init (of C) and gone on, or, if not *in_mpi*, when
-    it is the program and sleeps now and then. *changes* are made to the environment.
+    it is the program, or one of *also*, and sleeps now and then. *changes* are made to the
+    environment.
     """
     # In the builder's directory, which hosts with a /tmp of their own share.
     with tempfile.NamedTemporaryFile(prefix="ready-", dir=builder.directory) as ready:
@@ -583,7 +613,7 @@ def run_job(
             def is_up() -> bool:
                 nonlocal found
                 assert process.poll() is None, f"{line} ended, status {process.returncode}"
-                found = ranks_with(mark, program)
+                found = ranks_with(mark, program, *also)
                 return len(found) == ranks and (not in_mpi or os.path.getsize(ready.name) == ranks)
 
             wait_until(is_up, f"{ranks} ranks of {line} are up", START_DEADLINE_S)
