@@ -26,9 +26,19 @@ from pgdb.errors import GdbError
 from pgdb.jobs.debugger import check_gdb
 from pgdb.overlay.messages import Backtrace, Console, Detach, Evaluate, InsertBreakpoint, Resume
 from pgdb.records import Breakpoint, Done, Event, Failure, Gone, Running, Stack, Stop, Text, Value
-from tests.support.programs import is_alive, is_traced, status, wait_progress, wait_until
+from tests.support.programs import (
+    Program,
+    has_opened,
+    is_alive,
+    is_traced,
+    status,
+    wait_opened,
+    wait_progress,
+    wait_until,
+)
 
 PROGRAM = Path(__file__).parent.parent / "programs" / "opener.c"
+LIBRARY = PROGRAM.with_name("visit.c")
 DEADLINE_S = 120.0
 SAY = """
 #include <string>
@@ -36,7 +46,6 @@ SAY = """
 static int say(const std::string &who, int times) { for (;;) usleep(1000); return times; }
 int main() { return say("the rank", 1); }
 """
-VISITED = "int visited; int visit(int n) { visited = n; return n + 1; }\n"
 
 pytestmark = [
     pytest.mark.gdb,
@@ -49,11 +58,10 @@ pytestmark = [
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the program, under two names, and the object that it opens."""
     folder = tmp_path_factory.mktemp("nursery")
-    (folder / "visit.c").write_text(VISITED)
     for line in (
         ["cc", "-g", "-O0", "-o", "opener", str(PROGRAM), "-ldl"],
         ["cc", "-g", "-O0", "-o", "another one", str(PROGRAM), "-ldl"],
-        ["cc", "-g", "-O0", "-shared", "-fPIC", "-o", "visit.so", "visit.c"],
+        ["cc", "-g", "-O0", "-shared", "-fPIC", "-o", "visit.so", str(LIBRARY)],
     ):
         subprocess.run(line, cwd=folder, check=True, stdin=subprocess.DEVNULL, timeout=120)
     return folder
@@ -268,13 +276,11 @@ def test_what_is_loaded_later_is_found(built: Path, tmp_path: Path) -> None:
                 assert isinstance(each, Failure)
             await found.ask(Resume(command="continue"), 3)
             go.touch()
-            for pid in pids:
-                maps = Path(f"/proc/{pid}/maps")
-                while "visit.so" not in maps.read_text():
-                    await asyncio.sleep(0.01)
+            wait_opened(pids, built / "visit.so")
             await asyncio.gather(*(each._stop_it() for each in found.all))
             await found.heard(Stop, 1)
             await found.ask(InsertBreakpoint(command="break visit", first_number=1))
+            await found.ask(Console(command="set variable is_free = 1"))
             await found.ask(Resume(command="continue"), 4)
             await found.heard(Stop, 2)
             for stack in await found.ask(Backtrace()):
@@ -282,6 +288,41 @@ def test_what_is_loaded_later_is_found(built: Path, tmp_path: Path) -> None:
 
     with running(*([str(built / "opener"), str(go), str(built / "visit.so")],) * 3) as pids:
         run(test(pids))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_library_that_one_rank_has_opened(built: Path, tmp_path: Path, is_first: bool) -> None:
+    """The nursery has the libraries of the first, so that it knows this one as well, or not."""
+    go = tmp_path / "go"
+    go.touch()
+
+    async def test(pids: list[int], visiting: int) -> None:
+        async with ranks() as found:
+            await found.attach(pids[:1])
+            await found.attach(pids[1:])
+            assert len(found.parents()) == 1 and os.getpid() not in found.parents()
+            stacks = await found.ask(Backtrace())
+            lines = await found.ask(Console(command="info line visit"))
+            for pid, stack, line in zip(pids, stacks, lines, strict=True):
+                here = [each for each in stack.frames if each.file == str(LIBRARY)]
+                if pid == visiting:
+                    assert functions(stack)[-3:] == ["stay", "visit", "main"]
+                    assert [each.line for each in here] == [
+                        library.line("stay"),
+                        library.line("visit"),
+                    ]
+                    assert isinstance(line, Text) and str(LIBRARY) in line.text
+                else:
+                    assert functions(stack)[-1] == "main" and not here
+                    assert isinstance(line, Failure) and "not defined" in line.message
+        assert found.notices == []
+
+    program, library = str(built / "opener"), Program(built / "visit.so", LIBRARY)
+    with running([program, str(go), str(library.path)], [program], [program]) as pids:
+        visiting, *others = pids
+        wait_opened([visiting], library.path)
+        assert not any(has_opened(pid, library.path) for pid in others)
+        run(test([visiting, *others] if is_first else [*others, visiting], visiting))
 
 
 def test_a_gdb_that_is_killed_costs_its_own_rank(built: Path) -> None:
