@@ -3,12 +3,22 @@
  *
  * Run as: mpirun -n 2 mpmd_a : -n 2 mpmd_b.  The asking rank prints
  * "mpmd_a rank R asked rank S: 42".  Alone in a job it aborts with exit code 2.
+ * With an argument its ranks wait before that until a debugger sets waits to 0.
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { PROGRAM = 'a', OTHER = 'b', TAG = 5 };
+
+static volatile int waits;
+
+static void wait_to_go_on(void)
+{
+    while (waits)
+        usleep(1000); /* @wait */
+}
 
 static int first_rank_of(const char *programs, int size, char program)
 {
@@ -32,6 +42,7 @@ int main(int argc, char **argv)
     int rank, size;
     char program = PROGRAM; /* @main */
 
+    waits = argc > 1;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -43,6 +54,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "mpmd_a: no rank of this job runs mpmd_b\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
+    wait_to_go_on(); /* @go */
 
     if (rank == first_rank_of(programs, size, PROGRAM)) {
         int answer = ask(peer, 41); /* @ask */
