@@ -660,6 +660,25 @@ class Session(Ranks):
         self.state.start_run(0, ranks)
         self._tell_start("", self.hosts)
 
+    async def wait_orphans(self, timeout_s: float) -> None:
+        """Wait for the first rank that was lost at the start with an aggregator above its own.
+
+        That one looks for another way, and may find none in time.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not self.orphans_are_back:
+                    await self._changed.wait()
+
+    @property
+    def orphans_are_back(self) -> bool:
+        """Whether there is such a rank, which is stopped, before the session has started."""
+        return any(
+            isinstance(each.record, Stop)
+            for gathered in self._came_early
+            for each in gathered.classes
+        )
+
     def started(self, answer: Answer) -> None:
         """Take where the ranks were stopped at the start, and tell what was held back."""
         self.start_answer = answer
@@ -776,6 +795,7 @@ class Session(Ranks):
         if not self._is_started:
             # What ranks were lost at the start comes first.
             self._came_early.append(gathered)
+            self._notify()
             return
         stops = tuple(each for each in gathered.classes if isinstance(each.record, Stop))
         if stops and not self._is_over:

@@ -76,7 +76,7 @@ def _run_apart() -> int:
         disk.mkdir(mode=0o700)
         line = [sys.executable, "-m", "bench.soak", *sys.argv[1:]]
         variables = os.environ | clock.changes | {CLOCK: str(clock.file)}
-        mount = f"mount -t tmpfs -o size=64m,mode=700 tmpfs {shlex.quote(str(disk))}"
+        mount = f"mount -t tmpfs -o size=512m,mode=700 tmpfs {shlex.quote(str(disk))}"
         if os.geteuid() == 0 and shutil.which("unshare") and not forbidden(mount, "--mount"):
             line = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh", *line]
             variables |= {DISK: str(disk)} | dict.fromkeys(PLACES, str(disk))

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +17,9 @@ from pathlib import Path
 from bench.soak.noting import DEADLINE_S, Impossible, Wrong
 from bench.soak.processes import words
 from bench.soak.running import GRACE_S, LEAVE_S, NEVER, Soak
-from pgdb.errors import PgdbError
+from pgdb.errors import PgdbError, StartError
 from pgdb.frontend.sync import Session
+from pgdb.overlay.words import AGGREGATOR_NAME
 from pgdb.ranks import RankSet
 from pgdb.records import Stop
 from tests.support.clock import YEARS_38_S, set_clock
@@ -38,6 +40,13 @@ CLOCK, DISK = "PGDB_SOAK_CLOCK", "PGDB_SOAK_DISK"
 """Variables with the file that sets the clock, and with where a file system of our own is."""
 PLACES = ("TMPDIR", "HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 """Variables with what is on that file system."""
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return status(pid, "Name")
+    except OSError:
+        return ""
 
 
 class OneHost(Soak):
@@ -71,6 +80,7 @@ class OneHost(Soak):
             "front end terminated": lambda job: self._end_front_end(job, signal.SIGTERM),
             "job ends during attach": self._end_job_in_attach,
             "job ends": self._end_job,
+            "aggregator killed during attach": self._kill_in_attach,
             "rank crashes": lambda job: self._end_rank(job, b"s"),
             "rank exits": lambda job: self._end_rank(job, b"x"),
             "rank killed": lambda job: self._end_rank(job, b""),
@@ -405,6 +415,53 @@ class OneHost(Soak):
             raise Wrong("pgdb does not end") from None
         if b"Traceback" in told or process.returncode < 0:
             raise Wrong(f"status {process.returncode}: {told.decode()}")
+
+    def _kill_in_attach(self, job: Job) -> None:
+        """Have an aggregator end while the ranks are looked for, or are being taken hold of."""
+        victims: list[int] = []
+        is_over = threading.Event()
+        have_gdbs = self._random.random() < 0.8
+        after_s = self._random.random()
+
+        def kill_one() -> None:
+            while not is_over.wait(0.01):
+                ours = self._marked_processes()
+                found = [pid for pid in ours if _name_of(pid) == AGGREGATOR_NAME]
+                has_gdb = any(" -i=mi3 " in ours[pid] and parent_of(pid) in found for pid in ours)
+                if found and (has_gdb or not have_gdbs):
+                    break
+            if not is_over.wait(after_s):
+                victims.append(self._random.choice(sorted(found)))
+                os.kill(victims[0], signal.SIGKILL)
+
+        killer = threading.Thread(target=kill_one)
+        killer.start()
+        try:
+            session = self._attach(job)
+        except StartError as error:
+            if "did not start" in str(error):
+                raise Wrong(f"a start hung: {error}") from None
+            self._say(f"  no session: {error}")
+            self._all_free(job, RankSet(job.ranks))
+            return
+        finally:
+            is_over.set()
+            killer.join()
+        try:
+            if victims:
+                root = session._session.overlay.root
+                # One that came before there was a tree was replaced with all others.
+                node = next((n for n, each in root.known.items() if each.pid == victims[0]), None)
+                self._say(f"  node {node}")
+                self._until_lost(session, RankSet() if node is None else root.shares[node].ranks)
+                self._others_answer(session, self._state(session)["lost"])
+                self._agrees(session, job)
+                self._reattach(session, self._state(session)["lost"])
+            self._others_answer(session, RankSet())
+            self._agrees(session, job)
+        finally:
+            session.close()
+        self._all_free(job, RankSet(job.ranks))
 
     def _end_job(self, job: Job) -> None:
         session = self._attach(job)

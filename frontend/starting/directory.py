@@ -11,6 +11,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from pgdb.errors import StartError
@@ -23,6 +24,8 @@ _PREFIX = "pgdb-"
 _OWNER = "owner"
 _LEFTOVER_OUTPUT = "job-output.log"
 _MAX_OWNER_BYTES = 100
+_OTHERS = ("/tmp", "/dev/shm", "/var/tmp")
+"""Where there may be room when the places that are ours to choose are full."""
 
 
 class SessionDirectory:
@@ -56,10 +59,12 @@ def _make_directory() -> Path:
     :raises StartError: if none does.
     """
     refusals = []
-    for find in (runtime_folder, temporary_folder):
+    tried = set()
+    for find in (runtime_folder, temporary_folder, *(partial(_safe, each) for each in _OTHERS)):
         try:
-            if not (folder := find()):
+            if not (folder := find()) or folder in tried:
                 continue
+            tried.add(folder)
             _sweep(Path(folder))
             # Mode 0700, under a name that nobody can guess and that was not there before.
             path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder))
@@ -80,6 +85,10 @@ def _make_directory() -> Path:
         f"no place for the session's small files: {'; '.join(refusals)}; "
         "make room there, or name another directory in TMPDIR"
     )
+
+
+def _safe(folder: str) -> str:
+    return folder if os.path.isdir(folder) and is_safe_place(folder) else ""
 
 
 def runtime_folder(environment: Mapping[str, str] = os.environ) -> str:

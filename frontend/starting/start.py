@@ -44,6 +44,9 @@ from pgdb.records import Failure, Stop
 
 T = TypeVar("T")
 
+ORPHANS_S = 10.0
+"""So long a start that has lost all ranks waits for those that have only lost their way here."""
+
 
 async def attach(
     target: int | str,
@@ -284,7 +287,10 @@ async def _acquire(session: Session, shares: tuple[Share, ...]) -> None:
         )
     )
     answer = await session.ask(session.mode, Acquire(), ranks, timeout_s=options.start_timeout_s)
-    _check_start(answer, session.mode)
+    if not answer.classes and answer.missing.lost:
+        await session.wait_orphans(ORPHANS_S)
+    if not session.orphans_are_back:
+        _check_start(answer, session.mode)
     session.started(answer)
 
 

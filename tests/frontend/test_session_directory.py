@@ -79,6 +79,12 @@ def test_where_nothing_can_be_written_another_place_is_taken(
     assert directory.path.is_relative_to(other)
     directory.remove()
     filled.append(other)
+    last = tmp_path_factory.mktemp("last")
+    monkeypatch.setattr(directory_module, "_OTHERS", (str(other), str(last), "/nowhere"))
+    directory = SessionDirectory()
+    assert directory.path.is_relative_to(last)
+    directory.remove()
+    filled.append(last)
     with pytest.raises(StartError, match=r"No space left on device.* TMPDIR"):
         SessionDirectory()
     assert not [*runtime_directory.iterdir(), *other.iterdir()]

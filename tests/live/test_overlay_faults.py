@@ -334,9 +334,19 @@ def test_the_disk_gets_full_during_a_session(job: Job, tmp_path: Path) -> None:
     assert_untouched(job.ranks)
 
 
-def test_a_short_soak() -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--steps", 12),
+        # The whole kinds that seldom come in a short one.
+        ("--steps", 4, "--only", "aggregator killed during attach"),
+        ("--steps", 6, "--only", "disk full", "--only", "clock set"),
+    ],
+    ids=["any", "attach", "places"],
+)
+def test_a_short_soak(options: tuple[object, ...]) -> None:
     """Random steps and faults, compared with /proc after each; bench/soak is the long form."""
-    line = [sys.executable, "-m", "bench.soak", "--seed", "6", "--steps", "12", "--verbose"]
+    line = [sys.executable, "-m", "bench.soak", "--seed", "6", "--verbose", *options]
     finished = subprocess.run(
         list(map(str, line)),
         cwd=ROOT,
