@@ -10,7 +10,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -58,9 +58,11 @@ def _make_directory() -> Path:
 
     :raises StartError: if none does.
     """
-    refusals = []
+    refusals: dict[str, None] = {}
     tried = set()
-    for find in (runtime_folder, temporary_folder, *(partial(_safe, each) for each in _OTHERS)):
+    places: list[Callable[[], str]] = [runtime_folder, temporary_folder]
+    places += [partial(_safe, each) for each in _OTHERS]
+    for find in places:
         try:
             if not (folder := find()) or folder in tried:
                 continue
@@ -80,7 +82,7 @@ def _make_directory() -> Path:
             return path
         except OSError as error:
             LOG.info("no session directory: %s", error)
-            refusals.append(str(error))
+            refusals[str(error)] = None
     raise StartError(
         f"no place for the session's small files: {'; '.join(refusals)}; "
         "make room there, or name another directory in TMPDIR"

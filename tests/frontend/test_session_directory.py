@@ -74,13 +74,13 @@ def test_where_nothing_can_be_written_another_place_is_taken(
 
     monkeypatch.setattr(Path, "write_text", write_text)
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(other))
+    last = tmp_path_factory.mktemp("last")
+    monkeypatch.setattr(directory_module, "_OTHERS", (str(other), str(last), str(last / "none")))
     filled = [runtime_directory]
     directory = SessionDirectory()
     assert directory.path.is_relative_to(other)
     directory.remove()
     filled.append(other)
-    last = tmp_path_factory.mktemp("last")
-    monkeypatch.setattr(directory_module, "_OTHERS", (str(other), str(last), "/nowhere"))
     directory = SessionDirectory()
     assert directory.path.is_relative_to(last)
     directory.remove()
