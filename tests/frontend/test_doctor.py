@@ -102,7 +102,7 @@ def test_every_check_goes_on_with_nothing_there(
 ) -> None:
     """No program in PATH, no /proc, no home."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("HOME", "/nowhere")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     host = Host(gdb="gdb", proc=tmp_path, environment={"PATH": str(tmp_path)})
     findings = list(doctor.examine(host))
