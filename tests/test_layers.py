@@ -160,6 +160,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.starting.site": 3,
     "pgdb.frontend.starting.start": 3,
     "pgdb.frontend.state": 3,
+    "pgdb.frontend.threads": 3,
     "pgdb.frontend.view": 3,
     "pgdb.frontend.commands": 4,
     "pgdb.frontend.commands.*": 4,

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
 import importlib.util
 import shlex
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,6 +30,7 @@ from pgdb.frontend.commands.table import (
 )
 from pgdb.frontend.export import arrayfiles, pictures
 from pgdb.frontend.text import plots, render
+from pgdb.frontend.threads import beside
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -355,31 +353,20 @@ async def _decompose(call: Call) -> Outcome:
 async def _of_users(call: Call, typed: _Typed, work: Callable[[], _T]) -> _T:
     """Return what *work* returns, which calls code of the user's where there is a map.
 
-    It has a thread of its own that nothing waits for: asyncio's are waited for when it ends, and
-    the user's code may never return.
+    The user's code may never return.
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[_T] = loop.create_future()
 
-    def settle(result: Callable[[], None]) -> None:
-        if not done.done():  # nobody waits any longer
-            result()
-
-    def run() -> None:
+    def guarded() -> _T:
         try:
-            made = work()
-        except BaseException as error:  # noqa: BLE001  # raised where it is waited for
-            if not isinstance(error, Exception):  # would end the session there
-                error = CommandError(f"{typed.expression}: the map raised {type(error).__name__}")
-            result = functools.partial(done.set_exception, error)
-        else:
-            result = functools.partial(done.set_result, made)
-        with contextlib.suppress(RuntimeError):  # the session has ended meanwhile
-            loop.call_soon_threadsafe(settle, result)
+            return work()
+        except BaseException as error:  # would end the session where it is waited for
+            if isinstance(error, Exception):
+                raise
+            text = f"{typed.expression}: the map raised {type(error).__name__}"
+            raise CommandError(text) from None
 
-    threading.Thread(target=run, name="pgdb-decompose", daemon=True).start()
     try:
-        return await done
+        return await beside(guarded, name="decompose")
     except asyncio.CancelledError:
         if "--map" in typed.options:
             name = typed.options["--map"]
