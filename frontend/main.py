@@ -18,7 +18,7 @@ import msgspec
 
 from pgdb import corefiles
 from pgdb.controls import HarmlessFormatter, harmless
-from pgdb.errors import CommandError, PgdbError, RankSetError, UsageError
+from pgdb.errors import CommandError, PgdbError, RankSetError, StartError, UsageError
 from pgdb.frontend.batch import BatchText, JsonDisplay, Script, run_script
 from pgdb.frontend.display import StartProgress
 from pgdb.frontend.lookout import choose_job, look
@@ -29,6 +29,7 @@ from pgdb.frontend.session import Session, Told
 from pgdb.frontend.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
 from pgdb.frontend.starting.start import attach, launch
 from pgdb.frontend.text import render
+from pgdb.frontend.threads import beside
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 _DEFAULTS = SessionOptions()
 DEFAULT_SETTLE_S = 1.0
+_TELL_S = 1.0
+"""After this the user is told what is waited for before the start."""
 _EPILOG = """examples:
   pgdb launch mpirun -n 4 ./app             debug a new job; all ranks stop in main
   pgdb attach 4711                          debug the running job of mpirun 4711
@@ -534,7 +537,7 @@ class _Program:
                 listener=self._told,
             )
         else:
-            stdin = self._stdin()
+            stdin = await self._stdin()
             try:
                 session = await launch(
                     arguments.line,
@@ -549,19 +552,50 @@ class _Program:
         self._progress.end()
         return session
 
-    def _stdin(self) -> int | None:
+    async def _stdin(self) -> int | None:
         """Return the descriptor for the job's input, None for a pipe that the prompt feeds."""
         wanted = self._arguments.stdin
         if wanted == "-":
             return sys.stdin.fileno()
         if wanted:
-            try:
-                return os.open(wanted, os.O_RDONLY)
-            except OSError as error:
-                raise UsageError(f"--stdin {wanted}: {error.strerror}") from None
+            return await self._open_input(wanted)
         if self._arguments.batch:
             return os.open(os.devnull, os.O_RDONLY)
         return None
+
+    async def _open_input(self, name: str) -> int:
+        """Open a file for the job's input; a named pipe waits for its writer, as in a shell.
+
+        Opened without waiting, a pipe that has no writer yet would be at its end for the job.
+
+        :raises UsageError: if it cannot be opened.
+        :raises StartError: if it is not open by the deadline of the start.
+        """
+        limit_s = self._arguments.options.start_timeout_s
+        why = ""
+
+        def open_it() -> int:
+            nonlocal why
+            if Path(name).is_fifo():
+                why = ": no program has opened the named pipe for writing"
+            return os.open(name, os.O_RDONLY)
+
+        def tell() -> None:
+            self._progress.step(f"note: --stdin {name} is not open yet{why}")
+
+        telling = asyncio.get_running_loop().call_later(_TELL_S, tell)
+        try:
+            async with asyncio.timeout(limit_s) as limit:
+                return await beside(open_it, name="stdin")
+        except OSError as error:
+            if limit.expired():
+                raise StartError(
+                    f"--stdin {name} could not be opened within {limit_s:g} s{why}; "
+                    "--start-timeout gives it longer"
+                ) from None
+            raise UsageError(f"--stdin {name}: {error.strerror}") from None
+        finally:
+            telling.cancel()
 
     async def _serve(self, session: Session) -> bool | None:
         arguments = self._arguments

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pgdb.errors import DiscoveryError, UsageError
+from pgdb.errors import DiscoveryError, StartError, UsageError
 from pgdb.frontend import main as main_module
 from pgdb.frontend.main import DEFAULT_SETTLE_S, main, parse
 from pgdb.frontend.options import SessionOptions
@@ -281,6 +283,47 @@ def test_what_only_attach_can_do_is_refused_for_launch(
 ) -> None:
     assert main([*line[:1], "--batch", *line[1:]]) == EXIT_USAGE
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.timeout(60)
+def test_input_from_a_pipe_without_a_writer_is_waited_for_until_the_start_has_to_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(main_module, "launch", None)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    line = ["launch", "--batch", "--start-timeout", "2", "--stdin", str(pipe), "mpirun", "./x"]
+    assert main(line) == EXIT_START
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"pgdb: --stdin {pipe} could not be opened within 2 s: no program has opened the named "
+        "pipe for writing; --start-timeout gives it longer"
+    )
+
+
+@pytest.mark.timeout(60)
+def test_input_from_a_pipe_is_there_when_its_writer_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writers: list[threading.Thread] = []
+
+    def come(_: object, text: str) -> None:
+        assert text.startswith(f"note: --stdin {pipe} is not open yet")
+        writers.append(threading.Thread(target=pipe.write_bytes, args=(b"input",)))
+        writers[-1].start()
+
+    async def launch(*_: object, stdin: int, **__: object) -> None:
+        assert os.get_blocking(stdin)
+        raise StartError(f"there was {os.read(stdin, 99)!r}, then {os.read(stdin, 99)!r}")
+
+    monkeypatch.setattr(main_module, "launch", launch)
+    monkeypatch.setattr(main_module, "_TELL_S", 0.0)
+    monkeypatch.setattr(main_module.StartProgress, "step", come)
+    assert main(["launch", "--batch", "--stdin", str(pipe), "mpirun", "./x"]) == EXIT_START
+    assert capsys.readouterr().err == "pgdb: there was b'input', then b''\n"
+    (writer,) = writers
+    writer.join()
 
 
 def test_ranks_are_let_go_before_the_history_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from pgdb.ranks import RankSet
 from tests.conftest import Build
 from tests.support.programs import Builder, Mpi, find_mpi
-from tests.support.terminal import Finished, ex, run_json, run_pgdb
+from tests.support.terminal import PGDB, Finished, Terminal, ex, run_json, run_pgdb
 
 pytestmark = pytest.mark.mpi
 
@@ -153,6 +154,28 @@ def test_input_from_ours(mpi: Mpi, build: Build) -> None:
     assert finished.status == 0
     assert "rank 0 got: a\n" in finished.out
     assert "rank 0 got 2 lines\n" in finished.out
+
+
+def test_input_from_a_named_pipe(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    """Its writer comes when it has been waited for; what it writes is all there is."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    line = mpi.line(2, build("echo.c"))
+    with Terminal(*PGDB, "launch", "--batch", "--stdin", pipe, *ex("c"), *line) as terminal:
+        terminal.expect(f"note: --stdin {pipe} is not open yet: no program has opened")
+        pipe.write_text("a\nb\n")
+        terminal.expect_all("rank 0 got: a\n", "rank 0 got: b\n", "rank 0 got 2 lines\n")
+        assert terminal.wait() == 0
+
+
+def test_a_named_pipe_without_a_writer_can_be_given_up(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with Terminal(*PGDB, "launch", "--stdin", pipe, "mpirun", "-n", "2", "./x") as terminal:
+        terminal.expect(f"note: --stdin {pipe} is not open yet: no program has opened")
+        terminal.control_c()
+        terminal.expect("pgdb: interrupted")
+        assert terminal.wait() == 3
 
 
 @pytest.mark.parametrize("code", [0, 7])
