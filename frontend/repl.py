@@ -16,15 +16,19 @@ from pathlib import Path
 from prompt_toolkit import PromptSession
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from pgdb.errors import PgdbError
+from pgdb.errors import CommandError, PgdbError
+from pgdb.frontend import deadline
 from pgdb.frontend.completion import CommandCompleter
 from pgdb.frontend.display import TextDisplay
 from pgdb.frontend.recording.history import CommandHistory
 from pgdb.frontend.session import Session, Told
 from pgdb.frontend.shell import Quit, Shell
+from pgdb.frontend.threads import with_file
 from pgdb.ranks import RankSet
 
 _REPEATED_WITHOUT_ARGUMENT = ("list", "l", "x")
+_HISTORY_S = 10.0
+"""Longest time for what was typed to be written, once the session is over; a lock takes half."""
 
 
 class Repl:
@@ -105,8 +109,12 @@ class Repl:
         self.display.close()
 
     async def close(self) -> None:
-        """Write what was typed; another session can hold that up."""
-        await asyncio.to_thread(self._history.close)
+        """Write what was typed; another session can hold that up, and a file system that hangs."""
+        try:
+            with deadline.within(_HISTORY_S):
+                await with_file(_history_path(), self._history.close)
+        except CommandError as error:
+            self.display.text(f"history: {error}")
 
     def _tell_from_thread(self, text: str) -> None:
         told = Told(kind="notice", text=text)

@@ -6,7 +6,6 @@ ranks is an answer with errors in it, not an exception (see :meth:`Answer.check`
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from pgdb.frontend.analysis.histogram import bin_ends
 from pgdb.frontend.analysis.sampling import take
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.export.arrayfiles import FORMATS, check_place, check_suffix, write_arrays
+from pgdb.frontend.threads import with_file
 from pgdb.merge.calltree import CallTree, TreeBy
 from pgdb.overlay.messages import (
     Backtrace,
@@ -255,10 +255,12 @@ class Ranks:
         """
         target = Path(path)
         check_suffix(target, FORMATS)
-        check_place(target)
-        arrays = await self.array(expression, timeout_s=timeout_s)
-        if arrays.by_rank:
-            await asyncio.to_thread(write_arrays, arrays, target)
+        with deadline.within(timeout_s):
+            await with_file(target, lambda: check_place(target))
+            arrays = await self.array(expression)
+            if arrays.by_rank:
+                size_bytes = arrays.size_bytes
+                await with_file(target, lambda: write_arrays(arrays, target), size_bytes=size_bytes)
         return arrays
 
     # -- checking ----------------------------------------------------------------------------

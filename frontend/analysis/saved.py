@@ -6,9 +6,7 @@ can compare with it.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
+import errno
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +16,7 @@ import msgspec
 
 from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.answers import Answer
-from pgdb.frontend.recording.files import read_regular, reason
+from pgdb.frontend.recording.files import read_regular, reason, write_atomically
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -128,20 +126,11 @@ def write(saved: Saved, path: Path) -> None:
         enc_hook=_encode,
     )
     try:
-        # Beside it, so that the last step is a rename inside one file system.
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as out:
-            try:
-                out.write(data + b"\n")
-                out.flush()
-                os.replace(out.name, path)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    os.unlink(out.name)
-                raise
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "it is no regular file")
+        write_atomically(path, data + b"\n")
     except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
+        raise CommandError(f"{path} cannot be written: {reason(error)}") from None
 
 
 def read(path: Path) -> Saved:

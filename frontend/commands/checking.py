@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Sequence
@@ -29,6 +28,7 @@ from pgdb.frontend.commands.table import (
     no_argument,
 )
 from pgdb.frontend.text import render, reports
+from pgdb.frontend.threads import with_file
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -138,7 +138,7 @@ async def _save(call: Call) -> Outcome:
                 f"save: nothing is saved as {name!r} ({_names(call)}); "
                 f"'save {name} EXPR -o {file}' saves a value"
             )
-        saved.write(before, Path(file).expanduser())
+        await _write(before, file)
         return f"{name} is written to {file}"
     if is_number(source) or not source:
         kept = shell.recall(int(source or 0))
@@ -162,7 +162,7 @@ async def _save(call: Call) -> Outcome:
         lines.append(f"{render.brackets(lost)} not saved: their values are no longer kept")
     if file:
         try:
-            saved.write(made, Path(file).expanduser())
+            await _write(made, file)
         except CommandError as error:
             raise CommandError(f"{error}; it is saved as {name} in this session only") from None
         lines.append(f"written to {file}")
@@ -321,10 +321,16 @@ async def _find_saved(call: Call, name: str) -> Saved | None:
         return kept
     if name.endswith(".json") or name.startswith(("/", "./", "../", "~")):
         # Some MB to decode, on a file system that may be far away: the links need their heartbeats.
-        return await asyncio.to_thread(saved.read, Path(name).expanduser())
+        path = Path(name).expanduser()
+        return await with_file(path, lambda: saved.read(path))
     if re.match(r"[A-Za-z_]\w*\Z", name) and name != "all":
         raise CommandError(f"compare: no answer is saved as {name!r} ({_names(call)})")
     return None
+
+
+async def _write(kept: Saved, file: str) -> None:
+    path = Path(file).expanduser()
+    await with_file(path, lambda: saved.write(kept, path))
 
 
 def _names(call: Call) -> str:

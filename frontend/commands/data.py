@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib.util
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,7 @@ from pgdb.frontend.commands.table import (
 )
 from pgdb.frontend.export import arrayfiles, pictures
 from pgdb.frontend.text import plots, render
-from pgdb.frontend.threads import beside
+from pgdb.frontend.threads import beside, with_file
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -162,7 +163,7 @@ async def _plot(call: Call) -> Outcome:
         raise UsageError("plot: one of --hist, --line and --heat is enough")
     path = typed.path()
     if path is not None:
-        pictures.check(path)
+        await with_file(path, functools.partial(pictures.check, path))
     arrays = await call.shell.session.ranks(call.ranks).array(typed.expression)
     filled = {rank: values for rank, values in arrays.by_rank.items() if values.size}
     if not filled:
@@ -175,7 +176,7 @@ async def _plot(call: Call) -> Outcome:
     if path is None:
         lines.append(drawing.text())
     else:
-        await asyncio.to_thread(drawing.save, path)
+        await with_file(path, functools.partial(drawing.save, path), size_bytes=arrays.size_bytes)
         lines.append(f"{path}: written")
     return replace(
         _shown(call, arrays, "\n".join(lines), file=path), answer=_drawn(typed.expression, arrays)
@@ -332,10 +333,8 @@ async def _decompose(call: Call) -> Outcome:
     path = typed.path()
     if path is not None:
         arrayfiles.check_suffix(path, _GLOBAL_FORMATS)
-        if path.suffix in pictures.FORMATS:
-            pictures.check(path)
-        else:
-            arrayfiles.check_place(path)
+        check = pictures.check if path.suffix in pictures.FORMATS else arrayfiles.check_place
+        await with_file(path, functools.partial(check, path))
     arrays = await call.shell.session.ranks(call.ranks).array(typed.expression)
     if not arrays.by_rank:
         return arrays.failures
@@ -345,7 +344,8 @@ async def _decompose(call: Call) -> Outcome:
     if path is None:
         lines.append(_global_text(whole, width))
     else:
-        await asyncio.to_thread(_save_global, whole, path)
+        save = functools.partial(_save_global, whole, path)
+        await with_file(path, save, size_bytes=whole.values.nbytes)
         lines.append(f"{path}: written")
     return _shown(call, arrays, "\n".join(lines), file=path, whole=whole)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from pgdb.frontend.recording.recorder import listing
 from pgdb.frontend.recording.replay import RecordedSession
 from pgdb.frontend.recording.settings import Settings, keep_settings, settings_path
 from pgdb.frontend.session import Session
+from pgdb.frontend.threads import with_file
 
 
 @COMMANDS.command(
@@ -77,7 +77,8 @@ async def _set(call: Call) -> Outcome:
     if not is_kept:
         return None
     # Another session may hold the lock for a moment, and the home directory may be far away.
-    return f"{name}: {await asyncio.to_thread(keep_settings, settings_path(), change)}"
+    path = settings_path()
+    return f"{name}: {await with_file(path, lambda: keep_settings(path, change))}"
 
 
 def _read_setting(name: str, value: str) -> Settings | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 import shutil
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from pgdb.frontend import jsonlines
 from pgdb.frontend.analysis import sampling
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
 from pgdb.frontend.export import treefiles
+from pgdb.frontend.threads import with_file
 from pgdb.merge import treetext
 from pgdb.merge.calltree import TreeBy
 
@@ -69,7 +71,7 @@ async def show(call: Call, argument: str) -> Shown:
     """
     options = _parse(argument)
     for _, path in options.files:
-        treefiles.check_path(path)
+        await with_file(path, functools.partial(treefiles.check_path, path))
     session = call.shell.session
     sampling.check(
         session, call.ranks, by=options.by, samples=options.samples, every_s=options.every_s

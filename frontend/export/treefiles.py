@@ -21,6 +21,7 @@ import msgspec
 
 from pgdb.errors import CommandError
 from pgdb.frontend import jsonlines
+from pgdb.frontend.threads import with_file
 from pgdb.merge import treetext
 from pgdb.merge.calltree import CallTree, Node
 
@@ -80,7 +81,8 @@ async def write(tree: CallTree, kind: Format, path: Path, *, title: str = "") ->
         case "svg" | "png":
             data = await _drawn(tree, kind, path)
     try:
-        path.write_bytes(data)
+        # A named pipe, too, which may have no reader.
+        await with_file(path, lambda: path.write_bytes(data))
     except OSError as error:
         raise CommandError(f"{path}: cannot be written: {error.strerror or error}") from None
 

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pgdb.errors import PgdbError
+from pgdb.frontend import deadline
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.recording import recordfile
 from pgdb.frontend.recording.recorder import ShellState, commands_of
 from pgdb.frontend.recording.recordfile import Answers, Recording, States, StoredName, StoredNumber
+from pgdb.frontend.threads import with_file
 from pgdb.merge.answer import MOST_DISTINCT, EquivalenceClass
 from pgdb.merge.masking import DIFFERENT_SLOT
 from pgdb.overlay.messages import Recall, Reduce
@@ -81,13 +83,13 @@ async def save(session: Session, path: Path) -> Written:
     :raises CommandError: if it cannot be written.
     """
     path = path.expanduser()
-    recordfile.check_place(path)
+    await with_file(path, lambda: recordfile.check_place(path))
     if not session.has_ended:
         await _fetch(session)
     exchanges = session.recorder.exchanges
     pack = _collect(session, is_unfinished=False)
     # Packing some MB takes a moment, in which ranks may tell something.
-    size_bytes = await asyncio.to_thread(lambda: recordfile.write(pack(), path))
+    size_bytes = await with_file(path, lambda: recordfile.write(pack(), path))
     return Written(path, size_bytes, commands_of(exchanges), session.recorder.forgotten)
 
 
@@ -139,7 +141,9 @@ class Stepwise:
     async def _write(self) -> None:
         pack = _collect(self._session, is_unfinished=True)
         try:
-            await asyncio.to_thread(lambda: recordfile.write(pack(), self._path))
+            # It may have been begun amid a command, whose time this is not.
+            with deadline.unlimited():
+                await with_file(self._path, lambda: recordfile.write(pack(), self._path))
         except PgdbError as error:
             self.failure = f"--record: {error}"
             self._session.note(self.failure)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 import math
-from collections.abc import Callable
+import os
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from pgdb.frontend import deadline
+from pgdb.frontend import deadline, repl, threads
 from pgdb.frontend.analysis import arrays
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.display import TextDisplay
@@ -181,6 +183,103 @@ def test_array_is_read_in_one_time_and_not_in_one_for_each_piece(
         assert "[0,3] no answer yet" in said or "[0-3] no answer yet" in said
 
     asyncio.run(check())
+
+
+class HangingDisk:
+    """Files are written, but none gets its name."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_reached = threading.Event()
+        self._may_go_on = threading.Event()
+        self._put = os.replace
+        monkeypatch.setattr(os, "replace", self._replace)
+
+    def _replace(self, source: str | Path, target: str | Path) -> None:
+        self.is_reached.set()
+        self._may_go_on.wait()
+        self._put(source, target)
+
+    def go_on(self) -> None:
+        self._may_go_on.set()
+        for thread in threading.enumerate():
+            if thread.name == "pgdb file":
+                thread.join()
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[HangingDisk]:
+    disk = HangingDisk(monkeypatch)
+    yield disk
+    disk.go_on()
+
+
+@pytest.mark.timeout(60)
+def test_file_system_that_hangs_costs_a_command_its_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, disk: HangingDisk
+) -> None:
+    monkeypatch.setattr(threads, "LEAST_S", 2.0)
+
+    async def check() -> None:
+        job = Job()
+        job.records[ReadBlock] = Block(dtype="<f8", shape=(), data=bytes(8))
+        said = await job.type(f"timeout 0.01 dump u {tmp_path}/u.npy")
+        assert f"{tmp_path}/u.npy: not done within 2 s; does its file system hang?" in said
+        assert disk.is_reached.is_set()
+
+    asyncio.run(check())  # the session's end does not wait for it either
+    assert not (tmp_path / "u.npy").exists()
+    disk.go_on()
+    assert (tmp_path / "u.npy").exists()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dump u u.csv",
+        "decompose u --dims 3 --grid 3 -o u.npz",
+        "save a u -o a.json",
+        "session save a.pgdb",
+        "set -keep settle 2",
+    ],
+)
+def test_command_whose_file_system_hangs_can_be_given_up(
+    line: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, disk: HangingDisk
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+    async def check() -> None:
+        job = Job()
+        job.records[ReadBlock] = Block(dtype="<f8", shape=(1,), data=bytes(8))
+        typing = asyncio.create_task(job.type(line))
+        assert await asyncio.to_thread(disk.is_reached.wait, 30), job.out.getvalue()
+        typing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await typing
+
+    asyncio.run(check())
+
+
+@pytest.mark.timeout(60)
+def test_history_that_cannot_be_written_does_not_hold_up_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    disk: HangingDisk,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(threads, "LEAST_S", 0.1)
+    monkeypatch.setattr(repl, "_HISTORY_S", 0.1)
+
+    async def check() -> None:
+        prompt = repl.Repl(Job().session, settle_s=1.0)
+        prompt._history.store_string("bt")
+        assert await asyncio.to_thread(disk.is_reached.wait, 30)
+        await prompt.close()
+
+    asyncio.run(check())
+    assert f"history: {tmp_path}/pgdb/history: not done within 0.1 s" in capsys.readouterr().out
 
 
 def test_what_is_not_done_of_a_reattach_goes_on() -> None:

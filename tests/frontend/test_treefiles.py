@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from pgdb.errors import CommandError
-from pgdb.frontend import jsonshapes
+from pgdb.frontend import deadline, jsonshapes, threads
 from pgdb.frontend.export import treefiles
 from pgdb.frontend.export.treefiles import Format
 from pgdb.merge.answer import EquivalenceClass, Missing
@@ -202,6 +202,23 @@ def test_files_that_cannot_be_written(tmp_path: Path, no_dot: None) -> None:
     with pytest.raises(CommandError, match="cannot be written: No such file"):
         asyncio.run(treefiles.write(sampled(), "dot", tmp_path / "nowhere" / "t.dot"))
     treefiles.check_path(tmp_path / "t.svg")
+
+
+@pytest.mark.timeout(60)
+def test_named_pipe_that_nobody_reads_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "LEAST_S", 0.1)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    async def write() -> None:
+        with deadline.within(0.1):
+            await treefiles.write(sampled(), "dot", pipe)
+
+    with pytest.raises(CommandError, match=r"pipe: not done within 0\.1 s"):
+        asyncio.run(write())
+    assert b"digraph" in pipe.read_bytes()  # it still waits
 
 
 def test_deep_and_empty_trees(tmp_path: Path, no_dot: None) -> None:
