@@ -6,7 +6,6 @@ there was. Nothing but a regular file is replaced.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import importlib
 import io
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.recording.files import in_place_of, reason
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,14 +44,14 @@ def check_place(path: Path) -> None:
     """
     target = path if path.exists() else path.parent
     if path.exists() and not path.is_file():
-        reason = "it is a directory" if path.is_dir() else "it is no regular file"
+        why = "it is a directory" if path.is_dir() else "it is no regular file"
     elif not path.parent.is_dir():
-        reason = f"there is no directory {path.parent}"
+        why = f"there is no directory {path.parent}"
     elif not os.access(target, os.W_OK) or not os.access(path.parent, os.W_OK):
-        reason = "permission denied"
+        why = "permission denied"
     else:
         return
-    raise CommandError(f"{path}: cannot be written: {reason}")
+    raise CommandError(f"{path}: cannot be written: {why}")
 
 
 def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
@@ -60,19 +60,11 @@ def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
     :raises CommandError: if that fails; what there was is left.
     """
     check_place(path)
-    target = Path(os.path.realpath(path))  # a link stays one
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        try:
-            with beside.open("w+b") as file:
-                write(file)
-            beside.replace(target)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                beside.unlink()
+        with in_place_of(path, mode=0o666) as file:
+            write(file)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise CommandError(f"{path}: cannot be written: {reason}") from None
+        raise CommandError(f"{path}: cannot be written: {reason(error)}") from None
 
 
 def write_arrays(arrays: Arrays, path: Path) -> None:

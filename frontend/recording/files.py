@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import glob
 import os
+import secrets
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 _LOCK_RETRY_S = 0.02
-
+_UNFINISHED = ".pgdb-unfinished"
+"""How the names of files end that are written."""
 
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -63,25 +65,83 @@ def write_atomically(path: Path, data: bytes, *, exclusive: bool = False) -> Non
 
     :raises OSError: if that cannot be done; then nothing has changed.
     """
+    with in_place_of(path, mode=0o600, exclusive=exclusive) as out:
+        out.write(data)
+    with contextlib.suppress(OSError):  # some file systems have no directories to be synchronised
+        _sync_directory(path.resolve().parent)
+
+
+@contextlib.contextmanager
+def in_place_of(path: Path, *, mode: int, exclusive: bool = False) -> Iterator[BinaryIO]:
+    """Give a file to be written, which gets the name *path* at the end.
+
+    It stands beside it till then, and is removed if anything fails; one whose writer was killed is
+    removed by the next writer.
+
+    :raises OSError: if that cannot be done; then nothing has changed.
+    """
     # A link leads to where the user keeps the file, and stays one.
     target = path.resolve()
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    prefix = f".{target.name[:100]}."
+    _remove_left(target.parent, prefix)
+    name, descriptor = _create_beside(target.parent, prefix, mode)
     try:
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(data)
+        with os.fdopen(descriptor, "w+b") as out:
+            yield out
             out.flush()
+            # Some file systems tell only here that there was no room.
             os.fsync(out.fileno())
-        if exclusive:
-            os.link(name, target)
-            os.unlink(name)
-        else:
-            os.replace(name, target)
+            if exclusive:
+                os.link(name, target)
+                os.unlink(name)
+            else:
+                os.replace(name, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
-    with contextlib.suppress(OSError):  # some file systems have no directories to be synchronised
-        _sync_directory(target.parent)
+
+
+def _create_beside(folder: Path, prefix: str, mode: int) -> tuple[Path, int]:
+    """Create a file that is locked for as long as it is open; return its name and descriptor."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    while True:
+        name = folder / f"{prefix}{secrets.token_hex(6)}{_UNFINISHED}"
+        descriptor = os.open(name, flags, mode)
+        # Another writer may have taken it for one that was left, in the moment before it is locked.
+        if _lock(descriptor) is not False and _has_name(descriptor, name):
+            return name, descriptor
+        os.close(descriptor)
+
+
+def _remove_left(folder: Path, prefix: str) -> None:
+    """Remove files that nobody writes any longer."""
+    for name in folder.glob(f"{glob.escape(prefix)}*{_UNFINISHED}"):
+        with contextlib.suppress(OSError):
+            descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                if _lock(descriptor) and _has_name(descriptor, name):
+                    os.unlink(name)
+            finally:
+                os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Return whether the lock of a file is ours now; None where there are no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _has_name(descriptor: int, name: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(name))
+    except FileNotFoundError:
+        return False
 
 
 def _sync_directory(path: Path) -> None:

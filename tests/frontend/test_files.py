@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 import stat
-import zlib
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy
 import pytest
 
 from pgdb.errors import CommandError, PgdbError
 from pgdb.frontend.analysis import saved
-from pgdb.frontend.answers import Answer
-from pgdb.frontend.export import arrayfiles
 from pgdb.frontend.recording import bugreport, recordfile
 from pgdb.frontend.recording.files import read_regular
 from pgdb.frontend.recording.history import CommandHistory
-from pgdb.frontend.recording.recordfile import Recording
 from pgdb.frontend.recording.settings import Settings, keep_settings, read_settings
-from pgdb.ranks import RankSet
+from tests.support.killed import KINDS, Kind
 from tests.support.programs import ROOT
 
 
@@ -60,34 +57,17 @@ def test_what_is_no_file_is_told_at_once(
     assert str(path) in str(caught.value)
 
 
-def recording() -> Recording:
-    """Return some recording."""
-    packed = zlib.compress((ROOT / "fuzz/corpus/recording/asked").read_bytes())
-    return recordfile.decode(b"%s%d\n%s" % (recordfile._MAGIC, recordfile.VERSION, packed)).file
+# Settings and history have a place of their own, which the user does not name.
+NAMED = [KINDS[each]() for each in ("answer", "recording", "array")]
 
 
-def write_recording(path: Path) -> object:
-    return recordfile.write(recording(), path)
-
-
-def write_saved(path: Path) -> object:
-    return saved.write(saved.Saved("a", Answer("print a", RankSet(), ()), 0.0), path)
-
-
-WRITERS: list[Callable[[Path], object]] = [
-    write_saved,
-    write_recording,
-    lambda path: arrayfiles.write_array(numpy.zeros(3), path),
-]
-
-
-@pytest.mark.parametrize("write", WRITERS)
-def test_file_is_replaced(tmp_path: Path, write: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize("writer", NAMED)
+def test_file_is_replaced(tmp_path: Path, writer: Kind) -> None:
     path, link = tmp_path / "it", tmp_path / "link"
     link.symlink_to(path)
-    write(path)
+    writer.write(path, 0)
     before = path.stat()
-    write(link)
+    writer.write(link, 0)
     assert link.is_symlink() and path.stat().st_ino != before.st_ino
     assert path.stat().st_size == before.st_size
     assert sorted(tmp_path.iterdir()) == [path, link]
@@ -95,11 +75,9 @@ def test_file_is_replaced(tmp_path: Path, write: Callable[[Path], object]) -> No
 
 # A new file would take the place of what it is, or a reader would be waited for.
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("writer", NAMED)
 @pytest.mark.parametrize("kind", ["pipe", "socket", "directory"])
-def test_what_is_no_file_is_not_written(
-    tmp_path: Path, write: Callable[[Path], object], kind: str
-) -> None:
+def test_what_is_no_file_is_not_written(tmp_path: Path, writer: Kind, kind: str) -> None:
     path = tmp_path / "it"
     if kind == "pipe":
         os.mkfifo(path)
@@ -109,7 +87,7 @@ def test_what_is_no_file_is_not_written(
         os.mknod(path, stat.S_IFSOCK | 0o600)
     before = path.stat()
     with pytest.raises(CommandError) as caught:
-        write(path)
+        writer.write(path, 0)
     assert str(path) in str(caught.value)
     assert list(tmp_path.iterdir()) == [path]
     assert path.stat().st_ino == before.st_ino and path.stat().st_mode == before.st_mode
@@ -132,3 +110,23 @@ def test_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="it is no file, but a named pipe"):
         os.mkfifo(tmp_path / "pipe")
         read_regular(tmp_path / "pipe", 2048)
+
+
+# -- writers that are killed -------------------------------------------------------------------
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("how", ["each", "any", "together"])
+@pytest.mark.parametrize("kind", ["settings", "history", "recording", "answer", "array"])
+def test_file_is_whole_whenever_its_writer_is_killed(tmp_path: Path, kind: str, how: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.killed", kind, how, str(tmp_path)],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    if how != "together":
+        assert int(done.stdout) > 20
