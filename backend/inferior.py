@@ -356,15 +356,17 @@ class Inferior:
         return self._text(result, request_id)
 
     async def _interrupt(self) -> Record:
-        if self.state != "running":
-            # It is about to run: GDB has the command and has not said so yet.
-            self._interrupt_when_running = self._resuming
+        if self.state != "running" and not self._resuming:
             return Done()
         if procfs.blocked_in_all_threads(self.pid, INTERRUPT):
             return Failure(
                 message=f"all its threads block {INTERRUPT.name}, which is what interrupts a rank; "
                 "a breakpoint stops it"
             )
+        if self.state != "running":
+            # It is about to run: GDB has the command and has not said so yet.
+            self._interrupt_when_running = True
+            return Done()
         try:
             await self._stop_it()
         except GdbError as error:

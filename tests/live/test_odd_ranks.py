@@ -20,8 +20,8 @@ from pgdb.backend.inferior import Inferior
 from pgdb.backend.mending import mend
 from pgdb.backend.starting import Starter
 from pgdb.jobs import hold
-from pgdb.overlay.messages import Backtrace, Console, Detach, Resume
-from pgdb.records import Event, Failure, Frame, Record, Running, Stack, Stop, Text
+from pgdb.overlay.messages import Backtrace, Console, Detach, Interrupt, Resume
+from pgdb.records import Done, Event, Failure, Frame, Record, Running, Stack, Stop, Text
 from tests.conftest import Build, StartJob
 from tests.support.programs import (
     Builder,
@@ -365,6 +365,30 @@ def test_what_is_unusual_about_a_rank_is_told(builder: Builder, tmp_path: Path) 
         assert replaced.startswith(f"{path} has been deleted or replaced")
         assert frames[-1].function == "main"
         wait_until(lambda: status(pid, "State").startswith("T"), "it is stopped again")
+
+
+@pytest.mark.mpi
+@pytest.mark.any_mpi
+def test_a_rank_that_is_about_to_run_says_that_it_blocks_the_signal(
+    build: Build, start_job: StartJob
+) -> None:
+    async def debug(pid: int) -> tuple[Record, Record, bool]:
+        async with asyncio.timeout(DEADLINE_S), inferior(Told()) as rank:
+            assert isinstance(await rank.attach(pid, 1), Stop)
+            running = asyncio.create_task(rank.perform(Resume(command="continue"), 2))
+            while not rank._resuming:
+                await asyncio.sleep(0)
+            assert rank.state == "stopped"
+            said = await rank.perform(Interrupt(), 3)
+            return said, await running, rank._interrupt_when_running
+
+    with start_job(2, build("masks.c"), "block") as job:
+        said, *others = asyncio.run(debug(job.ranks[0]))
+        assert isinstance(said, Failure) and "block SIGURG" in said.message, said
+        assert others == [Running(run=2), False]
+        # One that does not is stopped when it runs.
+        assert asyncio.run(debug(job.ranks[1]))[0] == Done()
+        assert_untouched(job.ranks)
 
 
 @pytest.mark.gdb
