@@ -31,6 +31,7 @@ from tests.support.programs import (
     wait_until,
 )
 from tests.support.slurm import Slurm, private_slurm
+from tests.support.terminal import LEAVE_S, LEAVING_S
 
 _RUN = f"{os.getpid()}-{os.urandom(6).hex()}"
 _RUN_VARIABLE = "PGDB_TEST_RUN"
@@ -103,6 +104,17 @@ def pytest_runtest_makereport(
     if report.failed and any(item.get_closest_marker(mark) for mark in ("mpi", "gdb")):
         report.sections.append((f"the machine after {call.when}", _busiest()))
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how long the processes of sessions took to end."""
+    if took_s := sorted(LEAVING_S):
+        late = sum(each > LEAVE_S for each in took_s)
+        terminalreporter.write_line(
+            f"nothing of {len(took_s)} sessions was left {took_s[-1]:.1f} s after their end or "
+            f"grace time, of half of them {took_s[len(took_s) // 2]:.1f} s"
+            + (f"; LATE, after more than {LEAVE_S:g} s: {late}" if late else "")
+        )
 
 
 def _busiest() -> str:

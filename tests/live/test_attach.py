@@ -119,7 +119,7 @@ def test_the_front_end_is_ended_while_breakpoints_are_set_and_ranks_run(
             os.kill(front_end.pid, how)
             front_end.stdout.close()
             front_end.wait(DEADLINE_S)
-            assert_nothing_left(mark, deadline_s=DEADLINE_S)
+            assert_nothing_left(mark, grace_s=2.0)
         finally:
             end_marked(mark)
             front_end.wait(DEADLINE_S)

@@ -14,7 +14,6 @@ import pgdb
 from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob, our_processes
 from tests.support.programs import (
-    LEAVE_DEADLINE_S,
     Mpi,
     Program,
     parent_of,
@@ -34,6 +33,7 @@ from tests.support.terminal import (
     foreign_code,
     marked,
     run_pgdb,
+    wait_gone,
 )
 
 pytestmark = pytest.mark.mpi
@@ -44,10 +44,11 @@ def ranks_of(mark: str, program: Program) -> dict[int, int]:
     return dict(enumerate(sorted(programs_with(f"{MARK}={mark}", program))))
 
 
-def ours(mark: str) -> list[str]:
-    """Return the command lines of the aggregators and the GDBs with a mark."""
-    lines = marked(mark).values()
-    return [each for each in lines if "pgdb.backend" in each or "-i=mi3" in each]
+def ours(mark: str) -> dict[int, str]:
+    """Return the aggregators and the GDBs with a mark, and their command lines."""
+    found = marked(mark)
+    parts = ("pgdb.backend", "-i=mi3")
+    return {pid: line for pid, line in found.items() if any(part in line for part in parts)}
 
 
 @pytest.mark.parametrize("last", [(), ex("quit"), ex("kill"), ex("c &", "quit"), ex("c &")])
@@ -68,7 +69,7 @@ def test_detach_after_launch_lets_the_job_run(mpi: Mpi, build: Build) -> None:
         ranks = ranks_of(finished.mark, program)
         assert len(ranks) == 3
         assert_untouched(ranks)
-        wait_until(lambda: not ours(finished.mark), "the rest has ended", LEAVE_DEADLINE_S)
+        wait_gone(lambda: ours(finished.mark))
     finally:
         end_marked(finished.mark)
 
@@ -104,7 +105,7 @@ def test_the_front_end_of_a_launched_job_dies(mpi: Mpi, build: Build, how: signa
         if how != signal.SIGKILL:
             assert_nothing_left(mark)
             return
-        wait_until(lambda: not ours(mark), "the aggregators and the GDBs end", DEADLINE_S)
+        wait_gone(lambda: ours(mark), grace_s=2.0)
         assert_untouched(ranks)
     finally:
         end_marked(mark)
@@ -127,6 +128,7 @@ def test_the_launcher_of_the_aggregators_is_killed(build: Build, start_job: Star
             answer = session.evaluate("1", timeout_s=60)
             said = RankSet.union(each.ranks for each in answer.classes)
             assert said | answer.missing.ranks == session.set
+        wait_gone(our_processes, grace_s=2.0)
         assert_untouched(job.ranks)
 
 
@@ -155,7 +157,7 @@ def test_the_front_end_is_ended_while_it_starts(
         os.kill(front_end.pid, how)
         _, told = front_end.communicate(timeout=DEADLINE_S)
         assert b"Traceback" not in told, told.decode()
-        assert_nothing_left(mark, deadline_s=DEADLINE_S)
+        assert_nothing_left(mark, grace_s=2.0)
     finally:
         end_marked(mark)
         front_end.wait(DEADLINE_S)

@@ -24,7 +24,7 @@ from pgdb.frontend.starting import overlay as overlay_module
 from pgdb.frontend.sync import Session
 from pgdb.overlay.words import LEAVE_HANGS_S
 from pgdb.ranks import RankSet
-from tests.conftest import Build
+from tests.conftest import Build, our_processes
 from tests.support.clock import YEARS_38_S, Clock
 from tests.support.programs import (
     LEAVE_DEADLINE_S,
@@ -53,6 +53,7 @@ from tests.support.terminal import (
     ex,
     foreign_code,
     run_pgdb,
+    wait_gone,
 )
 
 pytestmark = pytest.mark.mpi
@@ -205,6 +206,7 @@ def test_what_started_the_aggregators_is_killed(job: Job, who: str) -> None:
         session.reattach(timeout_s=DEADLINE_S)
         session.interrupt(timeout_s=DEADLINE_S)
         assert set(session.evaluate("1").values) == set(range(RANKS))
+    wait_gone(our_processes, grace_s=2.0)
     assert_untouched(job.ranks)
 
 

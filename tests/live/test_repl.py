@@ -229,7 +229,7 @@ def test_the_terminal_goes_away(build: Build, start_job: StartJob, tmp_path: Pat
             wait_running(list(job.ranks.values()))
             mark = terminal.mark
             terminal.hang_up()
-            assert_nothing_left(mark, deadline_s=DEADLINE_S)
+            assert_nothing_left(mark, grace_s=2.0)
         assert_untouched(job.ranks)
 
 
