@@ -439,7 +439,7 @@ class OneHost(Soak):
         try:
             session = self._attach(job)
         except StartError as error:
-            if "did not start" in str(error):
+            if "session did not start within" in str(error):
                 raise Wrong(f"a start hung: {error}") from None
             self._say(f"  no session: {error}")
             self._all_free(job, RankSet(job.ranks))
