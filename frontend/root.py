@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -63,11 +63,15 @@ class Root(TreeNode):
         self._reviving: dict[int, int] = {}  # node -> generation of who is to take its place
         self.joined: dict[int, Hello] = {}
         """Aggregators that have joined the tree and were not lost."""
+        self.known: dict[int, Hello] = {}
+        """All aggregators that have ever been in the tree."""
         self.on_delivered: Callable[[], None] = lambda: None
         """Called when files have come along."""
 
         self.bare: set[int] = set()
-        """Aggregators that may have come back without knowing their ranks."""
+        """Aggregators that were cut off before they had been told of their ranks, and are back."""
+        self.on_bare: Callable[[], None] = lambda: None
+        """Called when there are such."""
 
     def next_id(self) -> int:
         """Return a new request number."""
@@ -111,11 +115,16 @@ class Root(TreeNode):
             case Found():
                 self._on_found(message)
             case Joined(nodes=nodes):
-                for hello in nodes:
-                    self.joined[hello.node] = hello
-                    if self.setup is not None and not hello.is_set_up:
-                        self.bare.add(hello.node)
+                hellos = [Hello.unpack(data) for data in nodes]
+                self.known.update((each.node, each) for each in hellos)
+                self.joined.update((each.node, each) for each in hellos)
                 self._on_joined(message)
+                # What its parent has been told, a node has been told. Those that were started
+                # again are told by whoever did that.
+                head = hellos[0]
+                if self.setup is not None and not head.is_set_up and not head.generation:
+                    self.bare.update(each.node for each in hellos)
+                    self.on_bare()
             case Lost(nodes=nodes):
                 for node in nodes:
                     self.joined.pop(node, None)
@@ -148,11 +157,6 @@ class Root(TreeNode):
             return ()
         reports = self.delivery.reports
         return (self.delivery.own, *(reports[node] for node in sorted(reports)))
-
-    @property
-    def known(self) -> Mapping[int, Hello]:
-        """All aggregators that have ever been in the tree."""
-        return self._hellos
 
     @property
     def asking(self) -> frozenset[int]:
@@ -215,8 +219,8 @@ class Root(TreeNode):
         """Drop all links, for another attempt at raising the overlay."""
         channels = (*self._channels.values(), *(each for _, each in self._asking.values()))
         # Forgotten first: the end of a link that is late would be a loss of the next attempt's.
-        for known in (self._channels, self._nodes_below, self._hellos, self._asking):
-            known.clear()
+        for each in (self._channels, self._nodes_below, self._hellos, self._asking, self.known):
+            each.clear()
         for channel in channels:
             channel.close()
         self.joined.clear()

@@ -155,6 +155,7 @@ class Session(Ranks):
             on_progress=self._aggregators_come,
         )
         self.overlay.root.on_delivered = self._delivered
+        self.overlay.root.on_bare = self._take_bare
         self.recorder = Recorder()
         """What was asked and answered, for :meth:`save`."""
         self._stepwise = Stepwise(self, Path(options.record)) if options.record else None
@@ -660,6 +661,20 @@ class Session(Ranks):
         self.state.start_run(0, ranks)
         self._tell_start("", self.hosts)
 
+    def _take_bare(self) -> None:
+        """Have aggregators that were cut off before they knew their ranks take hold of them."""
+        # Ranks that are held for a launch are nothing that one could attach to.
+        if self._is_started and self.mode == "attach" and self.overlay.root.bare:
+            self._begin(self._take_ranks_of_bare())
+
+    async def _take_ranks_of_bare(self) -> None:
+        root = self.overlay.root
+        ranks = RankSet.union(root.shares[node].ranks for node in root.bare & root.shares.keys())
+        try:
+            await self.take_again(ranks & self.state.lost)
+        except PgdbError as error:
+            self.note(f"reattach: {error}")
+
     async def wait_orphans(self, timeout_s: float) -> None:
         """Wait for the first rank that was lost at the start with an aggregator above its own.
 
@@ -696,6 +711,7 @@ class Session(Ranks):
         for gathered in self._came_early:
             self._late(gathered)
         self._came_early.clear()
+        self._take_bare()
         for told in self._held_back:
             self._tell(told)
         self._held_back.clear()

@@ -145,7 +145,7 @@ async def _measure(case: Case, topology: Topology, node: int, level: int) -> tup
             channels = [await connect(f"127.0.0.1:{port}", credentials) for _ in children]
             for child, channel in zip(children, channels, strict=True):
                 channel.send(_hello(child, topology, topology.subtree(child)))
-            await _joined(parent, 1 + len(children))
+            await _joined(parent, {node, *children})
             everyone = ranks_below(topology, node)
             parent.send(Setup(shares=shares_below(topology, node), gdb="none"))
             for channel in channels:
@@ -232,22 +232,31 @@ def _hello(node: int, topology: Topology, below: Sequence[int] = ()) -> Hello:
         release=release(),
         node=node,
         host=f"node{node}",
+        # As a host with two networks has them.
+        names=(
+            f"node{node}",
+            f"node{node}.cluster.example",
+            f"10.0.{node >> 8}.{node & 255}",
+            f"10.1.{node >> 8}.{node & 255}",
+            f"fe80::{node:x}",
+        ),
+        address=f"10.0.{node >> 8}.{node & 255}:40000",
         pid=os.getpid(),
         joins=1,
         parent=topology.parent(node),
-        below=tuple(_hello(each, topology) for each in below if each != node),
+        below=tuple(_hello(each, topology).pack() for each in below if each != node),
     )
 
 
-async def _joined(parent: Channel, count: int) -> None:
-    """Wait for the node and its children."""
+async def _joined(parent: Channel, wanted: set[int]) -> None:
+    """Wait for the node and its children, who bring all that hang on them."""
     nodes: set[int] = set()
-    while len(nodes) < count:
+    while not wanted <= nodes:
         message = await parent.receive()
         if isinstance(message, Hello):
             nodes.add(message.node)
         elif isinstance(message, Joined):
-            nodes.update(each.node for each in message.nodes)
+            nodes.update(Hello.unpack(data).node for data in message.nodes)
 
 
 async def _next(channel: Channel, kind: type[Setup | Request]) -> None:

@@ -247,10 +247,27 @@ class Hello(Message, frozen=True, kw_only=True):
     the later parent is true."""
     parent: int = FRONT_END
     """Who that is, as it says itself in handing this on."""
-    below: tuple[Hello, ...] = ()
-    """What is known of the nodes that hang on it now, to its new parent."""
+    below: tuple[bytes, ...] = ()
+    """The packed hellos of the nodes that hang on it now, for its new parent."""
     is_set_up: bool = False
     """Whether it has been told of its ranks."""
+
+    def pack(self) -> bytes:
+        """Return it as it is kept and handed on: of 8,192 nodes it would take megabytes else."""
+        alone = msgspec.structs.replace(self, below=())
+        return msgspec.msgpack.encode(msgspec.structs.astuple(alone))
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Hello:
+        """Return what was packed.
+
+        :raises ProtocolError: if it is none.
+        """
+        try:
+            values = _HELLO_VALUES.decode(data)
+            return msgspec.convert(dict(zip(cls.__struct_fields__, values, strict=True)), cls)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise ProtocolError(f"no hello ({error}): {data[:40]!r}") from None
 
 
 class Table(Message, frozen=True, kw_only=True):
@@ -282,7 +299,8 @@ class Table(Message, frozen=True, kw_only=True):
 class Joined(Message, frozen=True, kw_only=True):
     """Nodes that have joined the tree; travels up to the front end."""
 
-    nodes: tuple[Hello, ...]
+    nodes: tuple[bytes, ...]
+    """Their packed hellos."""
 
 
 class Find(Message, frozen=True, kw_only=True):
@@ -593,6 +611,7 @@ class _Room(threading.local):
 
 
 _ROOM = _Room()
+_HELLO_VALUES = msgspec.msgpack.Decoder(list)
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode_hook)
 _DECODER: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(
     AnyMessage, dec_hook=_decode_hook, strict=True

@@ -134,7 +134,7 @@ class TreeNode(ABC):
         self.shares: dict[int, Share] = {}
         self._channels: dict[int, Channel] = {}
         self._nodes_below: dict[int, set[int]] = {}
-        self._hellos: dict[int, Hello] = {}  # of all nodes below
+        self._hellos: dict[int, bytes] = {}  # of all nodes below, packed
         self._events = EventBuffer()
         self._notices: dict[str, dict[str, None]] = {}  # text -> hosts, all that there were
         self._new_notices: dict[str, dict[str, None]] = {}
@@ -320,41 +320,52 @@ class TreeNode(ABC):
 
     def _is_replaced(self, hello: Hello) -> bool:
         """Return whether another one has taken the place of a node that was lost and comes back."""
-        known = self._hellos.get(hello.node)
+        known = self._known(hello.node)
         return known is not None and known.generation > hello.generation
 
     def _add_child(self, hello: Hello, channel: Channel) -> None:
         self._channels[hello.node] = channel
         self._nodes_below[hello.node] = set()
-        own = replace(hello, parent=self.number, below=())
-        self._take_joined(hello.node, (own, *hello.below))
+        own = replace(hello, parent=self.number)
+        self._take_joined(hello.node, (own.pack(), *hello.below))
 
-    def _take_joined(self, child: int, hellos: Sequence[Hello]) -> None:
+    def _take_joined(self, child: int, packed: Sequence[bytes]) -> None:
         """Take which nodes are reached through a child, and tell above.
 
         What a child says of nodes further below may be out of date: some have noticed sooner that
         their host was cut off, and hang elsewhere by now, with all that is below them.
         """
         there = self._nodes_below[child]
-        new = []
-        # Parents come first: whoever is above another one has a smaller number.
-        for hello in sorted(hellos, key=lambda each: each.node):
-            known = self._hellos.get(hello.node)
+        new: dict[int, bytes] = {}
+        # Parents come first, by whoever hands it on.
+        for data in packed:
+            hello = Hello.unpack(data)
+            known = self._known(hello.node)
             is_old = known is not None and (
                 (known.generation, known.joins) > (hello.generation, hello.joins)
             )
             if is_old or (hello.node != child and hello.parent not in there):
                 continue
             there.add(hello.node)
-            self._hellos[hello.node] = hello
-            new.append(hello)
+            new[hello.node] = data
         if not new:
             return
+        self._hellos.update(new)
+        moved: set[int] = set()
         for other, below in self._nodes_below.items():
             if other != child:
-                below.difference_update(each.node for each in new)
+                moved |= below & new.keys()
+                below.difference_update(new)
         self._route(child)
-        self.up(Joined(nodes=tuple(new)))
+        # What they were asked on their old way may not have reached them. If it has, they answer.
+        ranks = RankSet.union(self.shares[node].ranks for node in moved & self.shares.keys())
+        for gathered in self.router.lose_ranks(ranks):
+            self.answered(gathered)
+        self.up(Joined(nodes=tuple(new.values())))
+
+    def _known(self, node: int) -> Hello | None:
+        data = self._hellos.get(node)
+        return Hello.unpack(data) if data is not None else None
 
     def _route(self, child: int) -> None:
         ranks = (

@@ -109,7 +109,7 @@ MESSAGES: tuple[AnyMessage, ...] = (
     Notice(text="slower than could be", hosts=("node1", "node2")),
     HELLO,
     Table(node=1, count=2, fan_out=32, addresses=("a:1", "b:2"), is_parent=True),
-    Joined(nodes=(HELLO,)),
+    Joined(nodes=(HELLO.pack(),)),
     Find(mark="m", selector="s", shares=(0, 1), shares_per_host=2),
     Found(
         node=1, jobs=(FoundRanks(job="j", size=9, ranks=RANKS, pids=(7, 8), executable="/bin/x"),)
@@ -140,6 +140,27 @@ MESSAGES: tuple[AnyMessage, ...] = (
     Shutdown(),
     Heartbeat(),
 )
+
+
+def test_a_hello_is_packed_and_back_without_those_below() -> None:
+    whole = msgspec.structs.replace(HELLO, below=(HELLO.pack(),), is_set_up=True)
+    back = Hello.unpack(whole.pack())
+    assert back == msgspec.structs.replace(whole, below=())
+    assert Hello.unpack(whole.below[0]) == HELLO
+
+
+@given(
+    st.binary()
+    | st.lists(
+        st.none() | st.integers(-(2**63), 2**64 - 1) | st.text() | st.booleans(), max_size=20
+    ).map(msgspec.msgpack.encode)
+)
+@example(b"")
+@example(b"\x91" * 5000)
+@example(msgspec.msgpack.encode([*msgspec.structs.astuple(HELLO)][:-1]))
+def test_what_is_no_packed_hello_is_an_error(data: bytes) -> None:
+    with pytest.raises(ProtocolError, match="no hello"):
+        Hello.unpack(data)
 
 
 def test_the_instances_leave_no_class_out() -> None:

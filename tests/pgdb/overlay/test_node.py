@@ -186,7 +186,9 @@ async def settled(nodes: Iterable[Node]) -> None:
 
 
 def joined(taken: list[AnyMessage]) -> set[int]:
-    return {hello.node for each in taken if isinstance(each, Joined) for hello in each.nodes}
+    return {
+        Hello.unpack(data).node for each in taken if isinstance(each, Joined) for data in each.nodes
+    }
 
 
 def replies(taken: list[AnyMessage], number: int) -> list[Reply]:
@@ -509,6 +511,28 @@ def test_orphans_that_come_back_before_the_loss_is_seen_are_not_lost() -> None:
         reply = await ask(root, ALL, number=2)
         assert not missing(reply), "the ranks of node 3 are reached through node 0"
         assert losses(root.taken) == []
+        nodes[0]._channels[3].close()
+        await second
+
+    run(test)
+
+
+def test_nobody_waits_for_what_orphans_were_asked_on_a_way_that_they_have_left() -> None:
+    async def test(nodes: Tree) -> None:
+        root = nodes[FRONT_END]
+        nodes[3].silent = RankSet([6, 7])
+        root.start_request(
+            Request(request_id=1, ranks=ALL, operation=Evaluate(expression="x"), timeout_s=1000.0)
+        )
+        before = len(root.taken)
+        # 3 is sooner to notice that 1 has gone. Whether that had handed it on nobody knows.
+        second = asyncio.create_task(nodes[3].serve_parent(nodes[0].address))
+        await root.wait(lambda taken: 3 in joined(taken[before:]))
+        await nodes[1].crash()
+        await root.wait(lambda taken: bool(replies(taken, 1)))
+        lost = missing(replies(root.taken, 1)[0])
+        assert RankSet([6, 7]) <= lost.lost and not lost.late
+        assert root.router.ranks >= RankSet([6, 7])
         nodes[0]._channels[3].close()
         await second
 
