@@ -53,6 +53,7 @@ from pgdb.overlay.messages import (
     FilesAre,
     Found,
     Hello,
+    Joined,
     Reply,
     Setup,
     Table,
@@ -193,7 +194,9 @@ def run_wire(data: bytes) -> None:
             for job in jobs:
                 len(job.ranks)
             encode(message)
-        case Hello():
+        case Hello(below=packed) | Joined(nodes=packed):
+            for each in packed:
+                Hello.unpack(each).pack()
             encode(message)
         case _:
             encode(message)

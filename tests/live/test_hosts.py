@@ -55,6 +55,7 @@ from tests.support.terminal import (
     run_json,
     run_pgdb,
     wait_broken,
+    wait_gone,
 )
 
 pytestmark = [pytest.mark.mpi, pytest.mark.hosts]
@@ -552,11 +553,17 @@ def test_hosts_are_lost_during_a_session(builder: Builder, four_hosts: Hosts) ->
             terminal.line("proc 0-1 interrupt")
             terminal.expect_ranks("interrupted in ", "0-1")
             said: set[str] = set()
+            names: set[str] = set()
             while len(said) < 3:
                 left_s = begun + LOSS_DEADLINE_S - time.monotonic()
                 told = terminal.expect(r"\[([0-9,-]+)\] lost: (.*)", deadline_s=max(0.1, left_s))
-                said |= _ranks_of_hosts(told[1])
-            assert said == {"h2", "h3", "h4"}
+                hosts = _ranks_of_hosts(told[1])
+                # Some are told as behind an aggregator that is lost, for now.
+                if named := re.match(r"with (?:host|aggregator \d+ on) (h\d)\b", told[2]):
+                    assert named[1] in hosts, told[0]
+                    names.add(named[1])
+                said |= hosts
+            assert said == {"h2", "h3", "h4"} and names
             terminal.ask("p 1 + 1", r"\[0-1\] 1 \+ 1 = 2")
             four_hosts.heal("h2")
             ask_until(terminal, "ranks", r"\[2-3\] running on h2")
@@ -634,7 +641,7 @@ def test_something_of_ours_is_killed(builder: Builder, four_hosts: Hosts, who: s
 def test_the_front_end_is_killed(builder: Builder, four_hosts: Hosts, name: str) -> None:
     with (
         running(builder, four_hosts, name) as job,
-        leaving_nothing(four_hosts, deadline_s=DEADLINE_S),
+        leaving_nothing(four_hosts),
     ):
         mark = uuid.uuid4().hex
         front_end = subprocess.Popen(
@@ -655,7 +662,7 @@ def test_the_front_end_is_killed(builder: Builder, four_hosts: Hosts, name: str)
             front_end.kill()
             front_end.stdout.close()
             front_end.wait(DEADLINE_S)
-            assert_nothing_left(mark, deadline_s=DEADLINE_S)
+            assert_nothing_left(mark, grace_s=2.0)
         finally:
             end_marked(mark)
             front_end.wait(DEADLINE_S)
@@ -677,11 +684,12 @@ def test_the_front_end_is_killed_after_a_launch(builder: Builder, four_hosts: Ho
             wait_broken(ranks)
             os.kill(terminal.pid, signal.SIGKILL)
 
-            def ours() -> list[str]:
-                lines = marked(terminal.mark).values()
-                return [line for line in lines if "pgdb.backend" in line or "-i=mi3" in line]
+            def ours() -> dict[int, str]:
+                found = marked(terminal.mark)
+                parts = ("pgdb.backend", "-i=mi3")
+                return {pid: line for pid, line in found.items() if any(p in line for p in parts)}
 
-            wait_until(lambda: not ours(), "aggregators and GDBs end", DEADLINE_S)
+            wait_gone(ours, grace_s=2.0)
             assert_untouched(ranks)
     finally:
         wait_empty(four_hosts)

@@ -500,7 +500,10 @@ def test_a_damaged_index_cache_is_done_without(built: Path, tmp_path: Path) -> N
     crashes = set()
     for size_bytes in range(len(whole)):
         index.write_bytes(whole[:size_bytes])
-        assert not is_whole(index), size_bytes
+        if is_whole(index):
+            # GDB 18.1 fills it up, and nothing that is referred to is missing.
+            assert size_bytes > len(whole) - 8 and look() == 0, size_bytes
+            continue
         if size_bytes % 512 == 0 and look() < 0:
             crashes.add(size_bytes)
     if not crashes:

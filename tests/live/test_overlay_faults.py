@@ -307,6 +307,24 @@ def test_the_disk_is_full(job: Job, tmp_path: Path) -> None:
     assert_untouched(job.ranks)
 
 
+def test_places_that_may_not_be_written_to(job: Job, tmp_path: Path) -> None:
+    variables = ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
+    command = on_a_full_disk(tmp_path)
+    command[4] = 'mount -t tmpfs -o ro,mode=700 tmpfs "$0" && exec "$@"'
+    finished = run_pgdb(
+        *("attach", "--batch"),
+        *ex("break hit", "c", "p hit_count > 0"),
+        job.pid,
+        changes=dict.fromkeys(variables, str(tmp_path)),
+        command=command,
+    )
+    assert finished.status == 0, finished.out + finished.err
+    told = finished.out + finished.err
+    assert told.count(f"index cache is not used, which takes longer: {tmp_path} may not be") == 1
+    assert "[0-7] hit_count > 0 = 1" in finished.out
+    assert_untouched(job.ranks)
+
+
 def test_the_disk_gets_full_during_a_session(job: Job, tmp_path: Path) -> None:
     variables = ("TMPDIR", "XDG_RUNTIME_DIR", "HOME", "XDG_STATE_HOME")
     command = on_a_full_disk(tmp_path)

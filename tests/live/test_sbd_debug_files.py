@@ -1,4 +1,4 @@
-"""Debug files that one host alone has come to the GDBs of all, for programs without their own."""
+"""Debug files that the first host alone has come to the GDBs of all."""
 
 from __future__ import annotations
 
