@@ -8,6 +8,8 @@ import shutil
 import signal
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ from tests.support.deliveries import (
     resumed_bytes,
 )
 from tests.support.hosts import Hosts, forbidden
-from tests.support.programs import Builder, Program, find_mpi, parent_of, run_job, wait_until
+from tests.support.programs import Builder, Job, Program, find_mpi, parent_of, run_job, wait_until
 from tests.support.terminal import (
     PGDB,
     Terminal,
@@ -117,16 +119,25 @@ def aggregator_on(hosts: Hosts, host: str) -> int:
     return found
 
 
+@contextmanager
+def in_a_chain(
+    builder: Builder, hosts: Hosts, cache: Path, program: Program
+) -> Iterator[tuple[Job, Terminal]]:
+    """Begin to attach: each host has its files from the one before."""
+    line = [*PGDB, "attach", "--sbd", f"--sbd-cache={cache / '%h'}", "--fan-out=1"]
+    with (
+        on_four_hosts(builder, hosts, program) as job,
+        Terminal(*hosts.command("h1", [*line, job.pid])) as terminal,
+    ):
+        yield job, terminal
+
+
 @pytest.mark.hosts
 def test_an_aggregator_is_killed_in_the_middle_of_a_transfer(
     builder: Builder, four_hosts: Hosts, tmp_path: Path, large: Program
 ) -> None:
     """In a chain: those behind it get the files another way, and their ranks are there."""
-    line = [*PGDB, "attach", "--sbd", f"--sbd-cache={tmp_path / '%h'}", "--fan-out=1"]
-    with (
-        on_four_hosts(builder, four_hosts, large) as job,
-        Terminal(*four_hosts.command("h1", [*line, job.pid])) as terminal,
-    ):
+    with in_a_chain(builder, four_hosts, tmp_path, large) as (job, terminal):
         wait_under_way(tmp_path / "h2", large)
         os.kill(aggregator_on(four_hosts, "h2"), signal.SIGKILL)
         terminal.expect_ranks("stopped in", "0-1,4-7")
@@ -149,11 +160,7 @@ def test_an_aggregator_is_killed_in_the_middle_of_a_transfer(
 def test_a_host_is_cut_off_for_a_moment_in_the_middle_of_a_transfer(
     builder: Builder, four_hosts: Hosts, tmp_path: Path, large: Program
 ) -> None:
-    line = [*PGDB, "attach", "--sbd", f"--sbd-cache={tmp_path / '%h'}", "--fan-out=1"]
-    with (
-        on_four_hosts(builder, four_hosts, large) as job,
-        Terminal(*four_hosts.command("h1", [*line, job.pid])) as terminal,
-    ):
+    with in_a_chain(builder, four_hosts, tmp_path, large) as (job, terminal):
         wait_under_way(tmp_path / "h3", large)
         four_hosts.cut("h3")
         # What is at h3 already is all that comes.
