@@ -271,10 +271,10 @@ class Inferior:
 
     @property
     def current_event(self) -> Event | None:
-        """What the rank is doing, as an event, None before it was taken hold of."""
+        """What the rank is doing, as an event, None if it has not been taken hold of, or let go."""
         if self.state == "running":
             return Running(run=self.run)
-        return self._last_event
+        return self._last_event if self.state != "detached" else None
 
     @property
     def gdb_pid(self) -> int:
@@ -336,7 +336,7 @@ class Inferior:
         result = await self._gdb.send(command)
         if result.kind == "running":
             return Running(run=request_id)
-        self.run, self._resuming = before, False
+        self.run, self._resuming, self._interrupt_when_running = before, False, False
         if result.kind == "error":
             return failure(result)
         return Text(text=result.text) if result.text else Done()
@@ -514,7 +514,7 @@ class Inferior:
         self._resuming = True
         result = await self._gdb.send(command)
         if result.kind == "error":
-            self._awaited_stop, self._resuming = None, False
+            self._awaited_stop, self._resuming, self._interrupt_when_running = None, False, False
             raise GdbError(result.message)
         return await stopped
 

@@ -686,7 +686,7 @@ class _Program:
             if told.kind == "output" and not self._arguments.json:
                 self._progress.end()
                 self._display.told(told)
-            elif told.kind in ("output", "notice"):
+            elif told.kind in ("output", "notice", "lost", "joined", "late"):
                 self._early.append(told)
             else:
                 self._progress.told(told)

@@ -77,6 +77,10 @@ _LAST_WORDS_S = 2.0
 _LAUNCHER_END_S = 5.0
 _LEAST_TIMEOUT_S = 0.01
 """What is asked when a command's time is over: what changes something is asked all the same."""
+_MOST_REMEMBERED = 1000
+"""Commands whose late answers are known for what they are."""
+_RECORD_S = 30.0
+"""How long the end of a session waits for its recording."""
 _LOOKING = (Backtrace, Evaluate, ListVariables, ReadBlock, Recall, Reduce)
 """What is left out then: there is nobody to look at the answer."""
 
@@ -172,6 +176,7 @@ class Session(Ranks):
         self._hushed = RankSet()
         self._held_back: list[Told] = []
         self._came_early: list[Gathered] = []
+        self._taking_bare: asyncio.Task[None] | None = None
         self._is_started = False
         self._job_watch: asyncio.Task[None] | None = None
         self._closing: list[Coroutine[None, None, None]] = []
@@ -300,6 +305,8 @@ class Session(Ranks):
         reachable = ranks & (self.set - self.state.exited if again else self.state.live)
         if isinstance(operation, Detach | Kill):
             self._leaving[number] = operation
+            while len(self._leaving) > _MOST_REMEMBERED:
+                del self._leaving[next(iter(self._leaving))]
         limit_s = deadline.answers_s(self.options.timeout_s, timeout_s)
         if limit_s <= 0 and isinstance(operation, _LOOKING):
             gathered = Gathered(number, (), Missing(late=reachable))
@@ -307,7 +314,7 @@ class Session(Ranks):
             gathered = await self.overlay.root.ask(
                 number, reachable, operation, max(limit_s, _LEAST_TIMEOUT_S)
             )
-        if not gathered.missing.late:
+        if not gathered.missing.late | gathered.missing.lost:
             self._leaving.pop(number, None)
         answer = Answer(
             command=command,
@@ -413,6 +420,14 @@ class Session(Ranks):
         """Get hold of ranks once there are aggregators again, although nobody waits any longer."""
         try:
             await reviving
+        except PgdbError as error:
+            self.note(f"reattach: {error}")
+            return
+        await self._take_untold(ranks)
+
+    async def _take_untold(self, ranks: RankSet) -> None:
+        """Get hold of ranks, and tell what came of it: nobody waits for that."""
+        try:
             answer = await self.take_again(ranks)
         except PgdbError as error:
             self.note(f"reattach: {error}")
@@ -619,8 +634,13 @@ class Session(Ranks):
         """Write the whole recording that was asked for at the start."""
         assert self._stepwise is not None
         try:
-            await self._stepwise.close()
-            self.note(f"recorded: {(await self.save(self.options.record)).text}")
+            # Ranks are still held: what a hung file system does not take is done without.
+            with deadline.within(_RECORD_S):
+                async with asyncio.timeout(_RECORD_S):
+                    await self._stepwise.close()
+                self.note(f"recorded: {(await self.save(self.options.record)).text}")
+        except TimeoutError:
+            self.note(f"--record: {self.options.record} is not done within {_RECORD_S:g} s")
         except PgdbError as error:
             if self._stepwise.failure != (why := f"--record: {error}"):
                 self.note(why)
@@ -664,16 +684,18 @@ class Session(Ranks):
     def _take_bare(self) -> None:
         """Have aggregators that were cut off before they knew their ranks take hold of them."""
         # Ranks that are held for a launch are nothing that one could attach to.
-        if self._is_started and self.mode == "attach" and self.overlay.root.bare:
-            self._begin(self._take_ranks_of_bare())
+        is_under_way = self._taking_bare is not None and not self._taking_bare.done()
+        can_be = self._is_started and self.mode == "attach" and not self._is_over
+        if can_be and not is_under_way and self.overlay.root.bare:
+            self._taking_bare = self._begin(self._take_ranks_of_bare())
 
     async def _take_ranks_of_bare(self) -> None:
         root = self.overlay.root
-        ranks = RankSet.union(root.shares[node].ranks for node in root.bare & root.shares.keys())
-        try:
-            await self.take_again(ranks & self.state.lost)
-        except PgdbError as error:
-            self.note(f"reattach: {error}")
+        tried: set[int] = set()
+        while nodes := (root.bare & root.shares.keys()) - tried:
+            tried |= nodes
+            ranks = RankSet.union(root.shares[node].ranks for node in nodes)
+            await self._take_untold(ranks & self.state.lost)
 
     async def wait_orphans(self, timeout_s: float) -> None:
         """Wait for the first rank that was lost at the start with an aggregator above its own.
@@ -688,7 +710,7 @@ class Session(Ranks):
     @property
     def orphans_are_back(self) -> bool:
         """Whether there is such a rank, which is stopped, before the session has started."""
-        return any(
+        return bool(self.state.stopped) or any(
             isinstance(each.record, Stop)
             for gathered in self._came_early
             for each in gathered.classes
@@ -705,16 +727,17 @@ class Session(Ranks):
                 )
             else:
                 self.state.lose(each.ranks)
-        self.state.lose(answer.missing.ranks)
+        # Some were cut off, with their answer, and are back.
+        self.state.lose(answer.missing.ranks - self.state.stopped)
         self.state.apply(classes)
         self._is_started = True
+        for told in self._held_back:
+            self._tell(told)
+        self._held_back.clear()
         for gathered in self._came_early:
             self._late(gathered)
         self._came_early.clear()
         self._take_bare()
-        for told in self._held_back:
-            self._tell(told)
-        self._held_back.clear()
         self._notify()
 
     def on_close(self, closing: Coroutine[None, None, None]) -> None:
@@ -881,5 +904,5 @@ class Session(Ranks):
 
     def _remember(self, number: int, command: str) -> None:
         self._commands[number] = command
-        while len(self._commands) > 1000:
+        while len(self._commands) > _MOST_REMEMBERED:
             del self._commands[next(iter(self._commands))]

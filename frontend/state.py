@@ -98,9 +98,13 @@ class JobState:
             match event:
                 case Stop(run=run):
                     ranks = self._not_restarted(run, ranks) - self.exited - self.detached
+                    # Where they stand is told again after a loss.
+                    same = (old.ranks for old in self._latest if _are_same(old, each))
+                    ranks -= self.stopped & RankSet.union(same)
                     self._set(ranks, "stopped")
                 case Running(run=run):
                     ranks = self._not_restarted(run, ranks) - self.exited - self.detached
+                    ranks -= self.runners(run)
                     self._set(ranks, "running")
                     self._runs[run] = self._runs.get(run, RankSet()) | ranks
                 case Exit():
@@ -153,6 +157,10 @@ class JobState:
     def _where(self, holds: object) -> RankSet:
         assert callable(holds)
         return RankSet.union(each.ranks for each in self._latest if holds(each.record))
+
+
+def _are_same(one: EquivalenceClass[Event], other: EquivalenceClass[Event]) -> bool:
+    return one.record == other.record and one.slots == other.slots
 
 
 def is_bad(event: Stop | Exit) -> bool:

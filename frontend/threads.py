@@ -41,6 +41,8 @@ async def beside(work: Callable[[], _T], *, name: str) -> _T:
     def run() -> None:
         try:
             result = functools.partial(done.set_result, work())
+        except StopIteration as error:  # which no future can have
+            result = functools.partial(done.set_exception, RuntimeError(f"{error!r} was raised"))
         except BaseException as error:  # noqa: BLE001  # raised where it is waited for
             result = functools.partial(done.set_exception, error)
         with contextlib.suppress(RuntimeError):  # the session has ended meanwhile

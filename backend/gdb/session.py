@@ -69,9 +69,14 @@ class GdbSession:
     async def start(self, start: Start) -> None:
         """Start the GDB.
 
-        :raises GdbError: if it cannot be started.
+        :raises GdbError: if it cannot be started, or is given up meanwhile.
         """
-        self._process = await start(self._line, self._ended)
+        if not self._closing:
+            self._process = await start(self._line, self._ended)
+        if self._closing:
+            # It has no rank yet, and another one may be to have it by now.
+            self.kill()
+            raise GdbError("its GDB was given up before it was there")
 
     @property
     def pid(self) -> int:
@@ -150,9 +155,9 @@ class GdbSession:
 
     async def close(self, timeout_s: float) -> bool:
         """Close GDB's input, at which it detaches and ends; return whether it ended in time."""
+        self.close_input()
         if self._process is None:
             return True
-        self.close_input()
         try:
             async with asyncio.timeout(timeout_s):
                 await self._process.wait_ended()

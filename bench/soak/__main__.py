@@ -81,7 +81,8 @@ def _run_apart() -> int:
             line = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh", *line]
             variables |= {DISK: str(disk)} | dict.fromkeys(PLACES, str(disk))
             variables["XDG_CACHE_HOME"] = str(disk / "cache")
-        process = subprocess.Popen(line, env=variables)
+        # It hears of Ctrl-C from us, once.
+        process = subprocess.Popen(line, env=variables, start_new_session=True)
         while True:
             try:
                 return process.wait()

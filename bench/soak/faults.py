@@ -270,7 +270,7 @@ class OneHost(Soak):
             self._say("  full")
             yield disk
         finally:
-            full.unlink()
+            full.unlink(missing_ok=True)
 
     @staticmethod
     def _disk() -> Path:
@@ -282,8 +282,10 @@ class OneHost(Soak):
         if DISK in os.environ:
             kept = Path(os.environ["XDG_CACHE_HOME"])
             for each in Path(os.environ[DISK]).iterdir():
-                if each != kept:
+                if each.is_dir() and each != kept:
                     shutil.rmtree(each, ignore_errors=True)
+                elif each != kept:
+                    each.unlink(missing_ok=True)
 
     def _fill_disk(self, session: Session, job: Job) -> RankSet:
         with self._full_disk() as disk:
@@ -421,7 +423,7 @@ class OneHost(Soak):
         victims: list[int] = []
         is_over = threading.Event()
         have_gdbs = self._random.random() < 0.8
-        after_s = self._random.random()
+        after_s, which = self._random.random(), self._random.randrange(1000)
 
         def kill_one() -> None:
             while not is_over.wait(0.01):
@@ -431,8 +433,10 @@ class OneHost(Soak):
                 if found and (has_gdb or not have_gdbs):
                     break
             if not is_over.wait(after_s):
-                victims.append(self._random.choice(sorted(found)))
-                os.kill(victims[0], signal.SIGKILL)
+                victim = sorted(found)[which % len(found)]
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+                    victims.append(victim)
 
         killer = threading.Thread(target=kill_one)
         killer.start()

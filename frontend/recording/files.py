@@ -68,7 +68,7 @@ def write_atomically(path: Path, data: bytes, *, exclusive: bool = False) -> Non
     with in_place_of(path, mode=0o600, exclusive=exclusive) as out:
         out.write(data)
     with contextlib.suppress(OSError):  # some file systems have no directories to be synchronised
-        _sync_directory(path.resolve().parent)
+        _sync_directory(Path(os.path.realpath(path)).parent)
 
 
 @contextlib.contextmanager
@@ -81,7 +81,7 @@ def in_place_of(path: Path, *, mode: int, exclusive: bool = False) -> Iterator[B
     :raises OSError: if that cannot be done; then nothing has changed.
     """
     # A link leads to where the user keeps the file, and stays one.
-    target = path.resolve()
+    target = Path(os.path.realpath(path))
     prefix = f".{target.name[:100]}."
     _remove_left(target.parent, prefix)
     name, descriptor = _create_beside(target.parent, prefix, mode)

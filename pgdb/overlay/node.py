@@ -227,6 +227,8 @@ class TreeNode(ABC):
             if self._is_replaced(hello):
                 channel.send(Shutdown())
                 return
+            if self._has_moved_on(hello):
+                return
             node = hello.node
             self._add_child(hello, channel)
             while True:
@@ -322,6 +324,13 @@ class TreeNode(ABC):
         """Return whether another one has taken the place of a node that was lost and comes back."""
         known = self._known(hello.node)
         return known is not None and known.generation > hello.generation
+
+    def _has_moved_on(self, hello: Hello) -> bool:
+        """Return whether the node has had another parent since: a link was cut as it began."""
+        known = self._known(hello.node)
+        return (
+            known is not None and known.generation == hello.generation and known.joins > hello.joins
+        )
 
     def _add_child(self, hello: Hello, channel: Channel) -> None:
         self._channels[hello.node] = channel

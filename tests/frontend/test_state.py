@@ -61,7 +61,7 @@ def test_a_run_and_its_stop() -> None:
 def test_an_old_stop_of_a_rank_that_was_set_running_again_is_stale() -> None:
     state = started()
     state.start_run(5, ALL)
-    tell(state, "0-3", stop(5))
+    tell(state, "0-1", stop(5))
     state.start_run(7, ranks("0-1"))
     assert tell(state, "0-3", stop(5)) == "2-3"
     assert str(state.running) == "0-1"
@@ -169,8 +169,21 @@ def test_a_late_event_of_a_rank_that_runs_free_does_not_catch_it_again(event: Ev
 
 def test_ranks_of_other_jobs_are_ignored() -> None:
     state = started()
-    assert tell(state, "2-9", stop(0)) == "2-3"
+    assert tell(state, "2-9", stop(0, detail="other")) == "2-3"
     assert_disjoint(state)
+
+
+def test_where_ranks_stand_is_news_once() -> None:
+    state = started()
+    state.start_run(5, ranks("0-2"))
+    assert tell(state, "0-1", stop(5)) == "0-1"
+    assert tell(state, "0-2", stop(5)) == "2"
+    assert tell(state, "0-2", stop(5, detail="other")) == "0-2"
+    assert state.lose(ranks("0-1")) == ranks("0-1")
+    assert tell(state, "0-2", stop(5, detail="other")) == "0-1"
+    assert str(state.stopped) == "0-3"
+    state.start_run(6, ranks("0"))
+    assert tell(state, "0", Running(run=6)) == ""
 
 
 def test_other_events_are_passed_on() -> None:

@@ -141,6 +141,7 @@ def test_an_aggregator_is_killed_in_the_middle_of_a_transfer(
         wait_under_way(tmp_path / "h2", large)
         os.kill(aggregator_on(four_hosts, "h2"), signal.SIGKILL)
         terminal.expect_ranks("stopped in", "0-1,4-7")
+        assert re.search(r"\[2-3\] lost: with aggregator 1 on h2: .*reattach", terminal.text)
         there = partials(tmp_path / "h2")
         assert there
         terminal.line("reattach")

@@ -368,8 +368,31 @@ def test_a_gdb_that_cannot_be_started() -> None:
     async def test() -> None:
         gdb = GdbSession(Recorder())
         assert gdb.pid == 0 and not gdb.is_alive
-        assert await gdb.close(1.0)
         with pytest.raises(GdbError, match="cannot start /nowhere/gdb: No such file"):
             await gdb.start(partial(StartedGdb.start, ["/nowhere/gdb"], {}))
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_gdb_that_was_given_up_before_it_was_there_is_ended(is_late: bool) -> None:
+    """As that of a rank that is to have another one: two would be at it."""
+
+    async def test() -> None:
+        gdb, started = GdbSession(Recorder()), []
+
+        async def start(*how: Any) -> StartedGdb:
+            if is_late:
+                assert await gdb.close(1.0)
+            started.append(await StartedGdb.start(["cat"], {}, *how))
+            return started[-1]
+
+        if not is_late:
+            assert await gdb.close(1.0)
+        with pytest.raises(GdbError, match="given up"):
+            await gdb.start(start)
+        assert len(started) == is_late
+        for each in started:
+            await each.wait_ended()
 
     asyncio.run(test())
