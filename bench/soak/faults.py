@@ -262,15 +262,18 @@ class OneHost(Soak):
     @contextlib.contextmanager
     def _full_disk(self) -> Iterator[Path]:
         disk = self._disk()
-        full = disk / "full"
         try:
-            with contextlib.suppress(OSError), full.open("wb", buffering=0) as file:
-                while file.write(bytes(1 << 16)):
-                    pass
+            self._fill(disk)
             self._say("  full")
             yield disk
         finally:
-            full.unlink(missing_ok=True)
+            (disk / "full").unlink(missing_ok=True)
+
+    @staticmethod
+    def _fill(disk: Path) -> None:
+        with contextlib.suppress(OSError), (disk / "full").open("ab", buffering=0) as file:
+            while file.write(bytes(1 << 16)):
+                pass
 
     @staticmethod
     def _disk() -> Path:
@@ -293,6 +296,8 @@ class OneHost(Soak):
                 self._command(session)
                 self._agrees(session, job)
             path = disk / "saved.pgdb"
+            # Something may have gone meanwhile, as what an aggregator had that has ended.
+            self._fill(disk)
             try:
                 session.save(path)
             except (OSError, PgdbError) as error:

@@ -240,7 +240,7 @@ class Overlay:
                 for number, host in enumerate(place.hosts)
             ]
         limit_s = None
-        if together and place.hosts:
+        if together:
             limit_s = min(TOGETHER_TIMEOUT_S, options.start_timeout_s / 2)
         try:
             async with asyncio.timeout(limit_s):
@@ -348,6 +348,9 @@ class Overlay:
             gone = self._gone(place, ended, together=together)
             if not wanted - here - gone.keys():
                 break
+            if together and self._refused:
+                # A launcher that is to end with the others may never do so (Open MPI 4.1).
+                break
             limit_s = None
             if not together and first_at is not None:
                 limit_s = first_at + max(STRAGGLER_S, 2 * (first_at - begun)) - loop.time()
@@ -363,7 +366,7 @@ class Overlay:
                 changed.cancel()
             self._changed.clear()
         here = self._here(wire_up)
-        for node in sorted(wanted - here):
+        for node in sorted(wanted - here, key=lambda each: (each not in gone, each)):
             host = place.hosts[node // self._options.aggregators] if place.hosts else ""
             why = gone.get(node, "it does not answer")
             if together or not here:
