@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from pgdb.overlay.words import AGGREGATOR_NAME
 from tests.support.deliveries import (
     DEADLINE_S,
     cached,
@@ -25,7 +26,7 @@ from tests.support.deliveries import (
     resumed_bytes,
 )
 from tests.support.hosts import Hosts, forbidden
-from tests.support.programs import Builder, Job, Program, find_mpi, parent_of, run_job, wait_until
+from tests.support.programs import Builder, Job, Program, find_mpi, run_job, status, wait_until
 from tests.support.terminal import (
     PGDB,
     Terminal,
@@ -81,8 +82,14 @@ def wait_under_way(cache: Path, program: Program) -> None:
         assert not cached(cache, program.path).exists(), "it has ended already"
 
 
+def aggregator_on(hosts: Hosts, host: str) -> int:
+    """Return the process of the only aggregator of a host."""
+    (found,) = [pid for pid in hosts.processes(host) if status(pid, "Name") == AGGREGATOR_NAME]
+    return found
+
+
 @pytest.mark.hosts
-def test_the_front_end_is_killed_in_the_middle_of_a_transfer(
+def test_all_that_has_a_file_is_killed_in_the_middle_of_its_transfer(
     builder: Builder, four_hosts: Hosts, tmp_path: Path, large: Program
 ) -> None:
     on_h1 = tuple(four_hosts.command("h1", PGDB))
@@ -94,6 +101,8 @@ def test_the_front_end_is_killed_in_the_middle_of_a_transfer(
             env=environment(mark),
         )
         wait_under_way(tmp_path / "h3", large)
+        # For the grace time the aggregator of this host would go on handing it out.
+        os.kill(aggregator_on(four_hosts, "h1"), signal.SIGKILL)
         front_end.kill()
         front_end.wait()
         assert_nothing_left(mark)
@@ -109,14 +118,6 @@ def test_the_front_end_is_killed_in_the_middle_of_a_transfer(
             assert not partials(tmp_path / host)
         assert all(each.left == 0 for each in counts(finished).values())
         assert_untouched(job.ranks)
-
-
-def aggregator_on(hosts: Hosts, host: str) -> int:
-    """Return the process of the only aggregator of a host."""
-    ours = {pid for pid, words in hosts.processes(host).items() if "pgdb.backend" in words}
-    # The other one is its anchor.
-    (found,) = [pid for pid in ours if parent_of(pid) in ours]
-    return found
 
 
 @contextmanager
