@@ -305,6 +305,12 @@ def _by_structure(launcher: int, processes: Processes) -> _Rung:
     except DiscoveryError as error:
         return _Rung(step=LadderStep(name, str(error)))
     who = processes.describe(launcher)
+    if not processes.is_launcher(launcher) and not any(
+        _is_here(each, table.size, processes) for each in table.processes
+    ):
+        # In Python's own tables of words there is all that a table of one rank elsewhere has.
+        outcome = f"{who} is no launcher, and what looks like a table names nobody on this host"
+        return _Rung(step=LadderStep(name, outcome))
     step = LadderStep(name, f"the memory of {who} has a table of {_count(table.size)}")
     return _Rung(step=step, table=table, source=f"table of ranks in the memory of {who}")
 

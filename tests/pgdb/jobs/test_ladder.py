@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from pgdb.errors import DiscoveryError
-from pgdb.jobs import procfs, scanning
+from pgdb.jobs import mpir, procfs, scanning
 from pgdb.jobs.byhand import find_pids
 from pgdb.jobs.ladder import FoundJob, find_job
 from pgdb.jobs.scanning import RankGroup
@@ -220,6 +220,23 @@ def test_pmix_leaves_out_ranks_that_have_ended(prterun: Path) -> None:
 def test_no_other_launcher_is_asked_through_pmix(plain: Path) -> None:
     with running(plain, 1) as pid:
         assert "PMIx" not in names_of(find_job(pid, pmix=refuse))
+
+
+def test_what_looks_like_a_table_of_elsewhere_in_an_unknown_launcher_is_none(
+    tmp_path: Path, plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As words in the memory of a Python program that starts ranks."""
+    chance = mpir.MpirTable(processes=(RankProcess(0, "extension_suffixes", 2, "/x"),), size=1)
+    monkeypatch.setattr(mpir, "search_proctable", lambda pid: chance)
+    unknown = compile_launcher(tmp_path / "starter")
+    with running(unknown, 2) as pid:
+        job = find_job(pid, pmix=refuse)
+        assert str(job.table.ranks) == "0-1" and "environment" in job.table.source
+        (told,) = [each.outcome for each in job.steps if "structure" in each.name]
+        assert told.endswith("names nobody on this host")
+    # One that is known is believed: all its ranks can be elsewhere.
+    with running(plain, 2) as pid:
+        assert "table of ranks in the memory" in find_job(pid, pmix=refuse).table.source
 
 
 def test_an_error_has_every_step(prterun: Path) -> None:
