@@ -27,6 +27,7 @@ _EXECUTING = frozenset(
 # Programs that may run it as a child of theirs.
 _FORKING = frozenset("sh bash dash zsh ksh time timeout perl tclsh".split())
 _LIVE = pattern(r"^(\*?)\s+(\d+)\s+process (\d+)", re.M)
+_ENDED = pattern(r"^\s+(\d+)\s+<null>", re.M)
 _INTERPRETER = pattern(r"(?:python|pypy|perl|ruby|julia|lua|Rscript|R|tclsh|guile|node)[\d.]*\Z")
 _WITH_A_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})  # Python's
 
@@ -107,6 +108,10 @@ class Following:
         for number, (is_current, _) in live.items():
             if not is_current:
                 await self._gdb.send(console(f"detach inferiors {number}"))
+        # A function of the rank is looked up in all that GDB has, and a shell has a main, too.
+        told = await self._gdb.send(console("info inferiors"))
+        for number in _ENDED.findall(told.text):
+            await self._gdb.send(console(f"remove-inferiors {number}"))
         await self._gdb.send("-gdb-set schedule-multiple off")
         await self._gdb.send("-gdb-set detach-on-fork on")
 

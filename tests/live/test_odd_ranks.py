@@ -519,3 +519,21 @@ def test_a_python_program_below_a_shell_script_is_followed(tmp_path: Path) -> No
         record, _, _ = asyncio.run(take(pid))
     assert isinstance(record, Stop)
     assert record.program.endswith(" running job.py")
+
+
+@pytest.mark.gdb
+def test_a_program_without_symbols_below_a_shell_script_is_stopped(tmp_path: Path) -> None:
+    # The shell has a main, where nobody comes by any longer.
+    program = tmp_path / "job"
+    shutil.copy("/bin/true", program)
+    with program.open("ab") as file:
+        file.write(b"MPI_Init")
+    shell = tmp_path / "job.sh"
+    shell.write_text("#!/bin/bash\n/bin/true\n${0%.sh}\n:\n")
+    shell.chmod(0o755)
+    with held(str(shell)) as pid:
+        record, (inferiors,), _ = asyncio.run(take(pid, "info inferiors"))
+    assert isinstance(record, Stop)
+    assert record.reason == "entry"
+    assert len(inferiors.splitlines()) == 2, inferiors  # the heading is one of them
+    assert record.program == ""
