@@ -30,7 +30,8 @@ class Links:
     def __init__(self, root: Root, options: SessionOptions) -> None:
         self._root = root
         self._options = options
-        self._kept: dict[int, asyncio.Task[None]] = {}
+        self._kept: dict[int, tuple[str, asyncio.Task[None]]] = {}
+        """Address of a node, and what keeps the link with it."""
         self._calling = asyncio.Semaphore(MOST_CALLED)
         self._is_stopped = False
         self.credentials = b""
@@ -47,10 +48,10 @@ class Links:
         Whatever has kept a link with that node before gives up. The task fails with
         :exc:`StartError` if the aggregator *must_be_there* and cannot be reached the first time.
         """
-        if (before := self._kept.get(table.node)) is not None:
-            before.cancel()
+        if table.node in self._kept:
+            self._kept[table.node][1].cancel()
         task = asyncio.create_task(self._keep(address, table, must_be_there))
-        self._kept[table.node] = task
+        self._kept[table.node] = address, task
         return task
 
     def keep_orphan(self, node: int) -> None:
@@ -98,9 +99,10 @@ class Links:
 
     async def end(self) -> None:
         """Give up all links."""
-        for task in self._kept.values():
+        tasks = [task for _, task in self._kept.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._kept.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._kept.clear()
 
     async def _keep(self, address: str, table: Table, must_be_there: bool) -> None:
@@ -152,12 +154,17 @@ class Links:
 
     def _call_orphans(self, lost: int) -> None:
         """Call those that a lost aggregator was the parent of."""
+        root = self._root
         # In order: those further down come back with their parents, mostly.
-        for node in self._root.topology.subtree(lost)[1:]:
-            under_way = {other for other, task in self._kept.items() if not task.done()}
-            if len(under_way) >= MOST_CALLED:
+        for node in root.topology.subtree(lost)[1:]:
+            called = {
+                other: address for other, (address, task) in self._kept.items() if not task.done()
+            }
+            if len(called) >= MOST_CALLED:
                 return
-            if node in self._root.known.keys() - self._root.joined.keys() - under_way:
+            # One that another has taken the place of may be called still, in vain.
+            is_away = node in root.known and node not in root.joined
+            if is_away and called.get(node) != root.known[node].address:
                 self.keep_orphan(node)
 
     async def _call(self, address: str) -> Channel:
