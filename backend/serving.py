@@ -38,6 +38,8 @@ def host_for_links(rendezvous: Rendezvous) -> str:
 
 async def serve(head_start: HeadStart | None) -> bool:
     """Run the aggregator where it is told to; return whether it has been part of the session."""
+    # NumPy's linear algebra would start a thread for each core as it is loaded, for nothing.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     loop = asyncio.get_running_loop()
     anchor = asyncio.StreamReader(limit=_LINE_LIMIT_BYTES)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(anchor), sys.stdin.buffer)

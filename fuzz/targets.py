@@ -188,7 +188,7 @@ def run_wire(data: bytes) -> None:
             topology.levels_below(node)
         case Setup(shares=shares):
             for share in shares:
-                share.pids  # noqa: B018  # is unpacked now
+                share.ranks, share.pids  # noqa: B018  # are unpacked now
             encode(message)
         case Found(jobs=jobs):
             for job in jobs:

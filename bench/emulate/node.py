@@ -90,6 +90,7 @@ def waits() -> dict[str, float]:
 
 async def serve(told: dict[str, Any]) -> None:
     """Run the aggregator until it leaves."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the daemon does
     listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
     credentials = told["credentials"].encode("ascii")
     address = told["parent"]

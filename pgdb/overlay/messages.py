@@ -340,16 +340,31 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """The ranks of one aggregator."""
 
     node: int
-    ranks: RankSet
+    packed_ranks: bytes
+    """MessagePack of what they are sent as, which is smaller than a set: every node above has those
+    of all below."""
     packed_pids: bytes = b""
     """Process of each rank, in order, as MessagePack of the first and of the steps from one to the
-    next, which are mostly small: every node above has those of all below."""
+    next, which are mostly small."""
 
     @classmethod
-    def of(cls, node: int, ranks: RankSet, pids: Sequence[int]) -> Share:
+    def of(cls, node: int, ranks: RankSet, pids: Sequence[int] = ()) -> Share:
         """Return the share of *node*: *ranks*, and the process of each in order."""
         steps = [pid - before for pid, before in zip(pids, (0, *pids), strict=False)]
-        return cls(node=node, ranks=ranks, packed_pids=msgspec.msgpack.encode(steps))
+        packed_pids = msgspec.msgpack.encode(steps) if steps else b""
+        packed_ranks = msgspec.msgpack.encode(pack(ranks))
+        return cls(node=node, packed_ranks=packed_ranks, packed_pids=packed_pids)
+
+    @property
+    def ranks(self) -> RankSet:
+        """Ranks of the node; made anew each time.
+
+        :raises ProtocolError: if they are none, which is so in no message that was decoded.
+        """
+        try:
+            return unpack(msgspec.msgpack.decode(self.packed_ranks))
+        except msgspec.DecodeError as error:
+            raise ProtocolError(f"node {self.node}'s ranks: {error}") from None
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -636,7 +651,11 @@ def decode(data: bytes | bytearray) -> AnyMessage:
     """
     _ROOM.left_bytes = MAX_SETS_BYTES
     try:
-        return _DECODER.decode(data)
+        message = _DECODER.decode(data)
+        if isinstance(message, Setup):
+            for share in message.shares:
+                _decode_hook(RankSet, msgspec.msgpack.decode(share.packed_ranks))
+        return message
     except (
         msgspec.DecodeError,
         ProtocolError,

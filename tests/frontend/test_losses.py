@@ -11,7 +11,7 @@ from pgdb.ranks import RankSet
 
 # 0 above 1 and 2, 1 above 3 and 4; two ranks each, in order.
 TREE = Topology(count=5, fan_out=2)
-SHARES = {node: Share(node=node, ranks=RankSet([2 * node, 2 * node + 1])) for node in range(5)}
+SHARES = {node: Share.of(node, RankSet([2 * node, 2 * node + 1])) for node in range(5)}
 KNOWN = {
     node: Hello(version=PROTOCOL_VERSION, release="", node=node, host=f"h{node}", pid=1)
     for node in range(5)

@@ -364,6 +364,19 @@ def test_the_error_quotes_only_the_start() -> None:
     assert len(str(caught.value)) < 300
 
 
+def test_the_ranks_of_a_share_are_looked_at_as_it_comes() -> None:
+    share = Share.of(3, RankSet([1, 5, 9]))
+    assert share.ranks == RankSet([1, 5, 9])
+    assert (share.packed_pids, share.pids) == (b"", ())
+    too_large = msgspec.msgpack.encode("0-999999999")
+    for packed in (b"", b"\xc1", b"\x07", msgspec.msgpack.encode("1-"), too_large):
+        wrong = msgspec.structs.replace(share, packed_ranks=packed)
+        with pytest.raises(ProtocolError):
+            decode(encode(Setup(shares=(share, wrong), gdb="gdb")))
+        with pytest.raises(ProtocolError):
+            _ = wrong.ranks
+
+
 def test_a_share_has_a_process_for_each_rank_or_none() -> None:
     share = Share.of(3, RankSet([1, 5, 9]), (70, 4_194_304, 2**32 - 1))
     assert share.pids == (70, 4_194_304, 2**32 - 1)
