@@ -19,7 +19,10 @@ from pgdb.backend.looking import failure
 from pgdb.patterns import pattern
 from pgdb.records import Breakpoint, BreakpointList, BreakpointsMade, Done, Failure, Record, Text
 
-_NUMBER = pattern(r"((?:[Bb]reakpoint|[Ww]atchpoint|[Cc]atchpoint)(?: number)? )(\d+)")
+# It begins with what can be searched for fast: texts may have megabytes.
+_NUMBER = pattern(
+    r"(point(?:(?<=[Bb]reakpoint)|(?<=[WwCc]atchpoint))(?: number)? )(\d+)",
+)
 
 
 class Breakpoints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import socket
@@ -26,6 +27,7 @@ from pgdb.jobs import debugger, hold, procfs, scanning
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
 from pgdb.merge.masking import Masked, join_slots, mask_record
 from pgdb.merge.summary import Summary
+from pgdb.merge.texts import is_long
 from pgdb.overlay.messages import (
     Acquire,
     AnyOperation,
@@ -257,11 +259,13 @@ class Leaf:
             record, columns = await asyncio.to_thread(sum_up, record, operation, rank)
         else:
             self._memory.keep(request.request_id, rank, record)
-        masked = mask_record(
+        mask = functools.partial(
+            mask_record,
             record,
             numbers_are_data=_asks_for_numbers(operation),
             join_arguments=_joins_arguments(operation),
         )
+        masked = await asyncio.to_thread(mask) if is_long(record) else mask()
         said = EquivalenceClass(
             ranks=RankSet([rank]),
             record=record_of(masked.record),

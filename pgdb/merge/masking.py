@@ -23,6 +23,7 @@ from pgdb.records import SLOT, Event, Record, Stack, Stop, Threads, ThreadStack
 # User-space addresses of the machines we know have 5 to 16 hex digits. Short numbers are data:
 # 0x0 (null) and 0x10 (an offset from null) must go on telling ranks apart.
 _POINTER = pattern(rf"{SLOT}|\b0x[0-9a-f]{{5,16}}\b")
+_POINTER_ALONE = pattern(r"0x(?<!\w0x)[0-9a-f]{5,16}\b")
 # In free text (x, info registers) only what lies where Linux maps programs is taken for an
 # address: 47-bit user space, position-independent executables, libraries, stacks.
 # Linux numbers threads and processes as it likes. GDB prints those numbers in lists of threads
@@ -41,7 +42,11 @@ _FREE_TEXT = pattern(
     """,
     re.X | re.M,
 )
-_MAY_HAVE = pattern(r"LWP |process |timeout=")
+_MARKS = ("LWP ", "process ", "timeout=")
+"""One of these is in every line with more to mask than addresses."""
+_ADDRESS_ALONE = pattern(r"0x(?<!\w0x)0*(?:5[5-6][0-9a-f]{10}|7[ef][0-9a-f]{10})\b")
+# The interpreter is not given to another thread within one substitution.
+_SLICE = 1 << 17
 DIFFERENT_SLOT = f"\0{SLOT}\0"
 """A slot in which the members of a class differ; no text that GDB prints."""
 DIFFERENT = "…"
@@ -55,14 +60,12 @@ def mask_values(text: str, slots: list[str]) -> str:
     >>> mask_values('(char *) 0x5555555592a0 "abc"', found), found
     ('(char *) \ufffc "abc"', ['0x5555555592a0'])
     """
-    if "0x" not in text and SLOT not in text:
+    if SLOT in text:
+        return _replaced(_POINTER, text, slots)
+    if "0x" not in text:
         return text
-
-    def take(match: re.Match[str]) -> str:
-        slots.append(match[0])
-        return SLOT
-
-    return _POINTER.sub(take, text)
+    # Beginning with what there is little of, it is searched for three times as fast.
+    return _replaced(_POINTER_ALONE, text, slots)
 
 
 def mask_free_text(text: str, slots: list[str]) -> str:
@@ -74,16 +77,64 @@ def mask_free_text(text: str, slots: list[str]) -> str:
     >>> mask_free_text("* 1    LWP 4711 main () at ring.c:5", found), found
     ('* 1    LWP \ufffc main () at ring.c:5', ['4711'])
     """
-    if "0x" not in text and SLOT not in text and not _MAY_HAVE.search(text):
-        return text
+    if SLOT in text:
+        return _mask_lines(text, 0, len(text), slots)
+    pieces = []
+    at = 0
+    for begin, end in _marked_lines(text):
+        pieces.append(_mask_addresses(text, at, begin, slots))
+        pieces.append(_mask_lines(text, begin, end, slots))
+        at = end
+    if not at:
+        return _mask_addresses(text, 0, len(text), slots)
+    pieces.append(_mask_addresses(text, at, len(text), slots))
+    return "".join(pieces)
 
-    def take(match: re.Match[str]) -> str:
+
+def _marked_lines(text: str) -> list[tuple[int, int]]:
+    """Return where the lines with a mark in them begin, and where they and their ends end."""
+    found = set()
+    for mark in _MARKS:
+        at = text.find(mark)
+        while at >= 0:
+            end = text.find("\n", at) + 1 or len(text)
+            found.add((text.rfind("\n", 0, at) + 1, end))
+            at = text.find(mark, end)
+    return sorted(found)
+
+
+def _mask_lines(text: str, begin: int, end: int, slots: list[str]) -> str:
+    """Mask all that there is to mask in a part of a text; what comes before it counts."""
+    pieces: list[str] = []
+    at = begin
+    for match in _FREE_TEXT.finditer(text, begin, end):
         before = match["before"] or ""
-        masked = mask_free_text(before, slots)
+        pieces += text[at : match.start()], mask_free_text(before, slots), SLOT
         slots.append(match[0].removeprefix(before))
-        return masked + SLOT
+        at = match.end()
+    pieces.append(text[at:end])
+    return "".join(pieces)
 
-    return _FREE_TEXT.sub(take, text)
+
+def _mask_addresses(text: str, begin: int, end: int, slots: list[str]) -> str:
+    """Mask the addresses in whole lines of a text, that has nothing else to mask there."""
+    if text.find("0x", begin, end) < 0:
+        return text[begin:end]
+    pieces = []
+    while begin < end:
+        # Whole lines: an address is told by what is before and behind it.
+        until = (text.find("\n", begin + _SLICE, end) + 1 or end) if end - begin > _SLICE else end
+        pieces.append(_replaced(_ADDRESS_ALONE, text[begin:until], slots))
+        begin = until
+    return "".join(pieces)
+
+
+def _replaced(what: re.Pattern[str], text: str, slots: list[str]) -> str:
+    def take(match: re.Match[str]) -> str:
+        slots.append(match[0])
+        return SLOT
+
+    return what.sub(take, text)
 
 
 def mask_record(

@@ -36,6 +36,23 @@ command printed, an error."""
 Change = Callable[[str, TextKind], str]
 
 
+LONG_TEXT = 1 << 16
+
+
+def is_long(record: Record | Event) -> bool:
+    """Return whether a record has so long a text that others must not wait while it is dealt with.
+
+    A million characters take some tens of milliseconds.
+    """
+    match record:
+        case Value(text=text) | Text(text=text):
+            return len(text) >= LONG_TEXT
+        case Variables(items=items):
+            return sum(len(each.value) for each in items) >= LONG_TEXT
+        case _:
+            return False
+
+
 def map_texts(record: R, change: Change) -> R:
     """Return *record* with each of its texts replaced by what *change* makes of it.
 

@@ -155,7 +155,7 @@ class TreeNode(ABC):
     def answered(self, gathered: Gathered) -> None:
         """Take what has come back for a request; it goes up, behind what there is to be noted."""
         self.flush_notices()
-        if gathered.rank_count < LARGE_RANKS and self._replying is None:
+        if not gathered.is_large and self._replying is None:
             self.up(gathered.reply())
         else:
             self._replying = self._loop.create_task(self._reply(gathered, self._replying))
@@ -168,10 +168,7 @@ class TreeNode(ABC):
         """
         if before is not None:
             await asyncio.wait((before,))
-        if gathered.rank_count < LARGE_RANKS:
-            reply = gathered.reply()
-        else:
-            reply = await asyncio.to_thread(gathered.reply)
+        reply = await asyncio.to_thread(gathered.reply) if gathered.is_large else gathered.reply()
         self.up(reply)
         if self._replying is asyncio.current_task():
             self._replying = None

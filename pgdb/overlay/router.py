@@ -22,6 +22,7 @@ from pgdb.merge.graph import (
     to_graph,
 )
 from pgdb.merge.labels import Field
+from pgdb.merge.texts import is_long
 from pgdb.overlay.messages import Reply, Request
 from pgdb.ranks import RankSet
 from pgdb.records import Record
@@ -46,7 +47,7 @@ def _may_come(missing: Missing) -> RankSet:
 class Gathered:
     """What has come back for one request."""
 
-    __slots__ = ("_classes", "_known", "_merger", "is_late", "missing", "request_id")
+    __slots__ = ("_classes", "_is_long", "_known", "_merger", "is_late", "missing", "request_id")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Gathered:
         is_late: bool = False,
         merger: Merger[Record] | None = None,
         known: Known | None = None,
+        is_long: bool = False,
     ) -> None:
         self.request_id = request_id
         self.missing = missing
@@ -65,6 +67,7 @@ class Gathered:
         self._classes = classes
         self._merger: Merger[Record] = merger or Merger()
         self._known = known
+        self._is_long = is_long
 
     @property
     def classes(self) -> tuple[EquivalenceClass[Record], ...]:
@@ -81,6 +84,11 @@ class Gathered:
         else:
             answered = sum(len(each.ranks) for each in self._classes)
         return answered + len(self.missing.ranks)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it takes so long to make the reply that it is better done in a thread."""
+        return self._is_long or self.rank_count >= LARGE_RANKS
 
     def reply(self) -> Reply:
         """Return the message that takes it up.
@@ -106,6 +114,7 @@ class Gathering:
         self.missing = Missing()
         self.merger: Merger[Record] = Merger(request.ranks if _are_many(request.ranks) else None)
         self.known = Known(self.merger.forms)
+        self._is_long = False
 
     def add(self, classes: tuple[EquivalenceClass[Record], ...], missing: Missing) -> None:
         """Take answers, and ranks that will not answer."""
@@ -114,6 +123,7 @@ class Gathering:
             if not RankSet.union(each.ranks for each in classes) <= known:
                 classes = tuple(each.part(known) for each in classes)
             self.merger.add_classes(classes)
+            self._is_long = self._is_long or any(is_long(each.record) for each in classes)
         # The last word on why a rank is missing holds, so that it is missing for one reason, and
         # an answer beats an earlier word that there would be none.
         if missing or self.missing:
@@ -151,6 +161,7 @@ class Gathering:
             missing=self.missing | Missing(late=self.waiting),
             merger=self.merger,
             known=self.known,
+            is_long=self._is_long,
         )
 
 
@@ -254,7 +265,14 @@ class Router:
         if not late:
             return []
         self._late[request_id] = awaited - late.ranks
-        return [Gathered(request_id=request_id, classes=late.classes, is_late=True)]
+        return [
+            Gathered(
+                request_id=request_id,
+                classes=late.classes,
+                is_late=True,
+                is_long=any(is_long(each.record) for each in classes),
+            )
+        ]
 
     def _finished(self) -> list[Gathered]:
         replies = []

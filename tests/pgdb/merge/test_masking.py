@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdb.errors import ProtocolError
+from pgdb.merge import masking
 from pgdb.merge.answer import fill_record
 from pgdb.merge.masking import (
     DIFFERENT,
@@ -69,6 +70,34 @@ def test_what_is_masked_has_nothing_left_to_mask(record: Record | Event) -> None
     again = mask_record(masked.record)
     assert again.record == masked.record
     assert len(again.slots) == len(masked.slots)
+
+
+FRAGMENTS = (
+    *("\n", " ", "1 ", "a", "0x", "0x5555555592a0", "0x00007ffff7d8c740", "0x10", "(", ")", "-1"),
+    *("process ", "process 47", "LWP ", "(LWP 4711)", "* 1    LWP 4711 ", "  2    process 4 "),
+    *("poll (fds=0x7ffff7d8c740, timeout=", "__GI_epoll_wait (", "timeout=", "@entry=7", SLOT),
+)
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join), st.integers(1, 60))
+def test_a_text_is_masked_piece_by_piece_as_it_is_at_once(text: str, slice_bytes: int) -> None:
+    at_once: list[str] = []
+    masked = masking._mask_lines(text, 0, len(text), at_once)
+    slots: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(masking, "_SLICE", slice_bytes)
+        assert mask_free_text(text, slots) == masked
+    assert slots == at_once
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join))
+def test_pointers_are_the_same_however_they_are_searched_for(text: str) -> None:
+    slots: list[str] = []
+    masked = mask_values(text, slots)
+    # With a mark at its end it is searched for in the other way.
+    others: list[str] = []
+    assert mask_values(text + f" {SLOT}", others) == f"{masked} {SLOT}"
+    assert others == [*slots, SLOT]
 
 
 @given(stacks)
