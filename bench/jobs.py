@@ -1,4 +1,7 @@
-"""Jobs to measure on: ``place``, whose ranks can be stopped in one known place, and ``ring``."""
+"""Jobs to measure on.
+
+The ranks of ``place`` can be stopped in one known place, those of ``long`` have much to print.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests.support.programs import Builder, Mpi, find_mpi, run_job
 
 PLACE = Path(__file__).resolve().parent / "programs" / "place.c"
+LONG = PLACE.with_name("long.c")
 START_DEADLINE_S = 300.0
 END_DEADLINE_S = 5.0
 _POLL_S = 0.05
@@ -74,6 +78,17 @@ def running_job(ranks: int) -> Iterator[tuple[int, list[int]]]:
         program = builder.build(mpi, "ring")
         with run_job(builder, mpi.line(ranks, program), program, ranks) as job:
             yield job.pid, list(job.ranks.values())
+
+
+@contextlib.contextmanager
+def long_job(ranks: int) -> Iterator[int]:
+    """Run ``long``, whose ranks have much to print; yield the pid of the launcher."""
+    with (
+        tempfile.TemporaryDirectory(prefix="pgdb-bench-") as folder,
+        _run(LONG, ranks, (), Path(folder)) as process,
+    ):
+        _pids(process, ranks)
+        yield process.pid
 
 
 def _any_mpi() -> Mpi:

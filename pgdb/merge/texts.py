@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 from msgspec.structs import replace
 
 from pgdb.records import (
+    Block,
     BreakpointsMade,
     Event,
     Failure,
@@ -37,16 +38,19 @@ Change = Callable[[str, TextKind], str]
 
 
 LONG_TEXT = 1 << 16
+"""Characters, or bytes."""
 
 
 def is_long(record: Record | Event) -> bool:
-    """Return whether a record has so long a text that others must not wait while it is dealt with.
+    """Return whether a record is so long that others must not wait while it is dealt with.
 
     A million characters take some tens of milliseconds.
     """
     match record:
         case Value(text=text) | Text(text=text):
             return len(text) >= LONG_TEXT
+        case Block(data=data):
+            return len(data) >= LONG_TEXT
         case Variables(items=items):
             return sum(len(each.value) for each in items) >= LONG_TEXT
         case _:

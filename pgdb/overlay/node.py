@@ -63,6 +63,8 @@ LOG = logging.getLogger(__name__)
 
 LARGE_BYTES = 1 << 10
 """Messages as long as this are dealt with one at a time."""
+LONG_BYTES = 1 << 18
+"""A reply of so many bytes is inflated in a thread: it may stand for a hundred times as many."""
 NOTICE_WINDOW_S = 0.2
 """Equal notices of several hosts that come within it become one."""
 MOST_NOTICES = 100
@@ -234,8 +236,12 @@ class TreeNode(ABC):
                     # One in a round of the loop, whatever else has come with it; the others wait as
                     # they came, which takes less room.
                     async with self._turn:
-                        self._take(channel, node, channel.unpack(data))
-                        del data
+                        message = channel.unpack(data)
+                        if len(data) >= LONG_BYTES and isinstance(message, Reply):
+                            graph = await asyncio.to_thread(message.graph.inflate)
+                            message = replace(message, graph=graph)
+                        self._take(channel, node, message)
+                        del data, message
                         await asyncio.sleep(0)
                 else:
                     self._take(channel, node, channel.unpack(data))
