@@ -74,6 +74,8 @@ _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 _EVENTS = (Stop, Exit, Running, Output, Progress, Gone)
 _ONLY_EVENTS = (Output, Progress, Gone)
 
+_FRAMES_AT_ONCE = 5000
+"""Stacks of so many frames are merged before the loop goes on with others."""
 _MOST_MADE = 256
 
 OnAnswer = Callable[[int, EquivalenceClass[Record]], None]
@@ -369,9 +371,15 @@ class StackAnswers:
     def _tell(self) -> None:
         self._flush = None
         new, self._new = self._new, {}
+        frames = 0
         for (request_id, split), said in new.items():
             classes: dict[int, tuple[Masked, list[int], tuple[str, ...]]] = {}
-            for stack, ranks in said.values():
+            for identity, (stack, ranks) in list(said.items()):
+                if frames > _FRAMES_AT_ONCE:
+                    self._new[request_id, split] = said
+                    break
+                del said[identity]
+                frames += len(stack.frames)
                 packed, masked = self._make(stack, split)
                 self._memory.keep_packed(request_id, RankSet(ranks), packed)
                 one = classes.get(id(masked.record))
@@ -386,6 +394,9 @@ class StackAnswers:
                 self._on_answer(
                     request_id, EquivalenceClass(ranks=RankSet(ranks), record=record, slots=slots)
                 )
+        if self._new:
+            # The others in the next round of the loop.
+            self._flush = asyncio.get_running_loop().call_soon(self._tell)
 
     def _make(self, stack: Stack, split: bool) -> tuple[bytes, Masked]:
         known = self._made.get((id(stack), split))

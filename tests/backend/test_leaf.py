@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdb.backend import leaf
 from pgdb.backend.leaf import StackAnswers, record_of
 from pgdb.backend.remembering import Memory
 from pgdb.merge.answer import EquivalenceClass, Merger
@@ -27,8 +29,8 @@ def stack_of(pointer: int, value: int) -> Stack:
 SAID = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3), st.booleans()), max_size=30)
 
 
-@given(said=SAID)
-def test_as_one_by_one(said: list[tuple[int, int, bool]]) -> None:
+@given(said=SAID, at_once=st.integers(0, 30))
+def test_as_one_by_one(said: list[tuple[int, int, bool]], at_once: int) -> None:
     stacks: dict[tuple[int, int], Stack] = {}
     found: dict[int, Merger[Record]] = {1: Merger(), 2: Merger()}
     wanted: dict[int, Merger[Record]] = {1: Merger(), 2: Merger()}
@@ -49,9 +51,12 @@ def test_as_one_by_one(said: list[tuple[int, int, bool]]) -> None:
             wanted[request_id].add(RankSet([rank]), record_of(masked.record), masked.slots)
             if rank % 7 == 0:
                 await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        for _ in said:
+            await asyncio.sleep(0)
 
-    asyncio.run(tell())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leaf, "_FRAMES_AT_ONCE", at_once)
+        asyncio.run(tell())
     for request_id, merger in found.items():
         assert merger.classes == wanted[request_id].classes
     for rank, (pointer, value, split) in enumerate(said):
