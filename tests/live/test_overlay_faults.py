@@ -34,6 +34,7 @@ from tests.support.programs import (
     Mpi,
     Program,
     aggregator_of,
+    command_of,
     find_mpi,
     is_alive,
     is_traced,
@@ -188,6 +189,33 @@ def test_lost_ranks_are_taken_back_without_those_above_them(job: Job, connect: b
         session.interrupt(timeout_s=DEADLINE_S)
         assert session.evaluate("hit_count > 0").values == dict.fromkeys(range(RANKS), 1)
     assert_untouched(job.ranks)
+
+
+def test_ranks_that_still_wait_are_taken_to_main(program: Program) -> None:
+    """The aggregator that was to take them is killed while the job is launched."""
+    killed: list[int] = []
+
+    def on_event(told: Told) -> None:
+        stages = {getattr(each.record, "stage", "") for each in told.classes}
+        if "held" in stages and not killed:
+            daemons = [
+                pid
+                for pid, line in our_processes().items()
+                if "pgdb.backend" in line and "pgdb.backend" in command_of(parent_of(pid))
+            ]
+            killed.append(max(daemons))
+            os.kill(killed[0], signal.SIGKILL)
+
+    line = find_mpi("openmpi").line(4, program)
+    with pgdb.launch(line, on_event=on_event, aggregators=2) as session:
+        lost = session.named_set("lost")
+        assert lost in (RankSet.parse("0-1"), RankSet.parse("2-3"))
+        (stopped,) = session.ranks(lost).reattach(timeout_s=DEADLINE_S)
+        assert stopped.ranks == lost
+        assert (stopped.record.reason, stopped.record.frame.function) == ("main", "main")
+        session.break_at("hit").check()
+        session.continue_(timeout_s=DEADLINE_S).check()
+        assert set(session.evaluate("hit_count").values) == set(range(4))
 
 
 @pytest.mark.parametrize("who", ["anchor", "launcher"])
