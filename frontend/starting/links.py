@@ -30,8 +30,8 @@ class Links:
     def __init__(self, root: Root, options: SessionOptions) -> None:
         self._root = root
         self._options = options
-        self._kept: dict[int, tuple[str, asyncio.Task[None]]] = {}
-        """Address of a node, and what keeps the link with it."""
+        self._kept: dict[int, tuple[int, asyncio.Task[None]]] = {}
+        """Generation of a node, and what keeps the link with it."""
         self._calling = asyncio.Semaphore(MOST_CALLED)
         self._is_stopped = False
         self.credentials = b""
@@ -51,7 +51,7 @@ class Links:
         if table.node in self._kept:
             self._kept[table.node][1].cancel()
         task = asyncio.create_task(self._keep(address, table, must_be_there))
-        self._kept[table.node] = address, task
+        self._kept[table.node] = table.generation, task
         return task
 
     def keep_orphan(self, node: int) -> None:
@@ -158,13 +158,17 @@ class Links:
         # In order: those further down come back with their parents, mostly.
         for node in root.topology.subtree(lost)[1:]:
             called = {
-                other: address for other, (address, task) in self._kept.items() if not task.done()
+                other: generation
+                for other, (generation, task) in self._kept.items()
+                if not task.done()
             }
             if len(called) >= MOST_CALLED:
                 return
-            # One that another has taken the place of may be called still, in vain.
-            is_away = node in root.known and node not in root.joined
-            if is_away and called.get(node) != root.known[node].address:
+            if node in root.joined or node not in root.known:
+                continue
+            # One whose place another has taken may be called still, in vain; one that is about to
+            # take it is not known yet.
+            if node not in called or called[node] < root.known[node].generation:
                 self.keep_orphan(node)
 
     async def _call(self, address: str) -> Channel:

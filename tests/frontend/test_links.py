@@ -63,3 +63,22 @@ async def _call_one_that_was_replaced() -> Table:
     finally:
         await links.end()
         await listener.close()
+
+
+def test_who_is_about_to_take_a_place_is_not_given_up_for_who_had_it() -> None:
+    assert asyncio.run(_is_kept())
+
+
+async def _is_kept() -> bool:
+    root = SimpleNamespace(
+        known={node: known(node, NOBODY) for node in range(2)}, joined={}, topology=TREE
+    )
+    links = Links(cast("Root", root), SessionOptions(grace_s=60.0))
+    links.credentials = make_credentials()
+    kept = links.keep(NOBODY, Table(node=1, count=2, fan_out=1, addresses=(), generation=1))
+    try:
+        links._call_orphans(0)
+        await asyncio.sleep(0)
+        return not kept.done()
+    finally:
+        await links.end()
