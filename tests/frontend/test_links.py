@@ -75,7 +75,7 @@ async def _is_kept() -> bool:
     )
     links = Links(cast("Root", root), SessionOptions(grace_s=60.0))
     links.credentials = make_credentials()
-    kept = links.keep(NOBODY, Table(node=1, count=2, fan_out=1, addresses=(), generation=1))
+    kept = links.keep("127.0.0.1:2", Table(node=1, count=2, fan_out=1, addresses=(), generation=1))
     try:
         links._call_orphans(0)
         await asyncio.sleep(0)
