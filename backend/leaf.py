@@ -28,6 +28,7 @@ from pgdb.merge.answer import EquivalenceClass, Merger, Missing
 from pgdb.merge.masking import Masked, join_slots, mask_record
 from pgdb.merge.summary import Summary
 from pgdb.merge.texts import is_long
+from pgdb.overlay.making import make
 from pgdb.overlay.messages import (
     Acquire,
     AnyOperation,
@@ -267,7 +268,7 @@ class Leaf:
             numbers_are_data=_asks_for_numbers(operation),
             join_arguments=_joins_arguments(operation),
         )
-        masked = await asyncio.to_thread(mask) if is_long(record) else mask()
+        masked = await make(mask) if is_long(record) else mask()
         said = EquivalenceClass(
             ranks=RankSet([rank]),
             record=record_of(masked.record),

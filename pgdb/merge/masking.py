@@ -42,11 +42,21 @@ _FREE_TEXT = pattern(
     """,
     re.X | re.M,
 )
+# What can be in front of a timeout, as above.
+_BEFORE_TIMEOUT = pattern(
+    rf"""{SLOT}
+    | \b0x0*(?:5[5-6][0-9a-f]{{10}}|7[ef][0-9a-f]{{10}})\b
+    | (?P<before>\btimeout=)(?:timeout@entry=)?-?\d+
+    """,
+    re.X,
+)
 _MARKS = ("LWP ", "process ", "timeout=")
 """One of these is in every line with more to mask than addresses."""
 _ADDRESS_ALONE = pattern(r"0x(?<!\w0x)0*(?:5[5-6][0-9a-f]{10}|7[ef][0-9a-f]{10})\b")
 # The interpreter is not given to another thread within one substitution.
 _SLICE = 1 << 17
+_LONGEST_LINE = 1 << 16
+"""Longer ones are no lines of threads or frames, whatever words are in them."""
 DIFFERENT_SLOT = f"\0{SLOT}\0"
 """A slot in which the members of a class differ; no text that GDB prints."""
 DIFFERENT = "…"
@@ -97,8 +107,10 @@ def _marked_lines(text: str) -> list[tuple[int, int]]:
     for mark in _MARKS:
         at = text.find(mark)
         while at >= 0:
+            begin = text.rfind("\n", 0, at) + 1
             end = text.find("\n", at) + 1 or len(text)
-            found.add((text.rfind("\n", 0, at) + 1, end))
+            if end - begin <= _LONGEST_LINE:
+                found.add((begin, end))
             at = text.find(mark, end)
     return sorted(found)
 
@@ -109,7 +121,7 @@ def _mask_lines(text: str, begin: int, end: int, slots: list[str]) -> str:
     at = begin
     for match in _FREE_TEXT.finditer(text, begin, end):
         before = match["before"] or ""
-        pieces += text[at : match.start()], mask_free_text(before, slots), SLOT
+        pieces += text[at : match.start()], _replaced(_BEFORE_TIMEOUT, before, slots), SLOT
         slots.append(match[0].removeprefix(before))
         at = match.end()
     pieces.append(text[at:end])
@@ -131,9 +143,11 @@ def _mask_addresses(text: str, begin: int, end: int, slots: list[str]) -> str:
 
 def _replaced(what: re.Pattern[str], text: str, slots: list[str]) -> str:
     def take(match: re.Match[str]) -> str:
-        slots.append(match[0])
-        return SLOT
+        before = match["before"] or "" if has_before else ""
+        slots.append(match[0].removeprefix(before))
+        return before + SLOT
 
+    has_before = "before" in what.groupindex
     return what.sub(take, text)
 
 

@@ -15,7 +15,7 @@ import os
 import socket
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from pgdb.errors import LinkError, ProtocolError
 from pgdb.merge.answer import EquivalenceClass, Merger
 from pgdb.overlay.channel import Channel
+from pgdb.overlay.making import make
 from pgdb.overlay.messages import (
     FRONT_END,
     PROTOCOL_VERSION,
@@ -170,7 +171,7 @@ class TreeNode(ABC):
         """
         if before is not None:
             await asyncio.wait((before,))
-        reply = await asyncio.to_thread(gathered.reply) if gathered.is_large else gathered.reply()
+        reply = await make(gathered.reply) if gathered.is_large else gathered.reply()
         self.up(reply)
         if self._replying is asyncio.current_task():
             self._replying = None
@@ -238,7 +239,7 @@ class TreeNode(ABC):
                     async with self._turn:
                         message = channel.unpack(data)
                         if len(data) >= LONG_BYTES and isinstance(message, Reply):
-                            graph = await asyncio.to_thread(message.graph.inflate)
+                            graph = await make(message.graph.inflate)
                             message = replace(message, graph=graph)
                         self._take(channel, node, message)
                         del data, message
@@ -276,7 +277,7 @@ class TreeNode(ABC):
         own = self.shares.get(self.number)
         self.router.own = own.ranks if own is not None else RankSet()
         for child in self._channels:
-            self._route(child)
+            self.router.set_child(child, self._ranks_of(self._nodes_below[child]))
         if setup.deploy is not None and self.delivery is None:
             self.delivery = self._make_delivery(setup.deploy)
         # Each child hears of those below it alone: it is their only way to here, and what a million
@@ -338,6 +339,7 @@ class TreeNode(ABC):
     def _add_child(self, hello: Hello, channel: Channel) -> None:
         self._channels[hello.node] = channel
         self._nodes_below[hello.node] = set()
+        self.router.set_child(hello.node, RankSet())
         own = replace(hello, parent=self.number)
         self._take_joined(hello.node, (own.pack(), *hello.below))
 
@@ -368,10 +370,9 @@ class TreeNode(ABC):
             if other != child:
                 moved |= below & new.keys()
                 below.difference_update(new)
-        self._route(child)
+        self.router.set_child(child, self.router.child_ranks(child) | self._ranks_of(new))
         # What they were asked on their old way may not have reached them. If it has, they answer.
-        ranks = RankSet.union(self.shares[node].ranks for node in moved & self.shares.keys())
-        for gathered in self.router.lose_ranks(ranks):
+        for gathered in self.router.lose_ranks(self._ranks_of(moved)):
             self.answered(gathered)
         self.up(Joined(nodes=tuple(new.values())))
 
@@ -379,11 +380,8 @@ class TreeNode(ABC):
         data = self._hellos.get(node)
         return Hello.unpack(data) if data is not None else None
 
-    def _route(self, child: int) -> None:
-        ranks = (
-            self.shares[node].ranks for node in self._nodes_below[child] if node in self.shares
-        )
-        self.router.set_child(child, RankSet.union(ranks))
+    def _ranks_of(self, nodes: Iterable[int]) -> RankSet:
+        return RankSet.union(self.shares[node].ranks for node in nodes if node in self.shares)
 
     def _lose_child(self, node: int, why: str) -> None:
         del self._channels[node]
@@ -407,17 +405,18 @@ class TreeNode(ABC):
             case Joined(nodes=nodes):
                 self._take_joined(child, nodes)
             case Lost(nodes=nodes, ranks=ranks):
-                self._nodes_below[child] -= set(nodes)
-                self._route(child)
+                gone = self._nodes_below[child] & set(nodes)
+                self._nodes_below[child] -= gone
+                self.router.set_child(child, self.router.child_ranks(child) - self._ranks_of(gone))
                 # Orphans can be back through another child before the word of their loss comes.
                 back = set().union(*self._nodes_below.values()) & set(nodes)
                 if back and back == set(nodes):
                     return
-                gone = ranks - self.router.ranks
-                for gathered in self.router.lose_ranks(gone):
+                lost = ranks - self.router.ranks
+                for gathered in self.router.lose_ranks(lost):
                     self.answered(gathered)
                 left = tuple(node for node in nodes if node not in back)
-                self.up(Lost(nodes=left, ranks=gone, why=message.why))
+                self.up(Lost(nodes=left, ranks=lost, why=message.why))
             case Notice(text=text, hosts=hosts):
                 self.add_notice(text, hosts)
             case Heartbeat():

@@ -90,6 +90,22 @@ def test_a_text_is_masked_piece_by_piece_as_it_is_at_once(text: str, slice_bytes
     assert slots == at_once
 
 
+def test_timeouts_by_the_thousand_are_masked_like_one() -> None:
+    slots: list[str] = []
+    masked = mask_free_text("poll (" + "timeout=1 " * 5000 + ")", slots)
+    assert masked == "poll (" + f"timeout={SLOT} " * 5000 + ")"
+    assert slots == ["1"] * 5000
+
+
+def test_a_line_too_long_to_be_one_of_threads_has_only_its_addresses_masked() -> None:
+    slots: list[str] = []
+    text = "x" * masking._LONGEST_LINE + " (process 47) 0x7ffff7d8c740"
+    assert mask_free_text(f"{text}\n(process 47)", slots).endswith(
+        f" (process 47) {SLOT}\n(process {SLOT})"
+    )
+    assert slots == ["0x7ffff7d8c740", "47"]
+
+
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join))
 def test_pointers_are_the_same_however_they_are_searched_for(text: str) -> None:
     slots: list[str] = []

@@ -265,12 +265,12 @@ def test_ranks_that_there_are_not_are_lost_at_once() -> None:
 def test_silent_ranks_are_told_at_the_deadline_and_answer_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pgdb.overlay.router.LEVEL_MARGIN_S", 0.05)
+    monkeypatch.setattr("pgdb.overlay.router.LEVEL_MARGIN_S", 0.3)
 
     async def test(nodes: Tree) -> None:
         root, leaf = nodes[FRONT_END], nodes[5]
         leaf.silent = RankSet([10])
-        reply = await ask(root, ALL, number=1, timeout_s=0.05)
+        reply = await ask(root, ALL, number=1, timeout_s=0.3)
         assert missing(reply) == Missing(late=RankSet([10]))
         assert said(reply) == {"0-8/2,12": "0", "1-13/2": "1"}
         late: EquivalenceClass[Record] = EquivalenceClass(RankSet([10]), Value(text="7"))
