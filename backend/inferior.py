@@ -198,10 +198,14 @@ class Inferior:
         self._is_tried_again = False
         return record
 
-    async def take_held(self, pid: int, request_id: int) -> Record:
-        """Attach to a held rank, let it execute its program and stop that in ``main``."""
+    async def take_held(self, pid: int, request_id: int, *, goes_on: bool = True) -> Record:
+        """Attach to a held rank, let it execute its program and stop that in ``main``.
+
+        One that *goes_on* runs on without a debugger if that fails.
+        """
         self.pid = pid
-        return await self._first_stop(await self._taking.take_held(pid), request_id)
+        taken = await self._taking.take_held(pid, goes_on=goes_on)
+        return await self._first_stop(taken, request_id)
 
     @property
     def program_pid(self) -> int | None:

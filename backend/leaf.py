@@ -337,7 +337,7 @@ class Leaf:
             status = procfs.read_stat(self._pids[rank])
             if status is not None and status.comm == hold.HELD_NAME:
                 # The aggregator that was to take it died as the job was launched.
-                return await new.take_held(self._pids[rank], request_id)
+                return await new.take_held(self._pids[rank], request_id, goes_on=False)
             if not pid:
                 pid = scanning.program_of_rank(self._pids[rank], self._program)
             return await new.attach(pid, request_id)

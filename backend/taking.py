@@ -131,8 +131,12 @@ class Taking:
         taken = self._taken(pid, "attached", payload, notes)
         return replace(taken, was_stopped=was_stopped, mapped=files.mapped)
 
-    async def take_held(self, pid: int) -> Taken | Failure:
+    async def take_held(self, pid: int, *, goes_on: bool = True) -> Taken | Failure:
         """Attach to a held rank, let it execute its program and stop that in ``main``.
+
+        One that *goes_on* runs on without a debugger if it cannot be attached to; else it is held
+        still, and another try may succeed. One that has begun meanwhile, since nobody holds a rank
+        for ever, is attached to where it is.
 
         :raises GdbError: if GDB ends, or refuses.
         """
@@ -145,9 +149,16 @@ class Taking:
             await self._must(f"-gdb-set sysroot {_NOWHERE}")
         payload = await self._attach(pid)
         if isinstance(payload, Failure):
-            # It must not wait for its deadline: without a debugger it runs free at once.
-            _release(pid)
+            if goes_on:
+                _release(pid)  # it must not wait for its deadline
             return payload
+        status = procfs.read_stat(pid)
+        if status is not None and status.comm not in (hold.HELD_NAME, hold.LEAVING_NAME):
+            await self._must("-gdb-set auto-solib-add on")
+            if self._brings_files:
+                await self._bring_files(pid)
+            await self._gdb.send(console("sharedlibrary"))
+            return self._taken(pid, "attached", payload)
         await self._must(console("catch exec"))
         _release(pid)
         following = Following(self._gdb, self._run, self._program)

@@ -34,6 +34,7 @@ the look at its name and kill(2); and GDB passes it on without stopping at it.""
 _CONNECT_S = 3.0  # for each of the front end's addresses
 _LATE_S = 5.0  # how long the first rank waits for others that are not held yet, to wake them
 HELD_NAME = "pgdb-held"
+LEAVING_NAME = "pgdb-leaving"
 """Name (/proc/PID/comm) of a process that has blocked :data:`RELEASE` and may be sent it."""
 
 # Names of rank, size, local rank and local size, by launcher. Open MPI sets its own names beside
@@ -333,7 +334,7 @@ def main(argv: list[str]) -> None:
             signal.signal(each, signal.SIG_DFL)
     # From here on nobody may send a release; one that came twice must not reach the program.
     with open("/proc/self/comm", "w") as comm:
-        comm.write("pgdb-leaving")
+        comm.write(LEAVING_NAME)
     if link is not None:
         # A front end that goes away now would have SIGIO end the program.
         link.close()

@@ -522,6 +522,38 @@ def test_a_python_program_below_a_shell_script_is_followed(tmp_path: Path) -> No
 
 
 @pytest.mark.gdb
+def test_a_rank_that_has_begun_meanwhile_is_attached_to() -> None:
+    with held("sleep", "60") as pid:
+        os.kill(pid, hold.RELEASE)
+        comm = Path(f"/proc/{pid}/comm")
+        wait_until(lambda: comm.read_text().strip() == "sleep", "it has begun")
+        record, (stack,), _ = asyncio.run(take(pid, "backtrace"))
+        assert isinstance(record, Stop)
+        assert record.reason == "attached"
+        assert "nanosleep" in stack
+        assert status(pid, "State").startswith("S")
+
+
+@pytest.mark.gdb
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_held_rank_that_cannot_be_attached_to(goes_on: bool) -> None:
+    async def refused(pid: int) -> Record:
+        async with asyncio.timeout(DEADLINE_S), inferior(Told()) as one, inferior(Told()) as other:
+            await one.attach(pid, 1)
+            return await other.take_held(pid, 1, goes_on=goes_on)
+
+    with held("sleep", "60") as pid:
+        record = asyncio.run(refused(pid))
+        assert isinstance(record, Failure)
+        assert "is already traced" in record.message
+        comm = Path(f"/proc/{pid}/comm")
+        if goes_on:
+            wait_until(lambda: comm.read_text().strip() == "sleep", "it goes on")
+        else:
+            assert comm.read_text().strip() == hold.HELD_NAME
+
+
+@pytest.mark.gdb
 def test_a_program_without_symbols_below_a_shell_script_is_stopped(tmp_path: Path) -> None:
     # The shell has a main, where nobody comes by any longer.
     program = tmp_path / "job"
