@@ -362,11 +362,13 @@ class Inferior:
     async def _interrupt(self) -> Record:
         if self.state != "running" and not self._resuming:
             return Done()
-        if procfs.blocked_in_all_threads(self.pid, INTERRUPT):
+        if await self._blocks_interrupts():
             return Failure(
                 message=f"all its threads block {INTERRUPT.name}, which is what interrupts a rank; "
                 "a breakpoint stops it"
             )
+        if self.state != "running" and not self._resuming:
+            return Done()
         if self.state != "running":
             # It is about to run: GDB has the command and has not said so yet.
             self._interrupt_when_running = True
@@ -376,6 +378,20 @@ class Inferior:
         except GdbError as error:
             return Failure(message=f"no debugger: {error}")
         return Done()
+
+    async def _blocks_interrupts(self) -> bool:
+        """Return whether the rank blocks the signal for good.
+
+        The C library blocks all signals while it starts a thread or a process.
+        """
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + _BLOCKED_FOR_S
+        while procfs.blocked_in_all_threads(self.pid, INTERRUPT):
+            if loop.time() > end_s:
+                return True
+            # Nothing tells of the end of that.
+            await asyncio.sleep(_BLOCKED_LOOK_S)
+        return False
 
     async def _stop_it(self) -> None:
         # From here on GDB stops at the signal; any other stop takes that back at once, so that
@@ -711,6 +727,7 @@ _INTERRUPT_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 5.0
 _LAST_WORDS_S = 1.0
 """How long a GDB has to tell by itself that its rank has ended."""
+_BLOCKED_FOR_S, _BLOCKED_LOOK_S = 1.0, 0.02
 _DRAIN_TIMEOUT_S = 2.0
 _ENDED: dict[str, str] = {
     "exited": "The program has ended on this rank.",

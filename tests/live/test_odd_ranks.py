@@ -367,6 +367,35 @@ def test_what_is_unusual_about_a_rank_is_told(builder: Builder, tmp_path: Path) 
         wait_until(lambda: status(pid, "State").startswith("T"), "it is stopped again")
 
 
+@pytest.mark.gdb
+def test_a_rank_that_blocks_the_signal_for_a_moment_is_interrupted(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while the C library starts a thread."""
+    looks = []
+
+    def blocked(pid: int, number: signal.Signals) -> bool:
+        looks.append((pid, number))
+        return len(looks) < 4
+
+    async def debug(pid: int) -> tuple[Record, Told]:
+        async with asyncio.timeout(DEADLINE_S), inferior(told := Told()) as rank:
+            await rank.attach(pid, 1)
+            await rank.perform(Resume(command="continue"), 2)
+            said = await rank.perform(Interrupt(), 3)
+            while rank.state != "stopped":
+                await asyncio.sleep(0.01)
+            return said, told
+
+    monkeypatch.setattr("pgdb.jobs.procfs.blocked_in_all_threads", blocked)
+    with started(str(builder.build(find_mpi("openmpi"), "nompi.c").path)) as pid:
+        said, told = asyncio.run(debug(pid))
+        assert said == Done()
+        assert looks == [(pid, signal.SIGURG)] * 4
+    stops = [each for each in told if isinstance(each, Stop)]
+    assert [each.reason for each in stops][-1:] == ["interrupted"]
+
+
 @pytest.mark.mpi
 @pytest.mark.any_mpi
 def test_a_rank_that_is_about_to_run_says_that_it_blocks_the_signal(
