@@ -81,6 +81,8 @@ class Aggregator(TreeNode):
         self.failure = ""
         """Why it could not join the session; empty as long as all is well."""
         self._called: asyncio.Future[Channel] = self._loop.create_future()
+        self._has_ranks = False
+        self._is_asked = False
         self._table_has_come = asyncio.Event()
         if place.addresses:
             self._table_has_come.set()
@@ -286,7 +288,7 @@ class Aggregator(TreeNode):
             generation=self._generation,
             joins=self._joins,
             below=tuple(self._hellos[node] for node in sorted(below)),
-            is_set_up=self._setup is not None,
+            is_set_up=self._is_asked,
         )
 
     async def _ask_front_end_for_table(self) -> None:
@@ -346,12 +348,12 @@ class Aggregator(TreeNode):
         self.up(Found(node=self.number, jobs=await self._leaf.find(find, self.number)))
 
     def _take_setup(self, setup: Setup) -> None:
-        is_first = self._setup is None
         # Kept for what holds for all; what its ranks are is in the shares.
         self._setup = replace(setup, shares=())
         self.apply_setup(setup)
         share = self.shares.get(self.number)
-        if share is not None and is_first:
+        if share is not None and not self._has_ranks:
+            self._has_ranks = True
             self._leaf.setup(setup, share, self._deployment(setup))
 
     def _deployment(self, setup: Setup) -> Deployment | None:
@@ -365,6 +367,7 @@ class Aggregator(TreeNode):
 
     def ask_own(self, request: Request, ranks: RankSet) -> None:
         """Have this aggregator's GDBs answer."""
+        self._is_asked = True
         self._leaf.ask(request, ranks)
 
     def _answered(self, request_id: int, said: EquivalenceClass[Record]) -> None:

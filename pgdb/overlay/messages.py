@@ -250,7 +250,7 @@ class Hello(Message, frozen=True, kw_only=True):
     below: tuple[bytes, ...] = ()
     """The packed hellos of the nodes that hang on it now, for its new parent."""
     is_set_up: bool = False
-    """Whether it has been told of its ranks."""
+    """Whether it has been told of its ranks, and to take hold of them."""
 
     def pack(self) -> bytes:
         """Return it as it is kept and handed on: of 8,192 nodes it would take megabytes else."""
