@@ -65,6 +65,7 @@ LAYERS: dict[str, int] = {
     "pgdb.overlay.delivery": 2,
     "pgdb.overlay.filecache": 2,
     "pgdb.overlay.filesources": 2,
+    "pgdb.overlay.making": 2,
     "pgdb.overlay.messages": 2,
     "pgdb.overlay.node": 2,
     "pgdb.overlay.rendezvous": 2,
