@@ -22,6 +22,8 @@ ORPHANS_AFTER_S = 1.0
 ANSWER_TIMEOUT_S = 3.0
 """How long an aggregator that lives may take to show that to a caller."""
 SAY_TIMEOUT_S = 10.0
+CLOSE_S = 1.0
+"""How long an aggregator may take to hear that its link has ended, before it is cut off."""
 
 
 class Links:
@@ -122,7 +124,10 @@ class Links:
                 must_be_there = False
                 channel.send(table)
                 before = self._root.known.get(table.node)
-                await self._root.serve_child(channel)
+                try:
+                    await self._root.serve_child(channel)
+                finally:
+                    await channel.wait_closed(CLOSE_S)
                 if self._root.known.get(table.node) is not before:
                     lost_at = loop.time()
                     continue

@@ -612,7 +612,7 @@ class Overlay:
             await asyncio.gather(*(_wait_gone(pid, LEAVE_TIMEOUT_S) for pid in daemons))
         await self._links.end()
         if self._listener is not None:
-            await self._listener.close()
+            await self._listener.end()
         if self._shipper is not None:
             await self._shipper.close()
 

@@ -152,7 +152,7 @@ class Channel:
     def close(self) -> None:
         """Close the link once what was queued has been sent."""
         self._timer.cancel()
-        self._writer.close()
+        _close(self._writer)
 
     async def wait_ended(self) -> None:
         """Wait until the link is closed, by whichever end."""
@@ -161,11 +161,7 @@ class Channel:
 
     async def wait_closed(self, timeout_s: float) -> None:
         """Wait until all that was queued has been sent and the link is closed."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._writer.wait_closed()
-        except (TimeoutError, OSError):
-            self._writer.transport.abort()
+        await _wait_closed(self._writer, timeout_s)
 
     def _tick(self) -> None:
         now = self._loop.time()
@@ -232,6 +228,14 @@ class Listener:
         await asyncio.gather(self._accepting, return_exceptions=True)
         self._listening.close()
 
+    async def end(self) -> None:
+        """Stop listening and give up the links that are left, also those that are being closed."""
+        await self.close()
+        left = {*self._pending, *self._admitted} - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
     async def _accept(self) -> None:
         while True:
             try:
@@ -297,8 +301,16 @@ class Listener:
         writer = asyncio.StreamWriter(transport, protocol, reader, self._loop)
         try:
             await self._on_admitted(reader, writer)
+        except Exception:
+            # Now, not when the link is gone.
+            LOG.exception("serving a link failed")
+        except asyncio.CancelledError:
+            transport.abort()
+            raise
         finally:
-            writer.close()
+            _close(writer)
+            # A peer that hangs does not say that it has heard of the end.
+            await _wait_closed(writer)
 
     def _no_longer_pending(self, task: asyncio.Task[None]) -> None:
         if self._pending.pop(task, None) is not None:
@@ -416,6 +428,26 @@ async def _end_with(writer: asyncio.StreamWriter, command: asyncio.subprocess.Pr
     finally:
         await _kill(command)
     return await command.wait()
+
+
+def _close(writer: asyncio.StreamWriter) -> None:
+    # Closed twice, a link of Python's asyncio loses hold of its TLS: no abort() cuts it off then.
+    if not writer.is_closing():
+        writer.close()
+
+
+async def _wait_closed(writer: asyncio.StreamWriter, timeout_s: float | None = None) -> None:
+    """Wait until a link that was closed is gone; cut it off after *timeout_s*, or if cancelled.
+
+    One that is left to itself would have its socket open until a loop that is closed is collected.
+    """
+    # Waited for in a task: with the wait, what it waits for would be cancelled for good.
+    closed = asyncio.ensure_future(writer.wait_closed())
+    try:
+        await asyncio.wait((closed,), timeout=timeout_s)
+    finally:
+        writer.transport.abort()
+        await asyncio.gather(closed, return_exceptions=True)
 
 
 async def _kill(command: asyncio.subprocess.Process | None) -> None:

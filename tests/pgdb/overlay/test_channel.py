@@ -10,7 +10,7 @@ import ssl
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -455,6 +455,63 @@ def test_the_listener_closes_and_links_stay(monkeypatch: pytest.MonkeyPatch) -> 
             for each in (near, far):
                 each.close()
                 await each.wait_closed(5.0)
+
+    run(test)
+
+
+@asynccontextmanager
+async def hanging_peer(port: int) -> AsyncIterator[None]:
+    """Have a peer that is admitted and does nothing from then on, not even hear of the end."""
+
+    def connected() -> socket.socket:
+        plain = socket.create_connection(("127.0.0.1", port))
+        return tls_context(CREDENTIALS, server=False).wrap_socket(plain)
+
+    with await asyncio.to_thread(connected):
+        yield
+
+
+def sockets() -> set[str]:
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the listing's own
+            found.add(os.readlink(entry))
+    return {name for name in found if name.startswith("socket:")}
+
+
+def test_nothing_is_left_open_towards_a_peer_that_hangs() -> None:
+    async def test() -> None:
+        before = sockets()
+        async with listening() as (listener, accepted):
+            async with hanging_peer(listener.port):
+                far = await accepted.channels.get()
+                peers = sockets()
+                far.close()
+                await far.wait_closed(0.1)
+                wait_closed = peers - sockets()
+            assert len(wait_closed) == 1
+            async with hanging_peer(listener.port):
+                far = await accepted.channels.get()
+                accepted.end()
+                peers = sockets()
+                await listener.end()
+                # The link, and what was listening.
+                assert len(peers - sockets()) == 2
+        assert sockets() == before
+
+    run(test)
+
+
+def test_those_that_are_not_admitted_yet_go_with_the_listener() -> None:
+    async def test() -> None:
+        async with listening() as (listener, _):
+            with socket.create_connection(("127.0.0.1", listener.port)) as silent:
+                while not listener.pending_count:
+                    await asyncio.sleep(0)
+                await listener.end()
+                assert not listener.pending_count
+                silent.settimeout(DEADLINE_S)
+                assert silent.recv(1) == b""
 
     run(test)
 
