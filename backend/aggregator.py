@@ -22,7 +22,7 @@ from pgdb.backend.leaf import Leaf
 from pgdb.errors import LinkError, PgdbError
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
 from pgdb.overlay.addresses import own_names
-from pgdb.overlay.channel import Channel, connect
+from pgdb.overlay.channel import CALLED_LATER_S, SILENT, Channel, connect
 from pgdb.overlay.messages import (
     FRONT_END,
     PROTOCOL_VERSION,
@@ -179,20 +179,24 @@ class Aggregator(TreeNode):
 
     async def _keep_parent(self) -> None:
         """Have a parent: the own one first, then its ancestors up to the front end."""
+        limit_s = self._grace_s
         try:
             if not self._addresses:
                 await self._get_table()
             while True:
-                channel = await self._find_parent()
+                channel = await self._find_parent(limit_s)
                 try:
                     await self._serve_parent(channel)
                 except PgdbError as error:
                     LOG.warning("lost the parent: %s", error)
+                    limit_s = self._grace_s
+                    if str(error).startswith(SILENT) and not self._place.front_end:
+                        limit_s += CALLED_LATER_S
                 finally:
                     self._parent = None
                     channel.close()
         except TimeoutError:
-            LOG.warning("no parent for %g s", self._grace_s)
+            LOG.warning("no parent for %g s", limit_s)
         except PgdbError as error:
             self.failure = f"cannot join the session: {error}"
         self.leave()
@@ -204,9 +208,9 @@ class Aggregator(TreeNode):
             async with asyncio.timeout(self._grace_s):
                 await self._table_has_come.wait()
 
-    async def _find_parent(self) -> Channel:
+    async def _find_parent(self, limit_s: float) -> Channel:
         wait_s = FIRST_RETRY_S
-        async with asyncio.timeout(self._grace_s):
+        async with asyncio.timeout(limit_s):
             if self.number == 0 and not self._place.front_end:
                 return await self._take_call()
             ancestors = [

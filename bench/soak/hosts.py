@@ -152,7 +152,8 @@ class SeveralHosts(Soak):
         with self._cut(hosts):
             self._until_lost(session, ranks)
             self._others_answer(session, ranks)
-            self._all_free(job, ranks)
+            # The grace time, and a little longer for who has to be called.
+            self._wait(lambda: all(is_free(job.ranks[rank]) for rank in ranks), "all are free")
         return ranks
 
     def _close_with_cut(self, job: Job) -> None:

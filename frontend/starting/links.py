@@ -11,7 +11,7 @@ import asyncio
 from pgdb.errors import LinkError, StartError
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.root import Root
-from pgdb.overlay.channel import HEARTBEAT_S, Channel, connect
+from pgdb.overlay.channel import CALLED_LATER_S, HEARTBEAT_S, Channel, connect
 from pgdb.overlay.messages import Table
 
 CALL_AGAIN_S = 1.0
@@ -132,7 +132,7 @@ class Links:
                     lost_at = loop.time()
                     continue
             # They notice a loss up to a heartbeat after us, and live for the grace time then.
-            limit_s = self._options.grace_s + HEARTBEAT_S
+            limit_s = self._options.grace_s + HEARTBEAT_S + CALLED_LATER_S
             if table.node in self._root.joined or loop.time() > lost_at + limit_s:
                 return
             await asyncio.sleep(CALL_AGAIN_S)

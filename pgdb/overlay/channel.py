@@ -30,6 +30,9 @@ HEARTBEAT_S = 5.0
 """A link on which nothing was sent for this long sends a heartbeat."""
 LOSS_S = 20.0
 """A link on which nothing came for this long is lost."""
+CALLED_LATER_S = HEARTBEAT_S + 2.0
+"""How much later than those below a silent aggregator a front end that calls them may know of it,
+and have tried it: each link has had its last heartbeat at its own time."""
 SILENT = "nothing heard from it for"
 """How the reason begins that a link is then lost for."""
 CONNECT_TIMEOUT_S = 10.0
@@ -169,12 +172,15 @@ class Channel:
             # We stood still ourselves (stopped, swapped out): what came meanwhile is not read yet.
             self._heard_at = now
         self._ticked_at = now
-        if now - self._heard_at > LOSS_S:
+        if now - self._heard_at >= LOSS_S:
             self._give_up(f"{SILENT} {LOSS_S:g} s")
             return
         if now - self._sent_at >= HEARTBEAT_S * 0.9:
             self.send(Heartbeat())
-        self._timer = self._loop.call_later(HEARTBEAT_S, self._tick)
+        # In time: all who lose the same peer are to know it at about the same time.
+        next_at = min(self._sent_at + HEARTBEAT_S, self._heard_at + LOSS_S)
+        next_at = max(now + HEARTBEAT_S / 10, min(next_at, now + HEARTBEAT_S))
+        self._timer = self._loop.call_at(next_at, self._tick)
 
     def _give_up(self, why: str) -> None:
         LOG.warning("link to %s given up: %s", self.peer, why)

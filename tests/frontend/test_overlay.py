@@ -503,7 +503,7 @@ def test_a_link_that_is_lost_is_opened_again(monkeypatch: pytest.MonkeyPatch) ->
 async def crash(starter: FakeStarter, *nodes: int) -> None:
     """Have aggregators go as killed processes go: all links at once, and nobody listens."""
 
-    async def never() -> NoReturn:
+    async def never(limit_s: float) -> NoReturn:
         await asyncio.Event().wait()
         raise AssertionError
 

@@ -18,7 +18,7 @@ import pytest
 
 from pgdb.errors import LinkError, ProtocolError
 from pgdb.overlay import channel as channel_module
-from pgdb.overlay.channel import Channel, Listener, connect, listen
+from pgdb.overlay.channel import HEARTBEAT_S, LOSS_S, Channel, Listener, connect, listen
 from pgdb.overlay.credentials import make_credentials, tls_context
 from pgdb.overlay.messages import Heartbeat, Lost, Shutdown, Table, encode
 from pgdb.ranks import RankSet
@@ -299,6 +299,23 @@ def test_a_silent_link_is_lost_after_the_loss_time(monkeypatch: pytest.MonkeyPat
             with pytest.raises(LinkError, match=r"nothing heard from it for 0\.3 s"):
                 await near.receive()
             assert 0.2 < time.monotonic() - began < 3.0
+
+    run(test)
+
+
+@pytest.mark.parametrize(("sent_ago_s", "heard_ago_s"), [(1.0, 18.0), (3.0, 1.0), (4.9, 17.0)])
+def test_neither_a_heartbeat_nor_a_loss_is_late(sent_ago_s: float, heard_ago_s: float) -> None:
+    """Who loses the same peer would know it up to two heartbeats apart."""
+
+    async def test() -> None:
+        async with linked() as (near, _):
+            now = near._loop.time()
+            near._sent_at, near._heard_at = now - sent_ago_s, now - heard_ago_s
+            near._timer.cancel()
+            near._tick()
+            assert near._timer.when() <= near._heard_at + LOSS_S
+            assert near._timer.when() <= near._sent_at + HEARTBEAT_S
+            assert near._timer.when() > now
 
     run(test)
 

@@ -24,7 +24,7 @@ from pgdb.errors import LinkError
 from pgdb.frontend.root import Root
 from pgdb.jobs import hold, scanning
 from pgdb.overlay import channel as channel_module
-from pgdb.overlay.channel import Listener, connect, listen, listen_on
+from pgdb.overlay.channel import SILENT, Listener, connect, listen, listen_on
 from pgdb.overlay.credentials import make_credentials
 from pgdb.overlay.messages import (
     PROTOCOL_VERSION,
@@ -150,7 +150,8 @@ class Session:
     ) -> None:
         """Have an aggregator go as a killed process goes: without a word."""
         one = self.aggregators.pop(number)
-        vars(one)["_find_parent"] = asyncio.Event().wait  # it looks for nobody any longer
+        # It looks for nobody any longer.
+        vars(one)["_find_parent"] = lambda limit_s: asyncio.Event().wait()
         await self._listeners[number].close()
         if goes_on_listening is not None:
             host, _, port = self.addresses[number].rpartition(":")
@@ -457,6 +458,31 @@ def test_a_call_that_is_not_made_again_ends_all_after_the_grace_time() -> None:
         await asyncio.gather(*session.running.values())
 
     run(test, count=2)
+
+
+def test_those_that_have_to_be_called_wait_until_the_front_end_can_know_that_a_parent_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its last heartbeat to the front end may have been later than that to them."""
+    monkeypatch.setattr(aggregator_module, "CALLED_LATER_S", 10 * DEADLINE_S)
+
+    async def test(session: Session) -> None:
+        front = session.front
+        await session.start(*range(3), calls=True, grace_s=0.2)
+        await session.call()
+        await front.wait_joined(range(3))
+        silent, closed = session.aggregators[1], session.running[2]
+        assert silent._parent is not None
+        silent._parent._give_up(f"{SILENT} 20 s")
+        await session.crash(0)
+        # What has said that it ends is known to the front end at the same time.
+        await closed
+        assert not session.running[1].done()
+        table = Table(node=1, count=3, fan_out=2, addresses=session.addresses, is_parent=True)
+        session.links.append(await front.call(session.addresses[1], table))
+        await front.wait_joined([1])
+
+    run(test, count=3)
 
 
 @pytest.mark.parametrize("calls", [True, False])
