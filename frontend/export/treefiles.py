@@ -21,6 +21,7 @@ import msgspec
 
 from pgdb.errors import CommandError
 from pgdb.frontend import jsonlines
+from pgdb.frontend.programs import Program
 from pgdb.frontend.threads import with_file
 from pgdb.merge import treetext
 from pgdb.merge.calltree import CallTree, Node
@@ -134,7 +135,7 @@ def _printable(text: str) -> str:
 
 async def _drawn(tree: CallTree, kind: Format, path: Path) -> bytes:
     """Have Graphviz draw the tree."""
-    program = await asyncio.create_subprocess_exec(
+    program = await Program.start(
         "dot",
         f"-T{kind}",
         stdin=asyncio.subprocess.PIPE,
@@ -150,9 +151,7 @@ async def _drawn(tree: CallTree, kind: Format, path: Path) -> bytes:
             "--html and --dot take no time"
         ) from None
     finally:
-        if program.returncode is None:
-            program.kill()
-            await program.wait()
+        await program.end()
     if program.returncode:
         said = err.decode("utf-8", "replace").strip().splitlines()
         raise CommandError(f"{path}: dot failed: {said[0] if said else program.returncode}")

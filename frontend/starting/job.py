@@ -19,6 +19,7 @@ from typing import Literal
 
 from pgdb import corefiles
 from pgdb.errors import StartError
+from pgdb.frontend.programs import Program
 from pgdb.jobs import keeper
 from pgdb.patterns import pattern
 
@@ -75,7 +76,7 @@ class Child:
 class Launcher:
     """A running launcher."""
 
-    def __init__(self, process: asyncio.subprocess.Process | Child) -> None:
+    def __init__(self, process: Program | Child) -> None:
         self.process = process
 
     @property
@@ -122,11 +123,12 @@ class OverlayLauncher(Launcher):
 
     def __init__(
         self,
-        process: asyncio.subprocess.Process,
+        program: Program,
         log: Path,
         reading: asyncio.Task[None] | None = None,
     ) -> None:
-        super().__init__(process)
+        super().__init__(program)
+        self._program = program
         self._log = log
         self._reading = reading
 
@@ -150,7 +152,7 @@ class OverlayLauncher(Launcher):
         """
         with log.open("ab") as output:
             try:
-                process = await asyncio.create_subprocess_exec(
+                process = await Program.start(
                     *argv,
                     stdin=subprocess.PIPE,
                     stdout=output if on_line is None else subprocess.PIPE,
@@ -177,12 +179,20 @@ class OverlayLauncher(Launcher):
             process.stdin.close()
         return launcher
 
+    async def wait(self) -> int:
+        """Return its exit status when it has ended, and what it has printed was passed on."""
+        status = await super().wait()
+        if self._reading is not None:
+            await asyncio.wait((self._reading,))
+        return status
+
     async def end(self) -> None:
         """End the launcher, and what is left of its process group."""
         await super().end()
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
+        await self._program.end()
 
     def last_words(self) -> str:
         """Return the last lines of the log, on one line, for a message."""

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pgdb.errors import DiscoveryError, PgdbError, StartError
+from pgdb.frontend.programs import LAST_WORDS_S, Program
 from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.frontend.starting.site import (
     AggregatorStart,
@@ -134,7 +135,7 @@ def _load(data: bytes | msgspec.Raw, kind: type[T]) -> T:
 class RemoteSite:
     """A host that is reached over ssh."""
 
-    def __init__(self, host: str, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, host: str, process: Program) -> None:
         self._host = host
         self._process = process
         self._last_number = 0
@@ -159,7 +160,7 @@ class RemoteSite:
             ["env", f"PYTHONPATH={path}", python or sys.executable, "-P", "-m", __name__]
         )
         try:
-            process = await asyncio.create_subprocess_exec(
+            process = await Program.start(
                 *ssh, "-o", "BatchMode=yes", host, f"exec {agent}",
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -242,10 +243,9 @@ class RemoteSite:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(10.0):
                 await self._process.wait()
-        if self._process.returncode is None:
-            self._process.kill()
         self._reading.cancel()
         await asyncio.gather(self._reading, return_exceptions=True)
+        await self._process.end()
 
     async def _call(self, method: str, arguments: Any, kind: type[T]) -> T:
         self._last_number += 1
@@ -282,6 +282,8 @@ class RemoteSite:
                         future.set_exception(DiscoveryError(f"{self._host}: {told.error}"))
                     else:
                         future.set_result(told.value)
+            await asyncio.wait((complaints,), timeout=LAST_WORDS_S)
+            await self._process.end()
             said = (await complaints).decode("utf-8", "replace").strip().splitlines()
             self._why = f"{self._host}: {explain_ssh(said[-1] if said else 'the link was closed')}"
         finally:

@@ -33,6 +33,7 @@ from pathlib import Path
 import msgspec
 
 from pgdb.errors import StartError
+from pgdb.frontend.programs import Program
 from pgdb.overlay import bootstrap
 from pgdb.overlay.channel import BACKLOG, Listener
 from pgdb.patterns import pattern
@@ -223,7 +224,7 @@ async def ship_by_ssh(
     """
     command = shlex.join(remote_command(python, over_pipe=True))
     try:
-        process = await asyncio.create_subprocess_exec(
+        process = await Program.start(
             *ssh,
             host,
             command,
@@ -249,15 +250,13 @@ async def ship_by_ssh(
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS_S):
                 await process.wait()
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
+                await asyncio.wait((complaints,))
+        await process.end()
         said = (await complaints).decode("utf-8", "replace").strip().splitlines()
         late = f"no end within {timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
         raise StartError(f"cannot ship PGDB to {host}: {said[-1] if said else late}") from None
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        await process.end()
         complaints.cancel()
 
 
@@ -458,7 +457,7 @@ async def _fetch(requirement: str, tags: Tags, directory: Path) -> None:
 
 async def _run(*line: str) -> tuple[int, str]:
     """Run a program to its end; return its status and what it said."""
-    process = await asyncio.create_subprocess_exec(
+    process = await Program.start(
         *line,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -471,9 +470,7 @@ async def _run(*line: str) -> tuple[int, str]:
     except TimeoutError:
         return 1, f"no end within {PIP_TIMEOUT_S:g} s; is there a network?"
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        await process.end()
 
 
 def _wheel_files(wheel: Path) -> dict[str, bytes]:
