@@ -28,8 +28,6 @@ LAYERS: dict[str, int] = {
     "pgdb.ranks": 0,
     "pgdb.records": 0,
     "pgdb.proctable": 0,
-    "pgdb.config": 0,
-    "pgdb.logs": 0,
     "pgdb.merge": 1,
     "pgdb.merge.answer": 1,
     "pgdb.merge.forms": 1,
@@ -146,7 +144,6 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.starting.job": 3,
     "pgdb.frontend.starting.links": 3,
     "pgdb.frontend.starting.logged": 3,
-    "pgdb.frontend.launch": 3,
     "pgdb.frontend.options": 3,
     "pgdb.frontend.starting.overlay": 3,
     "pgdb.frontend.starting.remote": 3,
@@ -179,7 +176,6 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.lookout": 5,
     "pgdb.frontend.shell": 4,
     "pgdb.frontend.repl": 5,
-    "pgdb.frontend.terminal": 5,
     "pgdb.frontend.main": 6,
     "pgdb.aio": 6,
     "pgdb.__main__": 6,
@@ -234,7 +230,6 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.recording.history",
         "pgdb.frontend.completion",
         "pgdb.frontend.lookout",
-        "pgdb.frontend.terminal",
     ),
     "pyroaring": ("pgdb.ranks",),
     "rich": ("pgdb.frontend.text.palette",),
@@ -409,6 +404,18 @@ def test_every_import_keeps_the_rules() -> None:
     assert not found, "\n" + "\n".join(found)
 
 
+def test_every_module_in_the_tables_is_there() -> None:
+    modules = sources()
+    packages = {name.rpartition(".")[0] for name in modules}
+    named = {*LAYERS, *STARTERS, *LOW, *PURE, *STANDARD_LIBRARY_ONLY, *SIDES}
+    named.update(place for places in THIRD_PARTY.values() for place in places)
+    assert not {
+        name
+        for name in named
+        if (name.removesuffix(".*") not in packages if name.endswith(".*") else name not in modules)
+    }
+
+
 def test_no_cycle_of_imports() -> None:
     assert cycle_in(sources()) == []
 
@@ -442,7 +449,7 @@ def test_table_of_third_parties_is_what_is_installed() -> None:
         ("pgdb.frontend.state", "import prompt_toolkit.history", "may import prompt_toolkit"),
         ("pgdb.backend.leaf", "from pyroaring import BitMap", "may import pyroaring"),
         ("pgdb.backend.leaf", "def f():\n    import networkx", "may import networkx"),
-        ("pgdb.frontend.launch", "import ssl", "may import ssl"),
+        ("pgdb.frontend.session", "import ssl", "may import ssl"),
         ("pgdb.backend.daemon", "from mpi4py import MPI", "may import mpi4py"),
         ("pgdb.jobs.hold", "from pgdb.errors import PgdbError", "standard library only"),
         ("pgdb.jobs.keeper", "import msgspec", "standard library only"),

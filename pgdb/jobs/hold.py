@@ -34,8 +34,9 @@ the look at its name and kill(2); and GDB passes it on without stopping at it.""
 _CONNECT_S = 3.0  # for each of the front end's addresses
 _LATE_S = 5.0  # how long the first rank waits for others that are not held yet, to wake them
 HELD_NAME = "pgdb-held"
-LEAVING_NAME = "pgdb-leaving"
 """Name (/proc/PID/comm) of a process that has blocked :data:`RELEASE` and may be sent it."""
+LEAVING_NAME = "pgdb-leaving"
+"""Name of one that is about to execute its program, and must not be sent it any longer."""
 
 # Names of rank, size, local rank and local size, by launcher. Open MPI sets its own names beside
 # the PMIX ones, hydra (MPICH, Intel) the second row, srun the third.
