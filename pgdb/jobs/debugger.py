@@ -28,6 +28,8 @@ def check_gdb(word: str) -> str:
     :raises StartError: if there is none, or it is too old.
     """
     path = find_gdb(word)
+    if path is None and os.path.exists(word):
+        raise StartError(f"{word} cannot be run: it is no program; --gdb names a GDB")
     if path is None:
         raise StartError(
             f"there is no GDB {word!r} in PATH; install gdb, name one with --gdb, "
@@ -51,7 +53,9 @@ def check_gdb(word: str) -> str:
         raise StartError(f"{path} cannot be run: {error}") from None
     version = version_in(told)
     if version is None:
-        raise StartError(f"{path} is no GDB: it calls itself {told.partition(chr(10))[0]!r}")
+        raise StartError(
+            f"{path} is no GDB: it calls itself {told.partition(chr(10))[0]!r}; --gdb names one"
+        )
     if version < MINIMUM_GDB:
         wanted = ".".join(str(part) for part in MINIMUM_GDB)
         raise StartError(
@@ -67,5 +71,7 @@ def version_in(text: str) -> tuple[int, int] | None:
     >>> version_in("GNU gdb (Debian 13.1-3) 13.1\\nCopyright (C) 2023")
     (13, 1)
     """
-    match = _VERSION.search(text.partition("\n")[0].strip())
+    line = text.partition("\n")[0].strip()
+    # Most programs tell a version in the same way.
+    match = _VERSION.search(line) if "gdb" in line.lower() else None
     return (int(match[1]), int(match[2])) if match is not None else None

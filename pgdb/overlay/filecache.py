@@ -89,7 +89,7 @@ class FileCache:
         found = os.lstat(path)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
             raise PermissionError(
-                errno.EPERM, "it is a link, another user's, or open to others", path
+                errno.EPERM, "it is no directory, another user's, or open to others", path
             )
         # GDB is given names below it, and shows them with all links resolved.
         self.directory = Path(os.path.realpath(path))

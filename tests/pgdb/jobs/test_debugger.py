@@ -54,6 +54,7 @@ def test_an_old_gdb_is_refused_with_the_way_out(tmp_path: Path, version: str) ->
     ("text", "message"),
     [
         ("echo LLDB version fifteen", "is no GDB: it calls itself 'LLDB version fifteen'"),
+        ("echo 'false (GNU coreutils) 99.1'", "is no GDB: .*; --gdb names one"),
         ("exit 1", "is no GDB: it calls itself ''"),
         ("printf 'not text \\377\\n'", "is no GDB"),
     ],
@@ -67,6 +68,13 @@ def test_a_gdb_that_cannot_be_executed_is_told(tmp_path: Path) -> None:
     path = gdb(tmp_path, "")
     path.write_text("#!/no/such/interpreter\n")
     with pytest.raises(StartError, match=f"{re.escape(str(path))} cannot be run: "):
+        check_gdb(str(path))
+
+
+def test_a_file_that_is_no_program_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "gdb"
+    path.touch(mode=0o644)
+    with pytest.raises(StartError, match=f"{re.escape(str(path))} cannot be run: .*--gdb"):
         check_gdb(str(path))
 
 
