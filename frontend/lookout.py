@@ -123,7 +123,9 @@ async def _ask(jobs: tuple[RunningJob, ...]) -> str:
             raise DiscoveryError("no job was chosen") from None
         if chosen in targets:
             return chosen
-        sys.stdout.write(f"{chosen!r} is none of {', '.join(sorted(targets))}\n")
+        if chosen in ("q", "quit", "exit"):  # what ends a session, too
+            raise DiscoveryError("no job was chosen")
+        sys.stdout.write(f"{chosen!r} is none of {', '.join(sorted(targets))}; 'quit' leaves\n")
 
 
 def _line(command: str) -> str:

@@ -248,10 +248,10 @@ def test_the_user_is_asked_until_one_is_named(
     assert at_prompt(typed) == chosen
     told = capsys.readouterr().out
     assert told.startswith("JOB ") and "./app 4711" in told
-    assert told.count("is none of 17.0, 4711") == typed.count("\r") - 1
+    assert told.count("is none of 17.0, 4711; 'quit' leaves\n") == typed.count("\r") - 1
 
 
-@pytest.mark.parametrize("typed", ["\x04", "\x03"], ids=["end", "interrupt"])
+@pytest.mark.parametrize("typed", ["\x04", "\x03", "quit\r"])
 def test_a_user_who_leaves_chooses_none(
     site: FakeSite, typed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
