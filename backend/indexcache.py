@@ -38,6 +38,8 @@ def why_not(environment: Mapping[str, str]) -> str:
     path = directory(environment)
     if not path:
         return "neither HOME nor XDG_CACHE_HOME is set"
+    if not os.path.isabs(path):
+        return f"{path}, by XDG_CACHE_HOME or HOME, does not begin with /"
     existing = path
     while not os.path.lexists(existing) and os.path.dirname(existing) != existing:
         existing = os.path.dirname(existing)

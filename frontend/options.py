@@ -119,8 +119,11 @@ class SessionOptions:
             raise UsageError(f"array_limit_bytes must be more than 0, not {self.array_limit_bytes}")
         if self.sbd_cache_bytes < 1:
             raise UsageError(f"sbd_cache_bytes must be more than 0, not {self.sbd_cache_bytes}")
-        if self.sbd_cache and not self.sbd_cache.startswith("/"):
-            raise UsageError(f"--sbd-cache {self.sbd_cache}: a path that begins with / is needed")
+        if self.sbd and self.sbd_cache and not self.sbd_cache.startswith("/"):
+            raise UsageError(
+                f"--sbd-cache {self.sbd_cache} (or PGDB_SBD_CACHE): "
+                "a path that begins with / is needed"
+            )
         if self.compare_pointers not in POINTERS:
             raise UsageError(
                 f"compare-pointers {self.compare_pointers!r} is none of {', '.join(POINTERS)}"

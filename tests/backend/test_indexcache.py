@@ -29,6 +29,12 @@ def test_no_place() -> None:
     assert indexcache.why_not({}) == "neither HOME nor XDG_CACHE_HOME is set"
 
 
+@pytest.mark.parametrize("name", ["HOME", "XDG_CACHE_HOME"])
+def test_a_place_that_depends_on_where_one_is(name: str) -> None:
+    assert "here" in (why := indexcache.why_not({name: "here"}))
+    assert why.endswith("does not begin with /")
+
+
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = SimpleNamespace(f_bavail=1, f_frsize=4096)
     monkeypatch.setattr(os, "statvfs", lambda path: full)

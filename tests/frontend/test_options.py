@@ -61,3 +61,10 @@ def test_a_change_leaves_all_else_as_it_was() -> None:
     assert all(getattr(after, name) == getattr(before, name) for name in same)
     with pytest.raises(UsageError):
         before.changed(timeout_s=0.0)
+
+
+def test_a_cache_matters_where_it_is_used() -> None:
+    # PGDB_SBD_CACHE is set for all sessions.
+    assert not SessionOptions(sbd_cache="here").sbd
+    with pytest.raises(UsageError, match=r"here \(or PGDB_SBD_CACHE\): a path that begins with /"):
+        SessionOptions(sbd=True, sbd_cache="here")
