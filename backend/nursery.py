@@ -77,6 +77,7 @@ class Nursery:
         self._process: asyncio.subprocess.Process | None = None
         self._control: socket.socket | None = None
         self._lock = asyncio.Lock()
+        self._has_answered = False
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._children: dict[int, ForkedGdb] = {}
         self._codes: dict[int, int] = {}  # of children that have ended before we knew them
@@ -281,6 +282,8 @@ class Nursery:
                 async with asyncio.timeout(_LAST_WORDS_S):
                     code = await self._process.wait()
         why = f"the nursery {how_ended(code)}"
+        if code == 0 and not self._has_answered:
+            return f"{why}, as a GDB without Python does"
         return f"{why}, as for want of memory" if code in _FOR_WANT_OF_MEMORY else why
 
     def _receive(self) -> None:
@@ -296,6 +299,7 @@ class Nursery:
                 self._answers.put_nowait({"gone": True})
                 return
             answer = json.loads(data)
+            self._has_answered = True
             if "ended" not in answer:
                 self._answers.put_nowait(answer)
             elif (child := self._children.pop(answer["ended"], None)) is not None:
