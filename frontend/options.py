@@ -124,6 +124,14 @@ class SessionOptions:
                 f"--sbd-cache {self.sbd_cache} (or PGDB_SBD_CACHE): "
                 "a path that begins with / is needed"
             )
+        if self.sbd and not (
+            self.sbd_cache.isprintable() and set(self.sbd_cache).isdisjoint(':"\\')
+        ):
+            # GDB takes it as one of several paths, and tells it again with quotes of its own.
+            raise UsageError(
+                f"--sbd-cache {self.sbd_cache!r} (or PGDB_SBD_CACHE): no colon, quote, backslash "
+                "or control character can be in it"
+            )
         if self.compare_pointers not in POINTERS:
             raise UsageError(
                 f"compare-pointers {self.compare_pointers!r} is none of {', '.join(POINTERS)}"

@@ -68,3 +68,9 @@ def test_a_cache_matters_where_it_is_used() -> None:
     assert not SessionOptions(sbd_cache="here").sbd
     with pytest.raises(UsageError, match=r"here \(or PGDB_SBD_CACHE\): a path that begins with /"):
         SessionOptions(sbd=True, sbd_cache="here")
+
+
+@pytest.mark.parametrize("path", ["/a:b", '/a"b', "/a\\b", "/a\nb"])
+def test_a_cache_that_gdb_would_not_find_is_refused(path: str) -> None:
+    with pytest.raises(UsageError, match="no colon, quote, backslash or control"):
+        SessionOptions(sbd=True, sbd_cache=path)
