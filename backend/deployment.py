@@ -96,9 +96,11 @@ class Deployment:
 
     async def _make(self, objects: Sequence[MappedObject], pid: int) -> _View | None:
         cache = await self._delivery.cache()
-        if cache is None:
-            return None  # it has been told
         named = [each for each in objects if each.build_id]
+        keys = {each.path: FileKey(build_id=each.build_id) for each in named}
+        if cache is None:
+            self._delivery.leave(keys.values())
+            return None  # it has been told
         if len(named) < len(objects):
             self._tell(
                 _several([each.path for each in objects if not each.build_id], "no build-id")
@@ -118,9 +120,14 @@ class Deployment:
         come = [each.result() if each.done() and not each.cancelled() else None for each in coming]
         whole = dict(zip((each.path for each in named), come, strict=False))
         debug = dict(zip((each.path for each in named), come[len(named) :], strict=True))
+        self._delivery.leave(keys[path] for path, file in whole.items() if file is None)
         if late and not self._is_late:
             self._is_late = True
-            self._tell(f"{len(late)} files have not come within {self._wait_s:g} s")
+            # Of most objects there is no debug file anywhere.
+            count = sum(each in late for each in coming[: len(named)])
+            what = f"{count} file{'s' * (count != 1)} ha{'ve' if count != 1 else 's'}"
+            what = what if count else "debug files have"
+            self._tell(f"{what} not come within {self._wait_s:g} s")
         elif (
             missing := [path for path, file in whole.items() if file is None]
         ) and not self._delivery.has_no_room:

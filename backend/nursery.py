@@ -12,12 +12,12 @@ import asyncio
 import contextlib
 import json
 import logging
-import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pgdb.backend.gdb.process import (
+    Errors,
     ForkedGdb,
     OnEnd,
     OnLine,
@@ -54,7 +54,6 @@ STALL_S = 20.0
 """A GDB that has not computed for so long will not read the symbols any longer."""
 _FORK_TIMEOUT_S = 20.0
 _END_TIMEOUT_S = 5.0
-_FOR_WANT_OF_MEMORY = (-signal.SIGKILL, -signal.SIGABRT)
 _LAST_WORDS_S = 1.0
 """How long a process that has closed its socket may take to end."""
 
@@ -76,6 +75,8 @@ class Nursery:
         """Of the ranks that it is for."""
         self._process: asyncio.subprocess.Process | None = None
         self._control: socket.socket | None = None
+        self._errors = Errors()
+        self._last_words = ""
         self._lock = asyncio.Lock()
         self._has_answered = False
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -114,6 +115,7 @@ class Nursery:
                 *command_line(gdb, "forking_in_gdb"),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
+                stderr=self._errors.file,
                 env={
                     **_LARGE_PAGES,
                     **environment_with_code(environment),
@@ -124,10 +126,12 @@ class Nursery:
             )
         except OSError as error:
             self._shut()
+            self._errors.close()
             raise GdbError(f"cannot start {gdb}: {error.strerror or error}") from None
         except asyncio.CancelledError:
             # It may run already; at the end of its control socket it ends.
             self._shut()
+            self._errors.close()
             raise
         finally:
             theirs.close()
@@ -242,6 +246,7 @@ class Nursery:
     async def close(self) -> None:
         """End it; GDBs that were forked from it are not concerned."""
         self._shut()
+        self._hear_errors()
         if self._process is not None:
             # It reads until its control socket is closed; in the middle of symbols, it does not.
             with contextlib.suppress(TimeoutError):
@@ -281,10 +286,17 @@ class Nursery:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_WORDS_S):
                     code = await self._process.wait()
-        why = f"the nursery {how_ended(code)}"
+        self._hear_errors()
+        why = f"the nursery {how_ended(code, self._last_words)}"
         if code == 0 and not self._has_answered:
             return f"{why}, as a GDB without Python does"
-        return f"{why}, as for want of memory" if code in _FOR_WANT_OF_MEMORY else why
+        return why
+
+    def _hear_errors(self) -> None:
+        """Take what it, and those forked from it, have written to standard error."""
+        if words := self._errors.close():
+            self._last_words = words
+            LOG.warning("the nursery %d: %s", self.pid, words.strip())
 
     def _receive(self) -> None:
         while self._control is not None:

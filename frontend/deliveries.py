@@ -26,7 +26,8 @@ def report(nodes: Sequence[Delivered]) -> str:
         f"{_size(_total(nodes, 'read_bytes'))}",
         f"sent down the tree: {_total(nodes, 'sent_parts')} parts, "
         f"{_size(_total(nodes, 'sent_bytes'))} compressed",
-        f"{len(hosts)} aggregators needed {_total(hosts, 'wanted_files')} files: "
+        f"{len(hosts)} aggregator{'s' * (len(hosts) != 1)} needed "
+        f"{_total(hosts, 'wanted_files')} files: "
         f"{_total(hosts, 'cached_files')} from their caches, "
         f"{_total(hosts, 'received_files')} received "
         f"({_size(_total(hosts, 'resumed_bytes'))} of them in an earlier session), "
@@ -51,5 +52,6 @@ def _total(nodes: Sequence[Delivered], name: str) -> int:
 def _size(size_bytes: int) -> str:
     for unit, shift in (("GB", 30), ("MB", 20), ("kB", 10)):
         if size_bytes >= 1 << shift:
-            return f"{size_bytes / (1 << shift):.3g} {unit}"
+            size = size_bytes / (1 << shift)
+            return f"{size:.3g} {unit}" if size < 999.5 else f"{size:.0f} {unit}"
     return f"{size_bytes} bytes"

@@ -201,7 +201,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         nursery=not parsed.no_nursery,
         guard=parsed.guard,
         sbd=parsed.sbd,
-        sbd_cache=parsed.sbd_cache,
+        sbd_cache=_sbd_cache(parsed),
         sbd_cache_bytes=parsed.sbd_cache_size << 20,
         sbd_cache_age_s=parsed.sbd_cache_age * 24 * 3600,
         sbd_wait_s=parsed.sbd_wait,
@@ -369,7 +369,7 @@ def _common(scripted: _Parser) -> _Parser:
         help="ranks survive a GDB's end at any breakpoint, see docs/faults.md")  # fmt: skip
     add("--sbd", action="store_true",
         help="bring executables, libraries and debug files to the hosts, read once")  # fmt: skip
-    add("--sbd-cache", default=os.environ.get("PGDB_SBD_CACHE", ""), metavar="DIR",
+    add("--sbd-cache", metavar="DIR",
         help="where hosts keep them (PGDB_SBD_CACHE; /tmp/pgdb-sbd-UID)")  # fmt: skip
     add("--sbd-cache-size", type=_mebibytes, default=_DEFAULTS.sbd_cache_bytes >> 20, metavar="MIB",
         help="most that a host keeps (%(default)d)")  # fmt: skip
@@ -406,6 +406,15 @@ def _target(text: str) -> str:
             f"{text!r} is no process id and no JOB[.STEP] of Slurm's; see 'pgdb jobs'"
         )
     return text
+
+
+def _sbd_cache(parsed: argparse.Namespace) -> str:
+    """Return the cache that was named; PGDB_SBD_CACHE is for whatever session needs one."""
+    if parsed.sbd_cache is None:
+        return os.environ.get("PGDB_SBD_CACHE", "")
+    if not parsed.sbd:
+        raise UsageError("--sbd-cache needs --sbd")
+    return str(parsed.sbd_cache)
 
 
 def _words(option: str, text: str) -> tuple[str, ...]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from pgdb.errors import UsageError
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 WIRE_UPS = ("auto", "mpi", "direct")
 POINTERS = ("symbol", "raw")
+
+_SYSROOT = pattern(r"\s*set\s+(?:sysroot|solib-absolute-prefix)\b")
+_ONLY_WITH_SBD = {
+    "sbd_cache_bytes": "--sbd-cache-size",
+    "sbd_cache_age_s": "--sbd-cache-age",
+    "sbd_wait_s": "--sbd-wait",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +140,7 @@ class SessionOptions:
                 f"--sbd-cache {self.sbd_cache!r} (or PGDB_SBD_CACHE): no colon, quote, backslash "
                 "or control character can be in it"
             )
+        self._check_sbd()
         if self.compare_pointers not in POINTERS:
             raise UsageError(
                 f"compare-pointers {self.compare_pointers!r} is none of {', '.join(POINTERS)}"
@@ -145,3 +154,18 @@ class SessionOptions:
             raise UsageError("--ssh names no command; leave it out for ssh")
         if self.wire_up not in WIRE_UPS:
             raise UsageError(f"wire-up {self.wire_up!r} is none of {', '.join(WIRE_UPS)}")
+
+    def _check_sbd(self) -> None:
+        """Refuse what would be without effect."""
+        if self.sbd:
+            for each in self.gdb_commands:
+                if _SYSROOT.match(each):
+                    raise UsageError(
+                        f"--sbd and the GDB command {each.strip()!r} exclude each other: "
+                        "--sbd needs a sysroot of its own"
+                    )
+            return
+        for field in fields(self):
+            option = _ONLY_WITH_SBD.get(field.name, "")
+            if option and getattr(self, field.name) != field.default:
+                raise UsageError(f"{option} ({field.name}) needs --sbd (sbd)")

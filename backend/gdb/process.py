@@ -21,11 +21,18 @@ from typing import cast
 
 from pgdb.backend.gdb.mi import Lines, Pieces
 from pgdb.errors import GdbError
+from pgdb.patterns import pattern
 
 LOG = logging.getLogger(__name__)
 
 _LAST_WORDS_S = 0.5
 """How long to read on after the end of the process."""
+_LAST_BYTES = 2048
+"""So much is kept of the last that it has said."""
+_MOST_WORDS = 200
+_OF_MEMORY = pattern(r"memory exhausted|annot allocate memory|bad_alloc|MemoryError")
+_TELLING = pattern(r"[^\n]*(?:loading shared libraries|internal-error:)[^\n]*")
+_FOR_WANT_OF_MEMORY = (-signal.SIGKILL, -signal.SIGABRT)
 _CODE = str(Path(__file__).parent)
 _CODE_VARIABLE = "PGDB_GDB_CODE"
 _IN_EVERY_GDB = ("buffering_in_gdb", "ending_in_gdb")
@@ -40,6 +47,32 @@ OnLine = Callable[[bytes | Pieces], None]
 OnEnd = Callable[[str], None]
 
 
+class Errors:
+    """The standard error of a GDB: the end of it may tell why the GDB has ended.
+
+    It lies in memory. A pipe would have to be read, and be broken for those forked from the GDB
+    when we end.
+    """
+
+    def __init__(self) -> None:
+        self.file: int | None = None
+        """What to start the GDB with; None where there is no such thing, which leaves it ours."""
+        with contextlib.suppress(OSError):
+            self.file = os.memfd_create("standard error of GDB")
+
+    def close(self) -> str:
+        """Return the end of what was written, and close it."""
+        file, self.file = self.file, None
+        if file is None:
+            return ""
+        try:
+            size_bytes = os.fstat(file).st_size
+            data = os.pread(file, _LAST_BYTES, max(0, size_bytes - _LAST_BYTES))
+        finally:
+            os.close(file)
+        return data.decode("utf-8", "replace")
+
+
 class GdbProcess(ABC):
     """A GDB that speaks MI on its standard input and output."""
 
@@ -48,7 +81,10 @@ class GdbProcess(ABC):
         self._on_end = on_end
         self._lines = Lines()
         self._ended = asyncio.Event()
-        self._how = ""
+        self._code: int | None = None
+        self._was_killed = False
+        self._errors = ""
+        self._log = ""
         self._late: asyncio.TimerHandle | None = None
         self._is_finished = False
 
@@ -61,6 +97,17 @@ class GdbProcess(ABC):
     def is_alive(self) -> bool:
         """Whether the process has not ended."""
         return not self._ended.is_set()
+
+    @property
+    def how(self) -> str:
+        """In words, how it has ended."""
+        if self._was_killed:
+            return f"GDB {how_ended(self._code, is_wanted=True)}"
+        return f"GDB {how_ended(self._code, self._errors, self._log)}"
+
+    def said(self, log: str) -> None:
+        """Take what it says of itself: it may be its last."""
+        self._log = (self._log + log)[-_LAST_BYTES:]
 
     @abstractmethod
     def write(self, line: str) -> None:
@@ -90,7 +137,7 @@ class GdbProcess(ABC):
 
     def _end(self, code: int | None) -> None:
         """Take that the process has ended, with the code that a subprocess has, if it is known."""
-        self._how = how_ended(code)
+        self._code = code
         self._ended.set()
         # What it has written is still on its way; a child of GDB's can keep the pipe open.
         loop = asyncio.get_running_loop()
@@ -102,7 +149,7 @@ class GdbProcess(ABC):
         if self._is_finished or not self._ended.is_set():
             return
         self._is_finished = True
-        self._on_end(f"GDB {self._how}")
+        self._on_end(self.how)
         self._close()
 
     @abstractmethod
@@ -123,6 +170,7 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
     def __init__(self, on_line: OnLine, on_end: OnEnd) -> None:
         super().__init__(on_line, on_end)
         self._transport: asyncio.SubprocessTransport | None = None
+        self._stderr = Errors()
 
     @classmethod
     async def start(
@@ -133,17 +181,23 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
         :raises GdbError: if it cannot be started.
         """
         loop = asyncio.get_running_loop()
+        process = cls(on_line, on_end)
+        is_started = False
         try:
-            _, process = await loop.subprocess_exec(
-                lambda: cls(on_line, on_end),
+            await loop.subprocess_exec(
+                lambda: process,
                 *argv,
                 env=dict(environment),
                 # Keys typed at a terminal of the aggregator's launcher are not for GDB.
                 start_new_session=True,
-                stderr=None,
+                stderr=process._stderr.file,
             )
+            is_started = True
         except OSError as error:
             raise GdbError(f"cannot start {argv[0]}: {error.strerror or error}") from None
+        finally:
+            if not is_started:
+                process._stderr.close()
         prefer_for_want_of_memory(process.pid)
         return process
 
@@ -169,9 +223,11 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
     def kill(self) -> None:
         """End GDB by SIGKILL; for one whose rank has ended."""
         if self._transport is not None and self.is_alive:
+            self._was_killed = True
             self._transport.kill()
 
     def _close(self) -> None:
+        self._stderr.close()
         if self._transport is not None:
             self._transport.close()
 
@@ -188,6 +244,9 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         """Called by asyncio when the process has ended."""
         assert self._transport is not None
+        self._errors = self._stderr.close()
+        if self._errors:
+            LOG.warning("GDB %d: %s", self.pid, self._errors.strip())
         self._end(self._transport.get_returncode() or 0)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
@@ -252,6 +311,7 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
         """End GDB by SIGKILL; for one whose rank has ended."""
         # By its descriptor where there is one: the number could be another process's by now.
         if self.is_alive:
+            self._was_killed = True
             with contextlib.suppress(ProcessLookupError):
                 if self._process is not None:
                     signal.pidfd_send_signal(self._process, signal.SIGKILL)
@@ -314,11 +374,33 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
             asyncio.get_running_loop().call_later(_LAST_WORDS_S, self.exited, None)
 
 
-def how_ended(code: int | None) -> str:
-    """Return in words what the return code of a subprocess says, None if nobody knows it."""
+def how_ended(code: int | None, errors: str = "", log: str = "", *, is_wanted: bool = False) -> str:
+    """Return in words what the return code of a subprocess says, None if nobody knows it.
+
+    *errors* is the last it wrote to standard error, *log* the last that it said elsewhere, which
+    tells something of its end only where there is a known word in it.
+    """
     if code is None:
-        return "has ended"
-    return f"was ended by signal {-code}" if code < 0 else f"ended ({code})"
+        how = "has ended"
+    else:
+        how = f"was ended by signal {-code}" if code < 0 else f"ended ({code})"
+    if is_wanted or code == 0:
+        return how
+    words = f"{errors}\n{log}"
+    if code in _FOR_WANT_OF_MEMORY and (_OF_MEMORY.search(words) or not _TELLING.search(words)):
+        # The same for all ranks: some do not come to say it.
+        return f"{how}, which can be for want of memory"
+    if _OF_MEMORY.search(words):
+        return f"{how}, for want of memory"
+    if (found := _TELLING.search(words)) is not None:
+        return f"{how}: {_cut(found[0])}"
+    last = errors.strip().rpartition("\n")[2]
+    return f"{how}: {_cut(last)}" if last else how
+
+
+def _cut(words: str) -> str:
+    words = words.strip()
+    return words if len(words) <= _MOST_WORDS else f"{words[:_MOST_WORDS]}…"
 
 
 def prefer_for_want_of_memory(pid: int) -> None:

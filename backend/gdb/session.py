@@ -119,8 +119,10 @@ class GdbSession:
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Result]] = [loop.create_future() for _ in commands]
         if self._process is None or not self._process.is_alive or self._closing:
+            ended = self._process is not None and not self._process.is_alive
+            why = self._process.how if ended and self._process else "its GDB has ended"
             for future in futures:
-                future.set_exception(GdbError("its GDB has ended"))
+                future.set_exception(GdbError(why))
                 future.exception()  # nobody may be waiting, which asyncio must not complain of
             return futures
         lines = []
@@ -230,8 +232,11 @@ class GdbSession:
                 oldest.texts.append(part.text)
             else:
                 self._listener.on_output(part.text)
-        elif part.kind == "&" and self._pending:
-            self._oldest().result.log += part.text
+        elif part.kind == "&":
+            if self._process is not None:
+                self._process.said(part.text)
+            if self._pending:
+                self._oldest().result.log += part.text
 
     def _oldest(self) -> _Pending:
         return next(iter(self._pending.values()))

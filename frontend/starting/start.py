@@ -305,13 +305,22 @@ def _deploy(options: SessionOptions) -> Deploy | None:
     )
 
 
+_MOST_FAILURES = 4
+"""So many different reasons are told when no rank could be taken hold of."""
+
+
 def _check_start(answer: Answer, mode: str) -> None:
     if any(isinstance(each.record, Stop) for each in answer.classes):
         return
-    for each in answer.classes:
-        if isinstance(each.record, Failure):
-            kind = PermissionToTraceError if "cannot attach" in each.record.message else StartError
-            raise kind(f"[{each.ranks}] {each.filled.message}")  # type: ignore[union-attr]
+    failed = [each for each in answer.classes if isinstance(each.record, Failure)]
+    if failed:
+        messages = [each.filled.message for each in failed]  # type: ignore[union-attr]
+        told = [f"[{each.ranks}] {message}" for each, message in zip(failed, messages, strict=True)]
+        if len(told) > _MOST_FAILURES:
+            others = RankSet.union(each.ranks for each in failed[_MOST_FAILURES:])
+            told[_MOST_FAILURES:] = [f"[{others}] likewise"]
+        kind = PermissionToTraceError if "cannot attach" in messages[0] else StartError
+        raise kind("; ".join(told))
     if answer.classes:
         raise StartError(
             f"the program ended on [{answer.classes[0].ranks}] before it could be stopped"

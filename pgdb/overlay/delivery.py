@@ -135,6 +135,7 @@ class Delivery:
         self._kept: OrderedDict[tuple[FileKey, int], FilePart] = OrderedDict()
         self._kept_bytes = 0
         self._digests: dict[FileKey, bytes] = {}
+        self._left: set[FileKey] = set()
         self._cache: FileCache | None = None
         self._cache_opens: asyncio.Task[None] | None = None
         self._at_once = asyncio.Semaphore(FILES_AT_ONCE)
@@ -174,6 +175,15 @@ class Delivery:
             found.append(file.result)
         self._ask(new)
         return found
+
+    def leave(self, keys: Iterable[FileKey]) -> None:
+        """Take that GDBs of this host read these files by themselves, whatever comes of them."""
+        for key in keys:
+            if key not in self._left:
+                self._left.add(key)
+                file = self._files.get(key)
+                is_counted = file is not None and file.result.done()
+                self._count(missing_files=1, wanted_files=int(not is_counted))
 
     def from_child(self, child: int, message: AnyMessage) -> None:
         """Take what a child sends."""
@@ -502,18 +512,24 @@ class Delivery:
 
     def _count_own(self, file: _File, how: str) -> None:
         if file.result.result() is not None:
-            self._count(wanted_files=1, **({how: 1} if how else {}))
-        elif _is_needed(file):
+            # One that GDBs could not wait for has been counted.
+            is_new = int(file.key not in self._left)
+            self._count(wanted_files=is_new, **({how: 1} if how else {}))
+        elif _is_needed(file) and file.key not in self._left:
+            self._left.add(file.key)
             self._count(wanted_files=1, missing_files=1)
 
     def _have_no_room(self, error: OSError) -> None:
+        """Tell once that there is no cache, or no room in it for all."""
         if self.has_no_room:
             return
         self.has_no_room = True
         where = f"{error.filename}: " if error.filename else ""
-        self._notice(
-            f"--sbd: no cache ({where}{error.strerror or error}); GDBs read the files by themselves"
-        )
+        why = f"{where}{error.strerror or error}"
+        if self._cache is None:
+            self._notice(f"--sbd: no cache ({why}); GDBs read the files by themselves")
+        else:
+            self._notice(f"--sbd: not all can be kept ({why}); GDBs read the rest by themselves")
 
     async def _open(self) -> None:
         def opened() -> FileCache:

@@ -79,18 +79,24 @@ class FileCache:
         :raises OSError: if it cannot be made, or is not this user's alone.
         """
         path = os.path.abspath(directory)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        except FileExistsError as error:
+            raise _refused(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename) from None
         if not is_safe_place(os.path.dirname(path)):
-            raise PermissionError(
-                errno.EPERM, "others could put another directory in its place", path
-            )
+            raise _refused(errno.EPERM, "others could put another directory in its place", path)
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, _DIRECTORY_MODE)
         found = os.lstat(path)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-            raise PermissionError(
-                errno.EPERM, "it is no directory, another user's, or open to others", path
-            )
+        if stat.S_ISLNK(found.st_mode):
+            raise _refused(errno.EPERM, "it is a symbolic link; name the directory itself", path)
+        if not stat.S_ISDIR(found.st_mode):
+            raise _refused(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        if found.st_uid != os.geteuid():
+            raise _refused(errno.EPERM, "it belongs to another user", path)
+        if found.st_mode & 0o077:
+            mode = stat.S_IMODE(found.st_mode)
+            raise _refused(errno.EPERM, f"it is open to others (mode {mode:04o}, not 0700)", path)
         # GDB is given names below it, and shows them with all links resolved.
         self.directory = Path(os.path.realpath(path))
         self._max_bytes = max_bytes
@@ -99,7 +105,9 @@ class FileCache:
         _make_directory(self.directory / ".build-id")
         # mkdir succeeds in a directory of root's that nobody may write files to, and the like.
         if not os.access(self.directory / ".build-id", os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            is_read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+            number = errno.EROFS if is_read_only else errno.EACCES
+            raise _refused(number, os.strerror(number), path)
 
     def path(self, key: FileKey) -> Path:
         """Return the name of a complete file.
@@ -184,7 +192,9 @@ class FileCache:
         total = sum(status.st_size for _, status in self._files())
         if total + size_bytes > self._max_bytes:
             raise OSError(
-                errno.EDQUOT, f"more than the {self._max_bytes >> 20} MiB it may hold is needed"
+                errno.EDQUOT,
+                f"more than the {self._max_bytes >> 20} MiB of --sbd-cache-size are needed",
+                str(self.directory),
             )
         room = os.statvfs(self.directory)
         free = room.f_bavail * room.f_frsize - LEAST_FREE_SHARE * room.f_blocks * room.f_frsize
@@ -310,6 +320,10 @@ class Partial:
         if self._file < 0:
             raise OSError(errno.EBADF, "it has been closed", str(self._part))
         return self._file
+
+
+def _refused(number: int, why: str, path: str) -> OSError:
+    return OSError(number, why, path)
 
 
 def _has_build_id(file: int, key: FileKey) -> bool:

@@ -203,6 +203,8 @@ def test_ranks_and_programs_are_read() -> None:
         ("attach --aggregators two 1", "--aggregators: invalid int value: 'two'"),
         ("attach --fan-out 0 1", "--fan-out 0"),
         ("attach --grace 0 1", "--grace: '0' is no number of seconds above 0"),
+        ("attach --sbd-cache /a 1", "--sbd-cache needs --sbd"),
+        ("attach --sbd-wait 1 1", "--sbd-wait (sbd_wait_s) needs --sbd"),
         ("attach --sbd-cache-age 0 1", "--sbd-cache-age: '0' is no number of days above 0"),
         ("attach --sbd-cache-size 0 1", "--sbd-cache-size: '0' is no whole number of MiB above 0"),
         ("attach --sbd-cache-size 2G 1", "size: '2G' is no whole number of MiB above 0"),

@@ -70,6 +70,23 @@ def test_a_cache_matters_where_it_is_used() -> None:
         SessionOptions(sbd=True, sbd_cache="here")
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"sbd_wait_s": 1.0}, r"--sbd-wait \(sbd_wait_s\) needs --sbd"),
+        ({"sbd_cache_bytes": 1}, r"--sbd-cache-size \(sbd_cache_bytes\) needs --sbd"),
+        (
+            {"sbd": True, "gdb_commands": (" set sysroot /x",)},
+            "'set sysroot /x' exclude each other",
+        ),
+    ],
+)
+def test_what_would_be_without_effect_is_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        SessionOptions(**given)
+    assert SessionOptions(gdb_commands=("set sysroot /x",)).gdb_commands
+
+
 @pytest.mark.parametrize("path", ["/a:b", '/a"b', "/a\\b", "/a\nb"])
 def test_a_cache_that_gdb_would_not_find_is_refused(path: str) -> None:
     with pytest.raises(UsageError, match="no colon, quote, backslash or control"):

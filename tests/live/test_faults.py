@@ -106,7 +106,9 @@ def test_ranks_whose_gdbs_are_killed_come_back(build: Build, start_job: StartJob
             # One of a rank that is stopped,
             os.kill(gdb_of(job, 1), signal.SIGKILL)
             wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is told", DEADLINE_S)
-            assert heard.why_gone(1) == ["GDB was ended by signal 9"]
+            assert heard.why_gone(1) == [
+                "GDB was ended by signal 9, which can be for want of memory"
+            ]
             assert_untouched({1: job.ranks[1]})
             others = session.set - RankSet([1])
             assert session.evaluate("hit_count > 0").values == dict.fromkeys(others, 1)
@@ -300,11 +302,33 @@ def test_no_gdb_gets_the_memory_that_it_needs(
 ) -> None:
     with start_job(2, build("storm.c")) as job:
         gdb = write_gdb(tmp_path, f'[ "$#" -gt 1 ] && ulimit -v {LITTLE_BYTES >> 10}')
-        with pytest.raises(pgdb.PgdbError, match=r"\[0-1\] GDB was ended by signal 6"):
+        with pytest.raises(pgdb.PgdbError, match=r"^\[0.*1\] GDB was ended by .*memory"):
             pgdb.attach(job.pid, gdb=gdb, nursery=False)
         assert_untouched(job.ranks)
         with attached(job) as session:
             assert session.evaluate("hit_count > 0").check().values == {0: 1, 1: 1}
+        assert_untouched(job.ranks)
+
+
+def test_no_gdb_can_be_had_and_all_ranks_say_why(
+    build: Build, start_job: StartJob, tmp_path: Path
+) -> None:
+    with start_job(4, build("storm.c")) as job:
+        gdb = write_gdb(tmp_path, '[ "$#" -gt 1 ] && { echo "no licence" >&2; exit 7; }')
+        with pytest.raises(pgdb.PgdbError, match=r"\[0-3\] GDB ended \(7\): no licence"):
+            pgdb.attach(job.pid, gdb=gdb, nursery=False)
+        assert_untouched(job.ranks)
+
+
+def test_gdbs_that_fail_in_many_ways_are_summed_up(
+    build: Build, start_job: StartJob, tmp_path: Path
+) -> None:
+    count = "i=1; while ! mkdir $0.$i 2>/dev/null; do i=$((i + 1)); done"
+    with start_job(6, build("storm.c")) as job:
+        gdb = write_gdb(tmp_path, f'[ "$#" -gt 1 ] && {{ {count}; exit $i; }}')
+        told = r"^(\[\d\] GDB ended \(\d+\); ){4}\[\d[,-]\d\] likewise$|^\[0-5\] "
+        with pytest.raises(pgdb.PgdbError, match=told):
+            pgdb.attach(job.pid, gdb=gdb, nursery=False)
         assert_untouched(job.ranks)
 
 

@@ -186,6 +186,8 @@ def test_what_is_too_slow_is_left_to_gdb_and_there_the_next_time(
     with run_job(builder, mpi.line(2, large), large, 2) as job:
         first = look(job, tmp_path / "cache", "--sbd-wait=0.001")
         assert re.search(r"--sbd: \d+ files have not come within 0.001 s", first.out), first.out
+        (late,) = counts(first).values()
+        assert late.left > 0
         (here,) = counts(look(job, tmp_path / "cache")).values()
         assert here.left == 0
         assert files_read(look(job, tmp_path / "cache")) == 0
@@ -216,8 +218,8 @@ def test_the_cache_is_kept_below_its_size(builder: Builder, tmp_path: Path, ball
         assert objects(cache) == libraries | {cached(cache, second.path)}
         # One that is too small for what is needed is the slower way, which is told once.
         finished = look(job, cache, "--sbd-cache-size=1")
-        told = [line for line in finished.out.splitlines() if "--sbd: no cache" in line]
-        assert len(told) == 1 and "1 MiB it may hold" in told[0], finished.out
+        told = [line for line in finished.out.splitlines() if "--sbd: " in line]
+        assert len(told) == 1 and "the 1 MiB of --sbd-cache-size" in told[0], finished.out
         # Front end and aggregator have this cache, and each keeps what it uses itself.
         assert sum(each.stat().st_size for each in objects(cache)) <= 2 << 20
 

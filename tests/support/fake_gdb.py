@@ -7,6 +7,7 @@ is a line to print, in which TOKEN stands for the command's token, or one of
 * ``REPEAT count line``: print the line so many times,
 * a line with ``RUN count text`` in it, up to a quotation mark: the text so many times,
 * ``EXIT status``: end at once,
+* ``FAIL status text``: write the text to standard error and end,
 * ``KILL``: end by SIGKILL,
 * ``SLEEP``: from here on ignore everything, the end of the input too.
 
@@ -40,6 +41,10 @@ def perform(action: str) -> None:
     word, _, rest = action.partition(" ")
     if word == "EXIT":
         os._exit(int(rest))
+    elif word == "FAIL":
+        status, _, text = rest.partition(" ")
+        print(text, file=sys.stderr, flush=True)
+        os._exit(int(status))
     elif word == "KILL":
         os.kill(os.getpid(), signal.SIGKILL)
     elif word == "SLEEP":

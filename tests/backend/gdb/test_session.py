@@ -285,7 +285,14 @@ def test_a_line_that_is_no_mi_does_not_lose_the_ones_behind_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "how"), [("EXIT 3", "GDB ended (3)"), ("KILL", "GDB was ended by signal 9")]
+    ("action", "how"),
+    [
+        ("EXIT 3", "GDB ended (3)"),
+        ("KILL", "GDB was ended by signal 9, which can be for want of memory"),
+        ("FAIL 1 no such place", "GDB ended (1): no such place"),
+        ("FAIL 1 std::bad_alloc", "GDB ended (1), for want of memory"),
+        ("FAIL 0 no such place", "GDB ended (0)"),
+    ],
 )
 def test_when_gdb_ends_all_that_waits_is_told(action: str, how: str) -> None:
     async def test(gdb: GdbSession, recorder: Recorder) -> None:
@@ -295,11 +302,48 @@ def test_when_gdb_ends_all_that_waits_is_told(action: str, how: str) -> None:
                 await each
         await recorder.ended.wait()
         assert not gdb.is_alive
-        with pytest.raises(GdbError, match="has ended"):
+        with pytest.raises(GdbError) as error:
             await gdb.send("-late")
+        assert str(error.value) == how, "who comes late is told the same"
 
     recorder = run(test, {"-one": [], "-two": [action]})
     assert recorder.told == [("end", how)]
+
+
+@pytest.mark.parametrize(
+    ("log", "how"),
+    [
+        (
+            "utils.c:717: internal-error: virtual memory exhausted: can't allocate 136 bytes.",
+            "GDB was ended by signal 9, which can be for want of memory",
+        ),
+        (
+            "\\nframe.c:3: internal-error: no such thing\\nFurther",
+            "GDB was ended by signal 9: frame.c:3: internal-error: no such thing",
+        ),
+        (
+            "warning: nothing of its end",
+            "GDB was ended by signal 9, which can be for want of memory",
+        ),
+    ],
+)
+def test_what_gdb_says_of_its_end_is_told(log: str, how: str) -> None:
+    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+        with pytest.raises(GdbError):
+            await gdb.send("-one")
+        await recorder.ended.wait()
+
+    recorder = run(test, {"-one": [f'&"{log}\\n"', "KILL"]})
+    assert recorder.told == [("end", how)]
+
+
+def test_one_that_we_end_says_nothing_of_memory() -> None:
+    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+        await ask(gdb, "-x")
+        gdb.kill()
+        await recorder.ended.wait()
+
+    assert run(test, {}).told == [("end", "GDB was ended by signal 9")]
 
 
 def test_what_gdb_says_before_it_ends_is_heard() -> None:

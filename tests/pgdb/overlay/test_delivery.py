@@ -219,6 +219,22 @@ def test_a_file_that_nobody_has_is_done_without(tmp_path: Path) -> None:
     run(check())
 
 
+def test_what_gdbs_could_not_wait_for_is_theirs_though_it_comes(tmp_path: Path) -> None:
+    async def check() -> None:
+        source = write_elf(tmp_path / "app", ID, BODY)
+        tree = Tree(tmp_path, 2)
+        key = FileKey(build_id=ID)
+        tree.nodes[0].leave([key, key])  # before it comes
+        assert all(await asyncio.gather(tree.want(0, source), tree.want(1, source)))
+        tree.nodes[1].leave([key])  # after it has come
+        for node in range(2):
+            own = tree.nodes[node].own
+            assert (own.wanted_files, own.received_files, own.missing_files) == (1, 1, 1)
+        await tree.close()
+
+    run(check())
+
+
 def test_a_file_with_another_build_id_is_refused(tmp_path: Path) -> None:
     async def check() -> None:
         source = write_elf(tmp_path / "app", "cd" * 20, BODY)
@@ -334,7 +350,9 @@ def test_a_node_without_room_hands_on_what_others_keep(tmp_path: Path, how: Any)
         assert found[1] is None
         for path in (found[0], found[2]):
             assert path is not None and path.read_bytes() == source.read_bytes()
-        assert len(tree.notices[1]) == 1 and "GDBs read the files" in tree.notices[1][0]
+        (told,) = tree.notices[1]
+        rest = "files" if how is NO_PLACE else "rest"
+        assert f"GDBs read the {rest} by themselves" in told
         assert not tree.notices[0] and not tree.notices[2]
         await tree.close()
 

@@ -105,7 +105,23 @@ def test_a_link_is_not_followed(cache: FileCache, tmp_path: Path) -> None:
 def test_a_directory_that_is_open_to_others_is_refused(tmp_path: Path, mode: int) -> None:
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(mode)
-    with pytest.raises(PermissionError):
+    with pytest.raises(PermissionError, match=rf"open to others \(mode {mode:04o}, not 0700\)"):
+        FileCache(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("name", ["file", "file/cache", "file/deep/cache"])
+def test_a_file_in_its_place_or_above_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        FileCache(tmp_path / name)
+
+
+def test_another_users_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache").mkdir(0o700)
+    uid = os.geteuid()
+    monkeypatch.setattr(filecache, "is_safe_place", lambda _: True)
+    monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+    with pytest.raises(PermissionError, match="belongs to another user"):
         FileCache(tmp_path / "cache")
 
 
@@ -202,6 +218,7 @@ def test_more_than_it_may_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OSError) as error:
         cache.begin(FileKey(build_id=OTHER), Version(1, 1))
     assert error.value.errno == errno.EDQUOT
+    assert "--sbd-cache-size" in str(error.value) and str(tmp_path) in str(error.value)
 
 
 def test_the_rest_of_the_disk_is_left_to_others(
