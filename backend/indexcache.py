@@ -43,7 +43,9 @@ def why_not(environment: Mapping[str, str]) -> str:
     existing = path
     while not os.path.lexists(existing) and os.path.dirname(existing) != existing:
         existing = os.path.dirname(existing)
-    if not os.path.isdir(existing) or not os.access(existing, os.W_OK | os.X_OK):
+    if not os.path.isdir(existing):
+        return f"{existing} is no directory"
+    if not os.access(existing, os.W_OK | os.X_OK):
         return f"{existing} may not be written to"
     try:
         free = os.statvfs(existing)
