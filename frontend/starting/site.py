@@ -12,7 +12,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -265,6 +265,9 @@ class LocalSite:
 
     async def _environment(self, start: AggregatorStart, rendezvous: Telling) -> dict[str, str]:
         environment = scrubbed_environment(os.environ)
+        for name in await asyncio.to_thread(_unusable_folders, environment):
+            # Open MPI's launcher would end at once, while there is another place for all else.
+            del environment[name]
         if start.job_pid:
             environment.update(bootstrap_environment(start.job_pid))
         environment[USER_LIBRARY_PATH_VARIABLE] = environment.get("LD_LIBRARY_PATH", "")
@@ -413,6 +416,16 @@ def _program(start: AggregatorStart) -> tuple[str, ...]:
 
 
 _TRAVELLING = frozenset({"PYTHONPATH", "LD_LIBRARY_PATH", "MPI4PY_LIBMPI", "XDG_CACHE_HOME"})
+
+
+def _unusable_folders(environment: Mapping[str, str]) -> list[str]:
+    """Return the variables that name a place for temporary files which nobody can write to."""
+    return [
+        name
+        for name in ("TMPDIR", "TEMP", "TMP")
+        if (folder := environment.get(name, ""))
+        and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK))
+    ]
 
 
 def _must_travel(name: str) -> bool:

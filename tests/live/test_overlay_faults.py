@@ -336,7 +336,10 @@ def test_the_disk_is_full(job: Job, tmp_path: Path) -> None:
 
 
 def test_places_that_may_not_be_written_to(job: Job, tmp_path: Path) -> None:
-    variables = ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
+    variables = (
+        *("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"),
+        *("XDG_RUNTIME_DIR", "TMPDIR"),
+    )
     command = on_a_full_disk(tmp_path)
     command[4] = 'mount -t tmpfs -o ro,mode=700 tmpfs "$0" && exec "$@"'
     finished = run_pgdb(
