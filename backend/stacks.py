@@ -213,7 +213,7 @@ class Stacks:
         are all that it is made of, unless an address has to be looked up.
         """
         shape, others = listed.result.line.shape, arguments.line.shape
-        if shape is None or others is None or (shape.varying_count and not shape.decoded):
+        if shape is None or others is None or (shape.varying_count and not shape.frames):
             return await self._stack(_with_arguments(listed, arguments), asked)
         key = (shape, others, tuple(arguments.line.varying), listed.key, asked)
         stack = _KNOWN.get(key)

@@ -131,14 +131,7 @@ def decode_all(line: mi.Line) -> None:
         decode.memory(payload)
     decode.stop(payload, run=1, numbers={1: 1})
     decode.exit_of(payload, run=1)
-    # A shape keeps what one of the two has made of it: no line is both.
-    shape = line.shape
-    kept = shape.decoded if shape is not None else None
-    if shape is not None:
-        shape.decoded = None
     frames, addresses = decode.frames_of(line)
-    if shape is not None:
-        shape.decoded = kept
     decode.place(frames)
     decode.with_arguments(frames, {0: ()})
     assert len(frames) == len(addresses)

@@ -77,14 +77,14 @@ def frames_of(line: Line) -> tuple[tuple[Frame, ...], tuple[int, ...]]:
     """
     shape = line.shape
     if shape is not None and shape.varying_count:
-        if shape.decoded is None:
+        if shape.frames is None:
             listed = _sequence(shape.payload.get("stack"))
             is_plain = len(listed) == shape.varying_count and all(
                 isinstance(each, dict) and each.get("addr") == MARK for each in listed
             )
-            shape.decoded = tuple(map(frame, listed)) if is_plain else ()
-        if shape.decoded:
-            return shape.decoded, tuple([int(each, 16) for each in line.varying])
+            shape.frames = tuple(map(frame, listed)) if is_plain else ()
+        if shape.frames:
+            return shape.frames, tuple([int(each, 16) for each in line.varying])
     listed = [each for each in _sequence(line.payload.get("stack")) if isinstance(each, Mapping)]
     return tuple(map(frame, listed)), addresses(listed)
 
@@ -94,9 +94,9 @@ def arguments_of(line: Line) -> Mapping[int, tuple[Variable, ...]]:
     shape = line.shape
     if shape is None:
         return _arguments(line.payload)
-    if shape.decoded is None:
-        shape.decoded = _arguments(shape.payload)
-    decoded: dict[int, tuple[Variable, ...]] = shape.decoded
+    if shape.arguments is None:
+        shape.arguments = _arguments(shape.payload)
+    decoded: dict[int, tuple[Variable, ...]] = shape.arguments
     if not shape.varying_count:
         return decoded
     marks = sum(each.value.count(MARK) for items in decoded.values() for each in items)

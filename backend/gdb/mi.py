@@ -109,15 +109,17 @@ class Shape:
     Nobody may change its payload, which is shared.
     """
 
-    __slots__ = ("_plan", "decoded", "name", "payload", "varying_count")
+    __slots__ = ("_plan", "arguments", "frames", "name", "payload", "varying_count")
 
     def __init__(self, name: str, payload: dict[str, Any], varying_count: int) -> None:
         self.name = name
         self.payload = payload
         """With marks in place of what was taken out."""
         self.varying_count = varying_count
-        self.decoded: Any = None
-        """What :mod:`.decode` has made of the payload, once for all ranks."""
+        self.frames: Any = None
+        """What :mod:`.decode` has made of the payload as a list of frames, once for all ranks."""
+        self.arguments: Any = None
+        """The same as a list of arguments: nobody says that GDB answers with what was asked for."""
         self._plan = _plan(payload) if varying_count else None
 
     def fill(self, varying: Sequence[str]) -> dict[str, Any]:

@@ -311,3 +311,13 @@ def test_variables_in_any_shape() -> None:
         Variable(name="x", value="1", is_argument=True),
         Variable(name="y", value=""),
     )
+
+
+def test_a_line_is_no_other_kind_for_having_been_read_as_one() -> None:
+    """Ranks share what was made of a form, and a GDB may answer one command as another."""
+    for address in range(0x1000, 0x1004):
+        line = cut(f'1^done,stack=[frame={{level="0",addr="{address:#018x}",func="f"}}]'.encode())
+        (frame,), addresses = decode.frames_of(line)
+        assert (frame.function, addresses) == ("f", (address,))
+        assert decode.arguments_of(line) == {}
+    assert line.shape is not None and line.shape.varying_count, "the form is shared"
