@@ -71,6 +71,9 @@ class Deployment:
         except OSError as error:
             if not self._delivery.has_no_room:
                 self._tell(f"no view of the files ({error.strerror or error})")
+            self._delivery.leave(
+                FileKey(build_id=each.build_id) for each in objects if each.build_id
+            )
             return files
         if view is None:
             return files
@@ -125,8 +128,7 @@ class Deployment:
             self._is_late = True
             # Of most objects there is no debug file anywhere.
             count = sum(each in late for each in coming[: len(named)])
-            what = f"{count} file{'s' * (count != 1)} ha{'ve' if count != 1 else 's'}"
-            what = what if count else "debug files have"
+            what = "1 file has" if count == 1 else f"{count or 'debug'} files have"
             self._tell(f"{what} not come within {self._wait_s:g} s")
         elif (
             missing := [path for path, file in whole.items() if file is None]

@@ -17,14 +17,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pgdb.backend.gdb.process import (
-    Errors,
     ForkedGdb,
     OnEnd,
     OnLine,
+    StandardError,
     command_line,
     environment_with_code,
     how_ended,
     prefer_for_want_of_memory,
+    why_ended,
 )
 from pgdb.backend.gdb.settings import settings
 from pgdb.backend.indexcache import IndexCache
@@ -75,8 +76,8 @@ class Nursery:
         """Of the ranks that it is for."""
         self._process: asyncio.subprocess.Process | None = None
         self._control: socket.socket | None = None
-        self._errors = Errors()
-        self._last_words = ""
+        self._stderr = StandardError()
+        self._last_errors = ""
         self._lock = asyncio.Lock()
         self._has_answered = False
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -115,7 +116,7 @@ class Nursery:
                 *command_line(gdb, "forking_in_gdb"),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
-                stderr=self._errors.file,
+                stderr=self._stderr.file,
                 env={
                     **_LARGE_PAGES,
                     **environment_with_code(environment),
@@ -126,12 +127,12 @@ class Nursery:
             )
         except OSError as error:
             self._shut()
-            self._errors.close()
+            self._stderr.close()
             raise GdbError(f"cannot start {gdb}: {error.strerror or error}") from None
         except asyncio.CancelledError:
             # It may run already; at the end of its control socket it ends.
             self._shut()
-            self._errors.close()
+            self._stderr.close()
             raise
         finally:
             theirs.close()
@@ -287,15 +288,15 @@ class Nursery:
                 async with asyncio.timeout(_LAST_WORDS_S):
                     code = await self._process.wait()
         self._hear_errors()
-        why = f"the nursery {how_ended(code, self._last_words)}"
+        why = f"the nursery {how_ended(code)}{why_ended(code, self._last_errors)}"
         if code == 0 and not self._has_answered:
             return f"{why}, as a GDB without Python does"
         return why
 
     def _hear_errors(self) -> None:
         """Take what it, and those forked from it, have written to standard error."""
-        if words := self._errors.close():
-            self._last_words = words
+        if words := self._stderr.close():
+            self._last_errors = words
             LOG.warning("the nursery %d: %s", self.pid, words.strip())
 
     def _receive(self) -> None:

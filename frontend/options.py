@@ -127,19 +127,6 @@ class SessionOptions:
             raise UsageError(f"array_limit_bytes must be more than 0, not {self.array_limit_bytes}")
         if self.sbd_cache_bytes < 1:
             raise UsageError(f"sbd_cache_bytes must be more than 0, not {self.sbd_cache_bytes}")
-        if self.sbd and self.sbd_cache and not self.sbd_cache.startswith("/"):
-            raise UsageError(
-                f"--sbd-cache {self.sbd_cache} (or PGDB_SBD_CACHE): "
-                "a path that begins with / is needed"
-            )
-        if self.sbd and not (
-            self.sbd_cache.isprintable() and set(self.sbd_cache).isdisjoint(':"\\')
-        ):
-            # GDB takes it as one of several paths, and tells it again with quotes of its own.
-            raise UsageError(
-                f"--sbd-cache {self.sbd_cache!r} (or PGDB_SBD_CACHE): no colon, quote, backslash "
-                "or control character can be in it"
-            )
         self._check_sbd()
         if self.compare_pointers not in POINTERS:
             raise UsageError(
@@ -156,8 +143,19 @@ class SessionOptions:
             raise UsageError(f"wire-up {self.wire_up!r} is none of {', '.join(WIRE_UPS)}")
 
     def _check_sbd(self) -> None:
-        """Refuse what would be without effect."""
+        """Refuse a cache that GDB would not find, and what would be without effect."""
         if self.sbd:
+            if self.sbd_cache and not self.sbd_cache.startswith("/"):
+                raise UsageError(
+                    f"--sbd-cache {self.sbd_cache} (or PGDB_SBD_CACHE): "
+                    "a path that begins with / is needed"
+                )
+            if not self.sbd_cache.isprintable() or not set(self.sbd_cache).isdisjoint(':"\\'):
+                # GDB takes it as one of several paths, and tells it again with quotes of its own.
+                raise UsageError(
+                    f"--sbd-cache {self.sbd_cache!r} (or PGDB_SBD_CACHE): no colon, quote, "
+                    "backslash or control character can be in it"
+                )
             for each in self.gdb_commands:
                 if _SYSROOT.match(each):
                     raise UsageError(

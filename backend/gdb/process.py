@@ -47,7 +47,7 @@ OnLine = Callable[[bytes | Pieces], None]
 OnEnd = Callable[[str], None]
 
 
-class Errors:
+class StandardError:
     """The standard error of a GDB: the end of it may tell why the GDB has ended.
 
     It lies in memory. A pipe would have to be read, and be broken for those forked from the GDB
@@ -83,7 +83,7 @@ class GdbProcess(ABC):
         self._ended = asyncio.Event()
         self._code: int | None = None
         self._was_killed = False
-        self._errors = ""
+        self._last_errors = ""
         self._log = ""
         self._late: asyncio.TimerHandle | None = None
         self._is_finished = False
@@ -101,9 +101,8 @@ class GdbProcess(ABC):
     @property
     def how(self) -> str:
         """In words, how it has ended."""
-        if self._was_killed:
-            return f"GDB {how_ended(self._code, is_wanted=True)}"
-        return f"GDB {how_ended(self._code, self._errors, self._log)}"
+        why = "" if self._was_killed else why_ended(self._code, self._last_errors, self._log)
+        return f"GDB {how_ended(self._code)}{why}"
 
     def said(self, log: str) -> None:
         """Take what it says of itself: it may be its last."""
@@ -170,7 +169,7 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
     def __init__(self, on_line: OnLine, on_end: OnEnd) -> None:
         super().__init__(on_line, on_end)
         self._transport: asyncio.SubprocessTransport | None = None
-        self._stderr = Errors()
+        self._stderr = StandardError()
 
     @classmethod
     async def start(
@@ -182,7 +181,8 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
         """
         loop = asyncio.get_running_loop()
         process = cls(on_line, on_end)
-        is_started = False
+        undo = contextlib.ExitStack()
+        undo.callback(process._stderr.close)
         try:
             await loop.subprocess_exec(
                 lambda: process,
@@ -192,12 +192,11 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
                 start_new_session=True,
                 stderr=process._stderr.file,
             )
-            is_started = True
+            undo.pop_all()
         except OSError as error:
             raise GdbError(f"cannot start {argv[0]}: {error.strerror or error}") from None
         finally:
-            if not is_started:
-                process._stderr.close()
+            undo.close()
         prefer_for_want_of_memory(process.pid)
         return process
 
@@ -244,9 +243,9 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         """Called by asyncio when the process has ended."""
         assert self._transport is not None
-        self._errors = self._stderr.close()
-        if self._errors:
-            LOG.warning("GDB %d: %s", self.pid, self._errors.strip())
+        self._last_errors = self._stderr.close()
+        if self._last_errors:
+            LOG.warning("GDB %d: %s", self.pid, self._last_errors.strip())
         self._end(self._transport.get_returncode() or 0)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
@@ -374,28 +373,31 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
             asyncio.get_running_loop().call_later(_LAST_WORDS_S, self.exited, None)
 
 
-def how_ended(code: int | None, errors: str = "", log: str = "", *, is_wanted: bool = False) -> str:
-    """Return in words what the return code of a subprocess says, None if nobody knows it.
+def how_ended(code: int | None) -> str:
+    """Return in words what the return code of a subprocess says, None if nobody knows it."""
+    if code is None:
+        return "has ended"
+    return f"was ended by signal {-code}" if code < 0 else f"ended ({code})"
+
+
+def why_ended(code: int | None, errors: str, log: str = "") -> str:
+    """Return what is to be said behind :func:`how_ended` of one that we have not ended ourselves.
 
     *errors* is the last it wrote to standard error, *log* the last that it said elsewhere, which
     tells something of its end only where there is a known word in it.
     """
-    if code is None:
-        how = "has ended"
-    else:
-        how = f"was ended by signal {-code}" if code < 0 else f"ended ({code})"
-    if is_wanted or code == 0:
-        return how
+    if code == 0:
+        return ""
     words = f"{errors}\n{log}"
-    if code in _FOR_WANT_OF_MEMORY and (_OF_MEMORY.search(words) or not _TELLING.search(words)):
+    is_of_memory = _OF_MEMORY.search(words) is not None
+    telling = _TELLING.search(words)
+    if code in _FOR_WANT_OF_MEMORY and (is_of_memory or telling is None):
         # The same for all ranks: some do not come to say it.
-        return f"{how}, which can be for want of memory"
-    if _OF_MEMORY.search(words):
-        return f"{how}, for want of memory"
-    if (found := _TELLING.search(words)) is not None:
-        return f"{how}: {_cut(found[0])}"
-    last = errors.strip().rpartition("\n")[2]
-    return f"{how}: {_cut(last)}" if last else how
+        return ", which can be for want of memory"
+    if is_of_memory:
+        return ", for want of memory"
+    last = telling[0] if telling is not None else errors.strip().rpartition("\n")[2]
+    return f": {_cut(last)}" if last else ""
 
 
 def _cut(words: str) -> str:

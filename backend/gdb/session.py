@@ -118,9 +118,11 @@ class GdbSession:
         """Send MI commands at which nothing changes that GDB tells of a stack; else as above."""
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Result]] = [loop.create_future() for _ in commands]
-        if self._process is None or not self._process.is_alive or self._closing:
-            ended = self._process is not None and not self._process.is_alive
-            why = self._process.how if ended and self._process else "its GDB has ended"
+        process = self._process
+        if process is None or not process.is_alive or self._closing:
+            why = "its GDB has ended"
+            if process is not None and not process.is_alive:
+                why = process.how
             for future in futures:
                 future.set_exception(GdbError(why))
                 future.exception()  # nobody may be waiting, which asyncio must not complain of
@@ -132,7 +134,7 @@ class GdbSession:
             prints = command.startswith("-interpreter-exec")
             self._pending[self._token] = _Pending(future, Result(kind=""), prints, [])
             lines.append(f"{self._token}{command}")
-        self._process.write("\n".join(lines))
+        process.write("\n".join(lines))
         return futures
 
     def wake(self) -> None:

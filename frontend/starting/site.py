@@ -419,7 +419,7 @@ _TRAVELLING = frozenset({"PYTHONPATH", "LD_LIBRARY_PATH", "MPI4PY_LIBMPI", "XDG_
 
 
 def _unusable_folders(environment: Mapping[str, str]) -> list[str]:
-    """Return the variables that name a place for temporary files which nobody can write to."""
+    """Return the variables whose place for temporary files we cannot write to."""
     return [
         name
         for name in ("TMPDIR", "TEMP", "TMP")

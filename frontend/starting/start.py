@@ -47,6 +47,9 @@ T = TypeVar("T")
 ORPHANS_S = 10.0
 """So long a start that has lost all ranks waits for those that have only lost their way here."""
 
+_MOST_FAILURES = 4
+"""So many different reasons are told when no rank could be taken hold of."""
+
 
 async def attach(
     target: int | str,
@@ -305,10 +308,6 @@ def _deploy(options: SessionOptions) -> Deploy | None:
     )
 
 
-_MOST_FAILURES = 4
-"""So many different reasons are told when no rank could be taken hold of."""
-
-
 def _check_start(answer: Answer, mode: str) -> None:
     if any(isinstance(each.record, Stop) for each in answer.classes):
         return
@@ -318,7 +317,7 @@ def _check_start(answer: Answer, mode: str) -> None:
         told = [f"[{each.ranks}] {message}" for each, message in zip(failed, messages, strict=True)]
         if len(told) > _MOST_FAILURES:
             others = RankSet.union(each.ranks for each in failed[_MOST_FAILURES:])
-            told[_MOST_FAILURES:] = [f"[{others}] likewise"]
+            told[_MOST_FAILURES:] = [f"[{others}] for other reasons"]
         kind = PermissionToTraceError if "cannot attach" in messages[0] else StartError
         raise kind("; ".join(told))
     if answer.classes:

@@ -82,21 +82,21 @@ class FileCache:
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
         except FileExistsError as error:
-            raise _refused(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename) from None
+            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename) from None
         if not is_safe_place(os.path.dirname(path)):
-            raise _refused(errno.EPERM, "others could put another directory in its place", path)
+            raise OSError(errno.EPERM, "others could put another directory in its place", path)
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, _DIRECTORY_MODE)
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):
-            raise _refused(errno.EPERM, "it is a symbolic link; name the directory itself", path)
+            raise OSError(errno.EPERM, "it is a symbolic link; name the directory itself", path)
         if not stat.S_ISDIR(found.st_mode):
-            raise _refused(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         if found.st_uid != os.geteuid():
-            raise _refused(errno.EPERM, "it belongs to another user", path)
+            raise OSError(errno.EPERM, "it belongs to another user", path)
         if found.st_mode & 0o077:
             mode = stat.S_IMODE(found.st_mode)
-            raise _refused(errno.EPERM, f"it is open to others (mode {mode:04o}, not 0700)", path)
+            raise OSError(errno.EPERM, f"it is open to others (mode {mode:04o}, not 0700)", path)
         # GDB is given names below it, and shows them with all links resolved.
         self.directory = Path(os.path.realpath(path))
         self._max_bytes = max_bytes
@@ -107,7 +107,7 @@ class FileCache:
         if not os.access(self.directory / ".build-id", os.W_OK | os.X_OK):
             is_read_only = os.statvfs(path).f_flag & os.ST_RDONLY
             number = errno.EROFS if is_read_only else errno.EACCES
-            raise _refused(number, os.strerror(number), path)
+            raise OSError(number, os.strerror(number), path)
 
     def path(self, key: FileKey) -> Path:
         """Return the name of a complete file.
@@ -320,10 +320,6 @@ class Partial:
         if self._file < 0:
             raise OSError(errno.EBADF, "it has been closed", str(self._part))
         return self._file
-
-
-def _refused(number: int, why: str, path: str) -> OSError:
-    return OSError(number, why, path)
 
 
 def _has_build_id(file: int, key: FileKey) -> bool:

@@ -43,7 +43,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_a_place_that_may_not_be_written_to(tmp_path: Path) -> None:
+def test_a_place_that_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "gdb").write_text("no directory")
     found = indexcache.why_not({"XDG_CACHE_HOME": str(tmp_path)})
     assert found == f"{tmp_path}/gdb is no directory"

@@ -253,6 +253,8 @@ def test_where_there_can_be_no_view(builder: Builder, tmp_path: Path) -> None:
         finished = look(job, cache)
         told = [line for line in finished.out.splitlines() if "--sbd: no view of the files" in line]
         assert len(told) == 1 and "GDBs read the files by themselves" in told[0], finished.out
+        (here,) = counts(finished).values()
+        assert here.left > 1
         assert_untouched(job.ranks)
 
 

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,6 +19,7 @@ from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.process import StartedGdb
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
+from tests.support.programs import is_alive, wait_until
 
 FAKE_GDB = Path(__file__).resolve().parents[2] / "support" / "fake_gdb.py"
 DEADLINE_S = 20.0
@@ -352,7 +352,8 @@ def test_what_gdb_says_before_it_ends_is_heard() -> None:
         assert ready.kind == "done"
         future = gdb.send("-last")
         await asyncio.sleep(0)
-        time.sleep(0.5)  # the loop is busy while GDB answers and ends
+        # The loop is busy while GDB answers and ends.
+        wait_until(lambda: not is_alive(gdb.pid), "GDB has ended")
         assert (await future).payload == {"value": "last words"}
         await recorder.ended.wait()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -114,6 +115,19 @@ def test_a_file_in_its_place_or_above_is_named(tmp_path: Path, name: str) -> Non
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError):
         FileCache(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("flags", "number"), [(os.ST_RDONLY, errno.EROFS), (0, errno.EACCES)], ids=["mount", "mode"]
+)
+def test_a_place_that_may_not_be_written_to_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: int, number: int
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flags))
+    with pytest.raises(OSError) as error:
+        FileCache(tmp_path / "cache")
+    assert (error.value.errno, error.value.filename) == (number, str(tmp_path / "cache"))
 
 
 def test_another_users_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
