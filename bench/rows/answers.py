@@ -86,6 +86,7 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = tuple(REFERENCES)) 
     """Return the rows that are *wanted*."""
     found: dict[str, list[float]] = {name: [] for name in wanted}
     shares: dict[str, list[str]] = {name: [] for name in wanted}
+    each_gdb: dict[str, list[str]] = {name: [] for name in wanted}
     with placed_job(ranks, steps=STEPS) as job:
         for _ in range(rounds):
             sessions = [each for each in wanted if each != "values"]
@@ -98,13 +99,15 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = tuple(REFERENCES)) 
                 whole_s = sum(beside.cpu_s.values())
                 told = [f"{part} {each / whole_s:.2f}" for part, each in cost.cpu_s.items()]
                 shares[name].append(" + ".join(told))
+                each_gdb[name].append(f"{cost.cpu_s[GDBS] / ranks:.5f}")
     return [
         Row(
             name=f"{NAMES.get(name, name)}, {ranks} ranks",
             reference=f"{REFERENCES[name]} from a bare asyncio loop",
             values=tuple(found[name]),
             target=TARGET,
-            note=f"CPU over that of the loop with its GDBs: {'; '.join(shares[name])}",
+            note=f"CPU over that of the loop with its GDBs: {'; '.join(shares[name])}; "
+            f"each GDB's share of a second: {', '.join(each_gdb[name])}",
         )
         for name in wanted
     ]
