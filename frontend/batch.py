@@ -11,17 +11,19 @@ from typing import TextIO, cast
 from msgspec.structs import replace
 
 from pgdb.controls import OutputFilter
-from pgdb.errors import PgdbError, UsageError
-from pgdb.frontend import jsonlines, jsonshapes
+from pgdb.errors import PgdbError, SessionEndedError, UsageError
+from pgdb.frontend import gdbwords, jsonlines, jsonshapes
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.display import TextDisplay
 from pgdb.frontend.session import Session, Told
-from pgdb.frontend.shell import Quit, Shell
+from pgdb.frontend.shell import EXIT_FAILED, Quit, Shell
 from pgdb.frontend.text import render
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Record
+
+_LEAVING = ("quit", "exit")
 
 
 class Script:
@@ -177,5 +179,23 @@ async def run_script(shell: Shell, script: Script) -> bool | None:
             shell.display.command(shell.focus, line)
             await shell.run_line(line)
         except Quit as leaving:
+            await complain_of_rest(shell, script, leaving)
             return leaving.kill
     return None
+
+
+async def complain_of_rest(shell: Shell, script: Script, leaving: Quit) -> None:
+    """Show which lines of a script come too late, unless one of its own has said to leave."""
+    rest: list[str] = []
+    while leaving.why and (line := await script.read("")) is not None:
+        line = line.strip()
+        if gdbwords.resolve(line) in _LEAVING:
+            break
+        if line and not line.startswith("#"):
+            rest.append(line)
+    if not rest:
+        return
+    more = f" and {len(rest) - 1} more" if len(rest) > 1 else ""
+    error = SessionEndedError(f"{leaving.why}; not carried out: '{rest[0]}'{more}")
+    shell.worsen(EXIT_FAILED)
+    shell.display.error(error, rest[0])

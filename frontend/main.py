@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import shlex
 import signal
@@ -19,7 +20,8 @@ import msgspec
 from pgdb import corefiles
 from pgdb.controls import HarmlessFormatter, harmless
 from pgdb.errors import CommandError, PgdbError, RankSetError, StartError, UsageError
-from pgdb.frontend.batch import BatchText, JsonDisplay, Script, run_script
+from pgdb.frontend import times
+from pgdb.frontend.batch import BatchText, JsonDisplay, Script, complain_of_rest, run_script
 from pgdb.frontend.display import StartProgress
 from pgdb.frontend.lookout import choose_job, look
 from pgdb.frontend.options import WIRE_UPS, SessionOptions
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 _DEFAULTS = SessionOptions()
 DEFAULT_SETTLE_S = 1.0
+_DAY_S = 24 * 3600
 _TELL_S = 1.0
 """After this the user is told what is waited for before the start."""
 _EPILOG = """examples:
@@ -73,8 +76,34 @@ class _Part(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
+        if self.dest == "x":
+            _check_name(str(values), option_string, self.metavar)
         parts = [*(getattr(namespace, "parts", None) or []), (self.dest, str(values))]
         namespace.parts = parts
+
+
+class _Named(argparse.Action):
+    """Takes a name, which cannot be empty."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        _check_name(str(values), option_string, self.metavar)
+        setattr(namespace, self.dest, values)
+
+
+def _check_name(name: str, option: str | None, metavar: object) -> None:
+    """Check a name on the command line; an empty one is mostly that of a variable without value.
+
+    :raises UsageError: if it is empty.
+    """
+    if not name.strip():
+        where = f"{option} '': a {metavar} is needed, or no {option}"
+        raise UsageError(where if option else f"'' is no {metavar}")
 
 
 class Arguments(msgspec.Struct, frozen=True):
@@ -203,7 +232,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         sbd=parsed.sbd,
         sbd_cache=_sbd_cache(parsed),
         sbd_cache_bytes=parsed.sbd_cache_size << 20,
-        sbd_cache_age_s=parsed.sbd_cache_age * 24 * 3600,
+        sbd_cache_age_s=parsed.sbd_cache_age * _DAY_S,
         sbd_wait_s=parsed.sbd_wait,
         stop_on_error=not parsed.no_stop_on_error,
         log=parsed.log,
@@ -277,7 +306,11 @@ def _parser() -> argparse.ArgumentParser:
         help="the job's ranks by hand: PID or HOST:PID with commas between, a file, or - for ours",
     )
     attaching.add_argument(
-        "--program", metavar="NAME", default="", help="the ranks' program, where wrappers run it"
+        "--program",
+        action=_Named,
+        metavar="NAME",
+        default="",
+        help="the ranks' program, where wrappers run it",
     )
     attaching.add_argument(
         "target",
@@ -292,10 +325,18 @@ def _parser() -> argparse.ArgumentParser:
         "launch", parents=[common], allow_abbrev=False, help="start a job under the debugger"
     )
     launching.add_argument(
-        "--stdin", metavar="FILE", default="", help="the job's input: a file, or - for ours"
+        "--stdin",
+        action=_Named,
+        metavar="FILE",
+        default="",
+        help="the job's input: a file, or - for ours",
     )
     launching.add_argument(
-        "--program", metavar="NAME", default="", help="stop in this program, not in what runs it"
+        "--program",
+        action=_Named,
+        metavar="NAME",
+        default="",
+        help="stop in this program, not in what runs it",
     )
     launching.add_argument(
         "line", nargs=argparse.REMAINDER, metavar="LAUNCHER …", help="as without pgdb"
@@ -307,7 +348,9 @@ def _parser() -> argparse.ArgumentParser:
     replaying = modes.add_parser(
         "replay", parents=[scripted], allow_abbrev=False, help="look at a recording, without a job"
     )
-    replaying.add_argument("target", metavar="FILE", help="what 'session save' has written")
+    replaying.add_argument(
+        "target", metavar="FILE", action=_Named, help="what 'session save' has written"
+    )
     reporting = modes.add_parser(
         "report-bug", allow_abbrev=False, help="pack a log and versions, for a bug report"
     )
@@ -315,7 +358,12 @@ def _parser() -> argparse.ArgumentParser:
         "target", nargs="?", default="", metavar="LOG", help="what --log has written"
     )
     reporting.add_argument(
-        "-o", dest="output", default="", metavar="FILE", help="write it to FILE, a .tar.gz"
+        "-o",
+        action=_Named,
+        dest="output",
+        default="",
+        metavar="FILE",
+        help="write it to FILE, a .tar.gz",
     )
     return parser
 
@@ -345,20 +393,26 @@ def _common(scripted: _Parser) -> _Parser:
         help="aggregators on each host (%(default)d)")  # fmt: skip
     add("--fan-out", type=int, default=DEFAULT_FAN_OUT, metavar="K",
         help="children of one aggregator (%(default)d)")  # fmt: skip
-    add("--gdb", default=_DEFAULTS.gdb, metavar="GDB", help="the GDB to run (%(default)s)")
+    add(
+        "--gdb",
+        action=_Named,
+        default=_DEFAULTS.gdb,
+        metavar="GDB",
+        help="the GDB to run (%(default)s)",
+    )
     add("--gdb-command", action="append", default=[], metavar="COMMAND",
         help="GDB command for every rank before it is taken hold of (repeatable)")  # fmt: skip
-    add("--listen", default="", metavar="ADDRESS",
+    add("--listen", action=_Named, default="", metavar="ADDRESS",
         help="address of this host that the job's hosts can reach")  # fmt: skip
     add("--connect", action="store_true",
         help="call the aggregators, where their hosts cannot reach this one")  # fmt: skip
-    add("--host", default="", metavar="HOST",
+    add("--host", action=_Named, default="", metavar="HOST",
         help="look for jobs, and start aggregators, on HOST, over ssh")  # fmt: skip
-    add("--ssh", default=os.environ.get("PGDB_SSH", "ssh"), metavar="COMMAND",
+    add("--ssh", action=_Named, default=os.environ.get("PGDB_SSH", "ssh"), metavar="COMMAND",
         help="the ssh to use, with its options (PGDB_SSH; %(default)s)")  # fmt: skip
-    add("--overlay-launcher", default="", metavar="COMMAND",
+    add("--overlay-launcher", action=_Named, default="", metavar="COMMAND",
         help="start the aggregators with this launcher and options, or with ssh")  # fmt: skip
-    add("--remote-python", default="", metavar="PATH",
+    add("--remote-python", action=_Named, default="", metavar="PATH",
         help="Python for the aggregators, on other hosts too (ours)")  # fmt: skip
     add("--ship", action="store_true", help="send PGDB to hosts that do not have it")
     add("--wire-up", choices=WIRE_UPS, default="auto",
@@ -369,14 +423,14 @@ def _common(scripted: _Parser) -> _Parser:
         help="ranks survive a GDB's end at any breakpoint, see docs/faults.md")  # fmt: skip
     add("--sbd", action="store_true",
         help="bring executables, libraries and debug files to the hosts, read once")  # fmt: skip
-    add("--sbd-cache", metavar="DIR",
+    add("--sbd-cache", action=_Named, metavar="DIR",
         help="where hosts keep them (PGDB_SBD_CACHE; /tmp/pgdb-sbd-UID)")  # fmt: skip
     add("--sbd-cache-size", type=_mebibytes, default=_DEFAULTS.sbd_cache_bytes >> 20, metavar="MIB",
         help="most that a host keeps (%(default)d)")  # fmt: skip
     add(
         "--sbd-cache-age",
         type=_days,
-        default=_DEFAULTS.sbd_cache_age_s / 24 / 3600,
+        default=_DEFAULTS.sbd_cache_age_s / _DAY_S,
         metavar="DAYS",
         help="what was not used for so long is removed (%(default)g)",
     )
@@ -388,10 +442,10 @@ def _common(scripted: _Parser) -> _Parser:
         help="do not interrupt a run when one of its ranks gets a fatal signal")  # fmt: skip
     add("--exit-code", choices=("pgdb", "job"), default="pgdb",
         help="exit with our status, or with the launched job's (%(default)s)")  # fmt: skip
-    add("--log", default="", metavar="FILE",
+    add("--log", action=_Named, default="", metavar="FILE",
         help="log requests, answers and times, but no values; for bug reports")  # fmt: skip
     add("--log-values", action="store_true", help="log values and program arguments, too")
-    add("--record", default="", metavar="FILE",
+    add("--record", action=_Named, default="", metavar="FILE",
         help="write a recording, also if pgdb is killed; 'pgdb replay' opens it")  # fmt: skip
     add("--verbose", "-v", action="store_true", help="tell every step of the start")
     return common
@@ -439,18 +493,25 @@ def _read_pids(text: str) -> tuple[str, ...]:
     return entries
 
 
-def _seconds(text: str, unit: str = "seconds") -> float:
+def _seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        value = 0.0
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of {unit} above 0")
+        value = math.nan
+    if not times.is_time(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; {times.in_words()} is one")
     return value
 
 
 def _days(text: str) -> float:
-    return _seconds(text, "days")
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not times.is_time(value * _DAY_S):
+        most = f"{times.MOST_S / _DAY_S:.0f}"
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days above 0, up to {most}")
+    return value
 
 
 def _mebibytes(text: str) -> int:
@@ -639,12 +700,13 @@ class _Program:
                 try:
                     await repl.carry_out(line)
                 except Quit as leaving:
+                    await complain_of_rest(repl.shell, arguments.script, leaving)
                     return leaving.kill
             kill = await repl.run()
         finally:
             repl.leave()
         kills = session.kills_at_close if kill is None else kill
-        if not session.job_has_ended and not session.is_recorded:
+        if not session.job_has_ended and not session.is_recorded and not session.all_have_ended:
             repl.display.text("killing the job" if kills else "leaving the job running")
         return kill
 

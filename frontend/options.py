@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from pgdb.errors import UsageError
+from pgdb.frontend import times
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 WIRE_UPS = ("auto", "mpi", "direct")
 POINTERS = ("symbol", "raw")
+MOST_AGGREGATORS = 256
+"""On one host: more than there is any use for, and no more than its user may have processes."""
 
 _SYSROOT = pattern(r"\s*set\s+(?:sysroot|solib-absolute-prefix)\b")
 _ONLY_WITH_SBD = {
@@ -118,11 +121,18 @@ class SessionOptions:
     def __post_init__(self) -> None:
         if self.aggregators < 1:
             raise UsageError(f"--aggregators {self.aggregators}: at least 1 is needed")
+        if self.aggregators > MOST_AGGREGATORS:
+            raise UsageError(
+                f"--aggregators {self.aggregators}: at most {MOST_AGGREGATORS} on each host; one "
+                "for 32 ranks or more is the usual number"
+            )
         if self.fan_out < 1:
             raise UsageError(f"--fan-out {self.fan_out}: at least 1 is needed")
         for name in ("start_timeout_s", "timeout_s", "grace_s", "sbd_cache_age_s", "sbd_wait_s"):
-            if getattr(self, name) <= 0:
-                raise UsageError(f"{name} must be more than 0 s, not {getattr(self, name):g}")
+            if not times.is_time(getattr(self, name)):
+                raise UsageError(
+                    f"{name} {getattr(self, name):g} is no time; {times.in_words()} is one"
+                )
         if self.array_limit_bytes < 1:
             raise UsageError(f"array_limit_bytes must be more than 0, not {self.array_limit_bytes}")
         if self.sbd_cache_bytes < 1:

@@ -7,11 +7,12 @@ same job-wide numbers: of ranks that could not be asked at the time as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
+from pgdb.frontend import gdbwords
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.overlay.messages import (
     AnyOperation,
@@ -23,6 +24,8 @@ from pgdb.ranks import RankSet
 from pgdb.records import BreakpointsMade, Event, Failure, Record, Stop
 
 _BreakpointOperation = InsertBreakpoint | ChangeBreakpoints | BreakpointCommands
+_TEMPORARY = ("tbreak", "thbreak", "tcatch")
+_MAKES_MANY = ("rbreak",)
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -55,6 +58,7 @@ class BreakpointLog:
         """
         if any(operation is each.operation for each in self._entries):
             return
+        classes = tuple(classes)
         failed = RankSet.union(each.ranks for each in classes if isinstance(each.record, Failure))
         ranks = ranks - failed
         match operation:
@@ -70,6 +74,13 @@ class BreakpointLog:
                 self._add(Replayed(line, operation, ranks, self._known(texts, ranks)))
             case _:
                 return
+
+    def has(self, number: int) -> bool:
+        """Return whether a breakpoint of this number is to be made again."""
+        return any(
+            number in each.numbers and isinstance(each.operation, InsertBreakpoint)
+            for each in self._entries
+        )
 
     def hit(self, classes: Iterable[EquivalenceClass[Event]]) -> None:
         """Take stops: a temporary breakpoint is gone where it was hit."""
@@ -90,13 +101,19 @@ class BreakpointLog:
         line: str,
         operation: InsertBreakpoint,
         ranks: RankSet,
-        classes: Iterable[EquivalenceClass[Record]],
+        classes: Sequence[EquivalenceClass[Record]],
     ) -> None:
+        word = gdbwords.resolve(line)
         made = [each.record for each in classes if isinstance(each.record, BreakpointsMade)]
+        numbers = {each.number for record in made for each in record.breakpoints}
         if not made:
-            return  # nobody has it, so that nobody knows what its numbers are
-        numbers = {each.number: each for record in made for each in record.breakpoints}
-        self._temporary |= {number for number, each in numbers.items() if each.disposition == "del"}
+            # Where nobody could be asked it gets the number that was kept for it. Of a command
+            # that makes several nobody knows how many, and what was refused may be a slip.
+            if classes or word in _MAKES_MANY:
+                return
+            numbers = {operation.first_number}
+        if word in _TEMPORARY:
+            self._temporary |= numbers
         self._add(Replayed(line, operation, ranks, tuple(sorted(numbers))))
 
     def _known(self, texts: tuple[str, ...], ranks: RankSet) -> tuple[int, ...]:

@@ -67,6 +67,7 @@ from pgdb.records import (
     BreakpointsMade,
     Event,
     Exit,
+    Failure,
     Record,
     Running,
     Stop,
@@ -202,6 +203,11 @@ class Session(Ranks):
         return self.job is not None and self.job.has_ended
 
     @property
+    def all_have_ended(self) -> bool:
+        """Whether no rank is left that could run on."""
+        return self.set <= self.state.exited
+
+    @property
     def leftover_output(self) -> Path | None:
         """Where the output of a launched job goes that runs on after the session, else None."""
         if self._is_over and self.job is not None and not self.job.has_ended:
@@ -324,7 +330,8 @@ class Session(Ranks):
             request_id=number,
             elapsed_s=time.monotonic() - started,
         )
-        self._reviver.breakpoints.take(command, operation, ranks, answer.classes)
+        left = ranks - self.state.exited
+        self._reviver.breakpoints.take(command, operation, left, answer.classes)
         self.recorder.take(operation, answer)
         self._record_soon()
         if self.log is not None:
@@ -364,7 +371,10 @@ class Session(Ranks):
     async def insert_breakpoint(
         self, line: str, ranks: RankSet, *, timeout_s: float | None = None
     ) -> Answer:
-        """Run a GDB command that makes breakpoints, giving them the next job-wide numbers."""
+        """Run a GDB command that makes breakpoints, giving them the next job-wide numbers.
+
+        Ranks that are gone get them once they are had again, which is told where no other has them.
+        """
         first = self._next_breakpoint
         # Reserved at once: two commands under way must not get the same number.
         self._next_breakpoint += 1
@@ -378,6 +388,12 @@ class Session(Ranks):
         ]
         if made:
             self._next_breakpoint = max(self._next_breakpoint, max(made) + 1)
+        elif self._reviver.breakpoints.has(first):
+            if gone := answer.missing.lost - self.state.exited:
+                them = "it" if len(gone) == 1 else "them"
+                self.note(
+                    f"[{gone}] breakpoint {first} is set when 'reattach' has got hold of {them}"
+                )
         elif self._next_breakpoint == first + 1:
             self._next_breakpoint = first
         return answer
@@ -408,6 +424,7 @@ class Session(Ranks):
                 )
             answer = await self.ask("reattach", Reattach(), ranks)
             await self._taken_back(answer.classes)
+            answer = _without_ended(answer, answer.missing.lost & self.state.exited)
             well = RankSet.union(
                 each.ranks for each in answer.classes if isinstance(each.record, Text)
             )
@@ -906,3 +923,16 @@ class Session(Ranks):
         self._commands[number] = command
         while len(self._commands) > _MOST_REMEMBERED:
             del self._commands[next(iter(self._commands))]
+
+
+def _without_ended(answer: Answer, ended: RankSet) -> Answer:
+    """Return an answer of who was to be had again, with those as errors that cannot be."""
+    if not ended:
+        return answer
+    over = EquivalenceClass[Record](ended, Failure(message="it has ended; there is no process"))
+    classes = (*answer.classes, over)
+    return replace(
+        answer,
+        classes=tuple(sorted(classes, key=lambda each: each.ranks.first)),
+        missing=answer.missing - ended,
+    )

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from pgdb.errors import CommandError, PgdbError, UsageError
+from pgdb.errors import CommandError, NotRecordedError, PgdbError, UsageError
 from pgdb.frontend import deadline, gdbwords
 from pgdb.frontend.analysis.comparing import part_of
 from pgdb.frontend.analysis.saved import SavedAnswers, answer_size_bytes
@@ -69,9 +69,11 @@ class Display(Protocol):
 class Quit(Exception):
     """The user wants to leave."""
 
-    def __init__(self, *, kill: bool) -> None:
+    def __init__(self, *, kill: bool, why: str = "") -> None:
         super().__init__("quit")
         self.kill = kill
+        self.why = why
+        """Why there is nothing left to be done, where the user has not said to leave."""
 
 
 class Shell:
@@ -164,6 +166,13 @@ class Shell:
 
     async def _dispatch(self, line: str, ranks: RankSet) -> Outcome:
         call = self._call(line, ranks)
+        try:
+            return await self._carry_out(call, ranks)
+        except NotRecordedError as error:
+            # A command can ask the ranks for what has other words: 'tree --full' a backtrace.
+            raise error.of(call.line) from None
+
+    async def _carry_out(self, call: Call, ranks: RankSet) -> Outcome:
         command = self._find(call.word)
         if command is not None:
             return await command.handler(call)
@@ -309,12 +318,12 @@ class Shell:
         with deadline.paused():
             return await self._ask(question) if self._ask is not None else True
 
-    def quit(self, *, kill: bool) -> None:
-        """Leave the session.
+    def quit(self, *, kill: bool, why: str = "") -> None:
+        """Leave the session; *why* it is over, where the user has not said to leave.
 
         :raises Quit: always.
         """
-        raise Quit(kill=kill)
+        raise Quit(kill=kill, why=why)
 
     def next_is_source(self) -> None:
         """Note that the answer to the command that is being carried out is source text."""
@@ -357,7 +366,11 @@ class Shell:
         if isinstance(outcome, Answer):
             number = self._remember(outcome)
             text = render.answer(
-                outcome, number=number, read_source=source_line, width=self.display.width
+                outcome,
+                number=number,
+                read_source=source_line,
+                width=self.display.width,
+                absent=self.session.state.absent,
             )
             self.display.answer(outcome, text, is_source=self._is_source)
         elif isinstance(outcome, Shown):

@@ -56,6 +56,20 @@ class JobState:
             )
         return None
 
+    def absent(self, ranks: RankSet) -> list[str]:
+        """Return lines that say why *ranks* cannot be asked, and what helps, for each reason."""
+        reasons = (
+            (ranks & self.lost, "lost; 'reattach' gets hold of {them} again"),
+            (ranks & self.detached, "let go; 'reattach' gets hold of {them} again"),
+            (ranks & self.exited, "ended"),
+            (ranks & self.live, "not there when it was asked"),
+        )
+        return [
+            f"[{part}] {text.format(them='it' if len(part) == 1 else 'them')}"
+            for part, text in reasons
+            if part
+        ]
+
     def start_run(self, run: int, ranks: RankSet) -> None:
         """Note that *ranks* are being set running by request *run*."""
         self._replaced = {run: {other: members & ranks for other, members in self._runs.items()}}

@@ -609,6 +609,11 @@ class Session(Ranks):
         return self._session.job_has_ended
 
     @property
+    def all_have_ended(self) -> bool:
+        """Whether no rank is left that could run on."""
+        return self._session.all_have_ended
+
+    @property
     def leftover_output(self) -> Path | None:
         """Where the output of a launched job goes that runs on after the session, else None."""
         return self._session.leftover_output

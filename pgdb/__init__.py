@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pgdb.errors import GdbError as GdbError
     from pgdb.errors import LinkError as LinkError
     from pgdb.errors import NoAnswerError as NoAnswerError
+    from pgdb.errors import NotRecordedError as NotRecordedError
     from pgdb.errors import PermissionToTraceError as PermissionToTraceError
     from pgdb.errors import PgdbError as PgdbError
     from pgdb.errors import ProtocolError as ProtocolError
@@ -76,6 +77,7 @@ _HOMES = {
     "LinkError": "pgdb.errors",
     "Missing": "pgdb.merge.answer",
     "NoAnswerError": "pgdb.errors",
+    "NotRecordedError": "pgdb.errors",
     "PermissionToTraceError": "pgdb.errors",
     "PgdbError": "pgdb.errors",
     "ProtocolError": "pgdb.errors",
@@ -114,6 +116,7 @@ __all__ = [
     "LinkError",
     "Missing",
     "NoAnswerError",
+    "NotRecordedError",
     "PermissionToTraceError",
     "PgdbError",
     "ProtocolError",

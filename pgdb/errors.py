@@ -4,6 +4,8 @@ All derive from :class:`PgdbError`; a class says what state things are in, the m
 the faulty part and the way out. Whatever else is raised is a bug and keeps its traceback.
 """
 
+from __future__ import annotations
+
 
 class PgdbError(Exception):
     """Root of PGDB's own errors; its text is one line, fit to be shown to the user."""
@@ -43,6 +45,23 @@ class GdbError(PgdbError):
 
 class CommandError(PgdbError):
     """A command was understood and could not be carried out."""
+
+
+class NotRecordedError(CommandError):
+    """A recording has no answer to what a command asks.
+
+    *has* says in words what there is; the text names *command*, or what :meth:`of` is told.
+    """
+
+    def __init__(self, command: str, has: str, *, is_typed: bool = False) -> None:
+        super().__init__(f"'{command}' {has}")
+        self.has = has
+        self.is_typed = is_typed
+        """Whether it names what the user has typed."""
+
+    def of(self, typed: str) -> NotRecordedError:
+        """Return the error for what the user has typed, which may ask for other words."""
+        return self if self.is_typed else NotRecordedError(typed, self.has, is_typed=True)
 
 
 class NoAnswerError(CommandError):

@@ -145,6 +145,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.starting.links": 3,
     "pgdb.frontend.starting.logged": 3,
     "pgdb.frontend.options": 3,
+    "pgdb.frontend.times": 2,
     "pgdb.frontend.starting.overlay": 3,
     "pgdb.frontend.starting.remote": 3,
     "pgdb.frontend.programs": 3,

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
-from pgdb.frontend import deadline
+from pgdb.frontend import deadline, times
 from pgdb.frontend.answers import Answer
 from pgdb.merge.calltree import CallTree, TreeBy
 from pgdb.overlay.messages import Backtrace
@@ -93,8 +93,8 @@ def check(session: Session, ranks: RankSet, *, by: str, samples: int, every_s: f
         raise UsageError(f"tree: no tree by {by!r}; there are function, line and pc")
     if not 1 <= samples <= MOST_SAMPLES:
         raise UsageError(f"tree: {samples} samples cannot be taken; 1 to {MOST_SAMPLES} can")
-    if not 0 < every_s < float("inf"):
-        raise UsageError(f"tree: a sample every {every_s:g} s cannot be taken; more than 0 s can")
+    if not times.is_time(every_s):
+        raise UsageError(f"tree: every {every_s:g} s is no time; {times.in_words()} is one")
     if samples > 1 and not ranks & session.state.running:
         raise UsageError(
             f"tree: no rank of [{ranks}] runs, so that all samples would be the same; "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import get_args
 
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
+from pgdb.frontend import times
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -107,10 +107,7 @@ async def _wait(call: Call) -> Outcome:
     """Wait until the selected ranks have stopped or ended, for at most SECONDS."""
     timeout_s = None
     if call.argument:
-        try:
-            timeout_s = float(call.argument)
-        except ValueError:
-            raise UsageError(f"wait: {call.argument!r} is no number of seconds") from None
+        timeout_s = times.seconds(call.argument, "wait", least=True)
     session = call.shell.session
     ranks = call.ranks & (session.state.running | session.state.stopped)
     limit_s = timeout_s
@@ -137,12 +134,7 @@ async def _timeout(call: Call) -> Outcome:
     'reattach' that is not done goes on. 'set timeout' is for all commands from now on.
     """
     seconds, _, command = need_argument(call, "seconds and a command").partition(" ")
-    try:
-        timeout_s = float(seconds)
-    except ValueError:
-        raise UsageError(f"timeout: {seconds!r} is no number of seconds") from None
-    if not 0 < timeout_s < math.inf:
-        raise UsageError("timeout: it must be more than 0 s")
+    timeout_s = times.seconds(seconds, "timeout")
     if not command.strip():
         raise UsageError("'timeout' needs a command after the seconds; 'set timeout' is for all")
     with call.shell.limited(timeout_s):
@@ -181,7 +173,7 @@ async def _detach(call: Call) -> Outcome:
         return answer
     call.shell.say(f"[{answer.ranks}] detached; they run on")
     if not session.state.live:
-        call.shell.quit(kill=False)
+        call.shell.quit(kill=False, why="the last rank was let go")
     return None
 
 

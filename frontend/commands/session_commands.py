@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 from pgdb.errors import CommandError, UsageError
@@ -14,6 +15,7 @@ from pgdb.frontend.recording.replay import RecordedSession
 from pgdb.frontend.recording.settings import Settings, keep_settings, settings_path
 from pgdb.frontend.session import Session
 from pgdb.frontend.threads import with_file
+from pgdb.frontend.times import seconds
 
 
 @COMMANDS.command(
@@ -88,9 +90,9 @@ def _read_setting(name: str, value: str) -> Settings | None:
     """
     match name:
         case "settle":
-            return Settings(settle_s=_seconds(name, value))
+            return Settings(settle_s=seconds(value, f"set {name}"))
         case "timeout":
-            return Settings(timeout_s=_seconds(name, value))
+            return Settings(timeout_s=seconds(value, f"set {name}"))
         case "stop-on-error":
             if value not in ("on", "off"):
                 raise UsageError(f"set stop-on-error: {value!r} is neither on nor off")
@@ -147,7 +149,7 @@ async def _session(call: Call) -> Outcome:
     """
     session = call.shell.session
     word, _, name = call.argument.partition(" ")
-    name = name.strip()
+    name = _file_name(name)
     if word == "replay":
         raise UsageError("a recording is opened by a pgdb of its own: pgdb replay FILE")
     if word not in ("", "save") or (word == "save") != bool(name):
@@ -161,6 +163,23 @@ async def _session(call: Call) -> Outcome:
     return (await session.save(Path(name))).text
 
 
+def _file_name(text: str) -> str:
+    """Return a file's name without the quotes that it may have been typed with.
+
+    :raises UsageError: if a quote is not closed, or there is more than a name.
+    """
+    text = text.strip()
+    if not set("\"'\\") & set(text):
+        return text
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"session save {text}: {error}") from None
+    if len(words) != 1 or not words[0]:
+        raise UsageError(f"session save {text}: one name of a file is needed")
+    return words[0]
+
+
 def _would_have(session: Session) -> str:
     lines = listing(session.recorder.exchanges, session.set)
     if lines:
@@ -172,16 +191,6 @@ def _would_have(session: Session) -> str:
     if session.options.record:
         lines.append(f"it is written to {session.options.record}, the whole at the end")
     return "\n".join(lines)
-
-
-def _seconds(name: str, value: str) -> float:
-    try:
-        seconds = float(value)
-    except ValueError:
-        raise UsageError(f"set {name}: {value!r} is no number of seconds") from None
-    if seconds <= 0:
-        raise UsageError(f"set {name}: it must be more than 0 s")
-    return seconds
 
 
 def _bytes(name: str, value: str) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend import jsonlines
+from pgdb.frontend import jsonlines, times
 from pgdb.frontend.analysis import sampling
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
 from pgdb.frontend.export import treefiles
@@ -91,7 +91,9 @@ async def show(call: Call, argument: str) -> Shown:
         fold=not options.full,
     )
     tree = found.tree
-    lines = [treetext.text(tree, width=shutil.get_terminal_size().columns)]
+    lines = [
+        treetext.text(tree, width=shutil.get_terminal_size().columns, absent=session.state.absent)
+    ]
     if not tree.nodes and tree.missing.running:
         lines.append(
             "'interrupt' stops them; 'tree --samples 2' and more looks at them while they run"
@@ -149,7 +151,7 @@ def _parse(argument: str) -> _Options:
         elif name == "--samples":
             options.samples = _count(value)
         elif name == "--every":
-            options.every_s = _seconds(value)
+            options.every_s = times.seconds(value, "tree: --every")
         elif name in _FORMATS:
             options.files.append((_FORMATS[name], Path(value).expanduser()))
         else:
@@ -163,13 +165,3 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text[:9]) <= sampling.MOST_SAMPLES:
         raise UsageError(f"tree: --samples takes 1 to {sampling.MOST_SAMPLES}, not {text!r}")
     return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise UsageError(f"tree: --every takes a number of seconds, not {text!r}")
-    return value

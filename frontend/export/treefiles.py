@@ -22,6 +22,7 @@ import msgspec
 from pgdb.errors import CommandError
 from pgdb.frontend import jsonlines
 from pgdb.frontend.programs import Program
+from pgdb.frontend.recording.files import in_place_of, reason
 from pgdb.frontend.threads import with_file
 from pgdb.merge import treetext
 from pgdb.merge.calltree import CallTree, Node
@@ -83,9 +84,18 @@ async def write(tree: CallTree, kind: Format, path: Path, *, title: str = "") ->
             data = await _drawn(tree, kind, path)
     try:
         # A named pipe, too, which may have no reader.
-        await with_file(path, lambda: path.write_bytes(data))
+        await with_file(path, lambda: _write(path, data))
     except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise CommandError(f"{path}: cannot be written: {reason(error)}") from None
+
+
+def _write(path: Path, data: bytes) -> None:
+    # Where it can be, a file is whole or as it was before; a pipe or a device is written to.
+    if path.exists() and not (path.is_file() and os.access(path.parent, os.W_OK)):
+        path.write_bytes(data)
+        return
+    with in_place_of(path, mode=0o666) as file:
+        file.write(data)
 
 
 def json_text(tree: CallTree, command: str, now_s: float) -> str:

@@ -332,8 +332,8 @@ def decode(data: bytes) -> Loaded:
     unpacker = zlib.decompressobj()
     try:
         unpacked = unpacker.decompress(data[head.end() :], MAX_DATA_BYTES)
-    except zlib.error as error:
-        raise ProtocolError(f"it is damaged: {error}") from None
+    except zlib.error:
+        raise ProtocolError("it is damaged: what it holds cannot be unpacked") from None
     if unpacker.unconsumed_tail:
         raise ProtocolError(f"it holds more than {MAX_DATA_BYTES >> 20} MiB")
     if not unpacker.eof or unpacker.unused_data:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pgdb.errors import CommandError, SessionEndedError
+from pgdb.errors import CommandError, NotRecordedError, SessionEndedError
 from pgdb.frontend.analysis.comparing import part_of
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
@@ -150,7 +150,8 @@ class RecordedSession(Session):
 
         Ranks that this was not asked of are errors in the answer.
 
-        :raises CommandError: if it is not in the recording, or would change the job.
+        :raises NotRecordedError: if it is not in the recording.
+        :raises CommandError: if it would change the job.
         :raises SessionEndedError: if the session was closed.
         """
         del timeout_s, request_id, reachable, is_again
@@ -165,7 +166,8 @@ class RecordedSession(Session):
             if not each.answer.ranks.isdisjoint(ranks)
         ]
         if not known:
-            raise CommandError(self._not_there(command, bool(self._of_key.get(key_of(wanted)))))
+            for_others = key_of(wanted) in self._of_key
+            raise NotRecordedError(command, self._why_not(for_others=for_others))
         used, left = _latest(known, ranks)
         classes = [each for exchange, part in used for each in part_of(exchange.answer, part)]
         missing = Missing()
@@ -283,10 +285,10 @@ class RecordedSession(Session):
         more = f" and {len(commands) - _MOST_NAMED} more" if len(commands) > _MOST_NAMED else ""
         return f"{named}{more}"
 
-    def _not_there(self, command: str, for_others: bool) -> str:
+    def _why_not(self, *, for_others: bool) -> str:
         if for_others:
-            return f"'{command}' is in the recording for other ranks only; 'session' lists it"
-        return f"'{command}' is not in the recording; it has {self._what_it_has()}"
+            return "is in the recording for other ranks only; 'session' lists it"
+        return f"is not in the recording; it has {self._what_it_has()}"
 
     def _remark(
         self,

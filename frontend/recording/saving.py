@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -56,13 +57,19 @@ class Written(msgspec.Struct, frozen=True):
         lines = [
             f"{self.path}: {max(1, self.size_bytes >> 10)} KiB, "
             f"{count} {'command' if count == 1 else 'commands'} and their answers; "
-            f"'pgdb replay {self.path}' opens it"
+            f"'pgdb replay {_as_argument(self.path)}' opens it"
         ]
         if not count:
             lines.append("nothing was asked yet: 'bt' or 'tree' before it makes it worth more")
         if self.forgotten:
             lines.append(f"{self.forgotten} older answers are not in it: they found no room")
         return "\n".join(lines)
+
+
+def _as_argument(path: Path) -> str:
+    """Return a path as a shell takes it, and as no option."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
 def kept_back(answer: Answer) -> RankSet:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
+from pgdb.frontend import times
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.files import locked, read_regular, reason, write_atomically
 
@@ -32,8 +33,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     compare_pointers: Literal["symbol", "raw"] | None = None
 
     def __post_init__(self) -> None:
-        if self.settle_s is not None and not self.settle_s > 0:
-            raise ValueError("settle_s must be more than 0 s")
+        if self.settle_s is not None and not times.is_time(self.settle_s):
+            raise ValueError(f"settle_s {self.settle_s:g} is no time; {times.in_words()} is one")
         try:
             self.change(SessionOptions())
         except UsageError as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -90,6 +92,7 @@ async def _attach(
         site = await open_site(options, directory)
         try:
             located = await (site.find_pids(pids) if pids else site.find(str(target)))
+            options = _with_fewer_aggregators(located, options, on_step)
             place = await _place(site, located, options)
         except BaseException:
             await site.close()
@@ -354,6 +357,21 @@ def _local_pid(job: FoundJob, options: SessionOptions) -> int:
         return 0
     first = job.local_ranks.first
     return next((each.pid for each in job.table.processes if each.rank == first), 0)
+
+
+def _with_fewer_aggregators(
+    located: Located, options: SessionOptions, on_step: OnStep
+) -> SessionOptions:
+    """Return the options with no more aggregators on a host than ranks, where these are known."""
+    if _is_partial(located):
+        return options
+    table = located.job.table
+    table = table.only(_wanted(table.ranks, options.ranks))
+    most = max(Counter(each.host for each in table.processes).values(), default=1)
+    if options.aggregators <= most:
+        return options
+    on_step(f"note: {count(most, 'aggregator')} on a host, not {options.aggregators}: one per rank")
+    return replace(options, aggregators=most)
 
 
 def _is_partial(located: Located) -> bool:

@@ -18,10 +18,12 @@ from pgdb.frontend.text.layout import DIFFERS, SHOWN_OF_MANY, Layout, Row
 from pgdb.frontend.text.layout import MOST_CLASSES as MOST_CLASSES
 from pgdb.frontend.text.layout import brackets as brackets
 from pgdb.frontend.text.valuetext import Said, summary_lines, value_rows
+from pgdb.merge import treetext
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.merge.forms import count_holes, fill_form
 from pgdb.merge.masking import DIFFERENT
 from pgdb.merge.runs import runs
+from pgdb.merge.treetext import Absent
 from pgdb.ranks import RankSet
 from pgdb.records import (
     FATAL_SIGNALS,
@@ -76,11 +78,13 @@ def answer(
     whole: bool = False,
     read_source: ReadSource = no_source,
     width: int = 0,
+    absent: Absent = treetext.absent,
 ) -> str:
     """Return the text of an answer, every class and every missing rank.
 
     *number* is what ``expand`` would call it; with *whole* nothing is folded. The line of a
-    frame that was selected is read with *read_source*. Nothing is wider than *width* but
+    frame that was selected is read with *read_source*; *absent* says why ranks were not there.
+    Nothing is wider than *width* but
     rank sets and source lines; 0 is no limit, for a log.
     """
     layout = Layout(width=width, whole=whole, classes=numbered_sets(said))
@@ -101,7 +105,7 @@ def answer(
     lines += _selected_lines(said, read_source)
     if layout.is_shortened and not whole and number:
         lines.append(f"(expand {number} shows all of it)")
-    lines += missing(said)
+    lines += missing(said, absent)
     return "\n".join(lines)
 
 
@@ -112,18 +116,19 @@ def numbered_sets(said: Answer) -> tuple[RankSet, ...]:
     return tuple(each.ranks for each in said.classes)
 
 
-def missing(said: Answer) -> list[str]:
-    """Return one line for each way in which ranks have not answered."""
+def missing(said: Answer, absent: Absent = treetext.absent) -> list[str]:
+    """Return one line for each way in which ranks have not answered; *absent* says it of those
+    that were not there."""
     lines = []
     if said.missing.running:
         lines.append(f"{brackets(said.missing.running)} running")
     if said.missing.late:
         lines.append(
-            f"{brackets(said.missing.late)} no answer yet after {said.elapsed_s:.0f} s; "
-            "it is shown when it comes"
+            f"{brackets(said.missing.late)} no answer yet after "
+            f"{said.elapsed_s:.{0 if said.elapsed_s >= 1 else 2}f} s; it is shown when it comes"
         )
     if said.missing.lost:
-        lines.append(f"{brackets(said.missing.lost)} not there: ended, detached or lost")
+        lines += absent(said.missing.lost)
     return lines
 
 
@@ -226,7 +231,7 @@ def event(told: Event | Stop | Exit | Running) -> str:
         case Output(text=text):
             return text
         case Gone(why=why):
-            return f"lost: {why}; the rank runs on free"
+            return f"lost: {why}; the rank runs on free, 'reattach' gets hold of it again"
         case Progress(stage=stage):
             return stage
 

@@ -6,7 +6,7 @@ width, but ``@N`` stands for all ranks of a node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pgdb.merge.calltree import CallTree, Node, base_name, label
 from pgdb.merge.masking import DIFFERENT
@@ -34,9 +34,20 @@ _BRACKETS = pattern(r"([<>])")
 JOIN = " > "
 """Stands between the frames of one node."""
 
+Absent = Callable[[RankSet], list[str]]
+"""Says of ranks that were not there why, a line for each reason."""
 
-def text(tree: CallTree, *, width: int = WIDTH) -> str:
-    """Return the tree as text of *width* columns, and below it who is not in it, and why."""
+
+def absent(ranks: RankSet) -> list[str]:
+    """Return what is to be said of ranks that were not there, where nothing tells them apart."""
+    return [f"[{ranks}] not there: ended, detached or lost"]
+
+
+def text(tree: CallTree, *, width: int = WIDTH, absent: Absent = absent) -> str:
+    """Return the tree as text of *width* columns, and below it who is not in it, and why.
+
+    *absent* says it of ranks that were not there.
+    """
     odd = tree.odd
     rows = [_Row(tree, node, is_odd=node is odd) for node in tree.nodes]
     numbers = max((len(row.number) for row in rows), default=0)
@@ -56,7 +67,7 @@ def text(tree: CallTree, *, width: int = WIDTH) -> str:
         if places:
             line += f"{row.place:<{places}}  "
         lines.append(line + row.behind(ranks))
-    return "\n".join([*lines, *_count_lines(tree), *notes(tree)])
+    return "\n".join([*lines, *_count_lines(tree), *notes(tree, absent)])
 
 
 def numbered_sets(tree: CallTree) -> tuple[RankSet, ...]:
@@ -92,8 +103,9 @@ def _count_lines(tree: CallTree) -> Iterator[str]:
             yield f"{start} … {len(counts) - _MOST_COUNTS} more numbers of threads"
 
 
-def notes(tree: CallTree) -> list[str]:
-    """Return what is to be said of the ranks below the tree, one line each."""
+def notes(tree: CallTree, absent: Absent = absent) -> list[str]:
+    """Return what is to be said of the ranks below the tree, one line each; *absent* says it of
+    those that were not there."""
     lines = []
     if tree.samples > 1:
         lines += _movement(tree)
@@ -104,7 +116,7 @@ def notes(tree: CallTree) -> list[str]:
     if missing.late:
         lines.append(f"[{missing.late}] no answer in time")
     if missing.lost:
-        lines.append(f"[{missing.lost}] not there: ended, detached or lost")
+        lines += absent(missing.lost)
     return lines
 
 

@@ -14,6 +14,7 @@ from pgdb.frontend.analysis import sampling
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.table import COMMANDS, CommandTable, Group, Outcome, Shown
 from pgdb.frontend.shell import Shell
+from pgdb.frontend.state import JobState
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.merge.calltree import CallTree
 from pgdb.ranks import RankSet
@@ -28,6 +29,7 @@ class FakeSession:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.set = ALL
+        self.state = JobState(ALL)
 
     def ranks(self, which: RankSet) -> FakeSession:
         return self
@@ -182,3 +184,22 @@ def test_a_tree_without_stacks_is_not_written(
     assert shown.failed
     assert "t.html: not written: no rank has a stack" in shown.text
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("timeout inf bt", r"^timeout: 'inf' is no time; more than 0 s, up to 1e9 s is one$"),
+        ("timeout 1e99 bt", "^timeout: '1e99' is no time"),
+        ("timeout 0 bt", "^timeout: '0' is no time"),
+        ("timeout soon bt", "^timeout: 'soon' is no number of seconds"),
+        ("wait -1", r"^wait: '-1' is no time; 0 s, up to 1e9 s is one$"),
+        ("wait nan", "^wait: 'nan' is no time"),
+        ("tree --samples 2 --every 1e10", "^tree: --every: '1e10' is no time"),
+        ("set settle 1e10", "^set settle: '1e10' is no time"),
+        ("set timeout", "^set timeout needs a number of seconds$"),
+    ],
+)
+def test_times_are_read_by_one_rule(line: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        dispatch(line)

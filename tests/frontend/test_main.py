@@ -202,15 +202,23 @@ def test_ranks_and_programs_are_read() -> None:
         ("attach --aggregators 0 1", "--aggregators 0: at least 1 is needed"),
         ("attach --aggregators two 1", "--aggregators: invalid int value: 'two'"),
         ("attach --fan-out 0 1", "--fan-out 0"),
-        ("attach --grace 0 1", "--grace: '0' is no number of seconds above 0"),
+        ("attach --grace 0 1", "--grace: '0' is no time; more than 0 s, up to 1e9 s is one"),
         ("attach --sbd-cache /a 1", "--sbd-cache needs --sbd"),
         ("attach --sbd-wait 1 1", "--sbd-wait (sbd_wait_s) needs --sbd"),
-        ("attach --sbd-cache-age 0 1", "--sbd-cache-age: '0' is no number of days above 0"),
+        (
+            "attach --sbd-cache-age 0 1",
+            "age: '0' is no number of days above 0, up to 11574",
+        ),
         ("attach --sbd-cache-size 0 1", "--sbd-cache-size: '0' is no whole number of MiB above 0"),
         ("attach --sbd-cache-size 2G 1", "size: '2G' is no whole number of MiB above 0"),
-        ("attach --grace nan 1", "--grace: 'nan' is no number"),
-        ("attach --timeout inf 1", "--timeout: 'inf' is no number"),
-        ("attach --start-timeout x 1", "--start-timeout: 'x' is no number"),
+        ("attach --grace nan 1", "--grace: 'nan' is no time"),
+        ("attach --timeout inf 1", "--timeout: 'inf' is no time"),
+        (
+            "attach --timeout 2e9 1",
+            "'2e9' is no time; more than 0 s, up to 1e9 s is one",
+        ),
+        ("attach --start-timeout x 1", "--start-timeout: 'x' is no time"),
+        ("attach --aggregators 257 1", "--aggregators 257: at most 256 on each host"),
         ("attach --settle -1 1", "--settle"),
         ("attach --listen a --connect 1", "--listen and --connect exclude each other"),
         ("attach --listen a --host b 1", "--listen and --host exclude each other"),
@@ -234,10 +242,41 @@ def test_a_command_with_an_open_quote_is_refused(option: str) -> None:
         parse(["jobs", option, "ssh 'x"])
 
 
-@pytest.mark.parametrize("text", ["", "  "])
-def test_an_empty_ssh_is_refused(text: str) -> None:
+@pytest.mark.parametrize("name", ["", "  "])
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [
+        ("--log", "FILE"),
+        ("--record", "FILE"),
+        ("--stdin", "FILE"),
+        ("-x", "FILE"),
+        ("--gdb", "GDB"),
+        ("--host", "HOST"),
+        ("--listen", "ADDRESS"),
+        ("--program", "NAME"),
+        ("--ssh", "COMMAND"),
+        ("--overlay-launcher", "COMMAND"),
+        ("--remote-python", "PATH"),
+        ("--sbd-cache", "DIR"),
+    ],
+)
+def test_an_option_without_its_name_is_refused(option: str, what: str, name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(["launch", option, name, "mpirun", "a"])
+    assert str(caught.value) == f"{option} '': a {what} is needed, or no {option}"
+
+
+def test_an_empty_ssh_of_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGDB_SSH", " ")
     with pytest.raises(UsageError, match=r"^--ssh names no command"):
-        parse(["jobs", "--ssh", text])
+        parse(["jobs"])
+
+
+def test_a_recording_or_a_report_without_a_name_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^'' is no FILE"):
+        parse(["replay", ""])
+    with pytest.raises(UsageError, match=r"^-o '': a FILE is needed"):
+        parse(["report-bug", "-o", "", "session.log"])
 
 
 # -- main --------------------------------------------------------------------------------------

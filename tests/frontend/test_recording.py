@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import random
 import stat
 import threading
@@ -237,6 +238,15 @@ def test_some_ranks_can_be_asked_and_several_answers_are_put_together(tmp_path: 
     assert "[1] x = 26" in both and "[2] x = 52" in both
     assert "[3] error: not in the recording: it was asked of [0-2] only" in all_ranks
     assert "[0] x = 0" in all_ranks
+
+
+def test_what_was_not_asked_has_the_name_that_was_typed(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path, ["bt", "p x"])
+    for line in ("plot x", "tree --full", "tree --threads", "thread apply all bt", "stat x"):
+        for typed in (line, f"proc 0-1 {line}", f"timeout 5 {line}"):
+            (told,) = asked_of(path, typed)
+            assert told == f"'{line}' is not in the recording; it has backtrace, print x\n"
 
 
 def test_what_was_not_asked_says_what_there_is(tmp_path: Path) -> None:
@@ -544,7 +554,7 @@ def test_no_change_of_a_file_leads_to_anything_but_an_answer_or_an_error(tmp_pat
     assert refused > 100
 
 
-def test_other_files_are_never_replaced(tmp_path: Path) -> None:
+def test_other_files_are_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "job.pgdb"
     recorded(path, ["bt"])
     recorded(path, ["p x"])  # a recording is
@@ -565,6 +575,14 @@ def test_other_files_are_never_replaced(tmp_path: Path) -> None:
         ):
             assert why in await user.type(f"session save {name}")
         assert "'session save FILE'" in await user.type("session save")
+        for name in ('""', "''", 'a"b c" d', "'open"):
+            assert f"session save {name}: " in await user.type(f"session save {name}")
+        monkeypatch.chdir(tmp_path)
+        assert "'pgdb replay ./-x'" in await user.type("session save -x")
+        assert "'pgdb replay 'a job''" in await user.type("session save 'a job'")
+        assert "pgdb replay 'two words'" in await user.type("session save two words")
+        written = {"job.pgdb", "link.pgdb", "main.c", "-x", "a job", "two words"}
+        assert set(os.listdir(tmp_path)) == written
         assert "pgdb replay FILE" in await user.type("session replay job.pgdb")
         await session.close()
 

@@ -116,6 +116,20 @@ def test_what_nobody_has_is_not_asked_for_again(answer: Record) -> None:
     assert told.lines("0-3") == []
 
 
+def test_what_nobody_could_be_asked_for_is_asked_for_when_they_are_back() -> None:
+    told = Told()
+    for number, word in enumerate(("break", "tbreak", "rbreak"), 1):
+        operation = InsertBreakpoint(command=f"{word} f", first_number=number)
+        told.log.take(f"{word} f", operation, ALL, ())
+    # Of rbreak nobody knows how many it would make, so that their numbers cannot be kept.
+    assert told.lines("0-3") == ["break f", "tbreak f"]
+    assert [told.log.has(number) for number in (1, 2, 3)] == [True, True, False]
+    told.log.hit([EquivalenceClass(RankSet.parse("1"), Stop(reason="bp", breakpoint=2))])
+    assert told.lines("0") == ["break f", "tbreak f"] and told.lines("1") == ["break f"]
+    told.change("delete", "1")
+    assert told.lines("0") == ["tbreak f"] and not told.log.has(1)
+
+
 def test_ranks_that_refused_are_not_asked_again_but_those_that_were_gone_are() -> None:
     told = Told()
     operation = InsertBreakpoint(command="break f", first_number=1)

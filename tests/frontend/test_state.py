@@ -151,6 +151,20 @@ def test_lost_ranks_are_news_once_and_can_come_back() -> None:
     assert str(state.live) == "0,3"
 
 
+def test_why_ranks_cannot_be_asked() -> None:
+    state = started()
+    assert state.absent(RankSet()) == []
+    state.lose(ranks("0-1"))
+    state.detach(ranks("2"))
+    assert state.absent(ALL) == [
+        "[0-1] lost; 'reattach' gets hold of them again",
+        "[2] let go; 'reattach' gets hold of it again",
+        "[3] not there when it was asked",
+    ]
+    tell(state, "3", Exit(code=1))
+    assert state.absent(ranks("3")) == ["[3] ended"]
+
+
 def test_losing_ranks_that_run_free_is_no_loss() -> None:
     state = started()
     state.detach(ranks("0-1"))

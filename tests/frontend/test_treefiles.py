@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import re
@@ -202,6 +203,36 @@ def test_files_that_cannot_be_written(tmp_path: Path, no_dot: None) -> None:
     with pytest.raises(CommandError, match="cannot be written: No such file"):
         asyncio.run(treefiles.write(sampled(), "dot", tmp_path / "nowhere" / "t.dot"))
     treefiles.check_path(tmp_path / "t.svg")
+
+
+@pytest.mark.parametrize("kind", ["dot", "json", "svg", "html"])
+def test_a_full_disk_leaves_what_there_was(
+    tmp_path: Path, no_dot: None, monkeypatch: pytest.MonkeyPatch, kind: Format
+) -> None:
+    before = tmp_path / "before"
+    before.write_text("mine")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    for path in (before, tmp_path / "new"):
+        with pytest.raises(CommandError, match=f"{path.name}: cannot be written: No space left"):
+            asyncio.run(treefiles.write(sampled(), kind, path))
+    assert os.listdir(tmp_path) == ["before"] and before.read_text() == "mine"
+
+
+def test_a_device_and_a_file_in_a_directory_of_others_are_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(treefiles.write(sampled(), "dot", Path(os.devnull)))
+    assert not Path(os.devnull).is_file()
+    path = tmp_path / "t.dot"
+    path.touch()
+    number = path.stat().st_ino
+    monkeypatch.setattr(os, "access", lambda name, mode: Path(name) != tmp_path)
+    assert "digraph" in written(sampled(), "dot", path)
+    assert path.stat().st_ino == number
 
 
 @pytest.mark.timeout(60)

@@ -158,6 +158,18 @@ def test_options(mpi: Mpi, build: Build, options: tuple[str, ...]) -> None:
     assert_refused(finished, 2, options[0])
 
 
+def test_more_aggregators_than_ranks_are_not_started(build: Build, start_job: StartJob) -> None:
+    with start_job(3, build("storm.c")) as job:
+        many = attach("--aggregators", "99", job.pid)
+        assert many.status == 0, many.out + many.err
+        assert "note: 3 aggregators on a host, not 99: one per rank" in many.err
+        assert "3 aggregators" in many.out
+        some = attach("--aggregators", "99", "--ranks", "0,2", job.pid)
+        assert "note: 2 aggregators on a host" in some.err and "2 aggregators" in some.out
+        assert_refused(attach("--aggregators", "99999", job.pid), 2, "at most 256")
+        assert_untouched(job.ranks)
+
+
 def test_json_tells_it_too() -> None:
     finished = run_json("attach", ended_pid())
     assert finished.status == 3

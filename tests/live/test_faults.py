@@ -247,7 +247,13 @@ def test_a_rank_is_killed_while_it_is_stopped(build: Build, start_job: StartJob)
             assert [each.filled for each in ends] == [Exit(signal="SIGKILL")]
             assert session.evaluate("1").missing.lost == session.set
             gone = session.reattach()
-            assert gone.missing.lost == session.set
+            assert not gone.missing
+            assert [(each.ranks, each.filled.message) for each in gone.errors] == [
+                (session.set, "it has ended; there is no process")
+            ]
+            # Nobody is left for whom it could be kept.
+            session.break_at("hit")
+            assert session.last_breakpoint == 0 and session.all_have_ended
         job.process.wait(DEADLINE_S)
 
 
@@ -536,6 +542,38 @@ def test_ranks_that_were_let_go_are_taken_again(build: Build, start_job: StartJo
         assert (value["ranks"], value["value"]) == ("0-2", 1)
         late = finished.answer("call (int)sleep(3)")
         assert late["missing"]["late"] == "2" and late["elapsed_s"] < 60
+        assert_untouched(job.ranks)
+
+
+def test_breakpoints_that_nobody_could_be_asked_for_are_set_when_ranks_are_back(
+    build: Build, start_job: StartJob
+) -> None:
+    heard = Heard()
+    with start_job(3, build("storm.c")) as job:
+        with attached(job, heard) as session:
+            for rank in session.set:
+                os.kill(gdb_of(job, rank), signal.SIGKILL)
+            wait_until(lambda: heard.of(Gone) == session.set, "all losses are told", DEADLINE_S)
+            assert session.break_at("hit", condition="hit_count < 0").missing.lost == session.set
+            assert session.ranks("1").break_at("hit", temporary=True).missing.lost == RankSet([1])
+            assert session.last_breakpoint == 2
+            notes = [told.text for told in heard.all if told.kind == "notice"]
+            assert notes[-2:] == [
+                "[0-2] breakpoint 1 is set when 'reattach' has got hold of them",
+                "[1] breakpoint 2 is set when 'reattach' has got hold of it",
+            ]
+            for ranks in ("1", "0,2"):
+                session.ranks(ranks).reattach().check()
+            listed = [
+                (str(each.ranks), [row.number for row in each.filled.breakpoints])
+                for each in session.breakpoints().check().classes
+            ]
+            assert listed == [("0,2", [1]), ("1", [1, 2])]
+            assert stopped_at(session.continue_(timeout_s=1.0), 2) == RankSet([1])
+            session.interrupt().check()
+            # It was a temporary one, and the next has a number of its own.
+            made = session.ranks("1").break_at("hit").check().classes[0].filled
+            assert [each.number for each in made.breakpoints] == [3]
         assert_untouched(job.ranks)
 
 

@@ -32,6 +32,7 @@ from tests.support.terminal import (
     ex,
     foreign_code,
     marked,
+    run_json,
     run_pgdb,
     wait_gone,
 )
@@ -72,6 +73,21 @@ def test_detach_after_launch_lets_the_job_run(mpi: Mpi, build: Build) -> None:
         wait_gone(lambda: ours(finished.mark))
     finally:
         end_marked(finished.mark)
+
+
+def test_commands_behind_the_last_detach_are_told_to_come_too_late(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(2, build("storm.c")) as job:
+        late = run_pgdb("attach", "--batch", *ex("detach", "# why", "bt", "p 1", "quit"), job.pid)
+        assert late.status == 1, late.out + late.err
+        assert late.out.endswith("the last rank was let go; not carried out: 'bt' and 1 more\n")
+        for last in ("quit", "# done", ""):
+            well = run_pgdb("attach", "--batch", *ex("detach", last), job.pid)
+            assert well.status == 0 and "not carried out" not in well.out + well.err
+        told = run_json("attach", *ex("detach", "bt"), job.pid)
+        assert [each["command"] for each in told.of_type("error")] == ["bt"]
+        assert_untouched(job.ranks)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])

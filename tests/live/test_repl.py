@@ -218,6 +218,24 @@ def test_quit_after_attach_lets_the_job_run_on(
             assert_untouched(job.ranks)
 
 
+def test_quit_after_the_job_has_ended_speaks_of_no_job(
+    build: Build, start_job: StartJob, tmp_path: Path
+) -> None:
+    changes = {"XDG_STATE_HOME": str(tmp_path)}
+    with start_job(2, build("storm.c")) as job:
+        with Terminal(*PGDB, "attach", job.pid, changes=changes) as terminal:
+            terminal.expect(PROMPT)
+            for pid in job.ranks.values():
+                os.kill(pid, signal.SIGKILL)
+            terminal.expect_ranks("ended by SIGKILL", "0-1")
+            terminal.line("bt")
+            terminal.expect(r"\[0-1\] ended")
+            terminal.line("quit")
+            terminal.wait()
+            assert "the job" not in terminal.text.rpartition("quit")[2]
+            assert_nothing_left(terminal.mark)
+
+
 def test_the_terminal_goes_away(build: Build, start_job: StartJob, tmp_path: Path) -> None:
     changes = {"XDG_STATE_HOME": str(tmp_path)}
     with start_job(2, build("storm.c")) as job:
