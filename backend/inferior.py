@@ -665,20 +665,27 @@ class Inferior:
         status = procfs.read_stat(self.pid)
         self._start_time_ticks = status.start_time_ticks if status is not None else None
         self._unwatch()
-        self._unwatch = watching.watch_end_of_traced(
-            self.pid, lambda: self._keep(self._process_ended())
+        end = watching.ProcessEnd(self.pid)
+        call_off = watching.watch_end_of_traced(
+            self.pid, lambda: self._keep(self._process_ended(end))
         )
 
-    async def _process_ended(self) -> None:
+        def unwatch() -> None:
+            call_off()
+            end.close()
+
+        self._unwatch = unwatch
+
+    async def _process_ended(self, process: watching.ProcessEnd) -> None:
         """Take that the process has ended, which GDB 13.1 does not notice of a stopped one."""
-        end = watching.end_of_zombie(self.pid, self.run)
+        end = process.how(self.run)
         # One that has let it run is about to tell, unless it hangs.
         for patience_s in (_LAST_WORDS_S, _INTERRUPT_TIMEOUT_S):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(patience_s):
                     await self._over.wait()
                 return
-            end = end or watching.end_of_zombie(self.pid, self.run)
+            end = end or process.how(self.run)
             if end is not None:
                 break
         self._tell(self._ended(end or Exit(run=self.run)))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import os
 import signal
+import struct
 import weakref
 from collections.abc import Callable
 from typing import ClassVar
@@ -17,6 +20,10 @@ QUIET_S = 3.0
 """A GDB that is asked something and neither answers nor computes for so long hangs."""
 # Nobody waits for a rank that is stopped, so that its end need not be known at once.
 _LOOK_S = 2.0
+# The first form of struct pidfd_info; its mask comes first, the exit status last.
+_PIDFD_INFO_BYTES = 64
+_PIDFD_GET_INFO = 3 << 30 | _PIDFD_INFO_BYTES << 16 | 0xFF << 8 | 11
+_PIDFD_INFO_EXIT = 1 << 3
 
 
 def watch_end(pid: int, on_end: Callable[[], None]) -> Callable[[], None]:
@@ -106,16 +113,50 @@ def _threads(pid: int) -> list[str]:
         return []
 
 
-def end_of_zombie(pid: int, run: int) -> Exit | None:
-    """Return how a process has ended that nobody has waited for yet, None for any other."""
-    status = procfs.wait_status(pid)
-    if status is None:
-        return None
-    code = os.waitstatus_to_exitcode(status)
-    if code >= 0:
-        return Exit(code=code, run=run)
-    known = {each.value: each.name for each in signal.Signals}
-    return Exit(signal=known.get(-code, f"SIG{-code}"), run=run)
+class ProcessEnd:
+    """How a process ends; made while it lives, it can tell that when somebody has waited for it.
+
+    That needs Linux 6.15 (``PIDFD_GET_INFO`` in ``linux/pidfd.h``); before, it is known only until
+    the process has been waited for.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._process = -1
+        with contextlib.suppress(OSError):
+            self._process = os.pidfd_open(pid)
+
+    def how(self, run: int) -> Exit | None:
+        """Return how it has ended, None where it has not or that cannot be known any longer."""
+        status = procfs.wait_status(self._pid)
+        if status is None:
+            status = self._status_of_reaped()
+        if status is None:
+            return None
+        code = os.waitstatus_to_exitcode(status)
+        if code >= 0:
+            return Exit(code=code, run=run)
+        known = {each.value: each.name for each in signal.Signals}
+        return Exit(signal=known.get(-code, f"SIG{-code}"), run=run)
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._process >= 0:
+            os.close(self._process)
+            self._process = -1
+
+    def _status_of_reaped(self) -> int | None:
+        if self._process < 0:
+            return None
+        info = bytearray(_PIDFD_INFO_BYTES)
+        struct.pack_into("=Q", info, 0, _PIDFD_INFO_EXIT)
+        try:
+            fcntl.ioctl(self._process, _PIDFD_GET_INFO, info)
+        except OSError:
+            return None
+        (has,) = struct.unpack_from("=Q", info, 0)
+        (status,) = struct.unpack_from("=i", info, _PIDFD_INFO_BYTES - 4)
+        return int(status) if has & _PIDFD_INFO_EXIT else None
 
 
 async def answers(gdb: GdbSession, timeout_s: float) -> bool:

@@ -57,7 +57,7 @@ class Written(msgspec.Struct, frozen=True):
         lines = [
             f"{self.path}: {max(1, self.size_bytes >> 10)} KiB, "
             f"{count} {'command' if count == 1 else 'commands'} and their answers; "
-            f"'pgdb replay {_as_argument(self.path)}' opens it"
+            f"to open it: pgdb replay {_as_argument(self.path)}"
         ]
         if not count:
             lines.append("nothing was asked yet: 'bt' or 'tree' before it makes it worth more")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from pgdb.records import Exit
 from tests.support.programs import is_alive, wait_until
 
 DEADLINE_S = 60.0
+KERNEL = tuple(int(each) for each in os.uname().release.split(".")[:2])
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(1000)")
 
 Watch = Callable[[int, Callable[[], None]], Callable[[], None]]
@@ -39,18 +41,28 @@ def run(test: Coroutine[Any, Any, None]) -> None:
     ],
 )
 def test_how_a_process_has_ended_is_known_before_it_is_waited_for(code: str, end: Exit) -> None:
-    process = subprocess.Popen([sys.executable, "-c", code])
-    wait_until(lambda: not is_alive(process.pid), "it has ended", DEADLINE_S)
-    assert watching.has_ended(process.pid)
-    assert watching.end_of_zombie(process.pid, 7) == end
-    process.wait()
-    assert watching.has_ended(process.pid)
-    assert watching.end_of_zombie(process.pid, 7) is None
+    process = subprocess.Popen([sys.executable, "-c", f"input(); {code}"], stdin=subprocess.PIPE)
+    with closing(watching.ProcessEnd(process.pid)) as watched:
+        assert watched.how(7) is None
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        wait_until(lambda: not is_alive(process.pid), "it has ended", DEADLINE_S)
+        assert watching.has_ended(process.pid)
+        assert watched.how(7) == end
+        process.wait()
+        assert watching.has_ended(process.pid)
+        # Who has waited for it has taken the status along, but for newer kernels.
+        assert watched.how(7) == (end if KERNEL >= (6, 15) else None)
+    assert watched.how(7) is None
+    with closing(watching.ProcessEnd(process.pid)) as too_late:
+        assert too_late.how(7) is None
 
 
 def test_one_that_lives_has_not_ended() -> None:
     assert not watching.has_ended(os.getpid())
-    assert watching.end_of_zombie(os.getpid(), 0) is None
+    with closing(watching.ProcessEnd(os.getpid())) as watched:
+        assert watched.how(0) is None
 
 
 @pytest.mark.parametrize("watch", [watching.watch_end, watching.watch_end_of_traced])

@@ -48,7 +48,9 @@ def test_colleague_sees_what_was_seen_and_the_log_has_no_values(
         *ex("defset odd 1", f"session save {recording}"),
         *mpi.line(3, program, "1000000"),
     )  # fmt: skip
-    assert "1 command" not in finished.out and f"'pgdb replay {recording}' opens it" in finished.out
+    assert (
+        "1 command" not in finished.out and f"to open it: pgdb replay {recording}\n" in finished.out
+    )
     # The job, its program and its sources are gone.
     again = run_pgdb(
         "replay", recording, "--batch", *ex(*ASKED, "proc @odd p local", "c", "p size"),
