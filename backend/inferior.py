@@ -123,6 +123,7 @@ class Inferior:
         self._was_stopped = False  # by a signal, before it was attached to
         self._is_tried_again = False  # by another GDB, if this one ends as it attaches
         self._unwatch: Callable[[], None] = lambda: None
+        self._process: watching.ProcessEnd | None = None
         self._over = asyncio.Event()  # set once nothing more is to come of the rank
         self._taking = Taking(
             self._gdb,
@@ -219,6 +220,13 @@ class Inferior:
         is_it = now is not None and now.start_time_ticks == self._start_time_ticks
         return self.pid if is_it and now is not None and not now.has_ended else None
 
+    def take_end(self) -> Exit:
+        """Take that the program has ended, which its GDB could not tell; return how, if known."""
+        if self.state == "exited" and isinstance(self._last_event, Exit):
+            return self._last_event
+        end = self._process.how(self.run) if self._process is not None else None
+        return self._ended(end or Exit(run=self.run))
+
     async def has_debugger(self, timeout_s: float) -> bool:
         """Return whether the rank is under a GDB that answers, within a time.
 
@@ -237,6 +245,7 @@ class Inferior:
         """
         self._ending = True
         self._unwatch()
+        self._forget_process()
         self._over.set()
         if self._gdb.is_alive and self.state != "detached":
             LOG.warning("rank %d: GDB %d hangs and is killed", self.rank, self._gdb.pid)
@@ -253,6 +262,7 @@ class Inferior:
         """Detach if need be and end the GDB; the rank runs on."""
         self._ending = True
         self._unwatch()
+        self._forget_process()
         self._over.set()
         if not await watching.answers(self._gdb, timeout_s):
             await self.abandon()
@@ -464,6 +474,7 @@ class Inferior:
         """Take that the rank has no debugger any longer, as it is to be."""
         self.state = "detached"
         self._unwatch()
+        self._forget_process()
         self._over.set()
         self._breakpoints.forget()
 
@@ -665,16 +676,15 @@ class Inferior:
         status = procfs.read_stat(self.pid)
         self._start_time_ticks = status.start_time_ticks if status is not None else None
         self._unwatch()
-        end = watching.ProcessEnd(self.pid)
-        call_off = watching.watch_end_of_traced(
-            self.pid, lambda: self._keep(self._process_ended(end))
+        self._forget_process()
+        process = self._process = watching.ProcessEnd(self.pid)
+        self._unwatch = watching.watch_end_of_traced(
+            self.pid, lambda: self._keep(self._process_ended(process))
         )
 
-        def unwatch() -> None:
-            call_off()
-            end.close()
-
-        self._unwatch = unwatch
+    def _forget_process(self) -> None:
+        if self._process is not None:
+            self._process.close()
 
     async def _process_ended(self, process: watching.ProcessEnd) -> None:
         """Take that the process has ended, which GDB 13.1 does not notice of a stopped one."""
@@ -715,6 +725,7 @@ class Inferior:
     def _ended(self, end: Exit) -> Exit:
         self.state = "exited"
         self._unwatch()
+        self._forget_process()
         self._over.set()
         self._last_event = end
         self._breakpoints.forget()

@@ -326,7 +326,7 @@ class Leaf:
         rank = old.rank
         pid = old.program_pid
         if pid is None or old.state == "exited":
-            return Failure(message="The program has ended on this rank.")
+            return old.take_end()
         if await old.has_debugger(_ANSWER_TIMEOUT_S):
             return Text(text="its debugger answers; there is nothing to mend")
         if self._inferiors[rank] is not old:

@@ -929,7 +929,7 @@ def _without_ended(answer: Answer, ended: RankSet) -> Answer:
     """Return an answer of who was to be had again, with those as errors that cannot be."""
     if not ended:
         return answer
-    over = EquivalenceClass[Record](ended, Failure(message="it has ended; there is no process"))
+    over = EquivalenceClass[Record](ended, Failure(message="The program has ended on this rank."))
     classes = (*answer.classes, over)
     return replace(
         answer,

@@ -225,7 +225,9 @@ def event(told: Event | Stop | Exit | Running) -> str:
         case Exit(code=code, signal=name):
             if name:
                 return f"ended by {name}"
-            return "exited normally" if not code else f"exited with code {code}"
+            if code is None:
+                return "ended, it is not known how"
+            return f"exited with code {code}" if code else "exited normally"
         case Running():
             return "running"
         case Output(text=text):

@@ -20,6 +20,7 @@ from pgdb.records import (
     HOLE,
     SLOT,
     Event,
+    Exit,
     Failure,
     Frame,
     Record,
@@ -251,6 +252,19 @@ def test_many_texts_are_folded_and_counted() -> None:
     ]
     folded = shown(by_rank("info x", [Text(f"text {rank}") for rank in range(32)]))
     assert folded[-2] == "(24 more classes with 24 ranks are folded)"
+
+
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [
+        (Exit(code=0), "exited normally"),
+        (Exit(code=3), "exited with code 3"),
+        (Exit(signal="SIGKILL"), "ended by SIGKILL"),
+        (Exit(), "ended, it is not known how"),
+    ],
+)
+def test_ends(end: Exit, text: str) -> None:
+    assert render.event(end) == text
 
 
 def test_wide_stops_leave_long_arguments_out() -> None:
