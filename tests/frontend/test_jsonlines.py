@@ -1,14 +1,10 @@
-"""Every line of ``--json``: its form, its documentation and its schema."""
+"""Every line of ``--json`` and its form; ``test_json_page.py`` has its documentation and schema."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -62,9 +58,6 @@ from pgdb.records import (
     Various,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "json.md"
-SCHEMA = ROOT / "docs" / "json-schema.json"
 NOW_S = 1690000000.123456
 DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line, strict=True)
 
@@ -917,127 +910,3 @@ def test_stop_with_other_arguments_on_each_rank_is_one_class() -> None:
 def test_decoder_of_these_tests_refuses(text: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         DECODER.decode(text)
-
-
-# -- the page and the schema ---------------------------------------------------------------------
-
-
-def sections() -> dict[str, str]:
-    """Return the sections of the page about one type each, by the type."""
-    parts = re.split(r"^## (.*)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    titles = zip(parts[1::2], parts[2::2], strict=True)
-    return {title.strip("`"): body for title, body in titles if title.startswith("`")}
-
-
-def examples() -> Iterator[tuple[str, str]]:
-    for title, body in sections().items():
-        for example in re.findall(r"^```json\n(.*?)^```$", body, re.MULTILINE | re.DOTALL):
-            yield title, example
-
-
-def tag(kind: type[msgspec.Struct]) -> str:
-    return str(kind.__struct_config__.tag)
-
-
-@pytest.mark.parametrize(("title", "example"), list(examples()))
-def test_example_in_the_page_is_what_is_written(title: str, example: str) -> None:
-    line = DECODER.decode(example)
-    assert tag(type(line)) == title
-    # Nothing in it that would have been left out.
-    assert json.loads(encode(line)) == json.loads(example)
-
-
-def test_page_has_an_example_of_every_type_and_no_other() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert page.count("```json\n") == len(list(examples()))
-    assert {title for title, _ in examples()} == {tag(kind) for kind in get_args(Line)}
-
-
-def test_page_explains_every_field() -> None:
-    for kind in get_args(Line):
-        for name in set(kind.__struct_fields__) - {"time"}:
-            assert f"`{name}`" in sections()[tag(kind)], f"{tag(kind)}: {name}"
-    parts = {
-        "answer": (jsonshapes.AnswerClass, jsonshapes.MissingRanks, jsonshapes.Column),
-        "stop": (jsonshapes.StopClass,),
-        "exit": (jsonshapes.ExitClass, jsonshapes.LauncherEnd),
-        "hello": (jsonshapes.HostRanks,),
-        "tree": (
-            jsonshapes.TreeNode,
-            jsonshapes.TreeFrame,
-            jsonshapes.TreeSource,
-            jsonshapes.TreeFailure,
-        ),
-        "compare": (
-            jsonshapes.ComparedRanks,
-            jsonshapes.ComparedPart,
-            jsonshapes.LeftOutRanks,
-        ),
-        "assert": (jsonshapes.FailingRanks,),
-        "stat": (jsonshapes.HistogramBin,),
-        "ranks": (jsonshapes.PlacedRanks,),
-        "arrays": (jsonshapes.ArrayForm, jsonshapes.ArrayFailure),
-    }
-    for title, kinds in parts.items():
-        for kind in kinds:
-            for name in kind.__struct_fields__:
-                assert f"`{name}`" in sections()[title], f"{title}: {name}"
-    _, _, records = PAGE.read_text(encoding="utf-8").partition("\n## Records\n")
-    records_and_parts = (
-        *get_args(jsonshapes.RecordObject),
-        ThreadStack,
-        Frame,
-        Variable,
-        Breakpoint,
-    )
-    for kind in records_and_parts:
-        for name in kind.__struct_fields__:
-            assert f"`{name}`" in records, f"{kind.__name__}: {name}"
-    for kind in get_args(jsonshapes.RecordObject):
-        assert f"| `{tag(kind)}` |" in records
-
-
-def test_page_names_every_reason_and_stage() -> None:
-    reasons = get_args(msgspec.structs.fields(Stop)[0].type)
-    stages = get_args(
-        next(
-            each.type
-            for each in msgspec.structs.fields(jsonshapes.ProgressLine)
-            if each.name == "stage"
-        )
-    )
-    assert len(reasons) > 5 and len(stages) > 3
-    for word in reasons:
-        assert f"`{word}`" in sections()["stop"]
-    for word in stages:
-        assert f"`{word}`" in sections()["progress"]
-    assert set(get_args(msgspec.structs.fields(Progress)[0].type)) < set(stages)
-    for word in ("stdout", "stderr", "gdb", "pgdb"):
-        assert f"`{word}`" in sections()["output"]
-
-
-def test_schema_file_is_up_to_date() -> None:
-    way_out = "run: python -m pgdb.frontend.jsonlines > docs/json-schema.json"
-    # Through JSON: msgspec has tuples for what a file has lists for.
-    expected = json.loads(json.dumps(jsonshapes.schema()))
-    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == expected, way_out
-
-
-def test_schema_module_writes_the_file() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pgdb.frontend.jsonlines"],
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert json.loads(done.stdout) == json.loads(SCHEMA.read_text(encoding="utf-8"))
-
-
-def test_schema_lets_later_releases_add_fields() -> None:
-    # A mapping says of what its values are.
-    assert '"additionalProperties": false' not in SCHEMA.read_text(encoding="utf-8")
-    names = set(jsonshapes.schema()["$defs"])  # type: ignore[call-overload]
-    assert {kind.__name__ for kind in get_args(Line)} <= names
-    assert not any("." in name for name in names), "two structs of one name"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import os
 import random
 import stat
-import threading
 import zlib
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,202 +16,29 @@ import pytest
 import pgdb
 from pgdb.errors import CommandError, PgdbError, ProtocolError
 from pgdb.frontend.answers import Answer
-from pgdb.frontend.display import TextDisplay
 from pgdb.frontend.main import main
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.recording import files, recordfile, saving
+from pgdb.frontend.recording import files, recordfile
 from pgdb.frontend.recording.log import open_log
 from pgdb.frontend.recording.recorder import Recorder, key_of
-from pgdb.frontend.recording.replay import RecordedSession, replay
-from pgdb.frontend.session import Session, Told
-from pgdb.frontend.shell import Shell
-from pgdb.frontend.starting.overlay import SessionDirectory
-from pgdb.merge.answer import EquivalenceClass, Merger, Missing
-from pgdb.merge.masking import mask_record
+from pgdb.frontend.recording.replay import replay
+from pgdb.frontend.session import Told
+from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.overlay.messages import (
-    AnyOperation,
-    Backtrace,
     Console,
     Evaluate,
-    InsertBreakpoint,
-    ListVariables,
-    Recall,
-    Resume,
 )
-from pgdb.overlay.router import Gathered
-from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import (
-    Breakpoint,
-    BreakpointsMade,
-    Done,
-    Failure,
-    Frame,
     Record,
-    Running,
-    Stack,
-    Stop,
-    Text,
     Value,
-    Variable,
-    Variables,
 )
-
-COUNT = 4
-ALL = RankSet.range(0, COUNT)
+from tests.support.recorded import ALL, ASKED, Job, User, asked_of, begin, recorded
 
 
 @pytest.fixture(autouse=True)
 def _runtime_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-
-
-# -- a job that is made up ---------------------------------------------------------------------
-
-
-class Job:
-    """Four ranks whose debuggers answer at once; ``next`` takes all to line 28."""
-
-    def __init__(self) -> None:
-        self.line = 26
-        self.said: dict[int, dict[int, Record]] = {}
-        self.asked: list[AnyOperation] = []
-
-    async def ask(
-        self, request_id: int, ranks: RankSet, operation: AnyOperation, timeout_s: float
-    ) -> Gathered:
-        self.asked.append(operation)
-        merger: Merger[Record] = Merger()
-        missing = Missing()
-        for rank in ranks:
-            if isinstance(operation, Recall):
-                record = self.said.get(operation.request_id, {}).get(rank)
-                if record is None:
-                    missing |= Missing(lost=RankSet([rank]))
-                    continue
-                merger.add(RankSet([rank]), record)
-                continue
-            record = self.answer(operation, rank, request_id)
-            self.said.setdefault(request_id, {})[rank] = record
-            masked = mask_record(record)
-            merger.add(RankSet([rank]), masked.record, masked.slots)
-        return Gathered(request_id=request_id, classes=merger.classes, missing=missing)
-
-    def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
-        match operation:
-            case Backtrace():
-                return Stack(frames=(self.frame(rank), Frame(level=1, function="main")))
-            case Evaluate(expression="x"):
-                return Value(text=str(rank * self.line))
-            case Evaluate(expression="p"):
-                return Value(text=f"(int *) {0x7FFF0000 + rank:#x}")
-            case Evaluate():
-                return Failure(message=f'No symbol "{operation.expression}" in current context.')
-            case ListVariables():
-                return Variables(items=(Variable(name="x", value=str(rank)),))
-            case InsertBreakpoint():
-                made = Breakpoint(number=operation.first_number, kind="breakpoint")
-                return BreakpointsMade(breakpoints=(made,))
-            case Console():
-                return Text(text=f"said to {operation.command}")
-            case Resume():
-                return Running(run=request_id)
-            case _:
-                return Done()
-
-    def frame(self, rank: int) -> Frame:
-        argument = Variable(name="rank", value=str(rank), is_argument=True)
-        return Frame(level=0, function="f", arguments=(argument,), file="a.c", line=self.line)
-
-
-class User:
-    """Somebody at a prompt without a terminal."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.out = io.StringIO()
-        self.display = TextDisplay(self.out)
-        self.shell = Shell(session, self.display, read_line=self._read)
-        session.recorder.describe_shell = lambda: self.shell.kept
-        session.subscribe(self.display.told)
-        if isinstance(session, RecordedSession):
-            self.shell.take_over(session.shell_state)
-
-    async def _read(self, prompt: str) -> str | None:
-        return None
-
-    async def type(self, line: str) -> str:
-        """Carry out a line; return what it shows."""
-        self.out.seek(0)
-        self.out.truncate()
-        await self.shell.run_line(line)
-        self.display.flush()
-        return self.out.getvalue()
-
-
-def begin(job: Job, *, options: SessionOptions | None = None, ranks: RankSet = ALL) -> Session:
-    session = Session("attach", options or SessionOptions(), SessionDirectory())
-    session.overlay.root.ask = job.ask  # type: ignore[method-assign]
-    session.description = "mpirun -n 4 ./ring"
-    session.gdb_version, session.mpi_version = "13.1", "Open MPI 4.1.4"
-    processes = [RankProcess(rank, f"node{rank // 2}", 100 + rank, "/ring") for rank in ranks]
-    session.table = ProcTable(processes=tuple(processes), source="made up")
-    session.begin(ranks)
-    stop = Stop(reason="breakpoint-hit", breakpoint=1, frame=job.frame(0))
-    masked = mask_record(stop)
-    stopped = EquivalenceClass(ranks, masked.record, masked.slots)
-    session.started(Answer("attach", ranks, (stopped,)))
-    return session
-
-
-async def go_next(job: Job, session: Session) -> None:
-    """Let all ranks run to line 28."""
-    run = await session.start_run("next", "", ALL)
-    job.line = 28
-    stop = mask_record(Stop(reason="end-stepping-range", run=run.request_id, frame=job.frame(0)))
-    session._events((EquivalenceClass(ALL, stop.record, stop.slots),))
-
-
-ASKED = ("bt", "p x", "p p", "info locals", "tree", "info threads", "p nosuch", "proc 1-2 p $pc")
-
-
-def recorded(
-    path: Path, lines: Sequence[str] = ASKED, *, then: Callable[[Job], None] | None = None
-) -> list[str]:
-    """Write a recording of a session in which *lines* were typed; return what they have shown."""
-
-    async def work() -> list[str]:
-        job = Job()
-        session = begin(job)
-        user = User(session)
-        shown = []
-        for line in lines:
-            if line == "next":
-                await go_next(job, session)
-                user.display.flush()
-            else:
-                shown.append(await user.type(line))
-        if then is not None:
-            then(job)
-        text = await user.type(f"session save {path}")
-        assert f"pgdb replay {path}" in text
-        await session.close()
-        return shown
-
-    return asyncio.run(work())
-
-
-def asked_of(path: Path, *lines: str) -> list[str]:
-    """Return what lines show that are typed at a recording."""
-
-    async def work() -> list[str]:
-        session = await replay(path)
-        user = User(session)
-        shown = [await user.type(line) for line in lines]
-        await session.close()
-        return shown
-
-    return asyncio.run(work())
 
 
 # -- asking again --------------------------------------------------------------------------------
@@ -634,208 +458,3 @@ def test_log_of_a_job_that_was_attached_to_has_its_program_but_not_its_arguments
     text = path.read_text("utf-8")
     assert "swordfish" not in text and "info symbol ring …" in text
     assert "mpirun … (4 words)" in text
-
-
-def test_recording_at_the_end_is_written_and_its_failure_told(tmp_path: Path) -> None:
-    good, bad = tmp_path / "job.pgdb", tmp_path / "main.c"
-    bad.write_text("int main;")
-
-    async def work(path: Path) -> list[str]:
-        session = begin(Job(), options=SessionOptions(record=str(path)))
-        told: list[Told] = []
-        session.subscribe(told.append)
-        await session.ranks(ALL).backtrace()
-        await session.close()
-        return [each.text for each in told if each.kind == "notice"]
-
-    (text,) = asyncio.run(work(good))
-    assert text.startswith(f"recorded: {good}: ")
-    assert "backtrace" in asked_of(good, "session")[0]
-    (text,) = asyncio.run(work(bad))
-    assert text == f"--record: {bad} is there already, and is no recording; choose another name"
-
-
-def note_of(path: Path) -> str:
-    """Return what opening a recording says of it."""
-
-    async def work() -> str:
-        session = await replay(path)
-        await session.close()
-        return session.describe()
-
-    return asyncio.run(work())
-
-
-def test_a_recording_is_there_before_the_session_ends(tmp_path: Path) -> None:
-    path = tmp_path / "job.pgdb"
-
-    async def work() -> bytes:
-        session = begin(Job(), options=SessionOptions(record=str(path)))
-        await session.ranks(ALL).backtrace()
-        await session.ranks(ALL).evaluate("x")
-        async with asyncio.timeout(60):
-            while not path.exists():
-                await asyncio.sleep(0)
-        so_far = path.read_bytes()
-        await session.close()
-        return so_far
-
-    so_far = asyncio.run(work())
-    assert path.read_bytes() != so_far
-    assert "suddenly" not in note_of(path)
-    # What a killed session would have left.
-    path.write_bytes(so_far)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert "has ended suddenly, or still goes on" in note_of(path)
-    assert "x = " in asked_of(path, "p x")[0] and "f (rank=" in asked_of(path, "bt")[0]
-    assert [*tmp_path.glob(".job*")] == []
-
-
-class StepClock:
-    """A clock that stands still but for what writing takes."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def time(self) -> float:
-        return 1.6e9
-
-
-def test_writing_takes_a_twentieth_of_a_session_at_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = StepClock()
-    monkeypatch.setattr(saving, "time", clock)
-    took_s = [3.0, 0.001]
-    written = []
-
-    def write(recording: recordfile.Recording, path: Path) -> int:
-        clock.now_s += took_s[len(written)]
-        written.append(recording.is_unfinished)
-        return 1
-
-    monkeypatch.setattr(recordfile, "write", write)
-
-    async def work() -> None:
-        session = begin(Job(), options=SessionOptions(record=str(tmp_path / "job.pgdb")))
-        stepwise = session._stepwise
-        assert stepwise is not None
-
-        async def ask_until(count: int) -> None:
-            async with asyncio.timeout(60):
-                while len(written) < count or not stepwise._next_s:
-                    await session.ranks(ALL).evaluate("x")
-                    await asyncio.sleep(0)
-
-        await ask_until(1)
-        # 3 s of 60; nothing is written for as long, whatever is asked.
-        assert stepwise._next_s == clock.now_s + 57
-        for _ in range(50):
-            await session.ranks(ALL).evaluate("x")
-            await asyncio.sleep(0)
-        assert written == [True]
-        await stepwise.close()
-        assert written == [True]
-
-        stepwise = session._stepwise = saving.Stepwise(session, tmp_path / "job.pgdb")
-        await ask_until(2)
-        assert stepwise._next_s == clock.now_s + saving.STEP_LEAST_S
-        await stepwise.close()
-
-    asyncio.run(work())
-
-
-def test_a_session_goes_on_while_its_recording_is_written_and_ends_after_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun, may_end, order = threading.Event(), threading.Event(), []
-    real = recordfile.write
-
-    def write(recording: recordfile.Recording, path: Path) -> int:
-        if recording.is_unfinished:
-            begun.set()
-            assert may_end.wait(60)
-        order.append(recording.is_unfinished)
-        return real(recording, path)
-
-    monkeypatch.setattr(recordfile, "write", write)
-
-    async def work() -> None:
-        session = begin(Job(), options=SessionOptions(record=str(tmp_path / "job.pgdb")))
-        await session.ranks(ALL).evaluate("x")
-        assert await asyncio.to_thread(begun.wait, 60)
-        answer = await session.ranks(ALL).backtrace()
-        assert RankSet.union(each.ranks for each in answer.classes) == ALL
-        closing = asyncio.create_task(session.close())
-        await asyncio.sleep(0)
-        assert not closing.done() and not order
-        may_end.set()
-        await closing
-
-    asyncio.run(work())
-    assert order == [True, False]
-    assert "suddenly" not in note_of(tmp_path / "job.pgdb")
-
-
-def test_a_recording_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
-    path = tmp_path / "main.c"
-    path.write_text("int main;")
-
-    async def work() -> list[str]:
-        session = begin(Job(), options=SessionOptions(record=str(path)))
-        told: list[Told] = []
-        session.subscribe(told.append)
-        async with asyncio.timeout(60):
-            while not told:
-                await session.ranks(ALL).backtrace()
-                await asyncio.sleep(0)
-        await session.ranks(ALL).backtrace()
-        await session.close()
-        return [each.text for each in told if each.kind == "notice"]
-
-    (text,) = asyncio.run(work())
-    assert text == f"--record: {path} is there already, and is no recording; choose another name"
-    assert path.read_text() == "int main;"
-
-
-def test_end_of_the_session_does_not_hang_on_its_recording(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(told: Told) -> None:
-        raise OSError(5, "Input/output error")
-
-    async def work(path: Path) -> None:
-        session = begin(Job(), options=SessionOptions(record=str(path)))
-        session.subscribe(fail)
-        await session.close()
-        assert session.has_ended
-
-    # The terminal is gone, or there is a bug.
-    asyncio.run(work(tmp_path / "job.pgdb"))
-    assert recordfile.read(tmp_path / "job.pgdb").ranks == ALL
-    monkeypatch.setattr(recordfile, "encode", lambda recording: 1 // 0)
-    asyncio.run(work(tmp_path / "other.pgdb"))
-
-
-def test_it_is_not_fetched_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FETCH_TIMEOUT_S", 0.05)
-
-    class Slow(Job):
-        async def ask(
-            self, request_id: int, ranks: RankSet, operation: AnyOperation, timeout_s: float
-        ) -> Gathered:
-            if isinstance(operation, Recall):
-                await asyncio.Event().wait()
-            return await super().ask(request_id, ranks, operation, timeout_s)
-
-    async def work() -> None:
-        session = begin(Slow())
-        await session.ranks(ALL).evaluate("p")
-        written = await session.save(tmp_path / "job.pgdb")
-        assert written.commands == ("print p",)
-        await session.close()
-
-    asyncio.run(work())
