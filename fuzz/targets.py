@@ -31,7 +31,7 @@ from pgdb.errors import (
 from pgdb.frontend import gdbwords, jsonlines
 from pgdb.frontend.analysis import saved, values
 from pgdb.frontend.answers import Answer
-from pgdb.frontend.main import parse
+from pgdb.frontend.arguments import parse
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import recordfile, settings
 from pgdb.frontend.recording.recorder import Recorder

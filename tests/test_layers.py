@@ -177,6 +177,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.lookout": 5,
     "pgdb.frontend.shell": 4,
     "pgdb.frontend.repl": 5,
+    "pgdb.frontend.arguments": 6,
     "pgdb.frontend.main": 6,
     "pgdb.aio": 6,
     "pgdb.__main__": 6,

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.arguments import parse
 from pgdb.frontend.commands.table import Outcome
-from pgdb.frontend.main import parse
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import settings as settings_module
 from pgdb.frontend.recording.files import locked
