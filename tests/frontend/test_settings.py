@@ -176,3 +176,10 @@ def test_command_line_goes_before_what_is_kept() -> None:
     assert kept | given == Settings(settle_s=2.0, timeout_s=8.0, stop_on_error=False)
     assert kept | parse(["attach"]).given == kept
     assert parse(["attach"]).options.timeout_s == SessionOptions().timeout_s
+
+
+def test_what_is_no_file_is_left_where_it_is(path: Path) -> None:
+    path.mkdir(parents=True)
+    with pytest.raises(CommandError, match="cannot be written: it is no file"):
+        keep_settings(path, Settings(settle_s=3.0))
+    assert path.is_dir() and not Path(f"{path}.damaged").exists()
