@@ -344,7 +344,12 @@ class Inferior:
                 raise AssertionError(f"{operation} is not carried out here")
 
     async def _resume(self, mi: str, word: str, argument: str, request_id: int) -> Record:
-        command = console(f"{word} {argument}".strip()) if argument or not mi else mi
+        command = mi
+        if argument or not mi:
+            # In the foreground GDB would read nothing until the rank has stopped: neither what
+            # interrupts it nor the end of its input.
+            line = f"{word} {argument}".strip().removesuffix("&").rstrip()
+            command = console(f"{line} &")
         before, self.run = self.run, request_id
         self._resuming = True
         result = await self._gdb.send(command)
@@ -590,6 +595,9 @@ class Inferior:
 
     def _stop_of(self, payload: dict[str, Any]) -> Stop:
         stop = decode.stop(payload, run=self.run, numbers=self._breakpoints.numbers)
+        if (log := self._gdb.take_run_log()).startswith(_CONDITION_FAILED):
+            why = self._breakpoints.job_numbers(log)
+            stop = replace(stop, detail=f"{why}; {stop.detail}" if stop.detail else why)
         if not payload.get("reason") and (hit := self._breakpoints.last_hit):
             # A breakpoint whose commands begin with "silent" stops without a word.
             stop = replace(stop, reason="breakpoint-hit", breakpoint=hit, meaning="")
@@ -626,6 +634,25 @@ class Inferior:
         if unasked:
             # Commands attached to a breakpoint went on.
             self._tell(Running(run=self.run))
+
+    def on_run_failed(self, message: str) -> None:
+        """Take that the rank does not run after all: a breakpoint cannot be put in, for one."""
+        log = self._gdb.take_run_log().removeprefix("Warning: ")
+        why = self._breakpoints.job_numbers(log or message)
+        interrupting, self._interrupting = self._interrupting, False
+        if interrupting and self._gdb.is_alive:
+            self._gdb.send(console(IGNORE_INTERRUPT))
+        awaited, self._awaited_stop = self._awaited_stop, None
+        self._interrupt_when_running = False
+        if self.state != "running":
+            return
+        self.state = "stopped"
+        if awaited is not None and not awaited.done():
+            awaited.set_exception(GdbError(why))
+            awaited.exception()
+        elif not self._ending:
+            stop = Stop(reason="other", run=self.run, meaning=f"it cannot run: {why}")
+            self._keep(self._tell_stop(stop, is_elsewhere=False))
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         """Take a ``=…``."""
@@ -747,6 +774,8 @@ _LAST_WORDS_S = 1.0
 """How long a GDB has to tell by itself that its rank has ended."""
 _BLOCKED_FOR_S, _BLOCKED_LOOK_S = 1.0, 0.02
 _DRAIN_TIMEOUT_S = 2.0
+_CONDITION_FAILED = "Error in testing "
+"""How GDB begins to say that a breakpoint stops the rank because its condition has failed."""
 _ENDED: dict[str, str] = {
     "exited": "The program has ended on this rank.",
     "detached": "PGDB is detached from this rank.",

@@ -7,14 +7,14 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 
 from pgdb.errors import RankSetError, UsageError
-from pgdb.frontend import times
+from pgdb.frontend import gdbwords, times
 from pgdb.frontend.batch import Script
 from pgdb.frontend.options import WIRE_UPS, SessionOptions
 from pgdb.frontend.recording.settings import Settings
@@ -121,6 +121,11 @@ def parse(argv: Sequence[str]) -> Arguments:
     elif words and words[0].startswith("--pid="):
         words[0:1] = ["attach", words[0].removeprefix("--pid=")]
     parsed = _parser().parse_args(words)
+    for name, command in _commands(parsed):
+        try:
+            gdbwords.check_text(command)
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
     if parsed.mode in ("replay", "report-bug"):
         return _without_job(parsed)
     line: list[str] = list(getattr(parsed, "line", []))
@@ -138,6 +143,8 @@ def parse(argv: Sequence[str]) -> Arguments:
         ranks = RankSet.parse(wanted) if wanted is not None else None
     except RankSetError as error:
         raise UsageError(f"--ranks: {error}") from None
+    if ranks is not None and not ranks:
+        raise UsageError(f"--ranks: {wanted} is an empty set")
     timeout_s: float = parsed.timeout or _DEFAULTS.timeout_s
     options = SessionOptions(
         ranks=ranks,
@@ -191,6 +198,15 @@ def parse(argv: Sequence[str]) -> Arguments:
             stop_on_error=False if parsed.no_stop_on_error else None,
         ),
     )
+
+
+def _commands(parsed: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Return the commands of a line, and by which options they were given."""
+    for kind, value in getattr(parsed, "parts", ()):
+        if kind == "ex":
+            yield "-ex", value
+    for command in getattr(parsed, "gdb_command", ()):
+        yield "--gdb-command", command
 
 
 def _without_job(parsed: argparse.Namespace) -> Arguments:

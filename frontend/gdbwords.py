@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 
+from pgdb.errors import UsageError
 from pgdb.patterns import pattern
 
 
@@ -175,3 +176,17 @@ def opens_block(line: str) -> bool:
     """Return whether a line inside a block begins a block of its own."""
     word = resolve(line)
     return word in _OPENS or (kind_of(word, line) is Kind.MULTI_LINE)
+
+
+def check_text(line: str) -> None:
+    """Check that a line can be sent: a terminal or a command line may have given other bytes.
+
+    :raises UsageError: if it is no UTF-8.
+    """
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError as error:
+        byte = ord(line[error.start]) & 0xFF
+        raise UsageError(
+            f"byte {byte:#04x} at character {error.start + 1} of the line is not UTF-8"
+        ) from None

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import signal
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -221,7 +222,7 @@ class _Program:
         telling = asyncio.get_running_loop().call_later(_TELL_S, tell)
         try:
             async with asyncio.timeout(limit_s) as limit:
-                return await beside(open_it, name="stdin")
+                descriptor = await beside(open_it, name="stdin")
         except OSError as error:
             if limit.expired():
                 raise StartError(
@@ -231,6 +232,10 @@ class _Program:
             raise UsageError(f"--stdin {name}: {error.strerror}") from None
         finally:
             telling.cancel()
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise UsageError(f"--stdin {name}: it is a directory")
+        return descriptor
 
     async def _serve(self, session: Session) -> bool | None:
         arguments = self._arguments

@@ -40,7 +40,10 @@ class Repl:
         self._loop = asyncio.get_running_loop()
         self._history = CommandHistory(_history_path(), self._tell_from_thread)
         self._prompt: PromptSession[str] = PromptSession(
-            history=self._history, completer=CommandCompleter(session), complete_while_typing=False
+            enable_suspend=True,
+            history=self._history,
+            completer=CommandCompleter(session),
+            complete_while_typing=False,
         )
         self.shell = Shell(
             session,

@@ -26,7 +26,7 @@ from pgdb.errors import (
     SessionEndedError,
     UsageError,
 )
-from pgdb.frontend import deadline, deliveries, losses
+from pgdb.frontend import deadline, deliveries, gdbwords, losses
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import saving
@@ -297,9 +297,11 @@ class Session(Ranks):
         """Ask ranks; who has ended or is lost counts as missing at once.
 
         :raises SessionEndedError: if the session is over.
+        :raises UsageError: if *command* is no UTF-8.
         """
         if self._is_over:
             raise SessionEndedError("the session has ended; there is no job to ask")
+        gdbwords.check_text(command)
         started = time.monotonic()
         number = request_id if request_id is not None else self.overlay.root.next_id()
         self._remember(number, command)

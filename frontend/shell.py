@@ -144,6 +144,7 @@ class Shell:
             return
         self._is_source = False
         try:
+            gdbwords.check_text(line)
             outcome = await self.dispatch(line, self.focus)
         except PgdbError as error:
             self.worsen(EXIT_FAILED)

@@ -6,6 +6,7 @@ ranks is an answer with errors in it, not an exception (see :meth:`Answer.check`
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -449,7 +450,7 @@ class Ranks:
 
     async def interrupt(self, *, timeout_s: float | None = None) -> Answer:
         """Stop the ranks that run, and wait until they have stopped (10 s by default)."""
-        session = self._session
+        session, begun_s = self._session, time.monotonic()
         running = self.set & session.state.running
         with deadline.within(deadline.answers_s(INTERRUPT_TIMEOUT_S, timeout_s)):
             asked = await session.ask("interrupt", Interrupt(), running)
@@ -463,6 +464,7 @@ class Ranks:
             classes=(*stopped.classes, *asked.errors),
             missing=stopped.missing | asked.missing,
             request_id=asked.request_id,
+            elapsed_s=time.monotonic() - begun_s,
         )
 
     async def reattach(self, *, timeout_s: float | None = None) -> Answer:

@@ -20,6 +20,8 @@ from pgdb.errors import GdbError
 
 LOG = logging.getLogger(__name__)
 
+_MOST_OF_LOG = 4096
+
 
 class Listener(Protocol):
     """What a GDB tells unasked."""
@@ -29,6 +31,9 @@ class Listener(Protocol):
 
     def on_running(self) -> None:
         """The inferior runs."""
+
+    def on_run_failed(self, message: str) -> None:
+        """The inferior does not run after all, of which GDB had said that it does."""
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         """Something has changed: breakpoints, threads, libraries."""
@@ -59,6 +64,9 @@ class GdbSession:
         """Grows with all commands that are no questions, and with all that GDB tells unasked."""
         # In the order in which they were sent, which is the order of dicts.
         self._pending: dict[int, _Pending] = {}
+        self._ran: int | None = None
+        """The command that has set the inferior running last."""
+        self._run_log = ""
         self._closing = False
         self._put_off = ""
         # What has come behind a big line that is being parsed.
@@ -220,6 +228,7 @@ class GdbSession:
         elif part.kind == "*":
             self.changes += 1
             if part.name == "stopped":
+                self._ran = None
                 self._listener.on_stopped(part.payload)
             elif part.name == "running":
                 self._listener.on_running()
@@ -239,12 +248,24 @@ class GdbSession:
                 self._process.said(part.text)
             if self._pending:
                 self._oldest().result.log += part.text
+            elif len(self._run_log) < _MOST_OF_LOG:
+                self._run_log += part.text
+
+    def take_run_log(self) -> str:
+        """Return what GDB has complained of while no command was under way, on one line."""
+        log, self._run_log = self._run_log, ""
+        return " ".join(log.split())
 
     def _oldest(self) -> _Pending:
         return next(iter(self._pending.values()))
 
     def _result(self, part: Line) -> None:
         entry = self._pending.pop(part.token, None) if part.token is not None else None
+        if entry is None and part.name == "error" and part.token == self._ran is not None:
+            # GDB says that it runs before it puts breakpoints in, for one.
+            self._ran = None
+            self._listener.on_run_failed(Result(part.name, part.payload).message)
+            return
         if entry is None:
             LOG.warning(
                 "GDB %d answered a command that nobody sent: token %s", self.pid, part.token
@@ -252,6 +273,8 @@ class GdbSession:
             return
         future, result = entry.future, entry.result
         result.kind, result.line, result.text = part.name, part, "".join(entry.texts)
+        if part.name == "running":
+            self._ran, self._run_log = part.token, ""
         if not future.done():
             future.set_result(result)
 

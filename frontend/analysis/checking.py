@@ -45,6 +45,8 @@ _QUOTED = pattern(r"\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|\\.", re.S)
 _TEMPLATES = pattern(r"[\w\s:,*&<>]++\(?")
 _TEMPLATE_BEGIN = pattern(r"(?<=\w)<")
 _TEMPLATE = pattern(r".*>(?=\s*+(?:::|\())", re.S)
+# Not "/=", which is "differs" in Fortran.
+_ASSIGNMENT = pattern(r"(?:<<|>>|[-+*%&|^])=(?!=)|(?<![=!<>/])=(?!=)")
 _NO_COMPARISON = pattern(r"->|<<|>>|(?<=operator)[<>=!]+")
 _COMPARISON = pattern(r"==|!=|/=|<=|>=|<|>|\.(?:eq|ne|lt|le|gt|ge)\.", re.I)
 _LOGICAL = pattern(r"&&|\|\||!|\.(?:and|or|not|eqv|neqv)\.", re.I)
@@ -161,6 +163,7 @@ def parse(text: str) -> Requirement:
     text = text.strip()
     if not text:
         raise UsageError("what is to hold? for example 'x > 0', 'x same' or 'x in 0..1'")
+    _check_changes_nothing(text)
     if (found := _range_of(text)) is not None:
         expression, low, high = found
         ends = (parse_number(low), parse_number(high))
@@ -246,6 +249,7 @@ async def ask_condition(condition: str, ranks: RankSet, ask: Ask, recall: Recall
     Where it would compare or test the address of an array the answer is an error: that would be
     true of any array.
     """
+    _check_changes_nothing(condition)
     refused: list[EquivalenceClass[Record]] = []
     left = ranks
     for operand in _to_be_seen(_operands(condition)):
@@ -413,6 +417,18 @@ def _to_be_seen(operands: list[str]) -> tuple[str, ...]:
         if text and not has_effect and parse_number(text) is None and text[0] not in "\"'":
             found[text] = None
     return tuple(found)
+
+
+def _check_changes_nothing(text: str) -> None:
+    """Check that a condition assigns nothing: mostly ``==`` is meant.
+
+    :raises UsageError: if it does.
+    """
+    if match := _ASSIGNMENT.search(_QUOTED.sub(_blank_quoted, text)):
+        raise UsageError(
+            f"'{text}' would change the program: {match[0]!r} assigns, '==' compares; "
+            "'set var' is there to change a variable"
+        )
 
 
 def _check_form(text: str) -> None:

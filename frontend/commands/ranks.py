@@ -58,7 +58,12 @@ COMMANDS.command(
 
 async def _focus(call: Call) -> Outcome:
     if call.argument:
-        call.shell.set_focus(call.shell.session.parse_ranks(call.argument))
+        ranks = call.shell.session.parse_ranks(call.argument)
+        if not ranks:
+            raise UsageError(
+                f"{call.argument} is an empty set; the focus stays [{call.shell.focus}]"
+            )
+        call.shell.set_focus(ranks)
         return None
     return f"focus [{call.shell.focus}]"
 
@@ -171,6 +176,8 @@ async def _expand(call: Call) -> Outcome:
     number, _, text = call.argument.partition(" ")
     if number and not is_number(number):
         number, text = "", call.argument
+    if number and not int(number):
+        raise CommandError("there is no answer 0; 'expand' alone shows the last")
     shell = call.shell
     if not number and shell.without_answer:
         raise CommandError(

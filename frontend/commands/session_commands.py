@@ -63,8 +63,10 @@ async def _set(call: Call) -> Outcome:
     With -keep it holds for later sessions at the prompt, too, unless their command line says
     otherwise; batch runs and scripts have what they are told alone.
     """
-    is_kept = call.argument.startswith("-keep ")
-    name, _, value = call.argument.removeprefix("-keep ").strip().partition(" ")
+    is_kept = call.argument.split(" ")[0] == "-keep"
+    if call.argument == "-keep":
+        raise UsageError("set -keep needs a name and a value; 'help set' lists the names")
+    name, _, value = call.argument.removeprefix("-keep" * is_kept).strip().partition(" ")
     shell = call.shell
     change = _read_setting(name, value.strip())
     if change is None:

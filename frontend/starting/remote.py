@@ -173,8 +173,9 @@ class RemoteSite:
         site = cls(host, process)
         try:
             theirs = await site._call("release", None, str)
-        except PgdbError:
-            await site.close()
+        except BaseException:
+            # Given up by the user, too: ssh may wait for a host that does not answer.
+            await asyncio.shield(site.close())
             raise
         if theirs != release():
             await site.close()

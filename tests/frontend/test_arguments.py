@@ -262,6 +262,18 @@ def test_an_option_without_its_name_is_refused(option: str, what: str, name: str
     assert str(caught.value) == f"{option} '': a {what} is needed, or no {option}"
 
 
+@pytest.mark.parametrize("option", ["-ex", "--gdb-command"])
+def test_a_command_that_is_no_text_is_refused(option: str) -> None:
+    with pytest.raises(UsageError, match=f"^{option}: byte 0xff at character 4 of the line"):
+        parse(["attach", option, 'p "\udcff"', "1"])
+    assert parse(["launch", "mpirun", "./a\udcff"]).line == ("mpirun", "./a\udcff")
+
+
+def test_no_ranks_are_no_ranks_to_attach_to() -> None:
+    with pytest.raises(UsageError, match="--ranks: 0!0 is an empty set"):
+        parse(["attach", "--ranks", "0!0", "1"])
+
+
 def test_an_empty_ssh_of_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGDB_SSH", " ")
     with pytest.raises(UsageError, match=r"^--ssh names no command"):

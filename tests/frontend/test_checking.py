@@ -582,3 +582,16 @@ def test_a_condition_of_arrays_alone_fails() -> None:
     found = asyncio.run(ask_condition("u", RankSet.range(0, 2), ask, no_recall))
     with pytest.raises(CommandError, match=r"\[0-1\]: u is an array"):
         where(found)
+
+
+@pytest.mark.parametrize("text", ["x = 1", "x += 2", "(y = 3) > 2", "a[i = 1] same", "x <<= 1"])
+def test_what_would_assign_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="would change the program"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["x == 1", "x <= 1", "x >= 1", "x != 1", 's == "a = b"', "c == '='", "x /= 3"]
+)
+def test_what_compares_assigns_nothing(text: str) -> None:
+    assert parse(text)

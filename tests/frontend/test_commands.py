@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pgdb.errors import UsageError
+from pgdb.errors import PgdbError, UsageError
 from pgdb.frontend.analysis import sampling
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.table import COMMANDS, CommandTable, Group, Outcome, Shown
@@ -203,3 +203,34 @@ def test_a_tree_without_stacks_is_not_written(
 def test_times_are_read_by_one_rule(line: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         dispatch(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("focus 0!0", r"^0!0 is an empty set; the focus stays \[0-3\]$"),
+        ("expand 0", "^there is no answer 0; 'expand' alone shows the last$"),
+        ("set -keep", "^set -keep needs a name and a value"),
+    ],
+)
+def test_what_would_say_nothing_is_refused(line: str, why: str) -> None:
+    with pytest.raises(PgdbError, match=why):
+        dispatch(line)
+
+
+def test_a_line_that_is_no_text_costs_only_itself() -> None:
+    class Errors:
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def flush(self) -> None:
+            pass
+
+        def error(self, error: PgdbError, command: str) -> None:
+            self.told.append(str(error))
+
+    session, display = FakeSession(), Errors()
+    shell = Shell(session, display, read_line=None)  # type: ignore[arg-type]
+    asyncio.run(shell.run_line('p "\udcff"'))
+    assert display.told == ["byte 0xff at character 4 of the line is not UTF-8"]
+    assert (shell.status, session.lines) == (1, [])

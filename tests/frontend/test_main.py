@@ -102,6 +102,11 @@ def test_input_from_a_pipe_is_there_when_its_writer_is(
     writer.join()
 
 
+def test_a_directory_is_no_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["launch", "--batch", "--stdin", str(tmp_path), "mpirun", "x"]) == EXIT_USAGE
+    assert capsys.readouterr().err == f"pgdb: --stdin {tmp_path}: it is a directory\n"
+
+
 def test_ranks_are_let_go_before_the_history_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
 

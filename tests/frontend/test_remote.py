@@ -424,3 +424,19 @@ def test_a_line_that_is_longer_than_any_answer_ends_the_site(
                 await site.find_pids(["1"])
 
     run(tmp_path, test, text=text)
+
+
+def test_an_ssh_that_waits_for_ever_is_ended_when_it_is_given_up(tmp_path: Path) -> None:
+    noted = tmp_path / "pid"
+
+    async def give_up() -> None:
+        script = f'echo $$ > "{noted}.new"; mv "{noted}.new" "{noted}"; exec sleep 1000'
+        connecting = asyncio.create_task(RemoteSite.connect("nowhere", ("sh", "-c", script)))
+        while not noted.exists():
+            await asyncio.sleep(0.01)
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+
+    asyncio.run(give_up())
+    wait_until(lambda: not is_alive(int(noted.read_text())), "it has ended")

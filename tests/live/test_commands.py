@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Build, StartJob
 from tests.support.programs import Mpi
-from tests.support.terminal import Finished, assert_untouched, ex, run_json
+from tests.support.terminal import Finished, assert_untouched, ex, run_json, run_pgdb
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
@@ -261,6 +261,43 @@ def test_run_rules_in_batch(build: Build, start_job: StartJob) -> None:
         )
         assert ranks(finished.answer("print 3")["classes"]) == ["0-2"]
         assert finished.answer("wait")["missing"]["running"] == "2"
+        assert_untouched(job.ranks)
+
+
+def test_runs_with_a_count_a_place_or_a_signal_can_be_interrupted(
+    build: Build, start_job: StartJob
+) -> None:
+    runs = ("continue 3", "step 3000000", "next 3000000", "stepi 3000000", "nexti 3000000",
+            "until 1", "signal 0", "continue 3 &")  # fmt: skip
+    with start_job(2, build("storm.c")) as job:
+        commands = [each for run in runs for each in (f"timeout 0.3 {run}", "interrupt", "p 1")]
+        finished = run_json("attach", "--timeout", "20", *ex(*commands), job.pid)
+        assert len(finished.answers("print 1")) == len(runs)
+        for answer in (*finished.answers("print 1"), *finished.answers("interrupt")):
+            assert not answer["missing"]["late"] + answer["missing"]["running"], answer
+        assert_untouched(job.ranks)
+        # They are interrupted for the session's end, too, with a breakpoint that is hit.
+        for last in (
+            ("break hit", "c", "continue 3000000"),
+            ("break hit if hit_count < 0", "step 3000000"),
+        ):
+            ended = run_pgdb("attach", "--batch", "--timeout", "1", *ex(*last), job.pid)
+            assert ended.status == 4, ended.out + ended.err
+            assert_untouched(job.ranks)
+
+
+def test_a_breakpoint_that_cannot_be_put_in_leaves_the_ranks_stopped(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(2, build("storm.c")) as job:
+        finished = run_pgdb(
+            "attach", "--batch", "--timeout", "20",
+            *ex("break *0", "c", "p 1", "delete", "break hit if *(int *)0", "c", "detach"), job.pid,
+        )  # fmt: skip
+        assert finished.status == 0, finished.out + finished.err
+        why = "it cannot run: Cannot insert breakpoint 1. Cannot access memory at address 0x0"
+        assert why in finished.out and "[0-1] 1 = 1\n" in finished.out
+        assert "Error in testing breakpoint condition: Cannot access memory" in finished.out
         assert_untouched(job.ranks)
 
 

@@ -41,6 +41,9 @@ class Recorder:
     def on_running(self) -> None:
         self.told.append(("running",))
 
+    def on_run_failed(self, message: str) -> None:
+        self.told.append(("run failed", message))
+
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         self.told.append(("notice", name, payload))
 
@@ -211,6 +214,31 @@ def test_states_are_told_in_order() -> None:
         ("stopped", {"reason": "breakpoint-hit"}),
         ("running",),
         ("stopped", {}),
+    ]
+
+
+def test_a_run_that_fails_when_it_was_told_as_begun_is_told() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        assert (await ask(gdb, "-exec-continue")).kind == "running"
+        assert (await ask(gdb, "-x")).kind == "done"
+        assert gdb.take_run_log() == "Warning: Cannot insert breakpoint 1."
+        assert gdb.take_run_log() == ""
+
+    told = run(
+        test,
+        {
+            "-exec-continue": [
+                "TOKEN^running",
+                '*running,thread-id="all"',
+                '&"Warning:\\n"',
+                '&"Cannot insert breakpoint 1.\\n"',
+                'TOKEN^error,msg="Command aborted."',
+                'TOKEN^error,msg="once more"',
+            ]
+        },
+    ).told
+    assert [each for each in told if each[0] == "run failed"] == [
+        ("run failed", "Command aborted.")
     ]
 
 
