@@ -383,7 +383,7 @@ class Soak(Notes):
         state = self._state(session)
         kinds = ["look", "break", "info"]
         if state["stopped"]:
-            kinds += ["go", "step", "to a breakpoint", "detach and back"]
+            kinds += ["go", "step", "many steps", "to a breakpoint", "detach and back"]
         if state["running"]:
             kinds += ["interrupt"]
         kind = self._random.choice(kinds)
@@ -405,11 +405,17 @@ class Soak(Notes):
             case "info":
                 view.breakpoints()
             case "go":
-                view.continue_(wait=False)
+                view.run("continue", self._random.choice(["", "1000000"]), wait=False)
             case "interrupt":
                 view.interrupt(timeout_s=DEADLINE_S)
             case "step":
                 self._random.choice([view.step, view.next])(timeout_s=DEADLINE_S)
+            case "many steps":
+                word = self._random.choice(["step", "next", "stepi", "nexti"])
+                view.run(word, "1000000", timeout_s=self._random.random())
+                view.interrupt(timeout_s=DEADLINE_S)
+                # A rank that a step has stopped is not to lose its GDB, see docs/faults.md.
+                view.continue_(wait=False)
             case "to a breakpoint":
                 view.break_at("hit")
                 number = session.last_breakpoint
