@@ -73,7 +73,8 @@ class _Named(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        _check_name(str(values), option_string, self.metavar)
+        if values is not None:  # what was left out
+            _check_name(str(values), option_string, self.metavar)
         setattr(namespace, self.dest, values)
 
 
@@ -213,7 +214,7 @@ def _without_job(parsed: argparse.Namespace) -> Arguments:
     """Return the arguments of what needs neither a job nor a session."""
     return Arguments(
         mode=parsed.mode,
-        target=parsed.target,
+        target=parsed.target or "",
         pids=(),
         line=(),
         options=SessionOptions(),
@@ -301,7 +302,11 @@ def _parser() -> argparse.ArgumentParser:
         "report-bug", allow_abbrev=False, help="pack a log and versions, for a bug report"
     )
     reporting.add_argument(
-        "target", nargs="?", default="", metavar="LOG", help="what --log has written"
+        "target",
+        action=_Named,
+        nargs="?",
+        metavar="LOG",
+        help="what --log has written",
     )
     reporting.add_argument(
         "-o",

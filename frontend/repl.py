@@ -64,7 +64,8 @@ class Repl:
         with patch_stdout(raw=True):
             while True:
                 try:
-                    line = await self._prompt.prompt_async(self._prompt_text())
+                    # It is asked for its text whenever it is drawn, as below what ranks tell.
+                    line = await self._prompt.prompt_async(self._prompt_text)
                 except KeyboardInterrupt:
                     await self._interrupt_at_prompt()
                     continue

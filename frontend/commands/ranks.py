@@ -241,4 +241,10 @@ def _expanded(call: Call, answer: Answer, notes: list[str], title: str) -> Shown
 def split_set(text: str) -> tuple[str, str]:
     """Cut a rank set, which may have blanks around its operators, from what follows it."""
     match = re.match(r"\s*(\[[^\]]*\]|[^\s,!&^]+(?:\s*[,!&^]\s*[^\s,!&^]+)*)\s*(.*)", text, re.S)
-    return (match[1], match[2]) if match else ("", text)
+    if match is None:
+        return "", text
+    if match[2][:1] in (*",!&^",):
+        # An operator too many: a set that cannot be read, not a command.
+        word, _, rest = match[2].partition(" ")
+        return match[1] + word, rest.strip()
+    return match[1], match[2]

@@ -285,3 +285,6 @@ def test_a_recording_or_a_report_without_a_name_is_refused() -> None:
         parse(["replay", ""])
     with pytest.raises(UsageError, match=r"^-o '': a FILE is needed"):
         parse(["report-bug", "-o", "", "session.log"])
+    with pytest.raises(UsageError, match=r"^'' is no LOG"):
+        parse(["report-bug", ""])
+    assert parse(["report-bug"]).target == ""

@@ -12,6 +12,7 @@ import pytest
 from pgdb.errors import PgdbError, UsageError
 from pgdb.frontend.analysis import sampling
 from pgdb.frontend.answers import Answer
+from pgdb.frontend.commands.ranks import split_set
 from pgdb.frontend.commands.table import COMMANDS, CommandTable, Group, Outcome, Shown
 from pgdb.frontend.shell import Shell
 from pgdb.frontend.state import JobState
@@ -234,3 +235,20 @@ def test_a_line_that_is_no_text_costs_only_itself() -> None:
     asyncio.run(shell.run_line('p "\udcff"'))
     assert display.told == ["byte 0xff at character 4 of the line is not UTF-8"]
     assert (shell.status, session.lines) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("0,1 bt", ("0,1", "bt")),
+        ("0 , 1 bt 3", ("0 , 1", "bt 3")),
+        ("[0-3] p x, y", ("[0-3]", "p x, y")),
+        ("0,,1 bt", ("0,,1", "bt")),
+        ("0&&1 p 1", ("0&&1", "p 1")),
+        ("0, bt", ("0 , bt", "")),
+    ],
+)
+def test_a_set_is_cut_from_its_command(text: str, cut: tuple[str, str]) -> None:
+    assert tuple("".join(each.split()) for each in split_set(text)) == tuple(
+        "".join(each.split()) for each in cut
+    )
