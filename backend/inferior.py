@@ -595,8 +595,9 @@ class Inferior:
 
     def _stop_of(self, payload: dict[str, Any]) -> Stop:
         stop = decode.stop(payload, run=self.run, numbers=self._breakpoints.numbers)
-        if (log := self._gdb.take_run_log()).startswith(_CONDITION_FAILED):
-            why = self._breakpoints.job_numbers(log)
+        log = self._gdb.take_run_log()
+        if (begin := log.find(_CONDITION_FAILED)) >= 0:
+            why = self._breakpoints.job_numbers(log[begin:])
             stop = replace(stop, detail=f"{why}; {stop.detail}" if stop.detail else why)
         if not payload.get("reason") and (hit := self._breakpoints.last_hit):
             # A breakpoint whose commands begin with "silent" stops without a word.

@@ -248,11 +248,12 @@ class GdbSession:
                 self._process.said(part.text)
             if self._pending:
                 self._oldest().result.log += part.text
-            elif len(self._run_log) < _MOST_OF_LOG:
-                self._run_log += part.text
+            if self._ran is not None or not self._pending:
+                # A command sent while the rank runs may be open when the run is complained of.
+                self._run_log = (self._run_log + part.text)[-_MOST_OF_LOG:]
 
     def take_run_log(self) -> str:
-        """Return what GDB has complained of while no command was under way, on one line."""
+        """Return what GDB has complained of lately while the rank ran, on one line."""
         log, self._run_log = self._run_log, ""
         return " ".join(log.split())
 

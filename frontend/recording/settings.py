@@ -95,8 +95,8 @@ def keep_settings(path: Path, settings: Settings) -> str:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked(Path(f"{path}.lock"), timeout_s=_LOCK_TIMEOUT_S):
-            if path.exists() and not path.is_file():
-                raise CommandError(f"{path} cannot be written: it is no file")
+            if path.is_dir():
+                raise CommandError(f"{path} cannot be written: it is a directory")
             try:
                 before = read_settings(path)
             except CommandError:

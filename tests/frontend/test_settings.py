@@ -180,6 +180,6 @@ def test_command_line_goes_before_what_is_kept() -> None:
 
 def test_what_is_no_file_is_left_where_it_is(path: Path) -> None:
     path.mkdir(parents=True)
-    with pytest.raises(CommandError, match="cannot be written: it is no file"):
+    with pytest.raises(CommandError, match="cannot be written: it is a directory"):
         keep_settings(path, Settings(settle_s=3.0))
     assert path.is_dir() and not Path(f"{path}.damaged").exists()

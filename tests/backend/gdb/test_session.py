@@ -242,6 +242,26 @@ def test_a_run_that_fails_when_it_was_told_as_begun_is_told() -> None:
     ]
 
 
+def test_why_a_run_fails_is_kept_when_a_command_is_open() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        assert (await ask(gdb, "-exec-continue")).kind == "running"
+        assert (await ask(gdb, "-x")).kind == "done"
+        assert gdb.take_run_log() == "Cannot insert breakpoint 1."
+
+    told = run(
+        test,
+        {
+            "-exec-continue": ["TOKEN^running"],
+            "-x": [
+                '&"Cannot insert breakpoint 1.\\n"',
+                '1^error,msg="Command aborted."',
+                "TOKEN^done",
+            ],
+        },
+    ).told
+    assert ("run failed", "Command aborted.") in told
+
+
 def test_lines_that_come_in_pieces_and_together() -> None:
     async def test(gdb: GdbSession, _: Recorder) -> None:
         result = await ask(gdb, PRINT)
