@@ -47,6 +47,9 @@ _TEMPLATE_BEGIN = pattern(r"(?<=\w)<")
 _TEMPLATE = pattern(r".*>(?=\s*+(?:::|\())", re.S)
 # Not "/=", which is "differs" in Fortran.
 _ASSIGNMENT = pattern(r"(?:<<|>>|[-+*%&|^])=(?!=)|(?<![=!<>/])=(?!=)")
+# A call, $_shell() is one; code of other languages; a pipe; the end of a line.
+_EFFECT = pattern(r"[(){};`|\x00-\x1f\x7f]|\+\+|--")
+_LOOKING = frozenset(("print", "p", "inspect", "backtrace", "bt", "where", "info", "x"))
 _NO_COMPARISON = pattern(r"->|<<|>>|(?<=operator)[<>=!]+")
 _COMPARISON = pattern(r"==|!=|/=|<=|>=|<|>|\.(?:eq|ne|lt|le|gt|ge)\.", re.I)
 _LOGICAL = pattern(r"&&|\|\||!|\.(?:and|or|not|eqv|neqv)\.", re.I)
@@ -429,6 +432,22 @@ def _check_changes_nothing(text: str) -> None:
             f"'{text}' would change the program: {match[0]!r} assigns, '==' compares; "
             "'set var' is there to change a variable"
         )
+
+
+def only_looks(command: str) -> bool:
+    """Return whether a command of somebody else's can do nothing but look.
+
+    It must show values, stacks or what ``info`` knows, with an expression that calls nothing (nor
+    casts, which looks the same) and assigns nothing. Quotes hide nothing here.
+
+    >>> [only_looks(each) for each in ("print/x u.a[3] == 4", "bt -args", "info locals")]
+    [True, True, True]
+    >>> [only_looks(each) for each in ("python 1", "print f(1)", "print x = 1", "info line f();")]
+    [False, False, False, False]
+    """
+    word, _, rest = command.partition(" ")
+    is_looking = word.partition("/")[0] in _LOOKING
+    return is_looking and not _EFFECT.search(command) and not _ASSIGNMENT.search(rest)
 
 
 def _check_form(text: str) -> None:

@@ -43,6 +43,8 @@ class Saved(msgspec.Struct, frozen=True):
     """When it was saved, in seconds since 1970."""
     job: str = ""
     """The job it is from, in words."""
+    is_own: bool = False
+    """Whether this session has saved it; what a file or a recording says may be anybody's."""
 
 
 class SavedAnswers:

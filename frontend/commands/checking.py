@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend import jsonlines
 from pgdb.frontend.analysis import saved
-from pgdb.frontend.analysis.checking import check, parse
+from pgdb.frontend.analysis.checking import check, only_looks, parse
 from pgdb.frontend.analysis.comparing import By, compare, in_full, part_of
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.answers import Answer
@@ -63,7 +63,8 @@ async def _compare(call: Call) -> Outcome:
     compare EXPR with FILE.json   the same with a file, which another session can
                                   have written
     compare with NAME             the same with the command that was saved,
-                                  whatever it was
+                                  whatever it was; that of a file or a recording
+                                  only if all it can do is look
 
     --tolerance T takes numbers for equal whose difference is at most T times the
     larger of the two, --atol T those whose difference is at most T. Structures are
@@ -89,7 +90,7 @@ async def _compare(call: Call) -> Outcome:
             before += f" ('{kept.answer.command}')"
         # Ranks of another job that this one does not have are told; those outside the focus not.
         wanted = call.ranks | (kept.answer.ranks - call.shell.session.set)
-        sides = (part_of(kept.answer, wanted), await _ask_again(call, left, kept.answer))
+        sides = (part_of(kept.answer, wanted), await _ask_again(call, left, kept, right))
     else:
         by = "position" if "pairwise" in flags else "value"
         expression, ranks, others = _rank_sides(call, left, right)
@@ -153,7 +154,7 @@ async def _save(call: Call) -> Outcome:
         answer = await shell.session.ranks(call.ranks).evaluate_in_full(source)
         if not answer.classes or all(each.is_error for each in answer.classes):
             return answer  # says why there is nothing to save
-    made = Saved(name, answer, time.time(), shell.session.description)
+    made = Saved(name, answer, time.time(), shell.session.description, is_own=True)
     replaced = shell.saved.put(made)
     lines = [f"{name}: {_described(made)}"]
     if replaced is not None:
@@ -337,16 +338,24 @@ def _names(call: Call) -> str:
     return ", ".join(each.name for each in call.shell.saved) or "nothing is saved"
 
 
-async def _ask_again(call: Call, expression: str, kept: Answer) -> Answer:
-    """Return what the ranks say now to what was asked then."""
-    session = call.shell.session
+async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Answer:
+    """Return what the ranks say now to what was asked then.
+
+    :raises CommandError: if that was not asked by this session, and may do more than look.
+    """
+    session, command = call.shell.session, kept.answer.command
     if expression:
         return await session.ranks(call.ranks).evaluate_in_full(expression)
-    outcome = await call.shell.dispatch(kept.command, call.ranks)
+    if not kept.is_own and not only_looks(command):
+        raise CommandError(
+            f"compare: '{command}' is what {name} wants asked, and may do more than look; "
+            f"'compare EXPR with {name}' asks what you write"
+        )
+    outcome = await call.shell.dispatch(command, call.ranks)
     if isinstance(outcome, Shown):
         outcome = outcome.answer
     if not isinstance(outcome, Answer):
-        raise CommandError(f"compare: '{kept.command}' has no answer to be compared with")
+        raise CommandError(f"compare: '{command}' has no answer to be compared with")
     return await in_full(outcome, session.recall)
 
 

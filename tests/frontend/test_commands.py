@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pgdb.errors import PgdbError, UsageError
-from pgdb.frontend.analysis import sampling
+from pgdb.frontend.analysis import sampling, saved
+from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.ranks import split_set
 from pgdb.frontend.commands.table import COMMANDS, CommandTable, Group, Outcome, Shown
@@ -19,7 +20,7 @@ from pgdb.frontend.state import JobState
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.merge.calltree import CallTree
 from pgdb.ranks import RankSet
-from pgdb.records import Frame, Stack
+from pgdb.records import Frame, Stack, Value
 
 ALL = RankSet.parse("0-3")
 
@@ -235,6 +236,29 @@ def test_a_line_that_is_no_text_costs_only_itself() -> None:
     asyncio.run(shell.run_line('p "\udcff"'))
     assert display.told == ["byte 0xff at character 4 of the line is not UTF-8"]
     assert (shell.status, session.lines) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python open('made', 'w')",
+        "print $_shell('touch made')",
+        "print/x size = 4",
+        "decompose u --dims 4 --map made.py:f",
+        "tree --dot made",
+        "print\ncontinue",
+    ],
+)
+def test_what_a_file_wants_asked_is_not_if_it_may_do_more_than_look(
+    tmp_path: Path, command: str
+) -> None:
+    value = EquivalenceClass(ALL, Value("4"))
+    kept = Saved("before", Answer(command, ALL, (value,)), 0.0, is_own=True)
+    saved.write(kept, tmp_path / "a.json")
+    session = FakeSession()
+    with pytest.raises(PgdbError, match="may do more than look; 'compare EXPR with "):
+        dispatch(f"compare with {tmp_path}/a.json", session)
+    assert not session.lines
 
 
 @pytest.mark.parametrize(
