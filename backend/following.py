@@ -17,6 +17,7 @@ from typing import Any
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
+from pgdb.files import open_regular
 from pgdb.jobs import procfs
 from pgdb.patterns import pattern
 
@@ -145,7 +146,7 @@ def _mentions(path: str, mark: bytes) -> bool:
     """Return whether a file holds *mark*."""
     try:
         with (
-            open(path, "rb") as file,
+            open_regular(path) as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
         ):
             return data.find(mark) >= 0

@@ -6,7 +6,7 @@ The REPL and text batch mode share it; :mod:`pgdb.frontend.batch` has the one fo
 from __future__ import annotations
 
 import asyncio
-import linecache
+import functools
 import os
 import shutil
 import sys
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from pgdb.controls import OutputFilter, harmless
 from pgdb.errors import PgdbError
+from pgdb.files import open_regular
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.session import Told
@@ -27,6 +28,8 @@ from pgdb.records import Progress
 if TYPE_CHECKING:
     from pgdb.frontend.text.palette import Palette
 
+_MOST_OF_A_LINE = 1 << 16
+_MOST_SOURCE_BYTES = 16 << 20
 WINDOW_S = 0.15
 """Stops that come within this time are told together."""
 
@@ -139,7 +142,10 @@ class TextDisplay:
         whole, newline, rest = text.rpartition("\n")
         if newline:
             self._write(whole + newline)
-        if rest:
+        if len(rest) > _MOST_OF_A_LINE:
+            # It may never end, and would be put together anew for each piece of it.
+            self._write(rest + "\n")
+        elif rest:
             self._open_lines[told.stream] = rest
 
     def _end_lines(self) -> None:
@@ -261,8 +267,20 @@ def _palette() -> Palette | None:
 
 def source_line(path: str, line: int) -> str | None:
     """Return a line of a source file on this host, None if it cannot be read."""
-    # What a recording names need be no file of source here.
-    if not path or not os.path.isfile(path) or not os.access(path, os.R_OK):
-        return None
-    text = linecache.getline(path, line).rstrip("\n")
-    return text or None
+    lines = _source_lines(path)
+    return (lines[line - 1] or None) if 0 < line <= len(lines) else None
+
+
+@functools.lru_cache(maxsize=16)
+def _source_lines(path: str) -> list[str]:
+    # A program or a recording names it, and what it names need be no file of source here.
+    if not path.startswith("/") or path.startswith(("/proc/", "/sys/", "/dev/")):
+        return []
+    try:
+        with open_regular(path) as file:
+            data = file.read(_MOST_SOURCE_BYTES + 1)
+    except (OSError, ValueError):
+        return []
+    if len(data) > _MOST_SOURCE_BYTES:
+        return []
+    return data.decode("utf-8", "replace").splitlines()

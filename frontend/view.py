@@ -21,7 +21,8 @@ from pgdb.frontend.analysis.comparing import By, Comparison, compare, in_full
 from pgdb.frontend.analysis.histogram import bin_ends
 from pgdb.frontend.analysis.sampling import take
 from pgdb.frontend.answers import Answer
-from pgdb.frontend.export.arrayfiles import FORMATS, check_place, check_suffix, write_arrays
+from pgdb.frontend.export.arrayfiles import FORMATS, check_suffix, write_arrays
+from pgdb.frontend.recording.files import check_place
 from pgdb.frontend.threads import with_file
 from pgdb.merge.calltree import CallTree, TreeBy
 from pgdb.overlay.messages import (

@@ -23,6 +23,7 @@ LAYERS: dict[str, int] = {
     "pgdb.controls": 0,
     "pgdb.corefiles": 0,
     "pgdb.elf": 0,
+    "pgdb.files": 0,
     "pgdb.patterns": 0,
     "pgdb.errors": 0,
     "pgdb.ranks": 0,

@@ -30,6 +30,7 @@ from pgdb.frontend.commands.table import (
     need_argument,
 )
 from pgdb.frontend.export import arrayfiles, pictures
+from pgdb.frontend.recording.files import check_place
 from pgdb.frontend.text import plots, render
 from pgdb.frontend.threads import beside, with_file
 from pgdb.merge.answer import EquivalenceClass
@@ -333,7 +334,7 @@ async def _decompose(call: Call) -> Outcome:
     path = typed.path()
     if path is not None:
         arrayfiles.check_suffix(path, _GLOBAL_FORMATS)
-        check = pictures.check if path.suffix in pictures.FORMATS else arrayfiles.check_place
+        check = pictures.check if path.suffix in pictures.FORMATS else check_place
         await with_file(path, functools.partial(check, path))
     arrays = await call.shell.session.ranks(call.ranks).array(typed.expression)
     if not arrays.by_rank:

@@ -14,6 +14,7 @@ from pgdb.frontend import jsonlines, times
 from pgdb.frontend.analysis import sampling
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
 from pgdb.frontend.export import treefiles
+from pgdb.frontend.recording.files import check_place
 from pgdb.frontend.threads import with_file
 from pgdb.merge import treetext
 from pgdb.merge.calltree import TreeBy
@@ -71,7 +72,7 @@ async def show(call: Call, argument: str) -> Shown:
     """
     options = _parse(argument)
     for _, path in options.files:
-        await with_file(path, functools.partial(treefiles.check_path, path))
+        await with_file(path, functools.partial(check_place, path))
     session = call.shell.session
     sampling.check(
         session, call.ranks, by=options.by, samples=options.samples, every_s=options.every_s

@@ -9,13 +9,12 @@ from __future__ import annotations
 import csv
 import importlib
 import io
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.recording.files import in_place_of, reason
+from pgdb.frontend.recording.files import check_place, in_place_of, reason
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,23 +34,6 @@ def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
     if path.suffix not in suffixes:
         *others, last = suffixes
         raise UsageError(f"{path}: the file's name must end in {', '.join(others)} or {last}")
-
-
-def check_place(path: Path) -> None:
-    """Check that a file can be written, before the ranks are asked for anything.
-
-    :raises CommandError: if it cannot; the message says why.
-    """
-    target = path if path.exists() else path.parent
-    if path.exists() and not path.is_file():
-        why = "it is a directory" if path.is_dir() else "it is no regular file"
-    elif not path.parent.is_dir():
-        why = f"there is no directory {path.parent}"
-    elif not os.access(target, os.W_OK) or not os.access(path.parent, os.W_OK):
-        why = "permission denied"
-    else:
-        return
-    raise CommandError(f"{path}: cannot be written: {why}")
 
 
 def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdb.errors import CommandError
-from pgdb.frontend.export.arrayfiles import check_place, check_suffix, replace_file
+from pgdb.frontend.export.arrayfiles import check_suffix, replace_file
+from pgdb.frontend.recording.files import check_place
 from pgdb.frontend.text import plots
 
 if TYPE_CHECKING:

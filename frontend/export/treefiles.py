@@ -43,23 +43,6 @@ _BOX_PX = 22
 _GAP_PX = 70
 
 
-def check_path(path: Path) -> None:
-    """Check that a file can be written, before anything is asked of the ranks.
-
-    :raises CommandError: if it cannot; the message says why.
-    """
-    target = path if path.exists() else path.parent
-    if path.is_dir():
-        reason = "it is a directory"
-    elif not target.exists():
-        reason = f"there is no directory {path.parent}"
-    elif not os.access(target, os.W_OK):
-        reason = "permission denied"
-    else:
-        return
-    raise CommandError(f"{path}: cannot be written: {reason}")
-
-
 async def write(tree: CallTree, kind: Format, path: Path, *, title: str = "") -> None:
     """Write a tree to a file, which is replaced if there is one.
 

@@ -18,8 +18,9 @@ from pathlib import Path
 
 from pgdb.controls import harmless, harmless_json
 from pgdb.errors import CommandError, UsageError
+from pgdb.files import open_regular
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.recording.files import open_regular, reason, write_atomically
+from pgdb.frontend.recording.files import reason, write_atomically
 from pgdb.frontend.recording.log import MAX_BYTES, read_head
 from pgdb.frontend.recording.redact import Redactor
 from pgdb.frontend.starting.overlay import SessionDirectory

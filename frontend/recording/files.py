@@ -14,35 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from pgdb.errors import CommandError
+from pgdb.files import open_regular
+
 _LOCK_RETRY_S = 0.02
 _UNFINISHED = ".pgdb-unfinished"
 """How the names of files end that are written."""
-
-_KINDS = {
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
-
-
-def open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading, if it is one: a pipe would be waited for, a device has no end.
-
-    :raises OSError: if it cannot be opened, or is something else.
-    """
-    # What a pipe or a terminal would wait for is not waited for, whatever takes the name meanwhile.
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    descriptor = os.open(path, flags)
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            kind = _KINDS.get(stat.S_IFMT(mode), "something else")
-            raise OSError(errno.EINVAL, f"it is no file, but {kind}")
-        return os.fdopen(descriptor, "rb")
-    except BaseException:
-        os.close(descriptor)
-        raise
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
@@ -56,6 +33,27 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
         size = f"{most_bytes >> 20} MiB" if most_bytes >> 20 else f"{most_bytes >> 10} KiB"
         raise OSError(errno.EFBIG, f"it is larger than {size}")
     return data
+
+
+def check_place(path: Path) -> None:
+    """Check that a file can be written, before the ranks are asked for anything.
+
+    :raises CommandError: if it cannot; the message says why.
+    """
+    try:
+        # Where it cannot be looked at, exists() raises that or says no, by Python's version.
+        target = path if path.exists() else path.parent
+        if path.exists() and not path.is_file():
+            why = "it is a directory" if path.is_dir() else "it is no regular file"
+        elif not path.parent.is_dir():
+            why = f"there is no directory {path.parent}"
+        elif not os.access(target, os.W_OK) or not os.access(path.parent, os.W_OK):
+            why = "permission denied"
+        else:
+            return
+    except OSError as error:
+        why = reason(error)
+    raise CommandError(f"{path}: cannot be written: {why}")
 
 
 def write_atomically(path: Path, data: bytes, *, exclusive: bool = False) -> None:
@@ -81,7 +79,7 @@ def in_place_of(path: Path, *, mode: int, exclusive: bool = False) -> Iterator[B
     :raises OSError: if that cannot be done; then nothing has changed.
     """
     # A link leads to where the user keeps the file, and stays one.
-    target = Path(os.path.realpath(path))
+    target = _followed(path)
     prefix = f".{target.name[:100]}."
     _remove_left(target.parent, prefix)
     name, descriptor = _create_beside(target.parent, prefix, mode)
@@ -100,6 +98,23 @@ def in_place_of(path: Path, *, mode: int, exclusive: bool = False) -> Iterator[B
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def _followed(path: Path) -> Path:
+    """Return what a path leads to.
+
+    :raises OSError: if somebody else's link in a directory that all may write to leads there. The
+        kernel refuses to follow those (fs.protected_symlinks), but readlink(2) does not follow.
+    """
+    at, most = Path(os.path.abspath(path)), 40  # as many links as the kernel follows
+    while most and at.is_symlink():
+        most -= 1
+        folder, owner = at.parent.stat(), at.lstat().st_uid
+        is_shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
+        if is_shared and owner not in (os.geteuid(), folder.st_uid):
+            raise OSError(errno.EACCES, f"{at} is a link that another user has made")
+        at = at.parent / os.readlink(at)
+    return Path(os.path.realpath(at))
 
 
 def _create_beside(folder: Path, prefix: str, mode: int) -> tuple[Path, int]:

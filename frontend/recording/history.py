@@ -17,7 +17,8 @@ from pathlib import Path
 
 from prompt_toolkit.history import History
 
-from pgdb.frontend.recording.files import locked, open_regular, reason, write_atomically
+from pgdb.files import open_regular
+from pgdb.frontend.recording.files import locked, reason, write_atomically
 
 MOST_ENTRIES = 2000
 """The oldest go first."""

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from pgdb.controls import harmless_json
 from pgdb.errors import PgdbError, UsageError
+from pgdb.files import open_regular
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.recording.files import open_regular, reason
+from pgdb.frontend.recording.files import reason
 from pgdb.frontend.recording.redact import Redactor
 from pgdb.overlay.messages import AnyOperation
 from pgdb.ranks import RankSet

@@ -15,9 +15,10 @@ from typing import Any, Literal
 import msgspec
 
 from pgdb.errors import CommandError, ProtocolError, RankSetError
+from pgdb.files import open_regular
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.answers import Answer
-from pgdb.frontend.recording.files import open_regular, read_regular, reason, write_atomically
+from pgdb.frontend.recording.files import read_regular, reason, write_atomically
 from pgdb.frontend.recording.recorder import Change, Exchange, LookingOperation, ShellState
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.merge.graph import AnswerGraph, from_graph, to_graph

@@ -32,6 +32,7 @@ RELEASE = signal.SIGWINCH
 """What lets a held rank go. It does nothing by default, for a rank can execute its program between
 the look at its name and kill(2); and GDB passes it on without stopping at it."""
 _CONNECT_S = 3.0  # for each of the front end's addresses
+_LOOKED_AT_BYTES = 1 << 16  # of a command line: anybody's process can say that it has gigabytes
 _LATE_S = 5.0  # how long the first rank waits for others that are not held yet, to wake them
 HELD_NAME = "pgdb-held"
 """Name (/proc/PID/comm) of a process that has blocked :data:`RELEASE` and may be sent it."""
@@ -219,7 +220,8 @@ def _wake_others(mark: str) -> set[int]:
             if os.stat(f"/proc/{name}/ns/uts").st_ino != own_host:
                 continue
             with open(f"/proc/{name}/comm") as comm, open(f"/proc/{name}/cmdline", "rb") as line:
-                if comm.read().strip() == HELD_NAME and mark.encode() in line.read().split(b"\0"):
+                words = line.read(_LOOKED_AT_BYTES).split(b"\0")
+                if comm.read().strip() == HELD_NAME and mark.encode() in words:
                     os.kill(int(name), RELEASE)
                     woken.add(int(name))
         except OSError:

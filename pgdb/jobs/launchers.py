@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from pgdb.errors import StartError, UsageError
-from pgdb.jobs import options
+from pgdb.jobs import options, procfs
 from pgdb.jobs.options import OptionTable, ReadOption
 from pgdb.jobs.procfs import is_launcher_name
 from pgdb.patterns import pattern
@@ -102,7 +102,7 @@ def launcher_of_process(pid: int) -> Launcher | None:
     process = Path("/proc", str(pid))
     try:
         executable = Path(os.readlink(process / "exe"))
-        words = os.fsdecode((process / "cmdline").read_bytes()).split("\0")
+        words = procfs.command_line(pid) or []
         directory = Path(os.readlink(process / "cwd"))
     except OSError:
         return None

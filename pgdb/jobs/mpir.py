@@ -22,6 +22,7 @@ import msgspec
 
 from pgdb import elf
 from pgdb.errors import DiscoveryError
+from pgdb.files import open_regular
 from pgdb.jobs import procfs
 from pgdb.patterns import pattern
 from pgdb.proctable import RankProcess
@@ -53,6 +54,7 @@ _SHN_LORESERVE = 0xFF00
 # The pointer and its size are two globals of one small file of hydra's, at most a few words apart.
 _NEIGHBOURHOOD_BYTES = 64
 _MAX_SEARCHED_BYTES = 64 << 20
+_LARGEST_OBJECT_BYTES = 1 << 30
 _ENTRIES_AT_ONCE = 4096
 _MAPPING = pattern(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ \d+ *(.*)\Z", re.S
@@ -349,7 +351,12 @@ def _symbol_addresses(
     executable = procfs.executable(pid)
     objects: dict[str, Mapping] = {}
     for mapping in mappings:
-        path = mapping.path.removesuffix(" (deleted)")
+        path = mapping.path
+        if path.endswith(" (deleted)"):
+            # What has the name by now is another file, or no file: anybody may have put it there.
+            path = path.removesuffix(" (deleted)")
+            if path != executable:
+                continue
         if path.startswith("/") and not path.startswith(("/dev/", "/memfd:")):
             objects.setdefault(path, mapping)
 
@@ -371,7 +378,9 @@ def symbol_values(
 ) -> tuple[int, int] | None:
     """Return where two variables are, by an object and where it is mapped; None if it lacks one."""
     try:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
+            if os.fstat(stream.fileno()).st_size > _LARGEST_OBJECT_BYTES:
+                return None
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as image:
                 # Looking symbols up in all of a launcher's objects took 0.5-2 s, finding the one
                 # or two files that hold the bytes at all under 10 ms.

@@ -29,6 +29,9 @@ _CAP_SYS_PTRACE = 19
 _TCP_LISTEN = "0A"
 
 _ENVIRONMENT_BYTES = 1 << 18
+# The kernel takes less than 6 MiB for both together (fs/exec.c), but then a process may say that
+# they lie elsewhere (PR_SET_MM), and be as large as it likes, for anybody who looks.
+_MOST_WORDS_BYTES = 6 << 20
 # The kernel tells of the end of an execve(2) in no way. It takes less than a millisecond, or as
 # long as a file system of the network does.
 _EXEC_S = 1.0
@@ -189,7 +192,7 @@ def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
 
 def command_line(pid: int, proc: Path = PROC) -> list[str] | None:
     """Return the arguments of *pid*, its name first; empty for zombies and kernel threads."""
-    data = _read(proc / str(pid) / "cmdline")
+    data = _read_at_once(proc / str(pid) / "cmdline")
     if data is None:
         return None
     text = os.fsdecode(data)
@@ -411,14 +414,16 @@ def _read(path: Path) -> bytes | None:
 def _read_at_once(path: Path) -> bytes | None:
     """Read a file with one read(2) if it is not longer than most environments are.
 
-    The kernel keeps the memory of a process that executes another program for as long as one
-    read lasts, and a later one finds the end of the file.
+    What is longer than any can be is cut off. The kernel keeps the memory of a process that
+    executes another program for as long as one read lasts, and a later one finds the end of the
+    file.
     """
     try:
         with open(path, "rb", buffering=0) as file:
-            pieces = []
-            while piece := file.read(_ENVIRONMENT_BYTES):
+            pieces, room = [], _MOST_WORDS_BYTES
+            while room > 0 and (piece := file.read(min(room, _ENVIRONMENT_BYTES))):
                 pieces.append(piece)
+                room -= len(piece)
     except OSError:
         return None
     return b"".join(pieces)

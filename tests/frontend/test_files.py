@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from pgdb.errors import CommandError, PgdbError
 from pgdb.frontend.analysis import saved
 from pgdb.frontend.recording import bugreport, recordfile
-from pgdb.frontend.recording.files import read_regular
+from pgdb.frontend.recording.files import check_place, read_regular, write_atomically
 from pgdb.frontend.recording.history import CommandHistory
 from pgdb.frontend.recording.settings import Settings, keep_settings, read_settings
 from tests.support.killed import KINDS, Kind
@@ -130,3 +131,47 @@ def test_file_is_whole_whenever_its_writer_is_killed(tmp_path: Path, kind: str, 
     assert done.returncode == 0, done.stdout + done.stderr
     if how != "together":
         assert int(done.stdout) > 20
+
+
+def test_a_path_that_cannot_be_looked_at_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(CommandError, match=r"\.csv: cannot be written: File name too long"):
+        check_place(tmp_path / ("x" * 300 + ".csv"))
+
+    def refused(*_: object, **__: object) -> os.stat_result:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", refused)
+    with pytest.raises(CommandError, match=r"u\.csv: cannot be written: Permission denied"):
+        check_place(tmp_path / "u.csv")
+
+
+def test_links_of_others_are_not_followed_where_all_may_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, mine = tmp_path / "shared", tmp_path / "mine"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    mine.write_text("mine")
+    (shared / "u.csv").symlink_to(mine)
+    (tmp_path / "v.csv").symlink_to(shared / "u.csv")
+    write_atomically(tmp_path / "v.csv", b"own links lead where they lead")
+    assert mine.read_text() == "own links lead where they lead"
+    real = os.lstat
+
+    class Theirs:
+        """What a link of another user looks like."""
+
+        def __init__(self, status: os.stat_result) -> None:
+            self._status = status
+            self.st_uid = 4242
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._status, name)
+
+    monkeypatch.setattr(Path, "lstat", lambda path: Theirs(real(path)))
+    for path in (shared / "u.csv", tmp_path / "v.csv"):
+        with pytest.raises(OSError, match=r"u\.csv is a link that another user has made"):
+            write_atomically(path, b"theirs")
+    assert mine.read_text() == "own links lead where they lead"

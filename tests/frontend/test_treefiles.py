@@ -21,6 +21,7 @@ from pgdb.errors import CommandError
 from pgdb.frontend import deadline, jsonshapes, threads
 from pgdb.frontend.export import treefiles
 from pgdb.frontend.export.treefiles import Format
+from pgdb.frontend.recording.files import check_place
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.merge.calltree import CallTree
 from pgdb.ranks import RankSet
@@ -163,7 +164,7 @@ def test_json_is_a_line_of_the_schema(tmp_path: Path) -> None:
 def test_graphviz_draws_where_it_is_there(tmp_path: Path, fake_dot: Path) -> None:
     for kind in ("svg", "png"):
         path = tmp_path / f"t.{kind}"
-        treefiles.check_path(path)
+        check_place(path)
         said = written(sampled(), kind, path)  # type: ignore[arg-type]
         assert said.startswith(f"-T{kind}\ndigraph calltree")
 
@@ -194,15 +195,15 @@ def test_real_graphviz(tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_written(tmp_path: Path, no_dot: None) -> None:
     with pytest.raises(CommandError, match=r"nowhere/t\.dot: cannot be written: there is no dir"):
-        treefiles.check_path(tmp_path / "nowhere" / "t.dot")
+        check_place(tmp_path / "nowhere" / "t.dot")
     with pytest.raises(CommandError, match="it is a directory"):
-        treefiles.check_path(tmp_path)
+        check_place(tmp_path)
     with pytest.raises(CommandError, match="install graphviz, or write --svg or --html"):
         asyncio.run(treefiles.write(sampled(), "png", tmp_path / "t.png"))
     assert not (tmp_path / "t.png").exists()
     with pytest.raises(CommandError, match="cannot be written: No such file"):
         asyncio.run(treefiles.write(sampled(), "dot", tmp_path / "nowhere" / "t.dot"))
-    treefiles.check_path(tmp_path / "t.svg")
+    check_place(tmp_path / "t.svg")
 
 
 @pytest.mark.parametrize("kind", ["dot", "json", "svg", "html"])

@@ -182,6 +182,14 @@ def test_command_line_keeps_empty_arguments(tmp_path: Path) -> None:
     assert procfs.command_line(8, tmp_path) == []
 
 
+def test_words_without_an_end_are_cut_off(tmp_path: Path) -> None:
+    endless = b"x" * (20 << 20)
+    add_process(tmp_path, 7, cmdline=b"mpirun\0" + endless, environ=b"A=1\0B=" + endless)
+    line = procfs.command_line(7, tmp_path)
+    assert line is not None and line[0] == "mpirun" and len(line[1]) < 6 << 20
+    assert procfs.environment(7, tmp_path) == {"A": "1"}
+
+
 def test_the_executable_of_a_deleted_file_keeps_its_name(tmp_path: Path) -> None:
     add_process(tmp_path, 7)
     (tmp_path / "7" / "exe").symlink_to("/opt/my app (deleted)")

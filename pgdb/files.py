@@ -1,0 +1,35 @@
+"""Files that may be anything by the time they are opened: neither waited for nor without an end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def open_regular(path: Path | str) -> BinaryIO:
+    """Open a file for reading, if it is one: a pipe would be waited for, a device has no end.
+
+    :raises OSError: if it cannot be opened, or is something else.
+    """
+    # What a pipe or a terminal would wait for is not waited for, whatever takes the name meanwhile.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+            raise OSError(errno.EINVAL, f"it is no file, but {kind}")
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
