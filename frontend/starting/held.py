@@ -89,6 +89,8 @@ class HeldJob:
         :raises StartError: if the job ends before that.
         """
         await self.unless_it_ends(self.reports.known.wait())
+        # Nobody else has anything to say; those who have are heard on.
+        self._listening.close()
 
     async def unless_it_ends(self, waiting: Coroutine[Any, Any, T]) -> T:
         """Return what *waiting* does.
@@ -149,8 +151,8 @@ class Reports:
                 return
             self._take(fields, writer.get_extra_info("peername")[0])
             self._writers.append(writer)
-            # The rank executes its program, which closes its end.
-            await reader.read()
+            # The rank executes its program, which closes its end. It says nothing more.
+            await reader.read(1)
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             # Anybody may connect here; what is no report of this session is nobody's loss.
             pass

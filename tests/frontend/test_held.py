@@ -211,6 +211,14 @@ def test_all_is_known_when_every_rank_is_accounted_for() -> None:
     run(test)
 
 
+def test_what_comes_behind_a_report_ends_the_connection() -> None:
+    async def test(hearing: Hearing) -> None:
+        assert await hearing.is_refused(report(*fields()) + b"x" * (64 << 20))
+        assert hearing.reports.hosts
+
+    run(test)
+
+
 def test_a_host_that_reports_twice_counts_once() -> None:
     async def test(hearing: Hearing) -> None:
         for _ in range(2):

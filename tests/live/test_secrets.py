@@ -105,6 +105,8 @@ def check(session: pgdb.Session, ranks: list[int]) -> None:
         for inode in sockets:
             address, state = tcp[inode]
             assert state != LISTENING or address == LOOPBACK, (pid, command_of(pid))
+    listening = [each for each in heard[os.getpid()] if tcp[each][1] == LISTENING]
+    assert len(listening) == 1, "for links alone: that for held ranks is closed by now"
     linked = set().union(*heard.values())
     for pid in (*gdbs, *ranks):
         assert not sockets_of(pid) & linked, "no link is in other hands"
