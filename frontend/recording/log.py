@@ -27,7 +27,7 @@ from pgdb.files import open_regular
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.files import reason
-from pgdb.frontend.recording.redact import Redactor
+from pgdb.frontend.recording.redact import Redactor, private_words
 from pgdb.overlay.messages import AnyOperation
 from pgdb.ranks import RankSet
 from pgdb.records import Progress
@@ -127,8 +127,8 @@ class SessionLog:
         if session.mode == "attach":
             # The program's name stands in those of its files.
             programs = {Path(process.executable).name for process in session.table.processes}
-            words = (word for word in arguments if not word.startswith("-"))
-            self._redactor.hide(word for word in words if Path(word).name not in programs)
+            words = (program, *arguments)
+            self._redactor.hide(private_words(words, lambda word: Path(word).name in programs))
         self.write(
             "started",
             job=self._redactor.line((program, *arguments)),

@@ -8,7 +8,8 @@ assignments in expressions, and what a command outside a short list was told.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -57,6 +58,23 @@ _TELLING = frozenset(
     "break tbreak hbreak thbreak rbreak watch rwatch awatch catch until advance jump finish "
     "stepi nexti step next continue delete enable disable ignore condition".split()
 )
+
+
+def private_words(line: Sequence[str], is_program: Callable[[str], bool]) -> list[str]:
+    """Return the words of a launcher's line that are nobody else's business.
+
+    All behind the program, options too: ``-psecret`` is one. Of those before it the launcher's
+    options stay, and the program's own name.
+
+    >>> private_words(["mpirun", "-n", "4", "./a", "-psecret", "x"], lambda word: word == "./a")
+    ['4', '-psecret', 'x']
+    """
+    words = [(at, word) for at, word in enumerate(line) if at and not word.startswith("-")]
+    at = next((at for at, word in words if is_program(word)), len(line))
+    behind = line[at + 1 :]
+    name = line[at : at + 1]
+    public = {*name, *(Path(each).name for each in name)}
+    return [word for word in (*(w for i, w in words if i < at), *behind) if word not in public]
 
 
 class Redactor:

@@ -10,6 +10,7 @@ from pathlib import Path
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.log import SessionLog, open_log
 from pgdb.frontend.recording.recordfile import check_place
+from pgdb.frontend.recording.redact import private_words
 from pgdb.frontend.session import Listener, Session, Told
 
 OnStep = Callable[[str], None]
@@ -36,7 +37,8 @@ async def logged(
     def complain(text: str) -> None:
         on_step(f"note: {text}")
 
-    log = open_log(options, os.environ, hidden=_private(argv), on_failure=complain)
+    hidden = private_words(argv, lambda word: shutil.which(word) is not None)
+    log = open_log(options, os.environ, hidden=hidden, on_failure=complain)
     if log is None:
         return await begin(on_step, listener)
     log.options(mode, options)
@@ -64,10 +66,3 @@ def _heard(log: SessionLog, on_step: OnStep, listener: Listener | None) -> tuple
             listener(told)
 
     return step, told
-
-
-def _private(argv: Sequence[str]) -> list[str]:
-    """Return the words of a launcher's line that are no option, and not the program."""
-    words = [word for word in argv[1:] if not word.startswith("-")]
-    program = next((word for word in words if shutil.which(word)), "")
-    return [word for word in words if word not in (program, Path(program).name)]

@@ -325,6 +325,7 @@ class Overlay:
             return replace(start, program=remote_command(python), variables=told)
         if start.launcher is not None:
             return start  # on the site the archive is there already, see start.py
+        addresses.check_host_names(start.hosts)
         path = await ship_by_ssh(start.hosts[0], start.words, python)
         return replace(start, python=python, python_path=path)
 

@@ -205,10 +205,7 @@ class LocalSite:
 
         :raises StartError: if what starts them cannot be run.
         """
-        for host in start.hosts:
-            # The job, its launcher or its ranks have told them, and a shell may be behind them.
-            if not addresses.is_host_name(host):
-                raise StartError(f"{host!r} is told as a host of the job, and is no name of a host")
+        addresses.check_host_names(start.hosts)
         environment = await self._environment(start, rendezvous)
         keep_input = False
         if start.launcher is None:
@@ -270,6 +267,8 @@ class LocalSite:
             del environment[name]
         if start.job_pid:
             environment.update(bootstrap_environment(start.job_pid))
+        if libraries := absolute_parts(environment.pop("LD_LIBRARY_PATH", "")):
+            environment["LD_LIBRARY_PATH"] = libraries
         environment[USER_LIBRARY_PATH_VARIABLE] = environment.get("LD_LIBRARY_PATH", "")
         if start.launcher is not None and start.wire_up == "mpi":
             environment.update(mpi4py_environment(start.launcher, self._directory))

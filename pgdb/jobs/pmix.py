@@ -31,6 +31,7 @@ import msgspec
 
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import procfs
+from pgdb.jobs.placement import absolute_parts
 from pgdb.proctable import RankProcess
 
 _Row: TypeAlias = tuple[int, str, int, str]
@@ -164,8 +165,11 @@ def _environment(launcher_pid: int) -> dict[str, str]:
     import pgdb
 
     assert pgdb.__file__ is not None
-    paths = (str(Path(pgdb.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", ""))
+    own = absolute_parts(os.environ.get("PYTHONPATH", ""))
+    paths = (str(Path(pgdb.__file__).resolve().parent.parent), own)
     theirs = procfs.environment(launcher_pid) or {}
+    if "LD_LIBRARY_PATH" in theirs:
+        theirs["LD_LIBRARY_PATH"] = absolute_parts(theirs["LD_LIBRARY_PATH"])
     session = _session_directory(launcher_pid, theirs.get("TMPDIR", "/tmp"))
     # A tool looks for its server's rendezvous file through all of the temporary directory, links
     # followed: where two point at each other's folders it never comes back (openpmix 5).

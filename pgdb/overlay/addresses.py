@@ -9,7 +9,7 @@ import struct
 import sys
 from collections.abc import Iterable
 
-from pgdb.errors import UsageError
+from pgdb.errors import StartError, UsageError
 from pgdb.patterns import pattern
 
 # include/uapi/linux/sockios.h; struct ifreq is a name of 16 bytes and a union of 24.
@@ -90,6 +90,16 @@ def is_host_name(name: str) -> bool:
     [True, True, False]
     """
     return _HOST_NAME.match(name) is not None
+
+
+def check_host_names(hosts: Iterable[str]) -> None:
+    """Check what a job, its launcher or its ranks have told: a shell may be behind a line of ssh.
+
+    :raises StartError: if one is no name of a host.
+    """
+    for host in hosts:
+        if not is_host_name(host):
+            raise StartError(f"{host!r} is told as a host of the job, and is no name of a host")
 
 
 def user_of_peer(

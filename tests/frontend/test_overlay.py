@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -729,3 +730,46 @@ def test_what_is_no_name_of_a_host_gets_into_no_line(
 
     asyncio.run(test())
     assert not starts.exists()
+
+
+@pytest.mark.parametrize("host", ["-oProxyCommand=reboot", "a;reboot"])
+def test_nothing_is_shipped_to_what_is_no_name_of_a_host(
+    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ship(*_: object) -> str:
+        raise AssertionError("a line of ssh")
+
+    monkeypatch.setattr(overlay_module, "ship_by_ssh", ship)
+
+    async def test(raised: Raised) -> None:
+        monkeypatch.setattr(raised.overlay, "_options", SessionOptions(ship=True))
+        with pytest.raises(StartError, match="no name of a host"):
+            await raised.overlay._with_ship(AggregatorStart(launcher=None, hosts=(host,)))
+
+    run(FakeSite(), test)
+
+
+def test_what_means_the_working_directory_is_not_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "told"
+    program = tmp_path / "mpirun"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$LD_LIBRARY_PATH" "$PYTHONPATH" > {told}\n')
+    program.chmod(0o755)
+    launcher = Launcher(path=program, family=Family.MPICH, version="MPICH")
+
+    async def no_rendezvous() -> str:
+        return ""
+
+    async def test() -> None:
+        start = AggregatorStart(launcher=launcher, hosts=(), wire_up="direct")
+        started = await LocalSite(tmp_path).start(start, lambda line: None, no_rendezvous)
+        await started.wait()
+        await started.end()
+
+    monkeypatch.setenv("LD_LIBRARY_PATH", ":/opt/lib:lib")
+    monkeypatch.setenv("PYTHONPATH", "mine::/opt/python")
+    asyncio.run(test())
+    libraries, modules = told.read_text().splitlines()
+    assert libraries == "/opt/lib"
+    assert all(each.startswith("/") for each in modules.split(os.pathsep)), modules
