@@ -23,6 +23,7 @@ _TERM = pattern(r"(\d+)(?:(?:-|\.\.)(\d+)(?:/(\d+))?)?\Z")
 _OPERATORS = ",!&^"
 # int() refuses numbers of more than 4300 digits with a ValueError; leading zeros are no reason to.
 _MAX_DIGITS = 1000
+_EMPTY_SET_BYTES = 300  # RankSet, FrozenBitMap and the bitmap of C
 # Of fewer it takes longer to ask what they take than it matters.
 _FEW_RANKS = 1024
 # Each rank of a range with a step takes its time, and a text can have thousands of such ranges.
@@ -322,6 +323,23 @@ class RankSet:
 
     def __repr__(self) -> str:
         return f"RankSet({str(self)!r})"
+
+
+class SetsRoom:
+    """Bounds the memory of the rank sets in somebody's file: few bytes can stand for much."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._left_bytes = most_bytes
+
+    def take(self, ranks: RankSet) -> RankSet:
+        """Return *ranks*, counted.
+
+        :raises RankSetError: if all together take too much.
+        """
+        self._left_bytes -= ranks.size_bytes + _EMPTY_SET_BYTES
+        if self._left_bytes < 0:
+            raise RankSetError("its rank sets are too large")
+        return ranks
 
 
 def _fold_singles(ranks: list[int]) -> Iterator[tuple[int, int, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from pgdb.frontend.answers import Answer
 from pgdb.frontend.recording.files import read_regular, reason, write_atomically
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.patterns import pattern
-from pgdb.ranks import RankSet
+from pgdb.ranks import RankSet, SetsRoom
 from pgdb.records import Block, Record
 
 MOST_SAVED = 100
@@ -30,6 +30,8 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 """Largest file that is read."""
 FORMAT = "pgdb-answer"
 FORMAT_VERSION = 1
+MAX_SETS_BYTES = 256 << 20
+"""Most memory that the rank sets of a file may take."""
 _NAME = pattern(r"[A-Za-z_]\w*\Z")
 _CLASS_BYTES = 200
 
@@ -142,7 +144,7 @@ def read(path: Path) -> Saved:
     """
     try:
         data = read_regular(path, MAX_FILE_BYTES)
-        file = msgspec.json.decode(data, type=_File, dec_hook=_decode)
+        file = msgspec.json.decode(data, type=_File, dec_hook=_decoding(SetsRoom(MAX_SETS_BYTES)))
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {reason(error)}") from None
     except (msgspec.DecodeError, RankSetError, ValueError, RecursionError) as error:
@@ -181,7 +183,10 @@ def _encode(value: Any) -> Any:
     raise TypeError(f"no JSON form for {type(value).__name__}")
 
 
-def _decode(kind: type, value: Any) -> Any:
-    if kind is RankSet and isinstance(value, str):
-        return RankSet.parse(value) if value else RankSet()
-    raise TypeError(f"no {kind.__name__} in JSON")
+def _decoding(room: SetsRoom) -> Callable[[type, Any], Any]:
+    def decode(kind: type, value: Any) -> Any:
+        if kind is RankSet and isinstance(value, str):
+            return room.take(RankSet.parse(value) if value else RankSet())
+        raise TypeError(f"no {kind.__name__} in JSON")
+
+    return decode

@@ -6,9 +6,11 @@ checked before anything is unpacked, and what is unpacked before it is decoded.
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +28,7 @@ from pgdb.merge.packing import pack, unpack
 from pgdb.overlay.messages import Delivered
 from pgdb.patterns import pattern
 from pgdb.proctable import ProcTable, RankProcess
-from pgdb.ranks import RankSet
+from pgdb.ranks import RankSet, SetsRoom
 from pgdb.records import Event
 
 VERSION = 1
@@ -36,6 +38,8 @@ MAX_DATA_BYTES = 256 << 20
 """Most that it may hold unpacked."""
 MAX_SETS_BYTES = 512 << 20
 """Most memory that its rank sets may take."""
+MAX_MEMORY_BYTES = 2 << 30
+"""Most memory that what is made of it may take: few bytes can stand for much."""
 _LAST_TIME_S = 1e11
 _HEAD = pattern(rb"pgdb-recording (\d{1,9})\n")
 _MAGIC = b"pgdb-recording "
@@ -339,9 +343,15 @@ def decode(data: bytes) -> Loaded:
         raise ProtocolError(f"it holds more than {MAX_DATA_BYTES >> 20} MiB")
     if not unpacker.eof or unpacker.unused_data:
         raise ProtocolError("it is damaged: its end is missing, or it goes on behind its end")
-    room = _Room()
+    room = SetsRoom(MAX_SETS_BYTES)
+
+    def decode_set(kind: type, value: Any) -> Any:
+        if kind is not RankSet:
+            raise TypeError(f"no form for {kind.__name__}")
+        return room.take(unpack(value))
+
     try:
-        return Loaded(msgspec.msgpack.decode(unpacked, type=Recording, dec_hook=room.decode))
+        return Loaded(msgspec.msgpack.decode(unpacked, type=Recording, dec_hook=decode_set))
     except (
         msgspec.DecodeError,
         ProtocolError,
@@ -401,29 +411,31 @@ def read(path: Path) -> Loaded:
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {reason(error)}") from None
     try:
-        return decode(data)
+        with _memory_bounded():
+            return decode(data)
+    except MemoryError:
+        most = MAX_MEMORY_BYTES >> 20
+        raise CommandError(f"{path}: it would take more than {most} MiB of memory") from None
     except ProtocolError as error:
         raise CommandError(f"{path}: {error}") from None
+
+
+@contextlib.contextmanager
+def _memory_bounded() -> Iterator[None]:
+    """Let this process take no more than :data:`MAX_MEMORY_BYTES` besides what it has."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    most = pages * resource.getpagesize() + MAX_MEMORY_BYTES
+    if soft != resource.RLIM_INFINITY:
+        most = min(most, soft)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def _encode_hook(value: Any) -> Any:
     if isinstance(value, RankSet):
         return pack(value)
     raise TypeError(f"no form for {type(value).__name__}")
-
-
-class _Room:
-    """What the rank sets of a file may take: some bytes can stand for megabytes."""
-
-    def __init__(self) -> None:
-        self._left_bytes = MAX_SETS_BYTES
-
-    def decode(self, kind: type, value: Any) -> Any:
-        """Return a rank set as msgspec wants it."""
-        if kind is not RankSet:
-            raise TypeError(f"no form for {kind.__name__}")
-        ranks = unpack(value)
-        self._left_bytes -= ranks.size_bytes
-        if self._left_bytes < 0:
-            raise ProtocolError("its rank sets are too large")
-        return ranks

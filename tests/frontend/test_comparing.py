@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from pathlib import Path
 from typing import cast
@@ -545,6 +546,16 @@ def test_a_file_that_is_none(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content)
     with pytest.raises(CommandError, match=r"a\.json is no saved answer"):
+        saved.read(path)
+
+
+def test_a_file_whose_sets_would_take_very_much_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    saved.write(Saved("a", answer(("0", "1")), 0.0), path)
+    file = json.loads(path.read_text())
+    file["classes"] = [{**file["classes"][0], "ranks": "0-16777214/2"}] * 300
+    path.write_text(json.dumps(file))
+    with pytest.raises(CommandError, match=r"a\.json is no saved answer.*rank sets are too large"):
         saved.read(path)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import resource
 import stat
 import zlib
 from pathlib import Path
@@ -358,6 +359,33 @@ def test_sets_that_take_very_much_are_refused(
     monkeypatch.setattr(recordfile, "MAX_SETS_BYTES", 10)
     with pytest.raises(CommandError, match="its rank sets are too large"):
         recordfile.read(path)
+
+
+def test_empty_sets_take_room_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path)
+    tree = msgspec.msgpack.decode(zlib.decompress(path.read_bytes()[17:]))
+    change = {"sequence": 1, "command": "", "ranks": tree["table"][0]["ranks"]}
+    tree["moves"] = [change] * 3_000_000
+    bomb = b"pgdb-recording 1\n" + zlib.compress(msgspec.msgpack.encode(tree), 1)
+    with pytest.raises(ProtocolError, match="its rank sets are too large"):
+        recordfile.decode(bomb)
+
+
+def test_a_file_that_would_take_very_much_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path)
+    tree = msgspec.msgpack.decode(zlib.decompress(path.read_bytes()[17:]))
+    tree["history"] = [{"number": 1, "answer": 0}] * 6_000_000
+    path.write_bytes(b"pgdb-recording 1\n" + zlib.compress(msgspec.msgpack.encode(tree), 1))
+    assert path.stat().st_size < 2 << 20
+    monkeypatch.setattr(recordfile, "MAX_MEMORY_BYTES", 160 << 20)
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with pytest.raises(CommandError, match=r"job\.pgdb: it would take more than 160 MiB of memory"):
+        recordfile.read(path)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
 def test_no_change_of_a_file_leads_to_anything_but_an_answer_or_an_error(tmp_path: Path) -> None:
