@@ -35,6 +35,7 @@ from pgdb.jobs.placement import (
     scrubbed_environment,
 )
 from pgdb.overlay import addresses
+from pgdb.overlay.bootstrap import is_safe_place
 from pgdb.overlay.rendezvous import (
     FIRST_NODE_VARIABLE,
     RENDEZVOUS_TEXT_VARIABLE,
@@ -63,6 +64,8 @@ class Located(msgspec.Struct, frozen=True):
     """The job's own, where it could be told."""
     refusals: tuple[str, ...] = ()
     """Why ranks of the site's host cannot be traced, if none of them can be."""
+    notes: tuple[str, ...] = ()
+    """What the user is to be told besides."""
 
     @property
     def lacks_ranks(self) -> bool:
@@ -206,6 +209,9 @@ class LocalSite:
         :raises StartError: if what starts them cannot be run.
         """
         addresses.check_host_names(start.hosts)
+        if start.job_pid and procfs.is_foreign(start.job_pid):
+            # What reaches its hosts are programs of its user's choice, which we would be running.
+            start = replace(start, job_pid=0, job_command=())
         environment = await self._environment(start, rendezvous)
         keep_input = False
         if start.launcher is None:
@@ -357,7 +363,7 @@ def _find_in_slurm(target: str) -> FoundJob:
 
 
 def _locate(job: FoundJob) -> Located:
-    launcher = launcher_of_process(job.launcher_pid) if job.launcher_pid else None
+    launcher, notes = _launcher_of(job.launcher_pid) if job.launcher_pid else (None, ())
     refusals = []
     for process in job.table.processes:
         if process.rank not in job.local_ranks:
@@ -366,8 +372,38 @@ def _locate(job: FoundJob) -> Located:
             break
         refusals.append(why)
     else:
-        return Located(job=job, launcher=launcher, refusals=tuple(refusals[:1]))
-    return Located(job=job, launcher=launcher)
+        return Located(job=job, launcher=launcher, refusals=tuple(refusals[:1]), notes=notes)
+    return Located(job=job, launcher=launcher, notes=notes)
+
+
+def _launcher_of(pid: int) -> tuple[Launcher | None, tuple[str, ...]]:
+    """Return what has launched a job, if it is a program that we may run, and notes."""
+    if not procfs.is_foreign(pid):
+        return launcher_of_process(pid, lambda path: True), ()
+    refused: list[Path] = []
+
+    def may_run(path: Path) -> bool:
+        if not (is_ours := _is_ours(path)):
+            refused.append(path)
+        return is_ours
+
+    found = launcher_of_process(pid, may_run)
+    return found, tuple(
+        f"{path} is what another user may have put there, and is not run for you; the aggregators "
+        "are started by what PATH has (--overlay-launcher names another)"
+        for path in refused
+    )
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether nobody but this user and root can have made the file that is at *path*."""
+    real = os.path.realpath(path)
+    try:
+        status = os.stat(real)
+    except OSError:
+        return False
+    is_safe = status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022
+    return is_safe and is_safe_place(os.path.dirname(real))
 
 
 def _choose_launcher(words: Sequence[str], located: Located) -> Launcher | None:

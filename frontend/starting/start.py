@@ -92,6 +92,8 @@ async def _attach(
         site = await open_site(options, directory)
         try:
             located = await (site.find_pids(pids) if pids else site.find(str(target)))
+            for note in located.notes:
+                on_step(f"note: {note}")
             options = _with_fewer_aggregators(located, options, on_step)
             place = await _place(site, located, options)
         except BaseException:

@@ -12,7 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -94,10 +94,11 @@ def find_launcher(word: str) -> Launcher:
     return identify(path)
 
 
-def launcher_of_process(pid: int) -> Launcher | None:
+def launcher_of_process(pid: int, may_run: Callable[[Path], bool]) -> Launcher | None:
     """Return the launcher that process *pid* runs, None if it is none or cannot be looked at.
 
-    For Open MPI 5 that is the mpirun beside the prterun that it became.
+    For Open MPI 5 that is the mpirun beside the prterun that it became. To know it, it is run:
+    *may_run* says of a file whether that is all right.
     """
     process = Path("/proc", str(pid))
     try:
@@ -110,7 +111,8 @@ def launcher_of_process(pid: int) -> Launcher | None:
     if _INTERPRETER.match(executable.name):
         script = next((word for word in words[1:] if not word.startswith("-")), "")
         path = directory / script
-    if not is_launcher_name(path.name) or not os.path.isfile(path):
+    path = _before_prterun(path) or path
+    if not is_launcher_name(path.name) or not os.path.isfile(path) or not may_run(path):
         return None
     if path.name == "srun":
         # Its own SLURM_CONF may be another than ours, without which srun --version fails.
@@ -119,7 +121,7 @@ def launcher_of_process(pid: int) -> Launcher | None:
         except StartError:
             return Launcher(path, Family.SLURM, "Slurm")
     try:
-        return identify(_before_prterun(path) or path)
+        return identify(path)
     except StartError:
         return None
 

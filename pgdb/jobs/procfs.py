@@ -190,6 +190,12 @@ def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
     return found
 
 
+def is_foreign(pid: int, proc: Path = PROC) -> bool:
+    """Return whether *pid* runs as another user; also of one that is gone."""
+    status = _status(proc / str(pid) / "status") or {}
+    return status.get("Uid", "").split()[1:2] != [str(os.geteuid())]
+
+
 def command_line(pid: int, proc: Path = PROC) -> list[str] | None:
     """Return the arguments of *pid*, its name first; empty for zombies and kernel threads."""
     data = _read_at_once(proc / str(pid) / "cmdline")

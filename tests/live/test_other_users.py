@@ -246,6 +246,44 @@ def test_the_user_has_it_and_root_as_well(
     ]
 
 
+def test_root_does_not_run_the_launcher_that_another_user_has_made(
+    build: Build, other: User
+) -> None:
+    own = other.folder / "mpirun"
+    shutil.copy(Path(find_mpi("openmpi").launcher).resolve(), own)
+    os.chown(own, other.uid, other.uid)
+    program = build("storm.c")
+    path = other.folder.parent / "storm"
+    shutil.copy(program.path, path)
+    copied, mark = Program(path, program.source), uuid.uuid4().hex
+    _, *words = find_mpi("openmpi").line(RANKS, copied)
+    process = subprocess.Popen(
+        other.line(own, *words),
+        stdin=subprocess.DEVNULL,
+        env=environment(mark, other.changes),
+        start_new_session=True,
+    )
+    try:
+        wait_until(
+            lambda: len(ranks_with(f"{MARK}={mark}", copied)) == RANKS,
+            "the other user's ranks are up",
+            START_DEADLINE_S,
+        )
+        steps: list[str] = []
+        with pgdb.attach(process.pid, on_step=steps.append) as session:
+            run = f"PGDB_TEST_RUN={os.environ['PGDB_TEST_RUN']}"
+            ours = [pid for pid in processes_with(run) if Path(f"/proc/{pid}").stat().st_uid == 0]
+            assert len(ours) > RANKS
+            assert own not in {Path(f"/proc/{pid}/exe").resolve() for pid in ours}
+            assert session[0:RANKS].evaluate("6 * 7").ranks == session.set
+        (note,) = [each for each in steps if str(own) in each]
+        assert note.startswith(f"note: {own} is what another user may have put there"), note
+        assert_untouched(ranks_with(f"{MARK}={mark}", copied))
+    finally:
+        end_marked(mark)
+        process.wait()
+
+
 def listening_ports(pids: Iterable[int]) -> list[int]:
     """Return the TCP ports at which processes listen."""
     heard = set().union(*map(sockets_of, pids))

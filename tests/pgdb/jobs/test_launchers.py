@@ -365,23 +365,38 @@ def wait_until(condition, deadline_s=20.0):
         os.sched_yield()
 
 
+def anything(path):
+    return True
+
+
+def test_a_launcher_that_is_not_to_be_run_is_not_run(place):
+    text = f'echo "$1" >> {place / "runs"}; read line'
+    mpirun = script(place / "theirs" / "mpirun", text)
+    asked = []
+    with subprocess.Popen([mpirun, "4"], stdin=subprocess.PIPE) as process:
+        wait_until((place / "runs").exists)
+        assert launcher_of_process(process.pid, asked.append) is None
+    assert asked == [mpirun]
+    assert (place / "runs").read_text() == "4\n"
+
+
 def test_a_wrapper_script_that_runs_is_a_launcher(place):
     text = f'[ "$1" = --version ] && {{ echo "{VERSIONS[Family.INTEL]}"; exit; }}; read line'
     mpirun = script(place / "intel" / "mpirun", text)
     with subprocess.Popen([mpirun, "-n", "2", "./app"], stdin=subprocess.PIPE) as process:
         wait_until(lambda: b"mpirun" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
-        found = launcher_of_process(process.pid)
+        found = launcher_of_process(process.pid, anything)
     assert found == Launcher(mpirun, Family.INTEL, "Intel MPI 2021.18.1")
 
 
 def test_a_process_that_is_no_launcher_is_none(place):
-    assert launcher_of_process(os.getpid()) is None
-    assert launcher_of_process(2**22 + 1) is None
+    assert launcher_of_process(os.getpid(), anything) is None
+    assert launcher_of_process(2**22 + 1, anything) is None
     # A job script is not run a second time only because of its name.
     job = script(place / "work" / "mpirun.sh", f'echo "$1" >> {place / "runs"}; read line')
     with subprocess.Popen([job], stdin=subprocess.PIPE) as process:
         wait_until((place / "runs").exists)
-        assert launcher_of_process(process.pid) is None
+        assert launcher_of_process(process.pid, anything) is None
     assert (place / "runs").read_text() == "\n"
 
 
@@ -421,7 +436,7 @@ def test_a_running_launcher_is_recognised(word, root_allowed):
     argv = [word, "-n", "1", "sh", "-c", "echo up; read line"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"up\n"
-        found = launcher_of_process(process.pid)
+        found = launcher_of_process(process.pid, anything)
         process.communicate(b"\n", timeout=60)
     assert found is not None
     assert (found.family, found.version) == (launcher.family, launcher.version)
