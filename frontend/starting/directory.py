@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import logging
 import os
 import secrets
@@ -40,6 +41,11 @@ class SessionDirectory:
         :raises StartError: if there is no place for it.
         """
         self.path = _make_directory()
+        # What cleans /tmp leaves a directory alone that somebody has locked (tmpfiles.d(5)); where
+        # it does not, see check_own().
+        self._held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with contextlib.suppress(OSError):  # some file systems have no locks
+            fcntl.flock(self._held, fcntl.LOCK_SH | fcntl.LOCK_NB)
         self.mark = f"pgdb-{secrets.token_hex(12)}"
         """What the held ranks of this session carry; no secret."""
 
@@ -51,6 +57,22 @@ class SessionDirectory:
     def remove(self) -> None:
         """Remove the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
+
+
+def check_own(path: Path) -> None:
+    """Check that a session's directory is still there, and nobody else's of that name.
+
+    :raises StartError: if it is not.
+    """
+    try:
+        found = os.lstat(path)
+    except OSError:
+        raise StartError(f"{path}, the session's directory, was removed meanwhile") from None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise StartError(f"{path}, the session's directory, was removed; another user has its name")
 
 
 def _make_directory() -> Path:

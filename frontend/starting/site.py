@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 import pgdb
 from pgdb.errors import DiscoveryError, PgdbError, StartError
+from pgdb.frontend.starting.directory import check_own
 from pgdb.frontend.starting.job import OverlayLauncher
 from pgdb.jobs import byhand, ladder, listing, mpir, procfs, slurm
 from pgdb.jobs.ladder import FoundJob, LadderStep
@@ -209,6 +210,7 @@ class LocalSite:
         :raises StartError: if what starts them cannot be run.
         """
         addresses.check_host_names(start.hosts)
+        check_own(self._directory)
         if start.job_pid and procfs.is_foreign(start.job_pid):
             # What reaches its hosts are programs of its user's choice, which we would be running.
             start = replace(start, job_pid=0, job_command=())

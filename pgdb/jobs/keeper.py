@@ -16,7 +16,10 @@ import sys
 
 def _open(path: str) -> int:
     try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        # The session's directory can be gone after days, and be somebody else's by that name.
+        if os.lstat(os.path.dirname(path)).st_uid != os.geteuid():
+            raise PermissionError
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     except OSError:
         return os.open(os.devnull, os.O_WRONLY)
 

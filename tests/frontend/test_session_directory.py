@@ -13,7 +13,7 @@ import pytest
 
 from pgdb.errors import StartError
 from pgdb.frontend.starting import directory as directory_module
-from pgdb.frontend.starting.directory import SessionDirectory, temporary_folder
+from pgdb.frontend.starting.directory import SessionDirectory, check_own, temporary_folder
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +36,27 @@ def test_it_is_for_its_user_alone_and_goes() -> None:
     assert stat.S_IMODE(directory.path.stat().st_mode) == 0o700
     directory.remove()
     assert not directory.path.exists()
+
+
+def test_what_is_somebody_elses_by_its_name_is_not_used(
+    runtime_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = SessionDirectory()
+    check_own(directory.path)
+    with open(f"/proc/self/fdinfo/{directory._held}", encoding="ascii") as told:
+        assert "FLOCK" in told.read(), "what cleans /tmp sees that it is in use"
+    directory.remove()
+    directory.remove()
+    with pytest.raises(StartError, match="was removed meanwhile"):
+        check_own(directory.path)
+    directory.path.symlink_to(runtime_directory)
+    with pytest.raises(StartError, match="another user has its name"):
+        check_own(directory.path)
+    directory.path.unlink()
+    directory.path.mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    with pytest.raises(StartError, match="another user has its name"):
+        check_own(directory.path)
 
 
 def test_what_a_killed_session_has_left_is_removed(runtime_directory: Path) -> None:

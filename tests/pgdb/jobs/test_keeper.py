@@ -149,3 +149,21 @@ def test_a_file_that_cannot_be_written_does_not_kill_the_job(path: str) -> None:
             os.write(job.out[1], b"x" * 65536)  # BrokenPipeError where the job dies of SIGPIPE
     finally:
         job.close()
+
+
+def test_nothing_is_put_where_another_user_may_have_led_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, directory = tmp_path / "mine", tmp_path / "directory"
+    mine.write_text("mine")
+    directory.mkdir()
+    (directory / "output").symlink_to(mine)
+    os.close(keeper._open(str(directory / "output")))
+    descriptor = keeper._open(str(directory / "output"))
+    os.write(descriptor, b"the job's")
+    os.close(descriptor)
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    descriptor = keeper._open(str(directory / "other"))
+    os.write(descriptor, b"the job's")
+    os.close(descriptor)
+    assert mine.read_text() == "mine" and not (directory / "other").exists()
