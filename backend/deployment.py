@@ -31,6 +31,8 @@ class _View(msgspec.Struct, frozen=True):
     directory: Path
     has_program: bool
     """Whether the program is in the cache."""
+    folders: str
+    """Where libraries are looked for that the view lacks, as they have been made since."""
 
 
 class Deployment:
@@ -69,8 +71,7 @@ class Deployment:
         try:
             view = await asyncio.shield(self._made[key])
         except OSError as error:
-            if not self._delivery.has_no_room:
-                self._tell(f"no view of the files ({error.strerror or error})")
+            self._tell(f"no view of the files ({error.strerror or error})")
             self._delivery.leave(
                 FileKey(build_id=each.build_id) for each in objects if each.build_id
             )
@@ -86,6 +87,7 @@ class Deployment:
             settings=(
                 ("debug-file-directory", f"{view.directory / 'debug'}:{{}}"),
                 ("auto-load scripts-directory", f"{view.directory / 'auto-load'}:{{}}"),
+                ("solib-search-path", view.folders),
             ),
         )
 
@@ -148,7 +150,7 @@ class Deployment:
             return self._views.make(placed, auto_load)
 
         directory = await asyncio.to_thread(make)
-        return _View(directory, placed[0].file is not None)
+        return _View(directory, placed[0].file is not None, _folders(objects))
 
     def _tell(self, what: str) -> None:
         self._notice(f"--sbd: {what}; GDBs read the files by themselves")
@@ -157,6 +159,13 @@ class Deployment:
 def _several(paths: Sequence[str], what: str) -> str:
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return f"{what} for {paths[0]}{more}"
+
+
+def _folders(objects: Sequence[MappedObject]) -> str:
+    """Return the directories of objects as a search path of GDB's."""
+    paths = (path for each in objects for path in (each.path, *each.names))
+    folders = dict.fromkeys(os.path.realpath(os.path.dirname(path)) for path in paths)
+    return ":".join(each for each in folders if ":" not in each and each.isprintable())
 
 
 def _auto_load(gdb: str) -> str:

@@ -3,8 +3,9 @@
 A view is a directory that serves GDB as sysroot. What the cache has stands in it as a hard link
 under the name that the rank has for it: so GDB, which resolves symbolic links, shows that name
 behind the view's own, and cleaning the cache takes nothing away. What else lies in those
-directories, and every directory beside them, is a link to the real one, so that a library that is
-loaded later, a script of an object's (``…-gdb.py``) and what that imports are found as without us.
+directories, and every directory beside them, is a link to the real one, so that a program that is
+executed later, a library that is loaded later, a script of an object's (``…-gdb.py``) and what that
+imports are found as without us.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 MOST_ENTRIES = 20_000
-"""More of one directory are not looked at."""
+"""More of one directory are not linked."""
 _LOCK = "lock"
 
 
@@ -131,14 +132,10 @@ class _Tree:
     def fill(self) -> None:
         """Let all else be as it is."""
         for folder in self._folders:
+            # What is in the cache has its name by now. Another program that a rank executes, a
+            # library of any name, and what belongs to a program (.dwp) can lie beside it.
             for entry in _entries(folder):
-                if (
-                    ".so" in entry.name
-                    or "-gdb." in entry.name
-                    or entry.is_symlink()
-                    or entry.is_dir(follow_symlinks=False)
-                ):
-                    self._link(entry.path, entry.path)
+                self._link(entry.path, entry.path)
 
     def _make(self, folder: str) -> None:
         missing = []
@@ -161,9 +158,9 @@ def _entries(folder: str) -> Iterable[os.DirEntry[str]]:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found.append(entry)
-            if len(found) == MOST_ENTRIES:
-                break
-    return found
+    # Of very many those first that GDB is likeliest to ask for.
+    found.sort(key=lambda entry: ".so" not in entry.name and "-gdb." not in entry.name)
+    return found[:MOST_ENTRIES]
 
 
 def _sweep(folder: Path) -> None:

@@ -45,7 +45,15 @@ CONTROL_VARIABLE = "PGDB_NURSERY_CONTROL"
 AFTER_ATTACH = "python forking_in_gdb.settle()"
 """GDB command by which a forked GDB that has attached goes on as any other."""
 
-_ABOUT_READING = pattern(r"\s*(?:add-auto-load-|set\s+(?:auto-load|debuginfod)\s)")
+# What of a user's commands is about showing, stopping and running, and not about what is read.
+_NOT_ABOUT_READING = pattern(
+    r"\s*(?:set\s+(?:p|pr|pri|prin|print|pagination|confirm|width|height|verbose|logging|history|style"
+    r"|listsize|max-value-size|language|input-radix|output-radix|radix|disassembly-flavor|breakpoint"
+    r"|scheduler-locking|step-mode|unwindonsignal|unwind-on-terminating-exception|backtrace"
+    r"|can-use-hw-watchpoints|stop-on-solib-events|follow-exec-mode|substitute-path|filename-display"
+    r"|host-charset|target-charset|charset|trace-commands|var|variable|environment|args|cwd)\b"
+    r"|set\s+\$|(?:handle|skip|directory|dir|alias|echo|show|unset|tty)\b|\#|\Z)"
+)
 _MAX_ANSWER_BYTES = 1 << 20
 # A fork copies the table of all pages, and the end of a process takes it apart: half as long with
 # large ones (glibc 2.35; the kernel has them where a program asks for them, as a rule).
@@ -62,10 +70,12 @@ _LAST_WORDS_S = 1.0
 def why_not(commands: Sequence[str]) -> str:
     """Return why GDBs that are told the user's *commands* cannot be forked, empty if they can.
 
-    A child reads nothing again, so what the user wants to be had with a library would not be.
+    A child reads nothing again, so what the user wants to be had with a program or library, or
+    where it is to be looked for, would not be. What is not known to be about other things may be
+    about that: a file of commands, a script.
     """
-    about = next((each for each in commands if _ABOUT_READING.match(each)), "")
-    return f"'{about.strip()}' is for GDBs that read libraries themselves" if about else ""
+    about = next((each for each in commands if not _NOT_ABOUT_READING.match(each)), "")
+    return f"'{about.strip()}' may be for GDBs that read libraries themselves" if about else ""
 
 
 class Nursery:
@@ -108,7 +118,11 @@ class Nursery:
 
         :raises GdbError: if it cannot be started.
         """
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        except OSError as error:
+            self._stderr.close()
+            raise GdbError(f"cannot start {gdb}: {error.strerror}") from None
         ours.setblocking(False)
         self._control = ours
         try:
@@ -349,6 +363,8 @@ class Nurseries:
         self._environment = environment
         self._notice = notice
         self._made: dict[object, asyncio.Task[Nursery | None]] = {}
+        self.has_fallen_back = False
+        """Whether the user has been told that there is none."""
 
     async def find(self, files: RankFiles, pid: int) -> Nursery | None:
         """Return the nursery for a rank of process *pid* with these files, None if there is none.
@@ -363,6 +379,7 @@ class Nurseries:
 
     def fell_back(self, why: object) -> None:
         """Take that a rank got a GDB of its own where a nursery should have given one."""
+        self.has_fallen_back = True
         LOG.warning("no GDB from the nursery: %s", why)
         self._notice(f"GDBs start without the nursery, which takes longer: {why}")
 

@@ -78,14 +78,14 @@ def mapped_objects(pid: int) -> tuple[MappedObject, ...]:
 def linked(pid: int) -> tuple[str, ...]:
     """Return the names by which the dynamic linker of process *pid* knows what it has loaded.
 
-    Those are the shared objects, itself included.
+    Those are the shared objects, itself included; none of a program that is linked statically.
 
-    :raises OSError: if the process has ended, its memory may not be read, or it has no linker.
+    :raises OSError: if the process has ended, or its memory may not be read.
     """
     with _memory(pid) as read:
         links = _link_map(pid, read)
     if not links.interpreter:
-        raise OSError(errno.ENODATA, "no dynamic linker")
+        return ()
     names = (links.interpreter, *(each.name for each in links.loaded))
     # The kernel's own object has a name that is no file's.
     return tuple(dict.fromkeys(name for name in names if name.startswith("/")))

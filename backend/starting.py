@@ -16,6 +16,7 @@ from pgdb.errors import GdbError
 from pgdb.jobs.debugger import MINIMUM_GDB, version_in
 
 LOG = logging.getLogger(__name__)
+_WITHOUT_PYTHON = "not supported in this copy of GDB"
 
 
 class Starter:
@@ -34,6 +35,7 @@ class Starter:
     ) -> None:
         self._expected_version = expected_version
         self._version: tuple[int, int] | None = None
+        self._is_told = False
         self._notice = notice
         self._index_cache = index_cache
         self._gdb = gdb
@@ -52,7 +54,7 @@ class Starter:
         await gdb.start(start_with(self._gdb, self._environment))
         await self._check_version(gdb)
         has_cache = bool(pid) and await self._index_cache.is_sound_for(pid)
-        await _tell(gdb, (*settings(index_cache=has_cache), *self._own))
+        await self._tell(gdb, (*settings(index_cache=has_cache), *self._own))
 
     async def executed(self, gdb: GdbSession, pid: int) -> None:
         """Take that the process of a GDB has executed its program, whose libraries come next."""
@@ -78,7 +80,7 @@ class Starter:
             await self.start(gdb, pid)
             return False
         await self._check_version(gdb)
-        await _tell(gdb, self._own)
+        await self._tell(gdb, self._own)
         return True
 
     async def _check_version(self, gdb: GdbSession) -> None:
@@ -102,10 +104,19 @@ class Starter:
                 f"{self._gdb} is GDB {version} on this host; at least {wanted} is needed"
             )
 
-
-async def _tell(gdb: GdbSession, settings: Sequence[Setting]) -> None:
-    answers = [gdb.send(console(each.command)) for each in settings]
-    for each, answer in zip(settings, answers, strict=True):
-        result = await answer
-        if result.kind == "error" and each.must:
-            raise GdbError(f"GDB refuses '{each.command}': {result.message}")
+    async def _tell(self, gdb: GdbSession, settings: Sequence[Setting]) -> None:
+        answers = [gdb.send(console(each.command)) for each in settings]
+        for each, answer in zip(settings, answers, strict=True):
+            result = await answer
+            if result.kind != "error":
+                continue
+            if each.must:
+                raise GdbError(f"GDB refuses '{each.command}': {result.message}")
+            if _WITHOUT_PYTHON in result.message and not self._is_told:
+                # Where there was to be a nursery, that has been told.
+                self._is_told = True
+                if self._nurseries is None or not self._nurseries.has_fallen_back:
+                    self._notice(
+                        f"{self._gdb} has no Python on this host: it works more slowly, and shows "
+                        "values of C++ as they are in memory"
+                    )

@@ -70,7 +70,8 @@ class StandardError:
             data = os.pread(file, _LAST_BYTES, max(0, size_bytes - _LAST_BYTES))
         finally:
             os.close(file)
-        return data.decode("utf-8", "replace")
+        # GDB 13.1 says no more than that when Python cannot be started for want of memory.
+        return data.decode("utf-8", "replace").replace("\0", "")
 
 
 class GdbProcess(ABC):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pgdb.backend import fileviews
 from pgdb.backend.fileviews import Placed, Views
 from tests.support.elves import write_elf
 
@@ -52,10 +53,22 @@ def test_all_else_is_as_it_is(cache: Path, opt: Path) -> None:
     views = Views(cache)
     file = write_elf(cache / "copy", ID)
     view = views.make([Placed(f"{opt}/lib/libx.so.1.2", (), file)], "")
-    for name in ("lib/liblater.so", "share", "lib/libx.so.1.2-gdb.py"):
+    for name in ("lib/liblater.so", "share", "lib/libx.so.1.2-gdb.py", "lib/notes.txt"):
         assert os.path.samefile(f"{view}/root{opt}/{name}", opt / name)
-    assert not os.path.lexists(f"{view}/root{opt}/lib/notes.txt")
     assert os.path.samefile(view / "root" / "usr", "/usr")
+    views.close()
+
+
+def test_of_very_many_files_libraries_come_first(
+    cache: Path, opt: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(30):
+        (opt / f"lib/{number:02}.dat").touch()
+    monkeypatch.setattr(fileviews, "MOST_ENTRIES", 6)
+    views = Views(cache)
+    view = views.make([Placed(f"{opt}/lib/libx.so.1.2", (), None)], "")
+    assert os.path.samefile(f"{view}/root{opt}/lib/liblater.so", opt / "lib/liblater.so")
+    assert 4 <= len(os.listdir(f"{view}/root{opt}/lib")) <= 7
     views.close()
 
 

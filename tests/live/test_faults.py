@@ -379,6 +379,22 @@ def test_a_gdb_without_python(build: Build, start_job: StartJob, tmp_path: Path)
         assert_untouched(job.ranks)
 
 
+def test_that_a_gdb_has_no_python_is_told_where_there_is_no_nursery(
+    build: Build, start_job: StartJob, tmp_path: Path
+) -> None:
+    commands = tmp_path / "commands"
+    # The word "python" says then what it says where GDB was built without.
+    commands.write_text("set confirm off\ndefine python\nguile 1\nend\n")
+    with start_job(2, build("storm.c")) as job:
+        gdb = write_gdb(tmp_path, f'set -- "$@" -ix {commands}')
+        line = ("attach", "--gdb", gdb, "--no-nursery", "--batch", *ex("p 6 * 7"))
+        finished = run_pgdb(*line, job.pid)
+        assert finished.status == 0, finished.out
+        assert finished.out.count(f"note: {gdb} has no Python on this host: ") == 1, finished.out
+        assert "[0-1] 6 * 7 = 42" in finished.out
+        assert_untouched(job.ranks)
+
+
 @pytest.mark.parametrize("order", [b"s", b"x"])
 def test_a_rank_crashes_or_exits_while_a_command_is_under_way(
     build: Build, start_job: StartJob, tmp_path: Path, order: bytes

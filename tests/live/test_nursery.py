@@ -266,6 +266,24 @@ def test_each_program_has_a_nursery(built: Path) -> None:
         run(test(pids))
 
 
+def test_a_static_program_has_a_nursery(tmp_path: Path) -> None:
+    source = tmp_path / "still.c"
+    source.write_text("#include <unistd.h>\nint main(void) { for (;;) usleep(1000); }\n")
+    line = ["cc", "-g", "-static", "-o", "still", str(source)]
+    subprocess.run(line, cwd=tmp_path, check=True, stdin=subprocess.DEVNULL, timeout=120)
+
+    async def test(pids: list[int]) -> None:
+        async with ranks() as found:
+            await found.attach(pids)
+            (parent,) = found.parents()
+            assert parent != os.getpid() and found.notices == []
+            for stack in await found.ask(Backtrace()):
+                assert functions(stack)[-1] == "main"
+
+    with running(*([str(tmp_path / "still")],) * 2) as pids:
+        run(test(pids))
+
+
 def test_what_is_loaded_later_is_found(built: Path, tmp_path: Path) -> None:
     go = tmp_path / "go"
 
