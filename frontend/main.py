@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import logging
 import os
 import signal
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from pgdb import corefiles
 from pgdb.controls import HarmlessFormatter, harmless
 from pgdb.errors import CommandError, PgdbError, StartError, UsageError
+from pgdb.frontend import deadline
 from pgdb.frontend.arguments import DEFAULT_SETTLE_S, Arguments, parse
 from pgdb.frontend.batch import BatchText, JsonDisplay, complain_of_rest, run_script
 from pgdb.frontend.display import StartProgress
@@ -27,17 +29,23 @@ from pgdb.frontend.session import Session, Told
 from pgdb.frontend.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
 from pgdb.frontend.starting.start import attach, launch
 from pgdb.frontend.text import render
-from pgdb.frontend.threads import beside
+from pgdb.frontend.threads import beside, with_file
 
 if TYPE_CHECKING:
     from pgdb.frontend.repl import Repl
 
+_SETTINGS_S = 5.0
+"""How long a prompt waits for what 'set -keep' has kept, where a file system hangs."""
 _TELL_S = 1.0
 """After this the user is told what is waited for before the start."""
 
 
 def run() -> None:
     """Be the program ``pgdb``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Where the locale is not UTF-8, a sign that it lacks is no reason to end.
+            stream.reconfigure(errors="backslashreplace")
     status = main(sys.argv[1:])
     with contextlib.suppress(OSError, ValueError):  # the usual way to leave tells of a lost output
         sys.stdout.flush()
@@ -263,7 +271,7 @@ class _Program:
         self._take_up(session, repl.shell)
         self._introduce(session)
         if not session.is_recorded:
-            self._use_kept_settings(session, repl.shell)
+            await self._use_kept_settings(session, repl.shell)
         repl.display.flush()
         try:
             while (line := await arguments.script.read("")) is not None:
@@ -286,12 +294,14 @@ class _Program:
         if isinstance(session, RecordedSession):
             shell.take_over(session.shell_state)
 
-    def _use_kept_settings(self, session: Session, shell: Shell) -> None:
+    async def _use_kept_settings(self, session: Session, shell: Shell) -> None:
         """Let the user have what ``set -keep`` has kept, but for what the command line says."""
         given = self._arguments.given
         shell.apply(given)
+        path = settings_path()
         try:
-            shell.apply(read_settings(settings_path()) | given)
+            with deadline.within(_SETTINGS_S):
+                shell.apply(await with_file(path, lambda: read_settings(path)) | given)
         except CommandError as error:
             session.note(str(error))
 

@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections import deque
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -53,6 +54,7 @@ class Repl:
             settle_s=settle_s,
         )
         self._last_line = ""
+        self._pasted: deque[str] = deque()
         self._interrupts = 0
         self._background: set[asyncio.Task[object]] = set()
 
@@ -64,8 +66,7 @@ class Repl:
         with patch_stdout(raw=True):
             while True:
                 try:
-                    # It is asked for its text whenever it is drawn, as below what ranks tell.
-                    line = await self._prompt.prompt_async(self._prompt_text)
+                    line = await self._next_line()
                 except KeyboardInterrupt:
                     await self._interrupt_at_prompt()
                     continue
@@ -75,6 +76,20 @@ class Repl:
                     await self.carry_out(line)
                 except Quit as leaving:
                     return leaving.kill
+
+    async def _next_line(self) -> str:
+        """Return the next line: of what was pasted, where it had several."""
+        if not self._pasted:
+            # It is asked for its text whenever it is drawn, as below what ranks tell.
+            return self._first_of(await self._prompt.prompt_async(self._prompt_text))
+        line = self._pasted.popleft()
+        self.display.text(f"{self._prompt_text()}{line}")
+        return line
+
+    def _first_of(self, text: str) -> str:
+        first, *others = text.split("\n")
+        self._pasted.extend(each for each in others if each.strip())
+        return first
 
     async def carry_out(self, line: str) -> None:
         """Carry out one line; Ctrl-C meanwhile is the job's.
@@ -100,6 +115,7 @@ class Repl:
             own = asyncio.current_task()
             if own is not None and own.cancelling():
                 raise  # not the command alone: the session is to end (SIGTERM, SIGHUP)
+            self._pasted.clear()
             self.display.text("(given up waiting; the ranks go on)")
         finally:
             loop.remove_signal_handler(signal.SIGINT)
@@ -127,6 +143,7 @@ class Repl:
 
     def _on_interrupt(self, task: asyncio.Task[None]) -> None:
         self._interrupts += 1
+        self._pasted.clear()
         ranks = self.shell.in_foreground & self._session.state.running
         if self._interrupts == 1 and ranks:
             self._start(self._interrupt(ranks))
@@ -191,15 +208,19 @@ class Repl:
         return f"(pgdb {focus}{state}) "
 
     async def _read_more(self, prompt: str) -> str | None:
+        if self._pasted:
+            return self._pasted.popleft()
         try:
-            return await self._prompt.prompt_async(prompt)
+            return self._first_of(await self._prompt.prompt_async(prompt))
         except (EOFError, KeyboardInterrupt):
             return None
 
     async def _confirm(self, question: str) -> bool:
         try:
             reply = await self._prompt.prompt_async(f"{question} (y or n) ")
-        except (EOFError, KeyboardInterrupt):
+        except KeyboardInterrupt:
+            return False
+        except EOFError:
             return True
         return reply.strip().lower() in ("y", "yes")
 

@@ -24,6 +24,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import BreakpointsMade, Event, Failure, Record, Stop
 
 _BreakpointOperation = InsertBreakpoint | ChangeBreakpoints | BreakpointCommands
+_MOST_DIGITS = 18  # of a breakpoint's number
 _TEMPORARY = ("tbreak", "thbreak", "tcatch")
 _MAKES_MANY = ("rbreak",)
 
@@ -118,7 +119,8 @@ class BreakpointLog:
 
     def _known(self, texts: tuple[str, ...], ranks: RankSet) -> tuple[int, ...]:
         if texts:
-            return tuple(int(each.partition(".")[0]) for each in texts)
+            numbers = (each.partition(".")[0] for each in texts)
+            return tuple(int(each) for each in numbers if len(each) <= _MOST_DIGITS)
         return tuple(sorted({number for each in self.of(ranks) for number in each.numbers}))
 
     def _add(self, entry: Replayed) -> None:

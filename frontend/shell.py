@@ -7,13 +7,14 @@ seen goes through a :class:`Display`; the shell prints nothing.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Protocol
 
 from msgspec.structs import replace
 
-from pgdb.errors import CommandError, NotRecordedError, PgdbError, UsageError
+from pgdb.errors import CommandError, InternalError, NotRecordedError, PgdbError, UsageError
 from pgdb.frontend import deadline, gdbwords
 from pgdb.frontend.analysis.comparing import part_of
 from pgdb.frontend.analysis.saved import SavedAnswers, answer_size_bytes
@@ -29,6 +30,8 @@ from pgdb.frontend.text import render
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import FATAL_SIGNALS, Event, Exit, Stop
+
+LOG = logging.getLogger(__name__)
 
 HISTORY = 100
 """How many earlier answers ``expand`` can show."""
@@ -142,15 +145,33 @@ class Shell:
         line = line.strip()
         if not line or line.startswith("#"):
             return
-        self._is_source = False
         try:
-            gdbwords.check_text(line)
-            outcome = await self.dispatch(line, self.focus)
+            await self._run_line(line)
         except PgdbError as error:
-            self.worsen(EXIT_FAILED)
-            self.display.flush()
-            self.display.error(error, line)
-            return
+            self._tell_error(error, line)
+        except (Quit, BrokenPipeError):
+            raise
+        except Exception as error:
+            # It ends this command, not the session, and not a job that was launched with it.
+            LOG.exception("'%s' met a bug", line)
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            self._tell_error(
+                InternalError(
+                    f"a bug of PGDB's: {' '.join(what.split())}; the session goes on "
+                    "(--log FILE and 'pgdb report-bug FILE' make a report of it)"
+                ),
+                line,
+            )
+
+    def _tell_error(self, error: PgdbError, line: str) -> None:
+        self.worsen(EXIT_FAILED)
+        self.display.flush()
+        self.display.error(error, line)
+
+    async def _run_line(self, line: str) -> None:
+        self._is_source = False
+        gdbwords.check_text(line)
+        outcome = await self.dispatch(line, self.focus)
         self.display.flush()
         self._show(outcome)
         if isinstance(outcome, Shown) and outcome.answer is None:

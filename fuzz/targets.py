@@ -22,6 +22,7 @@ from pgdb.errors import (
     CommandError,
     DiscoveryError,
     GdbError,
+    InternalError,
     LinkError,
     PgdbError,
     ProtocolError,
@@ -389,6 +390,11 @@ class _Nobody:
 
 class _NoDisplay:
     width = 80
+
+    def error(self, error: PgdbError, command: str) -> None:
+        """Let out what is no error of the user's."""
+        if isinstance(error, InternalError):
+            raise AssertionError(f"{command!r}: {error}") from error
 
     def __getattr__(self, name: str) -> Any:
         return lambda *arguments, **options: None

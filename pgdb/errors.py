@@ -47,6 +47,10 @@ class CommandError(PgdbError):
     """A command was understood and could not be carried out."""
 
 
+class InternalError(PgdbError):
+    """A command met a bug of PGDB's, whose traceback is in the log. The session goes on."""
+
+
 class NotRecordedError(CommandError):
     """A recording has no answer to what a command asks.
 

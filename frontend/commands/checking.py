@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -27,6 +26,7 @@ from pgdb.frontend.commands.table import (
     need_argument,
     no_argument,
 )
+from pgdb.frontend.recording.files import user_path
 from pgdb.frontend.text import render, reports
 from pgdb.frontend.threads import with_file
 from pgdb.merge.answer import EquivalenceClass
@@ -322,7 +322,7 @@ async def _find_saved(call: Call, name: str) -> Saved | None:
         return kept
     if name.endswith(".json") or name.startswith(("/", "./", "../", "~")):
         # Some MB to decode, on a file system that may be far away: the links need their heartbeats.
-        path = Path(name).expanduser()
+        path = user_path(name)
         return await with_file(path, lambda: saved.read(path))
     if re.match(r"[A-Za-z_]\w*\Z", name) and name != "all":
         raise CommandError(f"compare: no answer is saved as {name!r} ({_names(call)})")
@@ -330,7 +330,7 @@ async def _find_saved(call: Call, name: str) -> Saved | None:
 
 
 async def _write(kept: Saved, file: str) -> None:
-    path = Path(file).expanduser()
+    path = user_path(file)
     await with_file(path, lambda: saved.write(kept, path))
 
 

@@ -30,7 +30,7 @@ from pgdb.frontend.commands.table import (
     need_argument,
 )
 from pgdb.frontend.export import arrayfiles, pictures
-from pgdb.frontend.recording.files import check_place
+from pgdb.frontend.recording.files import check_place, user_path
 from pgdb.frontend.text import plots, render
 from pgdb.frontend.threads import beside, with_file
 from pgdb.merge.answer import EquivalenceClass
@@ -66,7 +66,7 @@ class _Typed(msgspec.Struct, frozen=True):
     def path(self) -> Path | None:
         """Return the file behind ``-o``."""
         text = self.options.get("-o")
-        return Path(text).expanduser() if text else None
+        return user_path(text) if text else None
 
 
 def _parse(call: Call, flags: Sequence[str], with_value: Sequence[str]) -> _Typed:
@@ -128,7 +128,7 @@ async def _dump(call: Call) -> Outcome:
         return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
     if len(words) < 2:
         raise UsageError("'dump' needs an expression and a file, as in 'dump u u.npz'")
-    path = Path(_unquoted(words[-1])).expanduser()
+    path = user_path(_unquoted(words[-1]))
     arrays = await call.shell.session.ranks(call.ranks).dump(" ".join(words[:-1]), path)
     if not arrays.by_rank:
         return arrays.failures
@@ -432,7 +432,7 @@ def _integers(options: Mapping[str, str], name: str, otherwise: tuple[int, ...])
 def _load_map(text: str) -> decompose.MapFunction:
     """Return the function that ``FILE.py:NAME`` names."""
     file, _, name = text.rpartition(":")
-    path = Path(file).expanduser()
+    path = user_path(file)
     if not file or not name.isidentifier():
         raise UsageError(f"decompose: --map takes FILE.py:FUNCTION, not {text!r}")
     spec = importlib.util.spec_from_file_location("pgdb_user_map", path)

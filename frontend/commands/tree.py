@@ -14,7 +14,7 @@ from pgdb.frontend import jsonlines, times
 from pgdb.frontend.analysis import sampling
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
 from pgdb.frontend.export import treefiles
-from pgdb.frontend.recording.files import check_place
+from pgdb.frontend.recording.files import check_place, user_path
 from pgdb.frontend.threads import with_file
 from pgdb.merge import treetext
 from pgdb.merge.calltree import TreeBy
@@ -154,7 +154,7 @@ def _parse(argument: str) -> _Options:
         elif name == "--every":
             options.every_s = times.seconds(value, "tree: --every")
         elif name in _FORMATS:
-            options.files.append((_FORMATS[name], Path(value).expanduser()))
+            options.files.append((_FORMATS[name], user_path(value)))
         else:
             raise UsageError(
                 f"tree: no option {word!r}; there are {', '.join((*_FLAGS, *_WITH_VALUE))}"
@@ -163,6 +163,6 @@ def _parse(argument: str) -> _Options:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= sampling.MOST_SAMPLES:
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= sampling.MOST_SAMPLES:
         raise UsageError(f"tree: --samples takes 1 to {sampling.MOST_SAMPLES}, not {text!r}")
     return int(text)

@@ -20,7 +20,7 @@ from pgdb.controls import harmless, harmless_json
 from pgdb.errors import CommandError, UsageError
 from pgdb.files import open_regular
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.recording.files import reason, write_atomically
+from pgdb.frontend.recording.files import reason, user_path, write_atomically
 from pgdb.frontend.recording.log import MAX_BYTES, read_head
 from pgdb.frontend.recording.redact import Redactor
 from pgdb.frontend.starting.overlay import SessionDirectory
@@ -50,7 +50,7 @@ async def report_bug(log: str, output: str) -> int:
     :raises CommandError: if *log* is no log of PGDB's, or the archive cannot be written.
     """
     out = sys.stdout
-    target = Path(output or time.strftime("pgdb-report-%Y%m%d-%H%M%S.tar.gz")).expanduser()
+    target = user_path(output or time.strftime("pgdb-report-%Y%m%d-%H%M%S.tar.gz"))
     if os.path.lexists(target):
         raise UsageError(f"report-bug: {target} is there already; -o FILE names another")
     redactor = Redactor(os.environ, keeps_values=False)
@@ -93,7 +93,7 @@ def _read_logs(log: str) -> tuple[dict[str, str], bool]:
     """Return the logs by their names in the archive, and whether values are in them."""
     if not log:
         return {}, False
-    path = Path(log).expanduser()
+    path = user_path(log)
     found, keeps_values = {}, False
     for name, each in (
         ("session.log", path),

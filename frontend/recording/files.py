@@ -14,12 +14,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from pgdb.errors import CommandError
+from pgdb.errors import CommandError, UsageError
 from pgdb.files import open_regular
 
 _LOCK_RETRY_S = 0.02
 _UNFINISHED = ".pgdb-unfinished"
 """How the names of files end that are written."""
+
+
+def user_path(text: str | Path) -> Path:
+    """Return the path that a user means, with a home directory for ``~``.
+
+    :raises UsageError: if it can be none.
+    """
+    if "\0" in str(text):
+        raise UsageError(f"{str(text)!r} is no name of a file: it has a NUL character")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        user = str(text).partition("/")[0]
+        raise UsageError(f"{text}: there is no home directory for '{user}'") from None
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:

@@ -8,10 +8,11 @@ may be far away.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from prompt_toolkit.history import History
 
 from pgdb.files import open_regular
 from pgdb.frontend.recording.files import locked, reason, write_atomically
+from pgdb.frontend.threads import beside
 
 MOST_ENTRIES = 2000
 """The oldest go first."""
@@ -39,6 +41,7 @@ class CommandHistory(History):
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pgdb history")
         self._unwritten: deque[str] = deque()
         self._given_up_s = math.inf
+        self._reading: asyncio.Future[list[str]] | None = None
 
     def load_history_strings(self) -> Iterable[str]:
         """Return what the file has; nothing if it cannot be read."""
@@ -50,6 +53,20 @@ class CommandHistory(History):
         if is_damaged:
             self._complain(f"{self._path} is damaged; the lines that can be read are kept")
         return reversed(entries)
+
+    async def load(self) -> AsyncGenerator[str, None]:
+        """Yield what was typed, the newest first; where the file's system hangs, what is known."""
+        if self._reading is None:
+            reading = beside(lambda: list(self.load_history_strings()), name="history")
+            self._reading = asyncio.ensure_future(reading)
+        if not self._loaded:
+            # Whoever waits can be cancelled: each line that is typed begins this anew.
+            read = await asyncio.shield(self._reading)
+            if not self._loaded:
+                self._loaded = True
+                self._loaded_strings += read
+        for string in self._loaded_strings:
+            yield string
 
     def store_string(self, string: str) -> None:
         """Add an entry to the file, soon."""

@@ -26,7 +26,7 @@ from pgdb.errors import PgdbError, UsageError
 from pgdb.files import open_regular
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.recording.files import reason
+from pgdb.frontend.recording.files import reason, user_path
 from pgdb.frontend.recording.redact import Redactor, private_words
 from pgdb.overlay.messages import AnyOperation
 from pgdb.ranks import RankSet
@@ -321,7 +321,7 @@ def open_log(
     if not options.log:
         return None
     redactor = Redactor(environment, hidden=hidden, keeps_values=options.log_values)
-    log = SessionLog(Path(options.log).expanduser(), redactor, on_failure=on_failure)
+    log = SessionLog(user_path(options.log), redactor, on_failure=on_failure)
     log.listen()
     return log
 

@@ -16,6 +16,7 @@ from pgdb.frontend.analysis.comparing import part_of
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import recordfile
+from pgdb.frontend.recording.files import user_path
 from pgdb.frontend.recording.recorder import (
     Change,
     Exchange,
@@ -364,7 +365,7 @@ async def replay(path: Path | str, *, listener: Listener | None = None) -> Recor
 
     :raises CommandError: if the file cannot be read, or is no recording.
     """
-    path = Path(path).expanduser()
+    path = user_path(path)
     session = RecordedSession(recordfile.read(path), path.name)
     if listener is not None:
         session.subscribe(listener)

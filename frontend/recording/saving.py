@@ -17,6 +17,7 @@ from pgdb.errors import PgdbError
 from pgdb.frontend import deadline
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.recording import recordfile
+from pgdb.frontend.recording.files import user_path
 from pgdb.frontend.recording.recorder import ShellState, commands_of
 from pgdb.frontend.recording.recordfile import Answers, Recording, States, StoredName, StoredNumber
 from pgdb.frontend.threads import with_file
@@ -89,7 +90,7 @@ async def save(session: Session, path: Path) -> Written:
 
     :raises CommandError: if it cannot be written.
     """
-    path = path.expanduser()
+    path = user_path(path)
     await with_file(path, lambda: recordfile.check_place(path))
     if not session.has_ended:
         await _fetch(session)
@@ -111,7 +112,7 @@ class Stepwise:
     def __init__(self, session: Session, path: Path) -> None:
         """Write to *path*."""
         self._session = session
-        self._path = path.expanduser()
+        self._path = user_path(path)
         self._is_due = False
         self._next_s = 0.0
         self._closed = asyncio.Event()

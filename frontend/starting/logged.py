@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 
 from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.recording.files import user_path
 from pgdb.frontend.recording.log import SessionLog, open_log
 from pgdb.frontend.recording.recordfile import check_place
 from pgdb.frontend.recording.redact import private_words
@@ -32,7 +32,7 @@ async def logged(
     :raises CommandError: if a recording could not be written at the end.
     """
     if options.record:
-        check_place(Path(options.record).expanduser())
+        check_place(user_path(options.record))
 
     def complain(text: str) -> None:
         on_step(f"note: {text}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pgdb.errors import PgdbError, UsageError
+from pgdb.errors import InternalError, PgdbError, UsageError
 from pgdb.frontend.analysis import sampling, saved
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.answers import Answer
@@ -236,6 +236,49 @@ def test_a_line_that_is_no_text_costs_only_itself() -> None:
     asyncio.run(shell.run_line('p "\udcff"'))
     assert display.told == ["byte 0xff at character 4 of the line is not UTF-8"]
     assert (shell.status, session.lines) == (1, [])
+
+
+def test_a_bug_in_a_command_costs_that_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Errors:
+        """Keeps what is told."""
+
+        def __init__(self) -> None:
+            self.told: list[PgdbError] = []
+
+        def flush(self) -> None:
+            pass
+
+        def error(self, error: PgdbError, command: str) -> None:
+            self.told.append(error)
+
+    async def fails(self: FakeSession, line: str) -> Answer:
+        raise RuntimeError("this should\nnot have come")
+
+    monkeypatch.setattr(FakeSession, "execute_plain", fails)
+    display = Errors()
+    shell = Shell(FakeSession(), display, read_line=None)  # type: ignore[arg-type]
+    asyncio.run(shell.run_line("info all-registers"))
+    (error,) = display.told
+    assert isinstance(error, InternalError) and shell.status == 1
+    assert str(error).startswith(
+        "a bug of PGDB's: RuntimeError: this should not have come; the session goes on"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dump x ~nobody-of-that-name/a.npz",
+        "dump x a\0b.npz",
+        "tree --svg ~nobody-of-that-name/a.svg",
+        "compare x with ~nobody-of-that-name/a.json",
+        f"tree --samples {'1' * 5000}",
+    ],
+)
+def test_what_can_be_no_file_or_number_is_an_error_of_the_line(line: str) -> None:
+    with pytest.raises(PgdbError) as refused:
+        dispatch(line)
+    assert not isinstance(refused.value, InternalError)
 
 
 @pytest.mark.parametrize(

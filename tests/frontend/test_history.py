@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import stat
 import threading
@@ -150,3 +152,38 @@ def test_link_to_the_file_stays_a_link(tmp_path: Path) -> None:
     path.symlink_to(target)
     Session(path).type("c")
     assert path.is_symlink() and entries(target) == ["bt", "c"]
+
+
+def test_a_file_system_that_hangs_does_not_hold_up_the_prompt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "history"
+    goes_on = threading.Event()
+
+    def hang(_: Path) -> tuple[list[str], bool]:
+        goes_on.wait(60)
+        return ["kept"], False
+
+    monkeypatch.setattr(history_module, "_read", hang)
+
+    async def strings(history: CommandHistory) -> list[str]:
+        return [each async for each in history.load()]
+
+    async def test() -> None:
+        history = CommandHistory(path, lambda text: None)
+        loading = asyncio.create_task(strings(history))
+        # The loop goes on meanwhile, and what waits can be cancelled, as at each line typed.
+        await asyncio.sleep(0)
+        loading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await loading
+        again = asyncio.create_task(strings(history))
+        await asyncio.sleep(0)
+        assert not again.done()
+        goes_on.set()
+        async with asyncio.timeout(20):
+            assert await again == ["kept"]
+            assert await strings(history) == ["kept"]
+        history.close()
+
+    asyncio.run(test())

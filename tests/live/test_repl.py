@@ -87,6 +87,46 @@ def test_prompt_focus_and_repeating(mpi: Mpi, build: Build, tmp_path: Path) -> N
         assert_nothing_left(terminal.mark)
 
 
+def test_ctrl_c_at_a_question_is_no_yes(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("storm.c")
+    with launched(mpi, program, home=tmp_path) as terminal:
+        for command in ("quit", "kill", "proc 1 kill"):
+            terminal.line(command)
+            terminal.expect(r"\(y or n\)")
+            terminal.control_c()
+            terminal.expect(PROMPT)
+        terminal.line("p 40 + 2")
+        terminal.expect(r"\[0-1\] 40 \+ 2 = 42")
+        assert len(ranks_of(terminal, program)) == 2
+        # A slip, or a bug of ours, costs the command and not the job.
+        terminal.line("session save ~nobody-of-that-name/x")
+        terminal.expect("there is no home directory for '~nobody-of-that-name'")
+        terminal.expect(PROMPT)
+        terminal.line("kill")
+        terminal.expect(r"\(y or n\)")
+        terminal.line("y")
+        terminal.expect(r"\[0-1\] killed")
+        terminal.line("quit")
+        terminal.wait()
+
+
+def test_lines_that_are_pasted_are_carried_out_one_by_one(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    with launched(mpi, build("storm.c"), home=tmp_path) as terminal:
+        lines = ("p 40 + 2", "if 1", "p 50 + 3", "end", "p 60 + 4")
+        terminal.send("\x1b[200~" + "\n".join(lines) + "\x1b[201~\r")
+        terminal.expect(r"\[0-1\] 40 \+ 2 = 42")
+        terminal.expect(r"\[0-1\].* = 53")
+        terminal.expect(r"\[0-1\] 60 \+ 4 = 64")
+        terminal.expect(PROMPT)
+        terminal.line("kill")
+        terminal.expect(r"\(y or n\)")
+        terminal.line("y")
+        terminal.line("quit")
+        terminal.wait()
+
+
 def test_ctrl_c_interrupts_the_ranks_and_the_job_lives(
     mpi: Mpi, build: Build, tmp_path: Path
 ) -> None:
