@@ -6,7 +6,7 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from pgdb.errors import UsageError
+from pgdb.errors import CommandError, UsageError
 from pgdb.frontend import times
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.table import (
@@ -168,10 +168,14 @@ async def _detach(call: Call) -> Outcome:
     """
     no_argument(call, has_ranks=True)
     session = call.shell.session
+    if not session.state.live:
+        call.shell.say("\n".join(session.state.absent(call.ranks)))
+        call.shell.quit(kill=False, why="no rank is left")
+    out_of_reach = _out_of_reach(call)
     answer = await session.ranks(call.ranks).detach()
     if answer.errors or answer.missing.late:
         return answer
-    call.shell.say(f"[{answer.ranks}] detached; they run on")
+    call.shell.say("\n".join([f"[{answer.ranks}] detached; they run on", *out_of_reach]))
     if not session.state.live:
         call.shell.quit(kill=False, why="the last rank was let go")
     return None
@@ -181,10 +185,24 @@ async def _detach(call: Call) -> Outcome:
 async def _kill(call: Call) -> Outcome:
     """End the processes of the selected ranks. Most launchers then end the whole job."""
     no_argument(call, has_ranks=True)
-    if not await call.shell.confirm(f"Kill ranks [{call.ranks}]?"):
+    out_of_reach = _out_of_reach(call)
+    if not await call.shell.confirm(f"Kill ranks [{call.ranks & call.shell.session.state.live}]?"):
         return "not killed"
     answer = await call.shell.session.ranks(call.ranks).kill()
-    return answer if answer.errors or answer.missing else f"[{answer.ranks}] killed"
+    if answer.errors or answer.missing:
+        return answer
+    return "\n".join([f"[{answer.ranks}] killed", *out_of_reach])
+
+
+def _out_of_reach(call: Call) -> list[str]:
+    """Say which of the selected ranks live and are not in our hands.
+
+    :raises CommandError: if none is.
+    """
+    state = call.shell.session.state
+    if not call.ranks & state.live:
+        raise CommandError(f"{call.word}: {'; '.join(state.absent(call.ranks))}")
+    return state.absent(call.ranks & (state.lost | state.detached))
 
 
 @COMMANDS.command("quit", group=Group.SESSION, aliases=("q", "exit"), summary="leave PGDB")

@@ -318,7 +318,13 @@ class JobLauncher(Launcher):
         with contextlib.suppress(BrokenPipeError):
             os.write(self._keeper_pipe, b"q")
         os.close(self._keeper_pipe)
-        await self._keeper.wait()
+        try:
+            async with asyncio.timeout(TERMINATE_TIMEOUT_S):
+                await self._keeper.wait()
+        except TimeoutError:
+            # Somebody has stopped it. All output has been read: nothing is lost with it.
+            self._keeper.send_signal(signal.SIGKILL)
+            await self._keeper.wait()
         self.close_input()
         for reader in self._readers:
             reader.cancel()

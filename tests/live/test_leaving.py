@@ -90,6 +90,22 @@ def test_commands_behind_the_last_detach_are_told_to_come_too_late(
         assert_untouched(job.ranks)
 
 
+def test_ranks_that_are_out_of_reach_are_neither_let_go_nor_killed(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(3, build("storm.c")) as job:
+        commands = ex("proc 1 detach", "proc 1 detach", "proc 1 kill", "proc 1-2 detach", "detach")
+        finished = run_pgdb("attach", "--batch", *commands, job.pid)
+        assert finished.status == 1, finished.out + finished.err
+        shown = finished.out + finished.err
+        gone = "[1] let go; 'reattach' gets hold of it again"
+        assert shown.count("[1] detached; they run on") == 1
+        assert f"detach: {gone}" in shown and f"kill: {gone}" in shown
+        assert f"[2] detached; they run on\n{gone}" in shown
+        assert "[] " not in shown and "[0] detached; they run on" in shown
+        assert_untouched(job.ranks)
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_the_front_end_of_a_launched_job_dies(mpi: Mpi, build: Build, how: signal.Signals) -> None:
     """Killed, it leaves the job running free; told to end, it kills the job as always."""
