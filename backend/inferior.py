@@ -14,7 +14,7 @@ import logging
 import os
 import re
 import signal
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -108,6 +108,7 @@ class Inferior:
         self._stacks = Stacks(self._gdb)
         self._guard = Guard(self._gdb) if is_guarded else None
         self._displays = False
+        self._may_call = False  # what is under way may call a function of the program's
         self._interrupting = False
         self._resuming = False
         self._interrupt_when_running = False
@@ -155,13 +156,47 @@ class Inferior:
             if timeout_s is not None:
                 self._due_s = asyncio.get_running_loop().time() + timeout_s
             try:
-                return await self._perform(operation, request_id)
+                async with self._ready_for_calls(operation):
+                    return await self._perform(operation, request_id)
             except GdbError as error:
                 if self.state == "exited":
                     return Failure(message=_ENDED[self.state])
                 return Failure(message=f"no debugger: {error}")
             finally:
                 self._due_s = None
+
+    @contextlib.asynccontextmanager
+    async def _ready_for_calls(self, operation: AnyOperation) -> AsyncIterator[None]:
+        """Have GDB stop at an interrupt while it may call a function of the program's.
+
+        It reads nothing meanwhile. Without parentheses only operators of C++ are called.
+        """
+        if self.state != "stopped" or not looking.may_call(operation):
+            yield
+            return
+        self._may_call = True
+        self._gdb.send(console(_STOP_AT_INTERRUPT))
+        try:
+            yield
+        except asyncio.CancelledError:
+            raise  # nobody waits for it any longer: it may still be in the call
+        except BaseException:
+            self._call_is_over()
+            raise
+        self._call_is_over()
+
+    def _call_is_over(self) -> None:
+        self._may_call = False
+        if self._gdb.is_alive and not self._interrupting:
+            self._gdb.send(console(IGNORE_INTERRUPT))
+
+    async def _end_call(self, timeout_s: float) -> bool:
+        """Interrupt a function that GDB has called; return whether GDB answers then."""
+        if not self._may_call or self.state != "stopped":
+            return False
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, INTERRUPT)
+        return await watching.answers(self._gdb, timeout_s)
 
     async def is_silent(self) -> bool:
         """Return whether nothing can be asked: something else is overdue, and GDB hangs.
@@ -234,7 +269,9 @@ class Inferior:
         """
         if self.state not in ("stopped", "running") or not self._gdb.is_alive:
             return False
-        return await watching.answers(self._gdb, timeout_s)
+        if await watching.answers(self._gdb, timeout_s):
+            return True
+        return await self._end_call(timeout_s)
 
     async def abandon(self) -> None:
         """End the GDB: by force if it has the rank, from which then is taken out what it leaves.
@@ -264,7 +301,8 @@ class Inferior:
         self._unwatch()
         self._forget_process()
         self._over.set()
-        if not await watching.answers(self._gdb, timeout_s):
+        is_there = await watching.answers(self._gdb, timeout_s)
+        if not is_there and not await self._end_call(timeout_s):
             await self.abandon()
             return
         async with self._lock:
@@ -375,6 +413,11 @@ class Inferior:
         return self._text(result, request_id)
 
     async def _interrupt(self) -> Record:
+        if self._may_call and self.state == "stopped":
+            # GDB has set the rank running for a function that it has called, and waits for it.
+            with contextlib.suppress(OSError):
+                os.kill(self.pid, INTERRUPT)
+            return Done()
         if self.state != "running" and not self._resuming:
             return Done()
         if await self._blocks_interrupts():

@@ -450,11 +450,15 @@ class Ranks:
         )
 
     async def interrupt(self, *, timeout_s: float | None = None) -> Answer:
-        """Stop the ranks that run, and wait until they have stopped (10 s by default)."""
+        """Stop the ranks that run, and wait until they have stopped (10 s by default).
+
+        A function that GDB has called in a rank (``print f()``) is given up.
+        """
         session, begun_s = self._session, time.monotonic()
         running = self.set & session.state.running
         with deadline.within(deadline.answers_s(INTERRUPT_TIMEOUT_S, timeout_s)):
-            asked = await session.ask("interrupt", Interrupt(), running)
+            # Those that are stopped may be in a function that GDB has called.
+            asked = await session.ask("interrupt", Interrupt(), self.set & session.state.live)
             failed = RankSet.union(each.ranks for each in asked.errors)
             stopped = await session.wait_stopped(
                 "interrupt", running - failed - asked.missing.ranks

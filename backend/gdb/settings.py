@@ -47,6 +47,9 @@ SETTINGS = (
     Setting(IGNORE_INTERRUPT),
     # Launchers send it to all ranks of a job that they end; it is no news.
     Setting("handle SIGCONT nostop noprint pass"),
+    # A call that is interrupted must not leave the rank in the middle of it: nothing is where it
+    # would return to once GDB has let go of the rank.
+    Setting("set unwindonsignal on"),
     # Unknown to some GDBs; without them everything works, only slower.
     Setting("set debuginfod enabled off", must=False),
     Setting("maint set worker-threads 0", must=False),

@@ -90,6 +90,7 @@ _declare(
 async def _interrupt(call: Call) -> Outcome:
     """Stop the selected ranks that run, and wait until they have stopped.
 
+    A function that a 'print f()' has called, and that does not return, is given up.
     Ctrl-C does this while a run command is in the foreground.
 
     A rank is sent SIGURG for it, of which the program hears nothing, also where it has a handler.

@@ -395,6 +395,22 @@ def test_that_a_gdb_has_no_python_is_told_where_there_is_no_nursery(
         assert_untouched(job.ranks)
 
 
+@pytest.mark.parametrize("then", ["interrupt", "reattach", "detach", ""])
+def test_a_function_that_does_not_return_is_given_up(
+    then: str, build: Build, start_job: StartJob
+) -> None:
+    """The rank would return to where nothing is, if its GDB was ended amid the call."""
+    with start_job(3, build("storm.c")) as job:
+        commands = ["timeout 1 proc 1 p (int)pause()", *[f"proc 1 {then}"] * bool(then)]
+        after = ["proc 1 p 6 * 7"] if then in ("interrupt", "reattach") else []
+        finished = run_pgdb("attach", "--batch", *ex(*commands, *after), job.pid)
+        assert "[1] no answer yet after 1 s" in finished.out, finished.out
+        if after:
+            assert "[1] 6 * 7 = 42" in finished.out, finished.out
+            assert "signaled while in a function called from GDB" in finished.out, finished.out
+        assert_untouched(job.ranks)
+
+
 @pytest.mark.parametrize("order", [b"s", b"x"])
 def test_a_rank_crashes_or_exits_while_a_command_is_under_way(
     build: Build, start_job: StartJob, tmp_path: Path, order: bytes
