@@ -108,6 +108,7 @@ class Inferior:
         self._stacks = Stacks(self._gdb)
         self._guard = Guard(self._gdb) if is_guarded else None
         self._displays = False
+        self._group_has_ended = False  # of processes that GDB has, as it says
         self._may_call = False  # what is under way may call a function of the program's
         self._interrupting = False
         self._resuming = False
@@ -164,6 +165,17 @@ class Inferior:
                 return Failure(message=f"no debugger: {error}")
             finally:
                 self._due_s = None
+                if self._group_has_ended:
+                    self._see_whether_it_is_free()
+
+    def _see_whether_it_is_free(self) -> None:
+        """Look whether a command (``thread apply all detach``) has let the rank go."""
+        self._group_has_ended = False
+        status = procfs.read_stat(self.pid)
+        is_ours = self.state in ("stopped", "running") and not (self._ending or self._letting_go)
+        if is_ours and status is not None and not status.tracer_pid and not status.has_ended:
+            self._take_free()
+            self._tell(Gone(why="a command has had GDB let go of it"))
 
     @contextlib.asynccontextmanager
     async def _ready_for_calls(self, operation: AnyOperation) -> AsyncIterator[None]:
@@ -700,6 +712,7 @@ class Inferior:
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         """Take a ``=…``."""
+        self._group_has_ended |= name == "thread-group-exited"
         self._breakpoints.on_notice(name, payload)
         self._stacks.on_notice(name)
 

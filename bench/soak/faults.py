@@ -435,6 +435,8 @@ class OneHost(Soak):
                 ours = self._marked_processes()
                 found = [pid for pid in ours if _name_of(pid) == AGGREGATOR_NAME]
                 has_gdb = any(" -i=mi3 " in ours[pid] and parent_of(pid) in found for pid in ours)
+                # A GDB that is just being started has its aggregator's name for a moment.
+                found = [pid for pid in found if parent_of(pid) not in found]
                 if found and (has_gdb or not have_gdbs):
                     break
             if not is_over.wait(after_s):

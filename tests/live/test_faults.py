@@ -395,6 +395,18 @@ def test_that_a_gdb_has_no_python_is_told_where_there_is_no_nursery(
         assert_untouched(job.ranks)
 
 
+def test_a_rank_that_a_command_has_let_go_is_told_and_taken_again(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(3, build("storm.c")) as job:
+        commands = ("proc 1 thread apply all detach", "p 6 * 7", "reattach 1", "p 6 * 8")
+        finished = run_pgdb("attach", "--batch", *ex(*commands), job.pid)
+        assert "[1] lost: a command has had GDB let go of it; the rank runs on" in finished.out
+        assert "[0,2] 6 * 7 = 42" in finished.out, finished.out
+        assert "[0-2] 6 * 8 = 48" in finished.out, finished.out
+        assert_untouched(job.ranks)
+
+
 @pytest.mark.parametrize("then", ["interrupt", "reattach", "detach", ""])
 def test_a_function_that_does_not_return_is_given_up(
     then: str, build: Build, start_job: StartJob
