@@ -12,6 +12,7 @@ Rows (all, if none is named), with the ranks they are measured with:
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import itertools
 import os
 import signal
@@ -76,6 +77,8 @@ def main() -> None:
         parser.error(f"no row {', '.join(sorted(unknown))}; there are {', '.join(CHOICES)}")
     if given.rounds < 1 or (given.ranks is not None and given.ranks < 1):
         parser.error("N must be at least 1")
+    if given.plot is not None and (why := why_not_drawn(given.plot)):
+        parser.error(f"--plot {given.plot}: {why}")
     # Ended by `timeout`, say, it must end its job and its session as well.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     print(f"{os.cpu_count()} cores, {given.rounds} rounds\n")
@@ -91,6 +94,15 @@ def main() -> None:
     print("\n".join(["", *notes]) if notes else "")
     if given.plot is not None:
         draw(rows, given.plot)
+
+
+def why_not_drawn(path: Path) -> str:
+    """Return why a plot could not be written, empty if it can: the rows take an hour."""
+    if not path.parent.is_dir():
+        return f"there is no directory {path.parent}"
+    if importlib.util.find_spec("matplotlib") is None:
+        return "Matplotlib is not there (pip install '.[plots]')"
+    return ""
 
 
 def keep_byte_code(folder: str) -> None:

@@ -40,7 +40,15 @@ LookingOperation = (
 )
 """What can be asked of a recording as well."""
 
-_RUNNING = (messages.Resume, messages.Interrupt, messages.Kill, messages.Detach)
+# What is taken hold of again has run meanwhile, and a script can be about anything.
+_RUNNING = (
+    messages.Resume,
+    messages.Interrupt,
+    messages.Kill,
+    messages.Detach,
+    messages.Reattach,
+    messages.Script,
+)
 _MOVING = ("thread", "frame", "up", "down", "select-frame", "up-silently", "down-silently")
 
 
