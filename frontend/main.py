@@ -25,6 +25,7 @@ from pgdb.frontend.lookout import choose_job, look
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.replay import RecordedSession, replay
 from pgdb.frontend.recording.settings import read_settings, settings_path
+from pgdb.frontend.relaying import relay_pipes
 from pgdb.frontend.session import Session, Told
 from pgdb.frontend.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
 from pgdb.frontend.starting.start import attach, launch
@@ -33,6 +34,8 @@ from pgdb.frontend.threads import beside, with_file
 
 if TYPE_CHECKING:
     from pgdb.frontend.repl import Repl
+
+LOG = logging.getLogger(__name__)
 
 _SETTINGS_S = 5.0
 """How long a prompt waits for what 'set -keep' has kept, where a file system hangs."""
@@ -46,10 +49,19 @@ def run() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # Where the locale is not UTF-8, a sign that it lacks is no reason to end.
             stream.reconfigure(errors="backslashreplace")
-    status = main(sys.argv[1:])
+    relays = relay_pipes()
+    try:
+        status = main(sys.argv[1:])
+    except SystemExit as leaving:  # --help, for one
+        status = leaving.code if isinstance(leaving.code, int) else EXIT_OK
+    except Exception:
+        LOG.exception("a bug of PGDB's has ended it")
+        status = 1
     with contextlib.suppress(OSError, ValueError):  # the usual way to leave tells of a lost output
         sys.stdout.flush()
         sys.stderr.flush()
+        for each in relays:
+            each.close()
         # Everything is closed; taking the interpreter apart would only keep the user waiting.
         os._exit(status)
     sys.exit(status)

@@ -150,6 +150,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.starting.overlay": 3,
     "pgdb.frontend.starting.remote": 3,
     "pgdb.frontend.programs": 3,
+    "pgdb.frontend.relaying": 3,
     "pgdb.frontend.ptrace_trial": 3,
     "pgdb.frontend.replaying": 3,
     "pgdb.frontend.reviving": 3,
