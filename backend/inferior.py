@@ -14,7 +14,7 @@ import logging
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -157,8 +157,9 @@ class Inferior:
             if timeout_s is not None:
                 self._due_s = asyncio.get_running_loop().time() + timeout_s
             try:
-                async with self._ready_for_calls(operation):
-                    return await self._perform(operation, request_id)
+                if self.state == "stopped" and looking.may_call(operation):
+                    return await self._perform_call(operation, request_id)
+                return await self._perform(operation, request_id)
             except GdbError as error:
                 if self.state == "exited":
                     return Failure(message=_ENDED[self.state])
@@ -177,25 +178,22 @@ class Inferior:
             self._take_free()
             self._tell(Gone(why="a command has had GDB let go of it"))
 
-    @contextlib.asynccontextmanager
-    async def _ready_for_calls(self, operation: AnyOperation) -> AsyncIterator[None]:
-        """Have GDB stop at an interrupt while it may call a function of the program's.
+    async def _perform_call(self, operation: AnyOperation, request_id: int) -> Record:
+        """Carry out what may call a function of the program's, which an interrupt can end.
 
-        It reads nothing meanwhile. Without parentheses only operators of C++ are called.
+        GDB reads nothing while it calls one, so it is told before to stop at the signal.
         """
-        if self.state != "stopped" or not looking.may_call(operation):
-            yield
-            return
         self._may_call = True
         self._gdb.send(console(_STOP_AT_INTERRUPT))
         try:
-            yield
+            record = await self._perform(operation, request_id)
         except asyncio.CancelledError:
             raise  # nobody waits for it any longer: it may still be in the call
         except BaseException:
             self._call_is_over()
             raise
         self._call_is_over()
+        return record
 
     def _call_is_over(self) -> None:
         self._may_call = False

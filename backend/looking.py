@@ -30,7 +30,10 @@ def failure(result: Result) -> Failure:
 
 
 def may_call(operation: AnyOperation) -> bool:
-    """Return whether an operation may call a function of the program's."""
+    """Return whether an operation may call a function of the program's.
+
+    Without parentheses only operators of C++ are called.
+    """
     match operation:
         case Evaluate(expression=text) | Reduce(expression=text) | ReadBlock(expression=text):
             return "(" in text

@@ -7,6 +7,7 @@ processes alone, in a mount namespace of their own.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -28,7 +29,6 @@ from tests.conftest import Build, StartJob
 from tests.live.test_secrets import LISTENING, name_of, sockets_of
 from tests.support.programs import (
     START_DEADLINE_S,
-    Mpi,
     Program,
     find_mpi,
     processes_with,
@@ -186,17 +186,16 @@ def test_it_is_listed_as_anothers(build: Build, start_job: StartJob, other: User
         assert_untouched(job.ranks)
 
 
-@pytest.fixture
-def job_of_other(build: Build, other: User) -> Iterator[tuple[int, dict[int, int]]]:
-    """The launcher of a job that the other user has started, and its ranks."""
+@contextlib.contextmanager
+def job_by(other: User, build: Build, launcher: str | Path) -> Iterator[tuple[int, dict[int, int]]]:
+    """Run a job that the other user starts with a launcher; give that and the ranks."""
     program = build("storm.c")
     path = other.folder.parent / "storm"
     shutil.copy(program.path, path)
-    copied = Program(path, program.source)
-    mpi: Mpi = find_mpi("openmpi")
-    mark = uuid.uuid4().hex
+    copied, mark = Program(path, program.source), uuid.uuid4().hex
+    _, *words = find_mpi("openmpi").line(RANKS, copied)
     process = subprocess.Popen(
-        other.line(*mpi.line(RANKS, copied)),
+        other.line(launcher, *words),
         stdin=subprocess.DEVNULL,
         env=environment(mark, other.changes),
         start_new_session=True,
@@ -212,6 +211,13 @@ def job_of_other(build: Build, other: User) -> Iterator[tuple[int, dict[int, int
     finally:
         end_marked(mark)
         process.wait()
+
+
+@pytest.fixture
+def job_of_other(build: Build, other: User) -> Iterator[tuple[int, dict[int, int]]]:
+    """The launcher of a job that the other user has started, and its ranks."""
+    with job_by(other, build, find_mpi("openmpi").launcher) as job:
+        yield job
 
 
 def test_the_user_has_it_and_root_as_well(
@@ -252,25 +258,9 @@ def test_root_does_not_run_the_launcher_that_another_user_has_made(
     own = other.folder / "mpirun"
     shutil.copy(Path(find_mpi("openmpi").launcher).resolve(), own)
     os.chown(own, other.uid, other.uid)
-    program = build("storm.c")
-    path = other.folder.parent / "storm"
-    shutil.copy(program.path, path)
-    copied, mark = Program(path, program.source), uuid.uuid4().hex
-    _, *words = find_mpi("openmpi").line(RANKS, copied)
-    process = subprocess.Popen(
-        other.line(own, *words),
-        stdin=subprocess.DEVNULL,
-        env=environment(mark, other.changes),
-        start_new_session=True,
-    )
-    try:
-        wait_until(
-            lambda: len(ranks_with(f"{MARK}={mark}", copied)) == RANKS,
-            "the other user's ranks are up",
-            START_DEADLINE_S,
-        )
-        steps: list[str] = []
-        with pgdb.attach(process.pid, on_step=steps.append) as session:
+    steps: list[str] = []
+    with job_by(other, build, own) as (launcher, ranks):
+        with pgdb.attach(launcher, on_step=steps.append) as session:
             run = f"PGDB_TEST_RUN={os.environ['PGDB_TEST_RUN']}"
             ours = [pid for pid in processes_with(run) if Path(f"/proc/{pid}").stat().st_uid == 0]
             assert len(ours) > RANKS
@@ -278,10 +268,7 @@ def test_root_does_not_run_the_launcher_that_another_user_has_made(
             assert session[0:RANKS].evaluate("6 * 7").ranks == session.set
         (note,) = [each for each in steps if str(own) in each]
         assert note.startswith(f"note: {own} is what another user may have put there"), note
-        assert_untouched(ranks_with(f"{MARK}={mark}", copied))
-    finally:
-        end_marked(mark)
-        process.wait()
+        assert_untouched(ranks)
 
 
 def listening_ports(pids: Iterable[int]) -> list[int]:
