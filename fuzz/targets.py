@@ -403,8 +403,8 @@ class _NoDisplay:
 def run_commands(data: bytes) -> None:
     """Read typed lines, up to what would be asked of the ranks."""
     lines = [line for line in data.decode("utf-8", "replace").split("\n") if line.strip()]
-    # Nothing here may touch a file: no rank answers, and no line names a path.
-    if any(bad in word for line in lines for word in line.split()[1:] for bad in ("/", "~", "..")):
+    # Nothing here may touch a file: no rank answers, and no line names one behind a folder.
+    if any(bad in word for line in lines for word in line.split()[1:] for bad in ("/", "..")):
         return
 
     async def read() -> None:
