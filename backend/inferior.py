@@ -202,11 +202,18 @@ class Inferior:
 
     async def _end_call(self, timeout_s: float) -> bool:
         """Interrupt a function that GDB has called; return whether GDB answers then."""
+        return self._interrupt_call() and await watching.answers(self._gdb, timeout_s)
+
+    def _interrupt_call(self) -> bool:
+        """Interrupt the function that GDB has called, if there is one: the rank runs for it."""
         if not self._may_call or self.state != "stopped":
+            return False
+        status = procfs.read_stat(self.pid)
+        if status is None or status.state == "t":
             return False
         with contextlib.suppress(OSError):
             os.kill(self.pid, INTERRUPT)
-        return await watching.answers(self._gdb, timeout_s)
+        return True
 
     async def is_silent(self) -> bool:
         """Return whether nothing can be asked: something else is overdue, and GDB hangs.
@@ -423,10 +430,7 @@ class Inferior:
         return self._text(result, request_id)
 
     async def _interrupt(self) -> Record:
-        if self._may_call and self.state == "stopped":
-            # GDB has set the rank running for a function that it has called, and waits for it.
-            with contextlib.suppress(OSError):
-                os.kill(self.pid, INTERRUPT)
+        if self._interrupt_call():
             return Done()
         if self.state != "running" and not self._resuming:
             return Done()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pgdb.errors import CommandError as CommandError
     from pgdb.errors import DiscoveryError as DiscoveryError
     from pgdb.errors import GdbError as GdbError
+    from pgdb.errors import InternalError as InternalError
     from pgdb.errors import LinkError as LinkError
     from pgdb.errors import NoAnswerError as NoAnswerError
     from pgdb.errors import NotRecordedError as NotRecordedError
@@ -72,6 +73,7 @@ _HOMES = {
     "EquivalenceClass": "pgdb.merge.answer",
     "FieldValues": "pgdb.frontend.answers",
     "GdbError": "pgdb.errors",
+    "InternalError": "pgdb.errors",
     "GlobalArray": "pgdb.frontend.analysis.decompose",
     "Layout": "pgdb.frontend.analysis.decompose",
     "LinkError": "pgdb.errors",
@@ -111,6 +113,7 @@ __all__ = [
     "EquivalenceClass",
     "FieldValues",
     "GdbError",
+    "InternalError",
     "GlobalArray",
     "Layout",
     "LinkError",
