@@ -28,6 +28,8 @@ from pgdb.frontend.threads import with_file
 from pgdb.ranks import RankSet
 
 _REPEATED_WITHOUT_ARGUMENT = ("list", "l", "x")
+_HISTORY_READ_S = 1.0
+"""How long the first prompt waits for what was typed at earlier ones."""
 _HISTORY_S = 10.0
 """Longest time for what was typed to be written, once the session is over; a lock takes half."""
 
@@ -63,6 +65,7 @@ class Repl:
 
         None stands for the session's own rule.
         """
+        await self._history.read(_HISTORY_READ_S)
         with patch_stdout(raw=True):
             while True:
                 try:

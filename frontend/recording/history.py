@@ -54,17 +54,22 @@ class CommandHistory(History):
             self._complain(f"{self._path} is damaged; the lines that can be read are kept")
         return reversed(entries)
 
-    async def load(self) -> AsyncGenerator[str, None]:
-        """Yield what was typed, the newest first; where the file's system hangs, what is known."""
+    async def read(self, timeout_s: float = math.inf) -> None:
+        """Wait until the file is read, or for a time: where a file system hangs, for that alone."""
         if self._reading is None:
             reading = beside(lambda: list(self.load_history_strings()), name="history")
             self._reading = asyncio.ensure_future(reading)
+        limit_s = None if timeout_s == math.inf else timeout_s
+        # Whoever waits can be cancelled: each line that is typed begins this anew.
+        await asyncio.wait((self._reading,), timeout=limit_s)
+        if self._reading.done() and not self._loaded:
+            self._loaded = True
+            self._loaded_strings += self._reading.result()
+
+    async def load(self) -> AsyncGenerator[str, None]:
+        """Yield what was typed, the newest first."""
         if not self._loaded:
-            # Whoever waits can be cancelled: each line that is typed begins this anew.
-            read = await asyncio.shield(self._reading)
-            if not self._loaded:
-                self._loaded = True
-                self._loaded_strings += read
+            await self.read()
         for string in self._loaded_strings:
             yield string
 
