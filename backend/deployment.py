@@ -71,7 +71,8 @@ class Deployment:
         try:
             view = await asyncio.shield(self._made[key])
         except OSError as error:
-            self._tell(f"no view of the files ({error.strerror or error})")
+            if not self._delivery.has_no_room:
+                self._tell(f"no view of the files ({error.strerror or error})")
             self._delivery.leave(
                 FileKey(build_id=each.build_id) for each in objects if each.build_id
             )

@@ -16,7 +16,7 @@ import pytest
 from pgdb.backend.gdb import process
 from pgdb.backend.indexcache import IndexCache
 from pgdb.backend.inferior import Inferior
-from pgdb.backend.nursery import Nurseries, why_not
+from pgdb.backend.nursery import Nurseries
 from pgdb.backend.starting import Starter
 from pgdb.overlay.messages import Console
 from pgdb.records import Event, Stop, Text
@@ -280,19 +280,3 @@ def test_printers_of_the_system_stay_on(tmp_path: Path, in_nursery: bool) -> Non
     for answer in said:
         assert isinstance(answer, Text)
         assert "std::vector of length 3, capacity 3 = {1, 2, 3}" in answer.text
-
-
-@pytest.mark.parametrize(
-    ("command", "is_about_reading"),
-    [
-        ("add-auto-load-safe-path /opt", True),
-        (" set  auto-load python-scripts off", True),
-        ("set debuginfod enabled on", True),
-        ("set print pretty on", False),
-        ("source auto-load.gdb", False),
-    ],
-)
-def test_ranks_have_gdbs_of_their_own_where_the_user_says_what_is_loaded_with_a_library(
-    command: str, is_about_reading: bool
-) -> None:
-    assert bool(why_not(["set height 0", command])) == is_about_reading
