@@ -12,8 +12,11 @@ import pytest
 
 from pgdb.errors import DiscoveryError, StartError
 from pgdb.frontend import main as main_module
+from pgdb.frontend import threads
+from pgdb.frontend.arguments import parse
 from pgdb.frontend.main import main
 from pgdb.frontend.options import SessionOptions
+from pgdb.frontend.recording.settings import Settings
 from pgdb.frontend.shell import EXIT_START, EXIT_USAGE
 
 
@@ -105,6 +108,37 @@ def test_input_from_a_pipe_is_there_when_its_writer_is(
 def test_a_directory_is_no_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["launch", "--batch", "--stdin", str(tmp_path), "mpirun", "x"]) == EXIT_USAGE
     assert capsys.readouterr().err == f"pgdb: --stdin {tmp_path}: it is a directory\n"
+
+
+def test_a_prompt_comes_though_the_kept_settings_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file system that hangs."""
+    hangs = threading.Event()
+    told: list[str] = []
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(main_module, "read_settings", lambda _: hangs.wait())
+    monkeypatch.setattr(main_module, "_SETTINGS_S", 0.1)
+    monkeypatch.setattr(threads, "LEAST_S", 0.1)
+
+    class Listens:
+        """A session, and a shell that takes what the command line says."""
+
+        def note(self, text: str) -> None:
+            told.append(text)
+
+        def apply(self, settings: Settings) -> None:
+            told.append(f"timeout {settings.timeout_s}")
+
+    program: Any = main_module._Program(parse(["attach", "--timeout", "7"]))
+    both: Any = Listens()
+    try:
+        asyncio.run(asyncio.wait_for(program._use_kept_settings(both, both), 60))
+    finally:
+        hangs.set()
+    assert told[0] == "timeout 7.0"
+    assert str(tmp_path) in told[1] and "does its file system hang?" in told[1]
+    assert len(told) == 2
 
 
 def test_ranks_are_let_go_before_the_history_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from tests.support.terminal import (
     PGDB,
     assert_nothing_left,
     assert_untouched,
+    children_with,
     default_signals,
     end_marked,
     environment,
@@ -58,6 +59,28 @@ def test_the_end_after_launch_kills_the_job(mpi: Mpi, build: Build, last: tuple[
     finished = run_pgdb("launch", "--batch", *ex("break hit if i < 0"), *last,
                         *mpi.line(3, build("storm.c")))  # fmt: skip
     assert finished.status == 0, finished.out + finished.err
+
+
+def test_a_keeper_that_was_stopped_keeps_nobody_waiting(mpi: Mpi, build: Build) -> None:
+    mark = uuid.uuid4().hex
+    front_end = subprocess.Popen(
+        [*PGDB, "launch", "--batch", *mpi.line(2, build("storm.c"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment(mark),
+        start_new_session=True,
+    )
+    try:
+        wait_until(lambda: children_with(front_end.pid, mark, "keeper.py"), "it is there")
+        (keeper,) = children_with(front_end.pid, mark, "keeper.py")
+        os.kill(keeper, signal.SIGSTOP)
+        front_end.communicate(b"bt\nquit\n", timeout=DEADLINE_S)
+        assert front_end.returncode == 0
+        assert_nothing_left(mark)
+    finally:
+        end_marked(mark)
+        front_end.wait(DEADLINE_S)
 
 
 def test_detach_after_launch_lets_the_job_run(mpi: Mpi, build: Build) -> None:

@@ -35,6 +35,7 @@ from tests.support.programs import (
     wait_opened,
     wait_progress,
     wait_until,
+    write_gdb,
 )
 
 PROGRAM = Path(__file__).parent.parent / "programs" / "opener.c"
@@ -399,6 +400,23 @@ def test_a_gdb_without_python_is_enough(built: Path, tmp_path: Path) -> None:
                 assert functions(stack)[-1] == "main"
         (notice,) = found.notices
         assert "without the nursery" in notice and "as a GDB without Python does" in notice
+
+    with running(*([str(built / "opener")] for _ in range(2))) as pids:
+        run(test(pids))
+
+
+def test_what_a_nursery_says_last_has_no_zeros(built: Path, tmp_path: Path) -> None:
+    """As GDB 13.1 says when it has no memory for Python: that, and nothing else."""
+    says = 'case "$*" in *forking_in_gdb*) printf "\\0" >&2; exit 1;; esac'
+    gdb = write_gdb(tmp_path, says)
+
+    async def test(pids: list[int]) -> None:
+        async with ranks(gdb) as found:
+            for each in await found.attach(pids):
+                assert isinstance(each, Stop)
+        (notice,) = found.notices
+        assert "without the nursery" in notice and "ended (1)" in notice
+        assert notice.isprintable() and "\\0" not in notice and "ended (1):" not in notice
 
     with running(*([str(built / "opener")] for _ in range(2))) as pids:
         run(test(pids))

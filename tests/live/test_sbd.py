@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+import pgdb
 from pgdb.overlay.filecache import FileCache, Version
 from pgdb.overlay.messages import FileKey
+from pgdb.records import Stop
 from tests.support.deliveries import (
     DEADLINE_S,
     Counts,
@@ -22,7 +25,7 @@ from tests.support.deliveries import (
     resumed_bytes,
 )
 from tests.support.hosts import Hosts
-from tests.support.programs import Builder, find_mpi
+from tests.support.programs import Builder, Program, find_mpi, run_job, wait_progress
 from tests.support.terminal import PGDB, assert_untouched, ex, run_pgdb
 
 pytestmark = [pytest.mark.mpi]
@@ -82,6 +85,41 @@ def test_a_program_without_a_build_id_is_left_to_gdb(builder: Builder, tmp_path:
     assert f"--sbd: no build-id for {program.path}" in finished.out
     (here,) = counts(finished).values()
     assert here.cached > 1
+
+
+def test_what_is_executed_or_made_later_is_found(builder: Builder, tmp_path: Path) -> None:
+    """The GDBs look for files in a view of the cache, which was made when the ranks were found."""
+    mpi, folder = find_mpi("openmpi"), tmp_path / "later"
+    folder.mkdir()
+    opener, bash = builder.build(mpi, "opener.c", "-DIN_MPI"), Path("/bin/bash").resolve()
+    go, on, library = folder / "go", folder / "on", folder / "visit.so"
+    made = builder.build_library("visit.c", "-g")
+    os.mkfifo(folder / "rest")
+    # Sleeping without a child, which would be taken for the program.
+    rest = 'exec 3<> "$4"; while [ ! -e "$1" ]; do read -t 0.01 -u 3; done'
+    line = mpi.line(2, bash, "-c", f'{rest}; exec "$0" "$2" "$3"', opener.path)
+    line += [str(each) for each in (go, on, library, folder / "rest")]
+    shell = Program(path=bash, source=bash)
+    with run_job(builder, line, shell, 2, also=(opener,), in_mpi=False) as job:
+        with pgdb.attach(job.pid, sbd=True, sbd_cache=str(tmp_path / "cache")) as session:
+            # A program that none of them ran, and a library that was nowhere.
+            session.execute("set breakpoint pending on").check()
+            session.break_at("go_on").check()
+            go.touch()
+            (at,) = session.continue_(timeout_s=DEADLINE_S).check().classes
+            assert isinstance(at.record, Stop) and at.ranks == session.set
+            assert at.record.frame.function == "go_on" and at.record.frame.line
+            session.delete().check()
+            session.break_at("visit").check()
+            shutil.copy(made, library)
+            on.touch()
+            (at,) = session.continue_(timeout_s=DEADLINE_S).check().classes
+            assert isinstance(at.record, Stop) and at.ranks == session.set
+            assert at.record.frame.function == "visit" and at.record.frame.line
+            session.delete().check()
+            session.execute("set variable is_free = 1").check()
+        for pid in job.ranks.values():
+            wait_progress(pid)
 
 
 # -- several hosts -------------------------------------------------------------------------------

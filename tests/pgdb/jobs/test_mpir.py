@@ -125,6 +125,16 @@ def compile_launcher(path: Path, *flags: str) -> Path:
     return path
 
 
+def launcher_with_library(folder: Path, *flags: str) -> tuple[Path, Path]:
+    """Return a stand-in whose table is in a library, and that library."""
+    assert COMPILER is not None
+    (folder / "library.c").write_text(LIBRARY_C)
+    library = folder / "libtable.so"
+    subprocess.run([COMPILER, "-shared", "-fPIC", "-o", library, folder / "library.c"], check=True)
+    options = ("-DTABLE", "-DTABLE_ELSEWHERE", *flags, str(library), f"-Wl,-rpath,{folder}")
+    return compile_launcher(folder / "mpiexec", *options), library
+
+
 @contextmanager
 def running(launcher: Path, size: int, mode: str = "good") -> Iterator[int]:
     """Run a stand-in until its ranks are there and its table is filled; yield its pid."""
@@ -185,22 +195,28 @@ def _children_file(pid: int) -> list[str]:
 def test_a_table_in_a_shared_object_is_read(tmp_path: Path, position: tuple[str, ...]) -> None:
     # Without PIE the linker copies the variables into the executable, and those of the
     # object stay zero: the copy relocation that must not be taken for an empty table.
-    assert COMPILER is not None
-    (tmp_path / "library.c").write_text(LIBRARY_C)
-    library = tmp_path / "libtable.so"
-    subprocess.run(
-        [COMPILER, "-shared", "-fPIC", "-o", library, tmp_path / "library.c"], check=True
-    )
-    launcher = compile_launcher(
-        tmp_path / "mpiexec",
-        "-DTABLE",
-        "-DTABLE_ELSEWHERE",
-        *position,
-        str(library),
-        f"-Wl,-rpath,{tmp_path}",
-    )
+    launcher, _ = launcher_with_library(tmp_path, *position)
     with running(launcher, 2) as pid:
         assert mpir.read_proctable(pid).size == 2
+
+
+@needs_compiler
+def test_what_has_the_name_of_a_deleted_library_is_left_alone(tmp_path: Path) -> None:
+    """Anybody may have put it there, and a named pipe would be waited for."""
+    launcher, library = launcher_with_library(tmp_path, "-fPIE", "-pie")
+    with running(launcher, 2) as pid:
+        library.unlink()
+        os.mkfifo(library)
+        # By its structure, as that of a launcher without symbols.
+        assert mpir.read_proctable(pid).size == 2
+
+
+def test_what_is_no_file_has_no_symbols(tmp_path: Path) -> None:
+    names = ("MPIR_proctable", "MPIR_proctable_size")
+    os.mkfifo(tmp_path / "libopen-rte.so")
+    for path in (tmp_path / "libopen-rte.so", tmp_path, tmp_path / "none", Path("/dev/zero")):
+        mapping = mpir.Mapping(0x400000, 0x500000, "r--p", 0, str(path))
+        assert mpir.symbol_values(path, mapping, names) is None
 
 
 @needs_compiler

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import pytest
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import pmix
 from pgdb.proctable import RankProcess
-from tests.support.programs import processes_with, wait_until
+from tests.support.programs import processes_with, variables_of, wait_until
 
 COMPILER = shutil.which("cc")
 SLEEP = shutil.which("sleep")
@@ -260,6 +261,25 @@ def test_no_answer_in_time(launch: Launch, tmp_path: Path) -> None:
         assert time.monotonic() - begin < 10
         # The launcher has that in its environment, and the process that asked had.
         assert list(processes_with(f"TMPDIR={tmp_path}")) == [pid]
+
+
+def test_who_asks_looks_for_libraries_in_no_working_directory(
+    launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", f":{tmp_path}:lib:.")
+    with launch("hang") as pid, ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(error_of, pid, 3.0)
+        found: set[int] = set()
+
+        def is_asked() -> bool:
+            assert not asking.done()
+            found.update(set(processes_with(f"TMPDIR={tmp_path}")) - {pid})
+            return bool(found)
+
+        wait_until(is_asked, "it is asked")
+        paths = {variables_of(each).get("LD_LIBRARY_PATH") for each in found}
+        assert "no answer within 3 s" in asking.result(60)
+    assert paths == {str(tmp_path)}
 
 
 def test_connection_that_is_lost_is_made_again(launch: Launch) -> None:
