@@ -65,7 +65,8 @@ from pgdb.records import (
 
 LOG = logging.getLogger(__name__)
 
-LET_GO_TIMEOUT_S = 10.0
+LET_GO_TIMEOUT_S = 6.0
+"""How long a GDB that computes has at the end, of the 10 s in which all of ours is to be gone."""
 _ANSWER_TIMEOUT_S = 20.0
 """How long a GDB that computes has to answer before a new one takes its place."""
 # print/x and the like ask for numbers; with the letters a, s and i addresses stay addresses.
@@ -296,7 +297,13 @@ class Leaf:
             # The rank's process may be a shell or a container's starter with the program below.
             try:
                 program = scanning.program_of_rank(pid, self._program)
-                return await inferior.attach(program, request_id, is_tried_again=True)
+                record = await inferior.attach(program, request_id, is_tried_again=True)
+                if program == pid or not _was_too_late(inferior, record):
+                    return record
+                # Below a script that starts one short thing after the other: the script, then.
+                inferior = self._inferiors[inferior.rank] = self._new(inferior.rank)
+                program = pid
+                return await inferior.attach(pid, request_id, is_tried_again=True)
             except GdbError as error:
                 if inferior.state != "gone":
                     raise
@@ -347,6 +354,11 @@ class Leaf:
             LOG.warning("rank %d: %s", rank, event.why)
         masked = mask_record(event)
         self._on_event(RankSet([rank]), event_of(masked.record), masked.slots)
+
+
+def _was_too_late(inferior: Inferior, record: Record) -> bool:
+    """Return whether a process had ended before it could be attached to."""
+    return inferior.state == "exited" and isinstance(record, Failure)
 
 
 class StackAnswers:

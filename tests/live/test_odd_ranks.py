@@ -273,6 +273,17 @@ def test_the_program_ends_below_a_shell_that_lives_on(build: Build, mpi: Mpi) ->
         assert not any(is_alive(pid) for pid in ranks.values())
 
 
+@pytest.mark.mpi
+def test_a_script_that_starts_one_short_program_after_the_other(mpi: Mpi) -> None:
+    line = mpi.line(3, "bash", "-c", "while :; do /bin/sleep 0.001; done")
+    with running(line, 3, "bash") as (launcher, _):
+        for _ in range(4):
+            finished = run_json("attach", *ex("print 40 + 2"), launcher)
+            assert finished.status == 0, finished.out + finished.err
+            told = finished.answer("print 40 + 2")["classes"]
+            assert [(each["ranks"], each["record"]["text"]) for each in told] == [("0-2", "42")]
+
+
 # -- launching -------------------------------------------------------------------------------------
 
 
