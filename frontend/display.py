@@ -6,7 +6,6 @@ The REPL and text batch mode share it; :mod:`pgdb.frontend.batch` has the one fo
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import shutil
 import sys
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from pgdb.controls import OutputFilter, harmless
 from pgdb.errors import PgdbError
-from pgdb.files import open_regular
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.session import Told
+from pgdb.frontend.sources import source_line
 from pgdb.frontend.text import render
 from pgdb.overlay.node import EventBuffer
 from pgdb.ranks import RankSet
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from pgdb.frontend.text.palette import Palette
 
 _MOST_OF_A_LINE = 1 << 16
-_MOST_SOURCE_BYTES = 16 << 20
 WINDOW_S = 0.15
 """Stops that come within this time are told together."""
 
@@ -263,24 +261,3 @@ def _palette() -> Palette | None:
     from pgdb.frontend.text.palette import Palette
 
     return Palette()
-
-
-def source_line(path: str, line: int) -> str | None:
-    """Return a line of a source file on this host, None if it cannot be read."""
-    lines = _source_lines(path)
-    return (lines[line - 1] or None) if 0 < line <= len(lines) else None
-
-
-@functools.lru_cache(maxsize=16)
-def _source_lines(path: str) -> list[str]:
-    # A program or a recording names it, and what it names need be no file of source here.
-    if not path.startswith("/") or path.startswith(("/proc/", "/sys/", "/dev/")):
-        return []
-    try:
-        with open_regular(path) as file:
-            data = file.read(_MOST_SOURCE_BYTES + 1)
-    except (OSError, ValueError):
-        return []
-    if len(data) > _MOST_SOURCE_BYTES:
-        return []
-    return data.decode("utf-8", "replace").splitlines()

@@ -21,11 +21,11 @@ from pgdb.frontend.analysis.saved import SavedAnswers, answer_size_bytes
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands import breakpoints, running
 from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome, Shown
-from pgdb.frontend.display import source_line
 from pgdb.frontend.jsonshapes import AnswerLine, RanksLine
 from pgdb.frontend.recording.recorder import ShellState
 from pgdb.frontend.recording.settings import Settings
 from pgdb.frontend.session import Session
+from pgdb.frontend.sources import source_line
 from pgdb.frontend.text import render
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.ranks import RankSet

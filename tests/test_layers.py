@@ -158,6 +158,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.analysis.sampling": 3,
     "pgdb.frontend.analysis.saved": 3,
     "pgdb.frontend.session": 3,
+    "pgdb.frontend.sources": 3,
     "pgdb.frontend.starting.shipping": 3,
     "pgdb.frontend.starting.site": 3,
     "pgdb.frontend.starting.start": 3,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,7 @@ from pgdb.frontend import main as main_module
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.batch import BatchText
 from pgdb.frontend.commands.table import Shown
-from pgdb.frontend.display import StartProgress, TextDisplay, source_line
+from pgdb.frontend.display import StartProgress, TextDisplay
 from pgdb.frontend.lookout import table
 from pgdb.frontend.session import Told
 from pgdb.jobs.listing import RunningJob
@@ -47,23 +45,6 @@ def test_a_line_of_the_job_that_never_ends_is_shown(is_terminal: bool) -> None:
     assert 230_000 < shown < 300_000
     display.close()
     assert out.getvalue().count("x") == 300_000
-
-
-def test_only_files_of_a_moderate_size_are_read_for_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = tmp_path / "a.c"
-    source.write_bytes(b"one\n\ntwo \xe9\n")
-    assert [source_line(str(source), line) for line in (0, 1, 2, 3, 4)] == [
-        None, "one", None, "two \ufffd", None
-    ]  # fmt: skip
-    os.mkfifo(tmp_path / "pipe.c")
-    for path in (str(tmp_path / "pipe.c"), str(tmp_path), "/proc/self/status", "a.c", "", "/no"):
-        assert source_line(path, 1) is None
-    large = tmp_path / "large.c"
-    large.write_bytes(b"one\n")
-    os.truncate(large, 1 << 40)
-    assert source_line(str(large), 1) is None
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
