@@ -109,7 +109,7 @@ class Inferior:
         self._guard = Guard(self._gdb) if is_guarded else None
         self._displays = False
         self._group_has_ended = False  # of processes that GDB has, as it says
-        self._may_call = False  # what is under way may call a function of the program's
+        self._is_broken_in_on = False  # GDB is to give up what it does, and has not said so yet
         self._interrupting = False
         self._resuming = False
         self._interrupt_when_running = False
@@ -157,8 +157,6 @@ class Inferior:
             if timeout_s is not None:
                 self._due_s = asyncio.get_running_loop().time() + timeout_s
             try:
-                if self.state == "stopped" and looking.may_call(operation):
-                    return await self._perform_call(operation, request_id)
                 return await self._perform(operation, request_id)
             except GdbError as error:
                 if self.state == "exited":
@@ -177,43 +175,6 @@ class Inferior:
         if is_ours and status is not None and not status.tracer_pid and not status.has_ended:
             self._take_free()
             self._tell(Gone(why="a command has had GDB let go of it"))
-
-    async def _perform_call(self, operation: AnyOperation, request_id: int) -> Record:
-        """Carry out what may call a function of the program's, which an interrupt can end.
-
-        GDB reads nothing while it calls one, so it is told before to stop at the signal.
-        """
-        self._may_call = True
-        self._gdb.send(console(_STOP_AT_INTERRUPT))
-        try:
-            record = await self._perform(operation, request_id)
-        except asyncio.CancelledError:
-            raise  # nobody waits for it any longer: it may still be in the call
-        except BaseException:
-            self._call_is_over()
-            raise
-        self._call_is_over()
-        return record
-
-    def _call_is_over(self) -> None:
-        self._may_call = False
-        if self._gdb.is_alive and not self._interrupting:
-            self._gdb.send(console(IGNORE_INTERRUPT))
-
-    async def _end_call(self, timeout_s: float) -> bool:
-        """Interrupt a function that GDB has called; return whether GDB answers then."""
-        return self._interrupt_call() and await watching.answers(self._gdb, timeout_s)
-
-    def _interrupt_call(self) -> bool:
-        """Interrupt the function that GDB has called, if there is one: the rank runs for it."""
-        if not self._may_call or self.state != "stopped":
-            return False
-        status = procfs.read_stat(self.pid)
-        if status is None or status.state == "t":
-            return False
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, INTERRUPT)
-        return True
 
     async def is_silent(self) -> bool:
         """Return whether nothing can be asked: something else is overdue, and GDB hangs.
@@ -286,9 +247,7 @@ class Inferior:
         """
         if self.state not in ("stopped", "running") or not self._gdb.is_alive:
             return False
-        if await watching.answers(self._gdb, timeout_s):
-            return True
-        return await self._end_call(timeout_s)
+        return await watching.answers(self._gdb, timeout_s) or await self._gives_up()
 
     async def abandon(self) -> None:
         """End the GDB: by force if it has the rank, from which then is taken out what it leaves.
@@ -318,8 +277,7 @@ class Inferior:
         self._unwatch()
         self._forget_process()
         self._over.set()
-        is_there = await watching.answers(self._gdb, timeout_s)
-        if not is_there and not await self._end_call(timeout_s):
+        if not await watching.answers(self._gdb, timeout_s) and not await self._gives_up():
             await self.abandon()
             return
         async with self._lock:
@@ -430,9 +388,11 @@ class Inferior:
         return self._text(result, request_id)
 
     async def _interrupt(self) -> Record:
-        if self._interrupt_call():
-            return Done()
         if self.state != "running" and not self._resuming:
+            # GDB may have called a function of the program's, or compute.
+            is_busy = self._lock.locked() or not procfs.is_at_rest(self.pid)
+            if self.state == "stopped" and is_busy:
+                self._break_in()
             return Done()
         if await self._blocks_interrupts():
             return Failure(
@@ -469,10 +429,43 @@ class Inferior:
         # From here on GDB stops at the signal; any other stop takes that back at once, so that
         # a signal that comes too late is swallowed instead of stopping a later run.
         self._interrupting = True
-        await self._gdb.send(console(_STOP_AT_INTERRUPT))
+        told = self._gdb.send(console(_STOP_AT_INTERRUPT))
+        await self._wait_until_told(told)
         if self.state == "running":
             with contextlib.suppress(OSError):
                 os.kill(self.pid, INTERRUPT)
+
+    async def _wait_until_told(self, told: asyncio.Future[Result]) -> None:
+        """Wait for GDB, which reads nothing while it calls a function for a condition, say."""
+        before, has_broken_in = procfs.work_done(self._gdb.pid), False
+        while not (await asyncio.wait((told,), timeout=_BREAK_IN_S))[0]:
+            work = procfs.work_done(self._gdb.pid)
+            if work == before and not has_broken_in and not procfs.is_at_rest(self.pid):
+                has_broken_in = True
+                self._break_in()
+            before = work
+        await told
+
+    def _break_in(self) -> None:
+        """Have GDB give up what it does: a function that it has called, or something of its own.
+
+        It passes the signal on to a rank that runs for it, takes it back to where it was before the
+        call, and says "Quit" and nothing else if there was nothing to give up (tried with 13.1).
+        """
+        if self._gdb.is_alive and not (self._letting_go or self._is_broken_in_on):
+            self._is_broken_in_on = True
+            self._gdb.interrupt()
+            self._keep(self._await_quiet())
+
+    async def _await_quiet(self) -> None:
+        with contextlib.suppress(GdbError):
+            await self._gdb.send("-gdb-show confirm")
+        self._is_broken_in_on = False
+
+    async def _gives_up(self) -> bool:
+        """Have GDB give up what it does; return whether it answers then."""
+        self._break_in()
+        return await watching.answers(self._gdb, watching.QUIET_S)
 
     async def _stop_quietly(self) -> None:
         with contextlib.suppress(GdbError):
@@ -636,6 +629,10 @@ class Inferior:
             self._tell(end)
             return
         stop = self._stop_of(payload)
+        if self._is_broken_in_on and stop.signal == signal.SIGINT.name:
+            stop = replace(stop, reason="interrupted", signal="", meaning="")
+            self._keep(self._tell_if_there(stop, payload))
+            return
         # The kernel may give the signal to any thread, one of the MPI's own for example; where the
         # program is, its first thread tells.
         is_elsewhere = stop.reason == "interrupted" and payload.get("thread-id", "1") != "1"
@@ -662,6 +659,15 @@ class Inferior:
         if stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
             stop = replace(stop, reason="interrupted", signal="", meaning="")
         return stop
+
+    async def _tell_if_there(self, stop: Stop, payload: dict[str, Any]) -> None:
+        """Tell of a stop at our SIGINT, unless GDB has gone back from a function that it called."""
+        with contextlib.suppress(GdbError):
+            now = await self._gdb.send("-stack-info-frame")
+            if decode.addresses([now.payload.get("frame", {})]) == decode.addresses(
+                [payload.get("frame", {})]
+            ):
+                await self._tell_stop(stop, is_elsewhere=payload.get("thread-id", "1") != "1")
 
     async def _tell_stop(self, stop: Stop, is_elsewhere: bool) -> None:
         frame, inside = stop.frame, ""
@@ -829,6 +835,8 @@ def _has_source(frame: Frame | None) -> bool:
 
 _INTERRUPT_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 5.0
+_BREAK_IN_S = 1.0
+"""How long a GDB that is to stop its rank may neither answer nor compute."""
 _LAST_WORDS_S = 1.0
 """How long a GDB has to tell by itself that its rank has ended."""
 _BLOCKED_FOR_S, _BLOCKED_LOOK_S = 1.0, 0.02

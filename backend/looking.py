@@ -7,7 +7,6 @@ import re
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.overlay.messages import AnyOperation, Console, Evaluate, ReadBlock, Reduce, Script
 from pgdb.patterns import pattern
 from pgdb.records import Failure, Record, Stack, Value, Variables
 
@@ -27,21 +26,6 @@ def failure(result: Result) -> Failure:
     if _STILL_RUNS.search(result.message):
         raise NeedsStopError
     return Failure(message=result.message.strip())
-
-
-def may_call(operation: AnyOperation) -> bool:
-    """Return whether an operation may call a function of the program's.
-
-    Without parentheses only operators of C++ are called.
-    """
-    match operation:
-        case Evaluate(expression=text) | Reduce(expression=text) | ReadBlock(expression=text):
-            return "(" in text
-        case Console(command=text, run=False):
-            return "(" in text
-        case Script(lines=lines):
-            return any("(" in line for line in lines)
-    return False
 
 
 async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:

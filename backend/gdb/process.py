@@ -127,6 +127,12 @@ class GdbProcess(ABC):
             with contextlib.suppress(OSError):
                 os.kill(self.pid, signal.SIGCONT)
 
+    def interrupt(self) -> None:
+        """Have GDB do what it does at Ctrl-C."""
+        if self.is_alive and self.pid:
+            with contextlib.suppress(OSError):
+                os.kill(self.pid, signal.SIGINT)
+
     async def wait_ended(self) -> None:
         """Wait until the process has ended."""
         await self._ended.wait()

@@ -150,6 +150,11 @@ class GdbSession:
         if self._process is not None:
             self._process.wake()
 
+    def interrupt(self) -> None:
+        """Have GDB give up what it does, as by Ctrl-C."""
+        if self._process is not None:
+            self._process.interrupt()
+
     def close_input(self) -> None:
         """Let GDB detach and end in its own time."""
         self._closing = True

@@ -239,6 +239,12 @@ def blocked_in_all_threads(pid: int, signal: int, proc: Path = PROC) -> bool:
     )
 
 
+def is_at_rest(pid: int, proc: Path = PROC) -> bool:
+    """Return whether every thread of *pid* is stopped, or has ended; also if it is gone."""
+    statuses = _thread_statuses(pid, proc)
+    return all(status.get("State", "X")[:1] in "tTZXx" for status in statuses)
+
+
 def caught_signals(pid: int, proc: Path = PROC) -> set[int] | None:
     """Return the signals that *pid* has handlers for."""
     status = _status(proc / str(pid) / "status")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import signal
 import threading
@@ -407,19 +408,38 @@ def test_a_rank_that_a_command_has_let_go_is_told_and_taken_again(
         assert_untouched(job.ranks)
 
 
+PAUSE = "print (int)pause()"
+OTHER_THREAD = ("proc 1 set scheduler-locking on", "proc 1 thread 2")
+WITHOUT_END = {
+    "call": (f"timeout 1 proc 1 {PAUSE}",),
+    "call in another thread": (*OTHER_THREAD, f"timeout 1 proc 1 {PAUSE}"),
+    "call of one's own": ("define f", PAUSE, "end", "timeout 1 proc 1 f"),
+    "condition": ("proc 1 break hit if (int)pause()", "timeout 1 proc 1 continue"),
+    "commands": ("proc 1 break hit", "commands", PAUSE, "end", "timeout 2 proc 1 continue",
+                 "timeout 1 proc 1 p 1"),
+    "loop": ("timeout 1 proc 1 python exec('while 1: pass')",),
+    "run of one's own": ("define go", "continue", "end", "timeout 1 proc 1 go"),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("then", ["interrupt", "reattach", "detach", ""])
-def test_a_function_that_does_not_return_is_given_up(
-    then: str, build: Build, start_job: StartJob
+@pytest.mark.parametrize("begin", WITHOUT_END.values(), ids=WITHOUT_END)
+def test_what_gdb_does_without_end_is_given_up(
+    begin: tuple[str, ...], then: str, build: Build, start_job: StartJob
 ) -> None:
-    """The rank would return to where nothing is, if its GDB was ended amid the call."""
+    """The rank would return to where nothing is, if its GDB was ended amid a call."""
     with start_job(3, build("storm.c")) as job:
-        commands = ["timeout 1 proc 1 p (int)pause()", *[f"proc 1 {then}"] * bool(then)]
-        after = ["proc 1 p 6 * 7"] if then in ("interrupt", "reattach") else []
-        finished = run_pgdb("attach", "--batch", *ex(*commands, *after), job.pid)
-        assert "[1] no answer yet after 1 s" in finished.out, finished.out
-        if after:
+        after = [f"proc 1 {then}"] * bool(then)
+        if then in ("interrupt", "reattach"):
+            after += ["proc 1 delete", "proc 1 p 6 * 7", "proc 1 thread 1", "proc 1 bt", "ranks"]
+        finished = run_pgdb("attach", "--batch", *ex(*begin, *after), job.pid)
+        if len(after) > 1:
             assert "[1] 6 * 7 = 42" in finished.out, finished.out
-            assert "signaled while in a function called from GDB" in finished.out, finished.out
+            assert re.search(r"^#\d+ +main \(", finished.out.rpartition(" bt\n")[2], re.M)
+            # It is not shown to be where it is no longer.
+            assert "pause" not in finished.out.rpartition(" ranks\n")[2].replace(
+                "pause_briefly", ""
+            )
         assert_untouched(job.ranks)
 
 
