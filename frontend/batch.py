@@ -36,7 +36,7 @@ class Script:
                 lines += value.split("\n")
                 continue
             try:
-                lines += Path(value).read_text("utf-8").splitlines()
+                lines += Path(value).read_text("utf-8").removesuffix("\n").split("\n")
             except (OSError, UnicodeDecodeError) as error:
                 reason = getattr(error, "strerror", None) or "it is no text file"
                 raise UsageError(f"-x {value}: {reason}") from None

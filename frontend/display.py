@@ -142,7 +142,7 @@ class TextDisplay:
             self._write(whole + newline)
         if len(rest) > _MOST_OF_A_LINE:
             # It may never end, and would be put together anew for each piece of it.
-            self._write(rest + "\n")
+            self._write(rest + "\n" * self._is_terminal)
         elif rest:
             self._open_lines[told.stream] = rest
 

@@ -490,7 +490,13 @@ class Session(Ranks):
             self.note(f"[{back}] the session's breakpoints are still being set again")
 
     async def start_run(self, word: RunWord, argument: str, ranks: RankSet) -> Answer:
-        """Set ranks running; return at once, with who runs and who could not."""
+        """Set ranks running; return at once, with who runs and who could not.
+
+        :raises UsageError: if there is no location to run to.
+        """
+        if word == "advance" and not argument.rstrip("& \t"):
+            # In the background, GDB 13.1 looks for one where nothing is, and dies.
+            raise UsageError("'advance' needs a location: 'advance FILE:LINE', 'advance FUNCTION'")
         line = f"{word} {argument}".strip()
         return await self._start(line, Resume(command=word, argument=argument), ranks, None)
 

@@ -54,7 +54,9 @@ class Sources:
             with open_regular(path) as file:
                 data = file.read(_MOST_BYTES + 1)
             if len(data) <= _MOST_BYTES:
-                lines = data.decode("utf-8", "replace").splitlines()
+                # Not splitlines(), for which a form feed ends a line, too.
+                text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+                lines = text.split("\n")
         except (OSError, ValueError):
             pass  # it has no lines for us
         with self._lock:

@@ -45,8 +45,12 @@ _QUOTED = pattern(r"\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|\\.", re.S)
 _TEMPLATES = pattern(r"[\w\s:,*&<>]++\(?")
 _TEMPLATE_BEGIN = pattern(r"(?<=\w)<")
 _TEMPLATE = pattern(r".*>(?=\s*+(?:::|\())", re.S)
-# Not "/=", which is "differs" in Fortran.
-_ASSIGNMENT = pattern(r"(?:<<|>>|[-+*%&|^])=(?!=)|(?<![=!<>/])=(?!=)")
+# Not "/=", which is "differs" in Fortran: where it is not, GDB is asked.
+_ASSIGNMENT = pattern(
+    r"(?:<<|>>|[-+*%&|^])=(?!=)|(?<![=!<>/])=(?!=)|(?<!\w)(?:and|or|xor)_eq(?!\w)"
+)
+_DIFFERS = "/="
+_WOULD_ASSIGN = "'/=' would change the program here, where it assigns; '!=' compares"
 # A call, $_shell() is one; code of other languages; a pipe; the end of a line.
 _EFFECT = pattern(r"[(){};`|\x00-\x1f\x7f]|\+\+|--")
 _LOOKING = frozenset(("print", "p", "inspect", "backtrace", "bt", "where", "info", "x"))
@@ -255,6 +259,9 @@ async def ask_condition(condition: str, ranks: RankSet, ask: Ask, recall: Recall
     _check_changes_nothing(condition)
     refused: list[EquivalenceClass[Record]] = []
     left = ranks
+    if assigned := await _where_it_assigns(condition, ranks, ask):
+        refused.append(EquivalenceClass(assigned, Failure(message=_WOULD_ASSIGN)))
+        left -= assigned
     for operand in _to_be_seen(_operands(condition)):
         if left:
             said = await ask(operand, left)
@@ -277,8 +284,13 @@ async def check(
     *,
     running_ok: bool = False,
 ) -> Check:
-    """Find out which of *ranks* meet a requirement."""
+    """Find out which of *ranks* meet a requirement.
+
+    :raises UsageError: if a value that is to be the same cannot be had without an assignment.
+    """
     if not requirement.conditions:
+        if assigned := await _where_it_assigns(requirement.expression, ranks, ask):
+            raise UsageError(f"'{requirement.expression}' on [{assigned}]: {_WOULD_ASSIGN}")
         said = await in_full(await ask(requirement.expression, ranks), recall)
         return judge_values(requirement, said, running_ok=running_ok)
     failing: list[Failing] = []
@@ -287,6 +299,11 @@ async def check(
     left = ranks
     seen: dict[str, Answer] = {}
     answer: Answer | None = None
+    for condition in requirement.conditions:
+        assigned = await _where_it_assigns(condition, left, ask) if left else RankSet()
+        if assigned:
+            failing.append(Failing(assigned, _WOULD_ASSIGN, is_error=True))
+            left -= assigned
     for operand in requirement.operands:
         if left:
             seen[operand] = said = await ask(operand, left)
@@ -434,6 +451,17 @@ def _check_changes_nothing(text: str) -> None:
         )
 
 
+async def _where_it_assigns(text: str, ranks: RankSet, ask: Ask) -> RankSet:
+    """Return on which of *ranks* a ``/=`` in *text* would change the program.
+
+    In Fortran it compares. Elsewhere GDB assigns, which it refuses for a number.
+    """
+    if _DIFFERS not in _QUOTED.sub(_blank_quoted, text):
+        return RankSet()
+    said = await ask("1 /= 2", ranks)
+    return RankSet.union(each.ranks for each in said.classes if isinstance(each.filled, Failure))
+
+
 def only_looks(command: str) -> bool:
     """Return whether a command of somebody else's can do nothing but look.
 
@@ -442,12 +470,13 @@ def only_looks(command: str) -> bool:
 
     >>> [only_looks(each) for each in ("print/x u.a[3] == 4", "bt -args", "info locals")]
     [True, True, True]
-    >>> [only_looks(each) for each in ("python 1", "print f(1)", "print x = 1", "info line f();")]
+    >>> [only_looks(each) for each in ("python 1", "print f(1)", "print x /= 1", "info line f();")]
     [False, False, False, False]
     """
     word, _, rest = command.partition(" ")
     is_looking = word.partition("/")[0] in _LOOKING
-    return is_looking and not _EFFECT.search(command) and not _ASSIGNMENT.search(rest)
+    assigns = _ASSIGNMENT.search(rest) or _DIFFERS in rest
+    return is_looking and not _EFFECT.search(command) and not assigns
 
 
 def _check_form(text: str) -> None:

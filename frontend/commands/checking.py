@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from msgspec.structs import replace
 
@@ -27,12 +28,13 @@ from pgdb.frontend.commands.table import (
     no_argument,
 )
 from pgdb.frontend.recording.files import user_path
+from pgdb.frontend.session import Session
 from pgdb.frontend.text import render, reports
 from pgdb.frontend.threads import with_file
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import Record, Various
+from pgdb.records import Record, Text, Various
 
 _BINS = 8
 _MOST_BINS = 100
@@ -351,12 +353,40 @@ async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Ans
             f"compare: '{command}' is what {name} wants asked, and may do more than look; "
             f"'compare EXPR with {name}' asks what you write"
         )
-    outcome = await call.shell.dispatch(command, call.ranks)
+    if kept.is_own or session.is_recorded:
+        outcome = await call.shell.dispatch(command, call.ranks)
+    else:
+        async with _without_calls(session, call.ranks) as ranks:
+            outcome = await call.shell.dispatch(command, ranks)
     if isinstance(outcome, Shown):
         outcome = outcome.answer
     if not isinstance(outcome, Answer):
         raise CommandError(f"compare: '{command}' has no answer to be compared with")
     return await in_full(outcome, session.recall)
+
+
+@contextlib.asynccontextmanager
+async def _without_calls(session: Session, ranks: RankSet) -> AsyncIterator[RankSet]:
+    """Have the GDBs call no function of the program's meanwhile; give the ranks where they do not.
+
+    The text of an expression does not tell: operators of C++ are functions, and GDB calls malloc
+    for the address of a string.
+    """
+    shown = await session.ranks(ranks).execute_plain("show may-call-functions")
+    told = [(each.ranks, each.filled) for each in shown.classes]
+    texts = [(ranks, each.text) for ranks, each in told if isinstance(each, Text)]
+    # Those that the user has told so stay as they are.
+    quiet = RankSet.union(ranks for ranks, text in texts if text.rstrip().endswith("off."))
+    changed = RankSet.union(ranks for ranks, _ in texts) - quiet
+    try:
+        if changed:
+            said = await session.ranks(changed).execute_plain("set may-call-functions off")
+            failed = RankSet.union(each.ranks for each in said.errors)
+            quiet |= changed - failed - said.missing.ranks
+        yield quiet
+    finally:
+        if changed:
+            await session.ranks(changed).execute_plain("set may-call-functions on")
 
 
 def _rank_sides(call: Call, left: str, right: str) -> tuple[str, RankSet, RankSet]:

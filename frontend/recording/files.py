@@ -120,7 +120,7 @@ def _followed(path: Path) -> Path:
     :raises OSError: if somebody else's link in a directory that all may write to leads there. The
         kernel refuses to follow those (fs.protected_symlinks), but readlink(2) does not follow.
     """
-    at, most = Path(os.path.abspath(path)), 40  # as many links as the kernel follows
+    at, most = Path.cwd() / path, 40  # as many links as the kernel follows
     while most and at.is_symlink():
         most -= 1
         folder, owner = at.parent.stat(), at.lstat().st_uid

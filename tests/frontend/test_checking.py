@@ -574,6 +574,30 @@ def test_an_array_makes_no_condition() -> None:
     assert errors["0-1"] == Failure(message="u is an array; name an element of it, such as u[0]")
 
 
+def test_what_assigns_in_another_language_than_fortran_is_not_asked() -> None:
+    probed = answer({"0,2": ".TRUE.", "1,3": Failure(message="Left operand of assignment is …")})
+    asked: list[tuple[str, str]] = []
+
+    async def ask(expression: str, members: RankSet) -> Answer:
+        asked.append((expression, str(members)))
+        return probed if expression == "1 /= 2" else answer({str(members): ".TRUE."})
+
+    everybody = RankSet.range(0, 4)
+    found = asyncio.run(ask_condition("u /= 3", everybody, ask, no_recall))
+    assert asked == [("1 /= 2", "0-3"), ("u", "0,2"), ("u /= 3", "0,2")]
+    assert where(found) == ranks("0,2")
+    assert [str(each.ranks) for each in found.errors] == ["1,3"]
+    checked = asyncio.run(check(parse("u /= 3"), everybody, ask, no_recall))
+    assert (checked.passed, checked.failed) == (ranks("0,2"), ranks("1,3"))
+    with pytest.raises(UsageError, match=r"on \[1,3\]: '/=' would change the program"):
+        asyncio.run(check(parse("(u /= 3) + 1 same"), everybody, ask, no_recall))
+    assert {each for each in asked if "u" in each[0]} == {("u", "0,2"), ("u /= 3", "0,2")}
+    # In quotes it is a text, of which nobody need be asked.
+    asked.clear()
+    asyncio.run(ask_condition("s == '/='", everybody, ask, no_recall))
+    assert asked[0][0] == "s"
+
+
 def test_a_condition_of_arrays_alone_fails() -> None:
     async def ask(expression: str, members: RankSet) -> Answer:
         assert expression == "u"
@@ -584,7 +608,10 @@ def test_a_condition_of_arrays_alone_fails() -> None:
         where(found)
 
 
-@pytest.mark.parametrize("text", ["x = 1", "x += 2", "(y = 3) > 2", "a[i = 1] same", "x <<= 1"])
+@pytest.mark.parametrize(
+    "text",
+    ["x = 1", "x += 2", "(y = 3) > 2", "a[i = 1] same", "x <<= 1", "x xor_eq 1", "1 > x or_eq 2"],
+)
 def test_what_would_assign_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="would change the program"):
         parse(text)

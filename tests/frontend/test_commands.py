@@ -287,6 +287,8 @@ def test_what_can_be_no_file_or_number_is_an_error_of_the_line(line: str) -> Non
         "python open('made', 'w')",
         "print $_shell('touch made')",
         "print/x size = 4",
+        "print size /= 4",
+        "print size xor_eq 4",
         "decompose u --dims 4 --map made.py:f",
         "tree --dot made",
         "print\ncontinue",

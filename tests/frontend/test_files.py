@@ -147,6 +147,18 @@ def test_a_path_that_cannot_be_looked_at_is_an_error(
         check_place(tmp_path / "u.csv")
 
 
+def test_a_way_up_leads_from_where_a_link_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "real" / "sub").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real/sub")
+    monkeypatch.chdir(tmp_path)
+    write_atomically(Path("link/../a.csv"), b"1")
+    write_atomically(tmp_path / "link" / ".." / "b.csv", b"2")
+    assert {each.name for each in (tmp_path / "real").iterdir()} == {"sub", "a.csv", "b.csv"}
+    assert {each.name for each in tmp_path.iterdir()} == {"real", "link"}
+
+
 def test_links_of_others_are_not_followed_where_all_may_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

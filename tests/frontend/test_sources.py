@@ -23,6 +23,11 @@ def test_only_files_of_a_moderate_size_are_read_for_a_line(
     assert [source_line(str(source), line) for line in (0, 1, 2, 3, 4)] == [
         None, "one", None, "two \ufffd", None
     ]  # fmt: skip
+    source = tmp_path / "b.c"
+    source.write_bytes(b"one\n\ftwo\r\nthree \x0b \x1c \xc2\x85 \xe2\x80\xa8 \nfour")
+    assert [source_line(str(source), line) for line in (1, 2, 3, 4, 5)] == [
+        "one", "\ftwo", "three \x0b \x1c \x85 \u2028 ", "four", None
+    ]  # fmt: skip
     os.mkfifo(tmp_path / "pipe.c")
     for path in (str(tmp_path / "pipe.c"), str(tmp_path), "/proc/self/status", "a.c", "", "/no"):
         assert source_line(path, 1) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 import pgdb
 from pgdb.errors import CommandError
 from pgdb.ranks import RankSet
-from tests.conftest import Build
+from tests.conftest import Build, StartJob
 from tests.support.programs import Mpi
-from tests.support.terminal import Finished, ex, run_json, run_pgdb
+from tests.support.terminal import Finished, assert_untouched, ex, run_json, run_pgdb
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
@@ -226,3 +227,35 @@ def test_python_api(mpi: Mpi, build: Build) -> None:
         pairs = one[0:2].compare("rank", one[1:3], by="position")
         assert [each.others for each in pairs.differences] == [RankSet([1]), RankSet([2])]
         assert one[0:2].compare("rank", one[1:3]).equal == RankSet([1])
+
+
+def test_what_only_looks_changes_and_calls_nothing(
+    build: Build, start_job: StartJob, tmp_path: Path
+) -> None:
+    """In C, where ``/=`` assigns, and GDB calls malloc for the address of a string."""
+    file, other = tmp_path / "ours.json", tmp_path / "theirs.json"
+    with start_job(2, build("storm.c")) as job:
+        assert run_json("attach", *ex(f"save a hit_count -o {file}"), job.pid).status == 0
+        written = json.loads(file.read_text())
+        other.write_text(json.dumps(written | {"command": 'print &"abc"'}))
+        file.write_text(json.dumps(written | {"command": "print hit_count /= 2"}))
+        commands = (
+            "print hit_count",
+            f"compare with {file}",
+            "defset big if hit_count /= 2",
+            "assert hit_count /= 2",
+            f"compare with {other}",
+            "show may-call-functions",
+            "print hit_count",
+        )
+        finished = run_json("attach", *ex(*commands), job.pid)
+        before, behind = finished.answers("print hit_count")
+        assert before["classes"] == behind["classes"], "nothing runs, and nothing was changed"
+        refused, defined = (each["message"] for each in finished.of_type("error"))
+        assert "may do more than look" in refused and "'/=' would change" in defined
+        assert not asserted(finished, "hit_count /= 2")["passed"]
+        found = compared(finished, 'print &"abc"', str(other))
+        assert "may-call-functions is off" in found["differences"][0]["after"]["message"]
+        (shown,) = finished.answer("show may-call-functions")["classes"]
+        assert shown["record"]["text"].endswith(" is on.")
+        assert_untouched(job.ranks)
