@@ -761,7 +761,7 @@ class Inferior:
         mended = await asyncio.to_thread(mend, self.pid)
         LOG.warning("rank %d: %d breakpoints taken out", self.rank, mended)
         if not self._was_stopped:
-            wake(self.pid)
+            await asyncio.to_thread(wake, self.pid)
 
     def _watch(self) -> None:
         """Begin to watch the rank's process."""

@@ -12,6 +12,7 @@ import contextlib
 import os
 import platform
 import signal
+import time
 from collections.abc import Iterator
 
 from pgdb.backend.rankfiles import MappedFile, mapped, open_mapped
@@ -19,6 +20,8 @@ from pgdb.jobs import procfs
 
 _PAGE_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
+_LOOKS_S = (0.0, 0.01, 0.04, 0.1)
+"""Pauses before each look."""
 _INSTRUCTIONS = {
     "x86_64": b"\xcc",
     "i686": b"\xcc",
@@ -61,13 +64,18 @@ def mend(pid: int) -> int:
 def wake(pid: int) -> None:
     """Let process *pid* go on if its debugger has stopped it and died.
 
-    GDB stops threads by SIGSTOP, and may have been killed before it has seen them stop.
+    GDB stops threads by SIGSTOP, and may have been killed before it has seen them stop. One that a
+    thread has taken already and not heeded yet is seen neither as pending nor by its state, and
+    stops the process a moment later: so it is looked for more than once, which takes 0.15 s.
     """
-    status = procfs.read_stat(pid)
-    is_stopped = status is not None and status.state == "T"
-    if is_stopped or signal.SIGSTOP in (procfs.pending_signals(pid) or ()):
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGCONT)
+    for pause_s in _LOOKS_S:
+        time.sleep(pause_s)
+        status = procfs.read_stat(pid)
+        if status is None or status.tracer_pid:
+            return  # it has ended, or is another debugger's, whose SIGSTOP it may be
+        if status.state == "T" or signal.SIGSTOP in (procfs.pending_signals(pid) or ()):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGCONT)
 
 
 def _mend_mapping(memory: int, file: int, mapping: MappedFile, instruction: bytes) -> int:

@@ -28,8 +28,10 @@ class Sources:
 
     def line(self, path: str, number: int) -> str | None:
         """Return a line of a file, without its end; None if it is empty or cannot be had now."""
-        # A program or a recording names it, and what it names need be no file of source here.
-        if not path.startswith("/") or path.startswith(("/proc/", "/sys/", "/dev/")):
+        # A program or a recording names it, and what it names need be no file of source here; what
+        # has no absolute name is in a directory of the program's.
+        is_strange = path.startswith(("/proc/", "/sys/", "/dev/"))
+        if not path.startswith("/") or (is_strange and not path.startswith("/dev/shm/")):
             return None
         lines = self._lines(path)
         return (lines[number - 1] or None) if 0 < number <= len(lines) else None

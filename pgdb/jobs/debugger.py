@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 
 from pgdb.errors import StartError
 from pgdb.patterns import pattern
@@ -14,6 +17,7 @@ MINIMUM_GDB = (12, 1)
 """Oldest GDB that has what we use: MI 3 with asynchronous attach, index cache settings."""
 _VERSION = pattern(r"(\d+)\.(\d+)\S*$")
 _DEADLINE_S = 60.0
+_MOST_WORDS_BYTES = 1 << 16
 
 
 def find_gdb(word: str) -> str | None:
@@ -36,15 +40,8 @@ def check_gdb(word: str) -> str:
             "or pip install 'pgdb-mpi[embedded]'"
         )
     try:
-        told = subprocess.run(
-            [path, "--version"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_DEADLINE_S,
-            check=False,
-        ).stdout
-    except subprocess.TimeoutExpired:
+        told = first_words([path, "--version"], _DEADLINE_S)
+    except TimeoutError:
         raise StartError(
             f"{path} has not told its version within {_DEADLINE_S:g} s; "
             "this host may be overloaded, or the file system that it is on; --gdb names another one"
@@ -63,6 +60,31 @@ def check_gdb(word: str) -> str:
             "(pip install 'pgdb-mpi[embedded]' brings one; --gdb names one)"
         )
     return f"{version[0]}.{version[1]}"
+
+
+def first_words(words: Sequence[str], timeout_s: float) -> str:
+    """Return the first 64 KiB that a program prints, which is ended then if it goes on.
+
+    :raises OSError: if it cannot be started.
+    :raises TimeoutError: if it neither ends nor prints as much in time.
+    """
+    found, end_s = b"", time.monotonic() + timeout_s
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        try:
+            while len(found) < _MOST_WORDS_BYTES:
+                left_s = end_s - time.monotonic()
+                if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
+                    raise TimeoutError
+                data = os.read(process.stdout.fileno(), _MOST_WORDS_BYTES - len(found))
+                if not data:
+                    break
+                found += data
+        finally:
+            process.kill()
+    return found.decode("utf-8", "replace")
 
 
 def version_in(text: str) -> tuple[int, int] | None:

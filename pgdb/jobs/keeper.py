@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import stat
 import sys
 
 
@@ -46,6 +47,12 @@ def main(argv: list[str]) -> None:
                     os.write(target, data)
             else:
                 waiting.unregister(key.fd)
+    # Without output it would only keep the session's directory from being removed.
+    with contextlib.suppress(OSError):
+        written = os.fstat(target)
+        is_empty = stat.S_ISREG(written.st_mode) and written.st_size == 0
+        if is_empty and os.path.samestat(written, os.lstat(path)):
+            os.unlink(path)
 
 
 if __name__ == "__main__":

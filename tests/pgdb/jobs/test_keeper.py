@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.jobs import keeper
+from tests.support.programs import wait_until
 
 DEADLINE_S = 20.0
 
@@ -102,6 +103,14 @@ def test_when_the_front_end_dies_the_output_goes_to_the_file(job: Job) -> None:
     text = job.path.read_bytes()
     assert b"before after " in text.replace(b"errors too ", b"") and b"errors too " in text
     assert stat.S_IMODE(job.path.stat().st_mode) == 0o600
+
+
+def test_a_job_that_prints_nothing_more_leaves_no_file(job: Job) -> None:
+    job.front_end_dies()
+    wait_until(job.path.exists, "the file is there")
+    job.job_ends()
+    job.wait_ended()
+    assert not job.path.exists()
 
 
 def test_the_job_is_never_stopped_by_a_full_pipe_or_killed_by_a_closed_one(job: Job) -> None:

@@ -1,0 +1,43 @@
+"""What a debugger that died has left in a process: here, that it stands still."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from pgdb.backend.mending import wake
+from tests.support.programs import status, wait_until
+
+SLEEP = shutil.which("sleep") or ""
+
+
+@pytest.mark.parametrize("late_s", [None, 0.0, 0.03])
+def test_a_process_that_stands_still_goes_on(late_s: float | None) -> None:
+    """Also one that stops only after it has been looked at, as a thread may that has to heed it."""
+    with subprocess.Popen([SLEEP, "300"]) as process:
+        try:
+            if late_s is None:
+                os.kill(process.pid, signal.SIGSTOP)
+                wait_until(lambda: status(process.pid, "State")[0] == "T", "it stands still")
+                wake(process.pid)
+            else:
+                waking = threading.Thread(target=wake, args=(process.pid,))
+                waking.start()
+                time.sleep(late_s)  # it is between two looks
+                os.kill(process.pid, signal.SIGSTOP)
+                waking.join()
+            assert status(process.pid, "State")[0] == "S"
+        finally:
+            process.kill()
+
+
+def test_one_that_has_ended_is_left_alone() -> None:
+    with subprocess.Popen([SLEEP, "0"]) as process:
+        process.wait()
+    wake(process.pid)
