@@ -88,7 +88,7 @@ class Deployment:
             settings=(
                 ("debug-file-directory", f"{view.directory / 'debug'}:{{}}"),
                 ("auto-load scripts-directory", f"{view.directory / 'auto-load'}:{{}}"),
-                ("solib-search-path", view.folders),
+                ("solib-search-path", f"{{}}:{view.folders}"),
             ),
         )
 

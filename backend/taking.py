@@ -213,7 +213,8 @@ class Taking:
             return
         for name, value in files.settings:
             now = await self._gdb.send(f"-gdb-show {name}")
-            value = value.replace("{}", str(now.payload.get("value", "")))
+            # An empty name in a list of directories would be the working directory.
+            value = value.replace("{}", str(now.payload.get("value", ""))).strip(":")
             await self._gdb.send(f"-gdb-set {name} {value}")
         if files.root:
             await self._must(f"-gdb-set sysroot {files.root}")

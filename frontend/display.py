@@ -109,8 +109,12 @@ class TextDisplay:
             case "late":
                 assert told.answer is not None
                 self.flush()
-                self.text(f"late answer to '{told.answer.command}':")
-                self.text(render.answer(told.answer, width=self.width))
+                text = render.answer(told.answer, width=self.width)
+                if text:
+                    self.text(f"late answer to '{told.answer.command}':\n{text}")
+                else:
+                    who = render.brackets(told.answer.ranks)
+                    self.text(f"{who} '{told.answer.command}' is done by now")
             case "lost":
                 self.flush()
                 self.text(f"{render.brackets(told.ranks)} lost: {told.text}")

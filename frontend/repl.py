@@ -147,7 +147,9 @@ class Repl:
     def _on_interrupt(self, task: asyncio.Task[None]) -> None:
         self._interrupts += 1
         self._pasted.clear()
-        ranks = self.shell.in_foreground & self._session.state.running
+        state = self._session.state
+        # Those that run, or whose GDB has called a function (`print f()`), or computes.
+        ranks = self.shell.in_foreground & state.running or self._session.asked & state.stopped
         if self._interrupts == 1 and ranks:
             self._start(self._interrupt(ranks))
         else:

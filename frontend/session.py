@@ -28,6 +28,7 @@ from pgdb.errors import (
 )
 from pgdb.frontend import deadline, deliveries, gdbwords, losses
 from pgdb.frontend.answers import Answer
+from pgdb.frontend.lateanswers import LateAnswers
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import saving
 from pgdb.frontend.recording.log import SessionLog
@@ -177,6 +178,8 @@ class Session(Ranks):
         self._hushed = RankSet()
         self._held_back: list[Told] = []
         self._came_early: list[Gathered] = []
+        self._late_answers = LateAnswers(self._tell_late)
+        self._asked: dict[int, RankSet] = {}  # by request that is waited for
         self._taking_bare: asyncio.Task[None] | None = None
         self._is_started = False
         self._job_watch: asyncio.Task[None] | None = None
@@ -196,6 +199,11 @@ class Session(Ranks):
     def kills_at_close(self) -> bool:
         """Whether :meth:`close` kills the job unless told otherwise."""
         return self.mode == "launch" and not self.state.detached and not self.job_has_ended
+
+    @property
+    def asked(self) -> RankSet:
+        """The ranks that are asked something at the moment."""
+        return RankSet.union(self._asked.values())
 
     @property
     def job_has_ended(self) -> bool:
@@ -319,9 +327,13 @@ class Session(Ranks):
         if limit_s <= 0 and isinstance(operation, _LOOKING):
             gathered = Gathered(number, (), Missing(late=reachable))
         else:
-            gathered = await self.overlay.root.ask(
-                number, reachable, operation, max(limit_s, _LEAST_TIMEOUT_S)
-            )
+            self._asked[number] = reachable
+            try:
+                gathered = await self.overlay.root.ask(
+                    number, reachable, operation, max(limit_s, _LEAST_TIMEOUT_S)
+                )
+            finally:
+                del self._asked[number]
         if not gathered.missing.late | gathered.missing.lost:
             self._leaving.pop(number, None)
         answer = Answer(
@@ -604,6 +616,7 @@ class Session(Ranks):
             return
         if kill is None:
             kill = self.kills_at_close
+        self._late_answers.flush()
         if self.options.record and self._is_started:
             await self._record()
         # What is still held must not run its program for a moment when it is let go.
@@ -873,12 +886,10 @@ class Session(Ranks):
         )
         if not classes:
             return
-        answer = Answer(
-            command=self._commands.get(gathered.request_id, ""),
-            ranks=RankSet.union(each.ranks for each in classes),
-            classes=classes,
-            request_id=gathered.request_id,
-        )
+        command = self._commands.get(gathered.request_id, "")
+        self._late_answers.add(gathered.request_id, command, classes)
+
+    def _tell_late(self, answer: Answer) -> None:
         self.recorder.take_late(answer)
         self._record_soon()
         self._tell(Told(kind="late", answer=answer))

@@ -126,6 +126,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.analysis.histogram": 3,
     "pgdb.frontend.deadline": 3,
     "pgdb.frontend.deliveries": 3,
+    "pgdb.frontend.lateanswers": 3,
     "pgdb.frontend.losses": 3,
     "pgdb.frontend.doctor": 3,
     "pgdb.frontend.gdbwords": 3,

@@ -135,6 +135,8 @@ async def _save(call: Call) -> Outcome:
     name, source, file = match["name"], match["source"].strip(), match["file"] or ""
     shell = call.shell
     before = shell.saved.get(name)
+    if source == "-o" or source.endswith(" -o"):
+        raise UsageError(f"save: -o needs a FILE: 'save {name} -o FILE'")
     if file and not source:
         if before is None:
             raise CommandError(

@@ -90,8 +90,8 @@ _declare(
 async def _interrupt(call: Call) -> Outcome:
     """Stop the selected ranks that run, and wait until they have stopped.
 
-    A function that a 'print f()' has called, and that does not return, is given up.
-    Ctrl-C does this while a run command is in the foreground.
+    What GDB does without end is given up: a function that it has called ('print f()', a
+    condition), a loop of its own. Ctrl-C does all this while a command is waited for.
 
     A rank is sent SIGURG for it, of which the program hears nothing, also where it has a handler.
     One whose threads all block SIGURG cannot be stopped so, and says so; a breakpoint stops it.

@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import platform
+import shutil
 import stat
 import time
 import traceback
@@ -127,8 +128,13 @@ class SessionLog:
         if session.mode == "attach":
             # The program's name stands in those of its files.
             programs = {Path(process.executable).name for process in session.table.processes}
-            words = (program, *arguments)
-            self._redactor.hide(private_words(words, lambda word: Path(word).name in programs))
+
+            def is_program(word: str) -> bool:
+                # It may have been started by a link, as "python3" is one mostly.
+                led_to = os.path.realpath(shutil.which(word) or word)
+                return not programs.isdisjoint((Path(word).name, Path(led_to).name))
+
+            self._redactor.hide(private_words((program, *arguments), is_program))
         self.write(
             "started",
             job=self._redactor.line((program, *arguments)),

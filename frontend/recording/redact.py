@@ -58,19 +58,24 @@ _TELLING = frozenset(
     "break tbreak hbreak thbreak rbreak watch rwatch awatch catch until advance jump finish "
     "stepi nexti step next continue delete enable disable ignore condition".split()
 )
+_SHORT_OPTION = pattern(r"-\w{1,2}\Z")
 
 
 def private_words(line: Sequence[str], is_program: Callable[[str], bool]) -> list[str]:
     """Return the words of a launcher's line that are nobody else's business.
 
     All behind the program, options too: ``-psecret`` is one. Of those before it the launcher's
-    options stay, and the program's own name.
+    options stay, and the program's own name; where no word is it, options of a letter or two.
 
     >>> private_words(["mpirun", "-n", "4", "./a", "-psecret", "x"], lambda word: word == "./a")
     ['4', '-psecret', 'x']
+    >>> private_words(["mpirun", "-n", "4", "./a", "-psecret"], lambda word: False)
+    ['4', './a', '-psecret']
     """
     words = [(at, word) for at, word in enumerate(line) if at and not word.startswith("-")]
-    at = next((at for at, word in words if is_program(word)), len(line))
+    at = next((at for at, word in words if is_program(word)), None)
+    if at is None:
+        return [word for word in line[1:] if not _SHORT_OPTION.match(word)]
     behind = line[at + 1 :]
     name = line[at : at + 1]
     public = {*name, *(Path(each).name for each in name)}

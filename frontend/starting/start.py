@@ -267,6 +267,8 @@ def _what_is_missing(session: Session) -> str:
     parts = [session.start_stage, f"aggregators {got}/{wanted}"]
     if session.set:
         parts.append(f"no answer from ranks [{session.set - session.state.stopped}]")
+    if session.options.program and session.mode == "launch":
+        parts.append(f"is it --program {session.options.program} that they execute?")
     words = session.overlay.last_words()
     told = ", ".join(part for part in parts if part)
     return (

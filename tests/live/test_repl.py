@@ -159,6 +159,20 @@ def test_ctrl_c_interrupts_the_ranks_and_the_job_lives(
         assert_untouched(dict(enumerate(ranks)))
 
 
+def test_ctrl_c_ends_a_function_that_gdb_has_called(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("storm.c")
+    with launched(mpi, program, home=tmp_path) as terminal:
+        terminal.line("p (int)pause()")
+        wait_running(ranks_of(terminal, program))
+        terminal.control_c()
+        terminal.expect(r"\[0-1\]\s+error: The program being debugged was signaled while in")
+        terminal.expect(PROMPT)
+        terminal.line("p 1 + 1")
+        terminal.expect(r"\[0-1\] 1 \+ 1 = 2")
+        terminal.line("ranks")
+        terminal.expect(r"\[0-1\] stopped in main")
+
+
 def test_a_second_ctrl_c_gives_the_prompt_back(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     program = build("storm.c")
     with launched(mpi, program, home=tmp_path) as terminal:
