@@ -109,7 +109,7 @@ class Inferior:
         self._guard = Guard(self._gdb) if is_guarded else None
         self._displays = False
         self._group_has_ended = False  # of processes that GDB has, as it says
-        self._is_broken_in_on = False  # GDB is to give up what it does, and has not said so yet
+        self._is_giving_up = False  # GDB is to give up what it does, and has not said so yet
         self._interrupting = False
         self._resuming = False
         self._interrupt_when_running = False
@@ -391,7 +391,7 @@ class Inferior:
         if self.state != "running" and not self._resuming:
             # GDB may have called a function of the program's, or compute.
             is_busy = self._lock.locked() or not procfs.is_at_rest(self.pid)
-            if self.state == "stopped" and is_busy:
+            if self.state == "stopped" and is_busy and not self._letting_go:
                 self._break_in()
             return Done()
         if await self._blocks_interrupts():
@@ -429,14 +429,16 @@ class Inferior:
         # From here on GDB stops at the signal; any other stop takes that back at once, so that
         # a signal that comes too late is swallowed instead of stopping a later run.
         self._interrupting = True
-        told = self._gdb.send(console(_STOP_AT_INTERRUPT))
-        await self._wait_until_told(told)
+        result = await self._heard(self._gdb.send(console(_STOP_AT_INTERRUPT)))
+        if result.kind == "error":
+            # It was this command that GDB has given up: it could not be seen to do anything else.
+            await self._gdb.send(console(_STOP_AT_INTERRUPT))
         if self.state == "running":
             with contextlib.suppress(OSError):
                 os.kill(self.pid, INTERRUPT)
 
-    async def _wait_until_told(self, told: asyncio.Future[Result]) -> None:
-        """Wait for GDB, which reads nothing while it calls a function for a condition, say."""
+    async def _heard(self, told: asyncio.Future[Result]) -> Result:
+        """Return what GDB says, which reads nothing while it calls a function for a condition."""
         before, has_broken_in = procfs.work_done(self._gdb.pid), False
         while not (await asyncio.wait((told,), timeout=_BREAK_IN_S))[0]:
             work = procfs.work_done(self._gdb.pid)
@@ -444,7 +446,7 @@ class Inferior:
                 has_broken_in = True
                 self._break_in()
             before = work
-        await told
+        return await told
 
     def _break_in(self) -> None:
         """Have GDB give up what it does: a function that it has called, or something of its own.
@@ -452,15 +454,15 @@ class Inferior:
         It passes the signal on to a rank that runs for it, takes it back to where it was before the
         call, and says "Quit" and nothing else if there was nothing to give up (tried with 13.1).
         """
-        if self._gdb.is_alive and not (self._letting_go or self._is_broken_in_on):
-            self._is_broken_in_on = True
+        if self._gdb.is_alive and not self._is_giving_up:
+            self._is_giving_up = True
             self._gdb.interrupt()
             self._keep(self._await_quiet())
 
     async def _await_quiet(self) -> None:
         with contextlib.suppress(GdbError):
             await self._gdb.send("-gdb-show confirm")
-        self._is_broken_in_on = False
+        self._is_giving_up = False
 
     async def _gives_up(self) -> bool:
         """Have GDB give up what it does; return whether it answers then."""
@@ -629,7 +631,7 @@ class Inferior:
             self._tell(end)
             return
         stop = self._stop_of(payload)
-        if self._is_broken_in_on and stop.signal == signal.SIGINT.name:
+        if self._is_giving_up and stop.signal == signal.SIGINT.name:
             stop = replace(stop, reason="interrupted", signal="", meaning="")
             self._keep(self._tell_if_there(stop, payload))
             return
