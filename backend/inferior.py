@@ -110,6 +110,8 @@ class Inferior:
         self._displays = False
         self._group_has_ended = False  # of processes that GDB has, as it says
         self._is_giving_up = False  # GDB is to give up what it does, and has not said so yet
+        self._broke_in_s = 0.0  # when it was told so last, on the loop's clock; 0 for never
+        self._stop_count = 0
         self._interrupting = False
         self._resuming = False
         self._interrupt_when_running = False
@@ -277,7 +279,8 @@ class Inferior:
         self._unwatch()
         self._forget_process()
         self._over.set()
-        if not await watching.answers(self._gdb, timeout_s) and not await self._gives_up():
+        # Half of the time for one that computes, the other for it to give that up.
+        if not await watching.answers(self._gdb, timeout_s / 2) and not await self._gives_up():
             await self.abandon()
             return
         async with self._lock:
@@ -388,11 +391,16 @@ class Inferior:
         return self._text(result, request_id)
 
     async def _interrupt(self) -> Record:
+        if self.state == "stopped" and not (self._resuming or self._letting_go):
+            # GDB may have called a function of the program's, or compute. Commands of a breakpoint
+            # may be about to set the rank running, so that what it does now says little.
+            (told,) = self._gdb.ask_together("-gdb-show confirm")
+            if not (await asyncio.wait((told,), timeout=_BREAK_IN_S))[0] and not self._break_in():
+                return Failure(
+                    message="GDB waits for a function that the rank is in, where all threads block "
+                    "SIGINT; it cannot be interrupted"
+                )
         if self.state != "running" and not self._resuming:
-            # GDB may have called a function of the program's, or compute.
-            is_busy = self._lock.locked() or not procfs.is_at_rest(self.pid)
-            if self.state == "stopped" and is_busy and not self._letting_go:
-                self._break_in()
             return Done()
         if await self._blocks_interrupts():
             return Failure(
@@ -432,6 +440,7 @@ class Inferior:
         result = await self._heard(self._gdb.send(console(_STOP_AT_INTERRUPT)))
         if result.kind == "error":
             # It was this command that GDB has given up: it could not be seen to do anything else.
+            self._interrupting = self.state == "running"
             await self._gdb.send(console(_STOP_AT_INTERRUPT))
         if self.state == "running":
             with contextlib.suppress(OSError):
@@ -439,25 +448,33 @@ class Inferior:
 
     async def _heard(self, told: asyncio.Future[Result]) -> Result:
         """Return what GDB says, which reads nothing while it calls a function for a condition."""
-        before, has_broken_in = procfs.work_done(self._gdb.pid), False
+        before, _ = procfs.work_done(self._gdb.pid)
         while not (await asyncio.wait((told,), timeout=_BREAK_IN_S))[0]:
-            work = procfs.work_done(self._gdb.pid)
-            if work == before and not has_broken_in and not procfs.is_at_rest(self.pid):
-                has_broken_in = True
+            ticks, waits_for_disk = procfs.work_done(self._gdb.pid)
+            if ticks <= before and not waits_for_disk and not procfs.is_at_rest(self.pid):
                 self._break_in()
-            before = work
+            before = ticks
         return await told
 
-    def _break_in(self) -> None:
+    def _break_in(self) -> bool:
         """Have GDB give up what it does: a function that it has called, or something of its own.
 
         It passes the signal on to a rank that runs for it, takes it back to where it was before the
         call, and says "Quit" and nothing else if there was nothing to give up (tried with 13.1).
+        Return whether that is possible: one that the rank blocks would end it later.
         """
-        if self._gdb.is_alive and not self._is_giving_up:
-            self._is_giving_up = True
+        is_blocked = procfs.blocked_in_all_threads(self.pid, signal.SIGINT)
+        if is_blocked and not procfs.is_at_rest(self.pid):
+            return False
+        now_s = asyncio.get_running_loop().time()
+        # It may go on with the next thing that has no end.
+        if self._gdb.is_alive and now_s >= self._broke_in_s + _BREAK_IN_S / 2:
+            self._broke_in_s = now_s
             self._gdb.interrupt()
-            self._keep(self._await_quiet())
+            if not self._is_giving_up:
+                self._is_giving_up = True
+                self._keep(self._await_quiet())
+        return True
 
     async def _await_quiet(self) -> None:
         with contextlib.suppress(GdbError):
@@ -466,8 +483,11 @@ class Inferior:
 
     async def _gives_up(self) -> bool:
         """Have GDB give up what it does; return whether it answers then."""
-        self._break_in()
-        return await watching.answers(self._gdb, watching.QUIET_S)
+        for _ in range(_BREAK_INS):
+            self._break_in()
+            if await watching.answers(self._gdb, watching.QUIET_S / _BREAK_INS):
+                return True
+        return False
 
     async def _stop_quietly(self) -> None:
         with contextlib.suppress(GdbError):
@@ -495,6 +515,14 @@ class Inferior:
 
     async def _detach(self) -> None:
         self._letting_go = True
+        try:
+            await self._let_free()
+        except TimeoutError:
+            raise GdbError(f"it has not stopped within {_INTERRUPT_TIMEOUT_S:g} s") from None
+        finally:
+            self._letting_go = False
+
+    async def _let_free(self) -> None:
         if self.state == "running":
             stopped = self._await_stop()
             await self._stop_it()
@@ -541,9 +569,11 @@ class Inferior:
         It was sent while the rank stopped for another reason. By default the signal does
         nothing; a handler of the program would be called for no reason of its own.
         """
-        if INTERRUPT not in (procfs.pending_signals(self.pid) or ()):
-            return
-        if INTERRUPT not in (procfs.caught_signals(self.pid) or ()):
+        pending = procfs.pending_signals(self.pid) or ()
+        is_caught = INTERRUPT in pending and INTERRUPT in (procfs.caught_signals(self.pid) or ())
+        # A call can have returned between GDB's SIGINT and the rank's taking it.
+        is_left = bool(self._broke_in_s) and signal.SIGINT in pending
+        if not is_caught and not is_left:
             return
         await self._gdb.send(console(_STOP_AT_INTERRUPT))
         self._interrupting = True
@@ -558,6 +588,7 @@ class Inferior:
     async def _first_stop(self, taken: Taken | Failure, request_id: int) -> Record:
         if isinstance(taken, Failure):
             self._unwatch()
+            self._forget_process()
             if not procfs.is_alive(self.pid):
                 self._over.set()
                 self.state = "exited"
@@ -616,7 +647,8 @@ class Inferior:
         """Take a ``*stopped``."""
         if self.state in ("exited", "detached"):
             return
-        self.state = "stopped"
+        was_running, self.state = self.state == "running", "stopped"
+        self._stop_count += 1
         interrupting, self._interrupting = self._interrupting, False
         if interrupting and self._gdb.is_alive:
             self._gdb.send(console(IGNORE_INTERRUPT))
@@ -633,7 +665,7 @@ class Inferior:
         stop = self._stop_of(payload)
         if self._is_giving_up and stop.signal == signal.SIGINT.name:
             stop = replace(stop, reason="interrupted", signal="", meaning="")
-            self._keep(self._tell_if_there(stop, payload))
+            self._keep(self._tell_of_break_in(stop, payload, was_running=was_running))
             return
         # The kernel may give the signal to any thread, one of the MPI's own for example; where the
         # program is, its first thread tells.
@@ -662,14 +694,20 @@ class Inferior:
             stop = replace(stop, reason="interrupted", signal="", meaning="")
         return stop
 
-    async def _tell_if_there(self, stop: Stop, payload: dict[str, Any]) -> None:
-        """Tell of a stop at our SIGINT, unless GDB has gone back from a function that it called."""
+    async def _tell_of_break_in(
+        self, stop: Stop, payload: dict[str, Any], *, was_running: bool
+    ) -> None:
+        """Tell of a stop at our SIGINT, but for one in a function that GDB has gone back from."""
+        count, thread = self._stop_count, payload.get("thread-id", "1")
+        frame = payload.get("frame", {})
         with contextlib.suppress(GdbError):
-            now = await self._gdb.send("-stack-info-frame")
-            if decode.addresses([now.payload.get("frame", {})]) == decode.addresses(
-                [payload.get("frame", {})]
-            ):
-                await self._tell_stop(stop, is_elsewhere=payload.get("thread-id", "1") != "1")
+            # Not the selected frame: a command of the user's own may have gone on with "up".
+            now = await self._gdb.send(f"-stack-info-frame --thread {thread} --frame 0")
+            is_there = decode.addresses([now.payload.get("frame", {})]) == decode.addresses([frame])
+            # Out of a condition GDB goes back, and mostly stops at the breakpoint itself.
+            if is_there or (was_running and self._stop_count == count):
+                here = stop if is_there else replace(stop, frame=None)
+                await self._tell_stop(here, is_elsewhere=thread != "1")
 
     async def _tell_stop(self, stop: Stop, is_elsewhere: bool) -> None:
         frame, inside = stop.frame, ""
@@ -763,7 +801,7 @@ class Inferior:
         mended = await asyncio.to_thread(mend, self.pid)
         LOG.warning("rank %d: %d breakpoints taken out", self.rank, mended)
         if not self._was_stopped:
-            await asyncio.to_thread(wake, self.pid)
+            await wake(self.pid)
 
     def _watch(self) -> None:
         """Begin to watch the rank's process."""
@@ -792,7 +830,9 @@ class Inferior:
             end = end or process.how(self.run)
             if end is not None:
                 break
-        self._tell(self._ended(end or Exit(run=self.run)))
+        end = self._ended(end or Exit(run=self.run))
+        if not self._is_tried_again:
+            self._tell(end)
         # It would keep the remains, for which the launcher waits.
         self._gdb.kill()
 
@@ -837,6 +877,7 @@ def _has_source(frame: Frame | None) -> bool:
 
 _INTERRUPT_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 5.0
+_BREAK_INS = 3
 _BREAK_IN_S = 1.0
 """How long a GDB that is to stop its rank may neither answer nor compute."""
 _LAST_WORDS_S = 1.0

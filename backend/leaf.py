@@ -298,7 +298,7 @@ class Leaf:
             try:
                 program = scanning.program_of_rank(pid, self._program)
                 record = await inferior.attach(program, request_id, is_tried_again=True)
-                if program == pid or not _was_too_late(inferior, record):
+                if program == pid or inferior.state != "exited":
                     return record
                 # Below a script that starts one short thing after the other: the script, then.
                 inferior = self._inferiors[inferior.rank] = self._new(inferior.rank)
@@ -354,11 +354,6 @@ class Leaf:
             LOG.warning("rank %d: %s", rank, event.why)
         masked = mask_record(event)
         self._on_event(RankSet([rank]), event_of(masked.record), masked.slots)
-
-
-def _was_too_late(inferior: Inferior, record: Record) -> bool:
-    """Return whether a process had ended before it could be attached to."""
-    return inferior.state == "exited" and isinstance(record, Failure)
 
 
 class StackAnswers:

@@ -8,11 +8,11 @@ to hear of memory being mapped), and must find it as they left it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import platform
 import signal
-import time
 from collections.abc import Iterator
 
 from pgdb.backend.rankfiles import MappedFile, mapped, open_mapped
@@ -61,7 +61,7 @@ def mend(pid: int) -> int:
     return count
 
 
-def wake(pid: int) -> None:
+async def wake(pid: int) -> None:
     """Let process *pid* go on if its debugger has stopped it and died.
 
     GDB stops threads by SIGSTOP, and may have been killed before it has seen them stop. One that a
@@ -69,7 +69,7 @@ def wake(pid: int) -> None:
     stops the process a moment later: so it is looked for more than once, which takes 0.15 s.
     """
     for pause_s in _LOOKS_S:
-        time.sleep(pause_s)
+        await asyncio.sleep(pause_s)
         status = procfs.read_stat(pid)
         if status is None or status.tracer_pid:
             return  # it has ended, or is another debugger's, whose SIGSTOP it may be

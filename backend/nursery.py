@@ -427,5 +427,5 @@ class Nurseries:
         except GdbError as error:
             LOG.info("process %d: nothing was rehearsed with it: %s", pid, error)
             if not nursery.is_alive:
-                await asyncio.to_thread(wake, pid)
+                await wake(pid)
                 raise

@@ -432,13 +432,15 @@ def settle() -> None:
     """In a child that has attached: go on as a GDB that was never forked.
 
     The inferior that objects were read into is forgotten: what is shared is, by now, and with two
-    inferiors, breakpoints would have locations in both. The frame that is selected stays so.
+    inferiors, breakpoints would have locations in both. The frame that is selected stays so. It can
+    be done again where an interrupt has ended it.
     """
     try:
         level = gdb.selected_frame().level()
     except gdb.error:  # it has ended
         level = 0
-    execute("remove-inferiors 2", must=True)
+    if any(each.num == 2 for each in gdb.inferiors()):
+        execute("remove-inferiors 2", must=True)
     if look_up_printer.enabled:  # type: ignore[attr-defined]
         run_scripts()
     if look_up_printer in gdb.pretty_printers:

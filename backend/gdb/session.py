@@ -8,6 +8,7 @@ to none when there is no such command.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections import deque
 from dataclasses import dataclass
@@ -69,6 +70,7 @@ class GdbSession:
         self._run_log = ""
         self._closing = False
         self._put_off = ""
+        self._has_failed = False
         # What has come behind a big line that is being parsed.
         self._backlog: list[bytes | Pieces] | None = None
         self._parsing: asyncio.Task[None] | None = None
@@ -110,8 +112,17 @@ class GdbSession:
         if not first:
             return self.ask_together(*commands)
         done, *others = self.ask_together(first, *commands)
-        done.add_done_callback(_note_failure)
+        done.add_done_callback(functools.partial(self._note_failure, first))
         return others
+
+    def _note_failure(self, command: str, done: asyncio.Future[Result]) -> None:
+        if done.cancelled() or done.exception() is not None or done.result().kind != "error":
+            return
+        LOG.error("a command that was put off failed: %s", done.result().message)
+        if not self._has_failed:
+            # An interrupt can have ended it.
+            self._has_failed = True
+            self.put_off(command)
 
     def put_off(self, command: str) -> None:
         """Have *command* sent before the first that is not a question."""
@@ -295,8 +306,3 @@ class GdbSession:
                 # Somebody who gave up waiting must not make asyncio complain of it.
                 entry.future.exception()
         self._listener.on_end(why)
-
-
-def _note_failure(done: asyncio.Future[Result]) -> None:
-    if not done.cancelled() and done.exception() is None and done.result().kind == "error":
-        LOG.error("a command that was put off failed: %s", done.result().message)

@@ -50,6 +50,7 @@ _ASSIGNMENT = pattern(
     r"(?:<<|>>|[-+*%&|^])=(?!=)|(?<![=!<>/])=(?!=)|(?<!\w)(?:and|or|xor)_eq(?!\w)"
 )
 _DIFFERS = "/="
+_NO_LVALUE = pattern(r"lvalue|[Aa]ssignment")
 _WOULD_ASSIGN = "'/=' would change the program here, where it assigns; '!=' compares"
 # A call, $_shell() is one; code of other languages; a pipe; the end of a line.
 _EFFECT = pattern(r"[(){};`|\x00-\x1f\x7f]|\+\+|--")
@@ -259,9 +260,12 @@ async def ask_condition(condition: str, ranks: RankSet, ask: Ask, recall: Recall
     _check_changes_nothing(condition)
     refused: list[EquivalenceClass[Record]] = []
     left = ranks
-    if assigned := await _where_it_assigns(condition, ranks, ask):
-        refused.append(EquivalenceClass(assigned, Failure(message=_WOULD_ASSIGN)))
-        left -= assigned
+    missing = Missing()
+    if probed := await _where_it_compares(condition, ranks, ask):
+        refused += [
+            EquivalenceClass(each.ranks, Failure(message=_why_not(each))) for each in probed.errors
+        ]
+        left, missing = left & _comparing(probed), probed.missing
     for operand in _to_be_seen(_operands(condition)):
         if left:
             said = await ask(operand, left)
@@ -273,7 +277,7 @@ async def ask_condition(condition: str, ranks: RankSet, ask: Ask, recall: Recall
     if left:
         answer = await in_full(await ask(condition, left), recall)
     classes = sorted((*answer.classes, *refused), key=lambda each: each.ranks.first)
-    return replace(answer, ranks=ranks, classes=tuple(classes))
+    return replace(answer, ranks=ranks, classes=tuple(classes), missing=answer.missing | missing)
 
 
 async def check(
@@ -289,8 +293,9 @@ async def check(
     :raises UsageError: if a value that is to be the same cannot be had without an assignment.
     """
     if not requirement.conditions:
-        if assigned := await _where_it_assigns(requirement.expression, ranks, ask):
-            raise UsageError(f"'{requirement.expression}' on [{assigned}]: {_WOULD_ASSIGN}")
+        probed = await _where_it_compares(requirement.expression, ranks, ask)
+        if probed is not None and (others := ranks - _comparing(probed)):
+            raise UsageError(f"'{requirement.expression}' on [{others}]: {_WOULD_ASSIGN}")
         said = await in_full(await ask(requirement.expression, ranks), recall)
         return judge_values(requirement, said, running_ok=running_ok)
     failing: list[Failing] = []
@@ -300,10 +305,13 @@ async def check(
     seen: dict[str, Answer] = {}
     answer: Answer | None = None
     for condition in requirement.conditions:
-        assigned = await _where_it_assigns(condition, left, ask) if left else RankSet()
-        if assigned:
-            failing.append(Failing(assigned, _WOULD_ASSIGN, is_error=True))
-            left -= assigned
+        probed = await _where_it_compares(condition, left, ask) if left else None
+        if probed is not None:
+            failing += [
+                Failing(each.ranks, _why_not(each), is_error=True) for each in probed.errors
+            ]
+            missing |= probed.missing
+            left &= _comparing(probed)
     for operand in requirement.operands:
         if left:
             seen[operand] = said = await ask(operand, left)
@@ -451,15 +459,24 @@ def _check_changes_nothing(text: str) -> None:
         )
 
 
-async def _where_it_assigns(text: str, ranks: RankSet, ask: Ask) -> RankSet:
-    """Return on which of *ranks* a ``/=`` in *text* would change the program.
+async def _where_it_compares(text: str, ranks: RankSet, ask: Ask) -> Answer | None:
+    """Return what *ranks* say to a ``/=`` of two numbers; None if there is none in *text*.
 
-    In Fortran it compares. Elsewhere GDB assigns, which it refuses for a number.
+    In Fortran it compares, and there is a value. Elsewhere GDB would assign, which it refuses for a
+    number; only ranks that have told a value may be asked.
     """
     if _DIFFERS not in _QUOTED.sub(_blank_quoted, text):
-        return RankSet()
-    said = await ask("1 /= 2", ranks)
-    return RankSet.union(each.ranks for each in said.classes if isinstance(each.filled, Failure))
+        return None
+    return await ask(f"1 {_DIFFERS} 2", ranks)
+
+
+def _comparing(probed: Answer) -> RankSet:
+    return RankSet.union(each.ranks for each in probed.classes if not each.is_error)
+
+
+def _why_not(said: EquivalenceClass[Record]) -> str:
+    message = said.filled.message if isinstance(said.filled, Failure) else ""
+    return _WOULD_ASSIGN if _NO_LVALUE.search(message) else message
 
 
 def only_looks(command: str) -> bool:

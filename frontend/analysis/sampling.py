@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from pgdb.errors import UsageError
 from pgdb.frontend import deadline, times
 from pgdb.frontend.answers import Answer
+from pgdb.merge.answer import Missing
 from pgdb.merge.calltree import CallTree, TreeBy
 from pgdb.overlay.messages import Backtrace
 from pgdb.ranks import RankSet
@@ -124,10 +125,12 @@ class _Sampler:
         self._interrupted = self._interrupted | (self._ranks & session.state.running)
         try:
             # Not given up half way: who stops for us after that would stay stopped.
-            stops = await _to_its_end(session.ranks(self._ranks).interrupt())
-            asked = self._ranks - stops.missing.ranks
+            asked, missing = self._ranks, Missing()
+            if running := asked & session.state.running:
+                stops = await _to_its_end(session.ranks(running).interrupt())
+                asked, missing = asked - stops.missing.ranks, stops.missing
             answer = await session.ask("backtrace", self._operation, asked)
-            return replace(answer, ranks=self._ranks, missing=answer.missing | stops.missing)
+            return replace(answer, ranks=self._ranks, missing=answer.missing | missing)
         finally:
             await _to_its_end(self._go_on())
 

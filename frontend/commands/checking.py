@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 import time
@@ -31,7 +32,7 @@ from pgdb.frontend.recording.files import user_path
 from pgdb.frontend.session import Session
 from pgdb.frontend.text import render, reports
 from pgdb.frontend.threads import with_file
-from pgdb.merge.answer import EquivalenceClass
+from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Text, Various
@@ -360,6 +361,10 @@ async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Ans
     else:
         async with _without_calls(session, call.ranks) as ranks:
             outcome = await call.shell.dispatch(command, ranks)
+        if isinstance(outcome, Answer) and (others := call.ranks - ranks):
+            # Those that could not be told to call nothing.
+            missing = outcome.missing | Missing(late=others)
+            outcome = replace(outcome, ranks=call.ranks, missing=missing)
     if isinstance(outcome, Shown):
         outcome = outcome.answer
     if not isinstance(outcome, Answer):
@@ -388,7 +393,9 @@ async def _without_calls(session: Session, ranks: RankSet) -> AsyncIterator[Rank
         yield quiet
     finally:
         if changed:
-            await session.ranks(changed).execute_plain("set may-call-functions on")
+            # Also if Ctrl-C gives up waiting for it.
+            asked = session.ranks(changed).execute_plain("set may-call-functions on")
+            await asyncio.shield(asyncio.ensure_future(asked))
 
 
 def _rank_sides(call: Call, left: str, right: str) -> tuple[str, RankSet, RankSet]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -25,9 +26,9 @@ def test_a_process_that_stands_still_goes_on(late_s: float | None) -> None:
             if late_s is None:
                 os.kill(process.pid, signal.SIGSTOP)
                 wait_until(lambda: status(process.pid, "State")[0] == "T", "it stands still")
-                wake(process.pid)
+                asyncio.run(wake(process.pid))
             else:
-                waking = threading.Thread(target=wake, args=(process.pid,))
+                waking = threading.Thread(target=lambda: asyncio.run(wake(process.pid)))
                 waking.start()
                 time.sleep(late_s)  # it is between two looks
                 os.kill(process.pid, signal.SIGSTOP)
@@ -40,4 +41,4 @@ def test_a_process_that_stands_still_goes_on(late_s: float | None) -> None:
 def test_one_that_has_ended_is_left_alone() -> None:
     with subprocess.Popen([SLEEP, "0"]) as process:
         process.wait()
-    wake(process.pid)
+    asyncio.run(wake(process.pid))

@@ -42,7 +42,7 @@ SESSION_INNER = {
     "take_again",
     # How a session comes about, and what the user interfaces share.
     "begin", "started", "start_told", "on_close", "watch_job", "take_output", "note_detached",
-    "note_killed", "hushed", "log", "recorder", "note", "wait_orphans", "orphans_are_back",
+    "note_killed", "hushed", "log", "recorder", "note", "wait_orphans", "orphans_are_back", "asked",
 }  # fmt: skip
 
 
