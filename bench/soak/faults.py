@@ -67,6 +67,7 @@ class OneHost(Soak):
             "nursery killed": self._kill_nursery,
             "GDB hangs": self._hang_gdb,
             "GDB answers late": self._pause_gdb,
+            "GDB does without end": self._never_return,
             "rank executes a program": self._execute,
             "interrupt in a storm, and detach": self._interrupt_storm,
             "all at a breakpoint at once": self._hit_at_once,
@@ -204,6 +205,32 @@ class OneHost(Soak):
         finally:
             os.kill(gdb, signal.SIGCONT)
         self._wait(lambda: rank in session.evaluate("1").values, f"[{rank}] answers again")
+        return RankSet()
+
+    def _never_return(self, session: Session, job: Job) -> RankSet:
+        """Have a GDB call a function that does not return, for a condition perhaps, or compute."""
+        stopped = self._state(session)["stopped"]
+        if not stopped:
+            raise Impossible
+        rank = self._random.choice(list(stopped))
+        one = session.ranks(RankSet([rank]))
+        way = self._random.choice(["call", "condition", "loop"])
+        then = self._random.choice(["interrupt", "reattach"])
+        self._say(f"  [{rank}] {way}, {then}")
+        if way == "call":
+            one.evaluate("(int)pause()", timeout_s=0.3)
+        elif way == "loop":
+            one.script(["python", "while True: pass", "end"], timeout_s=0.3)
+        else:
+            one.break_at("hit", condition="(int)pause()").check()
+            one.continue_(timeout_s=1.0)
+        if then == "interrupt":
+            one.interrupt(timeout_s=DEADLINE_S)
+        else:
+            one.reattach(timeout_s=DEADLINE_S)
+        if way == "condition":
+            session.delete(session.last_breakpoint)
+        self._wait(lambda: rank in one.evaluate("6 * 7").values, f"[{rank}] answers again")
         return RankSet()
 
     def _execute(self, session: Session, job: Job) -> RankSet:

@@ -80,7 +80,8 @@ def ranks_of(mark: str, name: str) -> dict[int, int]:
             if Path(f"/proc/{pid}/comm").read_text().strip() != name:
                 continue
             if (rank := rank_of(variables_of(pid))) is not None:
-                found[rank] = pid
+                # A shell's child is one, too, until it has executed its program.
+                found[rank] = min(pid, found.get(rank, pid))
     return dict(sorted(found.items()))
 
 
