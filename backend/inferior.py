@@ -448,12 +448,16 @@ class Inferior:
 
     async def _heard(self, told: asyncio.Future[Result]) -> Result:
         """Return what GDB says, which reads nothing while it calls a function for a condition."""
-        before, _ = procfs.work_done(self._gdb.pid)
+        before, quiet_s = procfs.work_done(self._gdb.pid)[0], 0.0
         while not (await asyncio.wait((told,), timeout=_BREAK_IN_S))[0]:
-            ticks, waits_for_disk = procfs.work_done(self._gdb.pid)
-            if ticks <= before and not waits_for_disk and not procfs.is_at_rest(self.pid):
+            ticks, status = procfs.work_done(self._gdb.pid)[0], procfs.read_stat(self._gdb.pid)
+            # One that is ready to compute, or reads, may be amid a stop, which it is to finish.
+            sleeps = ticks <= before and status is not None and status.state == "S"
+            is_quiet = sleeps and not procfs.is_at_rest(self.pid)
+            before, quiet_s = ticks, quiet_s + _BREAK_IN_S if is_quiet else 0.0
+            if quiet_s >= watching.QUIET_S:
+                quiet_s = 0.0
                 self._break_in()
-            before = ticks
         return await told
 
     def _break_in(self) -> bool:
