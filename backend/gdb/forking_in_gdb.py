@@ -101,8 +101,8 @@ class Nursery:
                 execute(setting["command"], must=setting["must"])
         elif "parameters" in request:
             for name, value in request["parameters"]:
-                # {} stands for what the setting is.
-                value = value.replace("{}", str(gdb.parameter(name) or ""))
+                # {} stands for what the setting is; an empty name would be the working directory.
+                value = value.replace("{}", str(gdb.parameter(name) or "")).strip(":")
                 execute(f"set {name} {value}")
         elif "executable" in request:
             read_executable(request["executable"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from pathlib import Path
 from typing import BinaryIO
@@ -78,3 +79,10 @@ def test_the_last_files_are_kept(tmp_path: Path) -> None:
         (tmp_path / f"{number}.c").write_text("changed\n")
     assert read.line(str(tmp_path / "39.c"), 1) == "39"
     assert read.line(str(tmp_path / "0.c"), 1) == "changed"
+
+
+def test_files_in_shared_memory_are_files() -> None:
+    with tempfile.NamedTemporaryFile("w", dir="/dev/shm", suffix=".c") as file:
+        file.write("one\n")
+        file.flush()
+        assert Sources().line(file.name, 1) == "one"

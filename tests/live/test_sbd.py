@@ -12,7 +12,7 @@ import pytest
 import pgdb
 from pgdb.overlay.filecache import FileCache, Version
 from pgdb.overlay.messages import FileKey
-from pgdb.records import Stop
+from pgdb.records import Stop, Text
 from tests.support.deliveries import (
     DEADLINE_S,
     Counts,
@@ -102,6 +102,9 @@ def test_what_is_executed_or_made_later_is_found(builder: Builder, tmp_path: Pat
     shell = Program(path=bash, source=bash)
     with run_job(builder, line, shell, 2, also=(opener,), in_mpi=False) as job:
         with pgdb.attach(job.pid, sbd=True, sbd_cache=str(tmp_path / "cache")) as session:
+            # No empty name among them: that would be the working directory.
+            shown = session.execute("show solib-search-path").check().for_rank(0)
+            assert isinstance(shown, Text) and " is /" in shown.text and "::" not in shown.text
             # A program that none of them ran, and a library that was nowhere.
             session.execute("set breakpoint pending on").check()
             session.break_at("go_on").check()
