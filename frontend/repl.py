@@ -148,10 +148,13 @@ class Repl:
         self._interrupts += 1
         self._pasted.clear()
         state = self._session.state
-        # Those that run, or whose GDB has called a function (`print f()`), or computes.
-        ranks = self.shell.in_foreground & state.running or self._session.asked & state.stopped
-        if self._interrupts == 1 and ranks:
-            self._start(self._interrupt(ranks))
+        running = self.shell.in_foreground & state.running
+        # Their GDBs may have called a function (`print f()`), or compute.
+        busy = self._session.asked & state.stopped
+        if self._interrupts == 1 and (running or busy):
+            self._start(self._interrupt(running or busy))
+            if not running:
+                self.display.text("(interrupting what is asked; Ctrl-C again gives up waiting)")
         else:
             task.cancel()
 

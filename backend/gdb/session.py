@@ -22,6 +22,7 @@ from pgdb.errors import GdbError
 LOG = logging.getLogger(__name__)
 
 _MOST_OF_LOG = 4096
+_NOTHING_GIVEN_UP = "Quit\n"  # at a SIGINT; a command that is given up has an error that says so
 
 
 class Listener(Protocol):
@@ -259,7 +260,7 @@ class GdbSession:
                 oldest.texts.append(part.text)
             else:
                 self._listener.on_output(part.text)
-        elif part.kind == "&":
+        elif part.kind == "&" and part.text != _NOTHING_GIVEN_UP:
             if self._process is not None:
                 self._process.said(part.text)
             if self._pending:

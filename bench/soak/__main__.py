@@ -49,6 +49,8 @@ from tests.support.clock import Clock
 from tests.support.hosts import forbidden
 from tests.support.programs import Builder
 
+MIB = 1 << 20
+
 
 def _table(soak: Soak) -> str:
     lines = [
@@ -61,11 +63,11 @@ def _table(soak: Soak) -> str:
     return "\n".join(lines)
 
 
-def _by_quarters(sizes_bytes: Sequence[int]) -> str:
-    if not sizes_bytes:
+def _by_quarters(figures: Sequence[int], per: int, unit: str) -> str:
+    if not figures:
         return "too short to tell"
-    ends = [len(sizes_bytes) * quarter // 4 - 1 for quarter in range(1, 5)]
-    return ", ".join(f"{sizes_bytes[max(0, end)] >> 20}" for end in ends) + " MiB"
+    ends = [len(figures) * quarter // 4 - 1 for quarter in range(1, 5)]
+    return ", ".join(f"{figures[max(0, end)] // per}" for end in ends) + f" {unit}"
 
 
 def _run_apart() -> int:
@@ -135,8 +137,10 @@ def main() -> int:
     print(_table(soak))
     for when, (count, size) in {"first": soak.baseline or (0, 0), "last": measured()}.items():
         print(f"\nours at {when}: {count} descriptors, {size >> 20} MiB")
-    print(f"\nours after each quarter of the sessions: {_by_quarters(soak.sizes_bytes)}")
-    told = _by_quarters(soak.tool_sizes_bytes)
+    told = _by_quarters(soak.sizes_bytes, MIB, "MiB")
+    kept = _by_quarters(soak.objects, 1000, "thousand objects of Python's")
+    print(f"\nours after each quarter of the sessions: {told}; {kept}")
+    told = _by_quarters(soak.tool_sizes_bytes, MIB, "MiB")
     print(f"\naggregators and GDBs after each quarter of the longest session: {told}")
     for text in soak.late:
         print(f"\nlate: {text}")

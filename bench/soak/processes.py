@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -20,6 +21,12 @@ def resident_bytes(pid: int | str) -> int:
 def measured() -> tuple[int, int]:
     """Return how many descriptors and bytes of memory we have."""
     return descriptors("self"), resident_bytes("self")
+
+
+def objects() -> int:
+    """Return how many objects we have, which tells what is kept from what malloc keeps."""
+    gc.collect()
+    return len(gc.get_objects())
 
 
 def is_free(pid: int) -> bool:

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 import pgdb
 from bench.measuring import pss_bytes
 from bench.soak.noting import DEADLINE_S, Impossible, Notes, Wrong
-from bench.soak.processes import descriptors, is_free, measured, resident_bytes, words
+from bench.soak.processes import descriptors, is_free, measured, objects, resident_bytes, words
 from pgdb.frontend.sync import Session
 from pgdb.ranks import RankSet
 from tests.support.programs import (
@@ -68,6 +68,7 @@ class Soak(Notes):
         self.grown: list[str] = []
         self.sizes_bytes: list[int] = []
         """Of ourselves, after each session."""
+        self.objects: list[int] = []
         self.tool_sizes_bytes: list[int] = []
         """Of all that a session has started, now and then in the longest one."""
         self._end_s = time.monotonic() + 60 * arguments.minutes
@@ -238,6 +239,7 @@ class Soak(Notes):
     def _watch_ourselves(self) -> None:
         now = measured()
         self.sizes_bytes.append(now[1])
+        self.objects.append(objects())
         if self.sessions == 3:
             self.baseline = now
         if self.baseline is not None:

@@ -165,6 +165,7 @@ def test_ctrl_c_ends_a_function_that_gdb_has_called(mpi: Mpi, build: Build, tmp_
         terminal.line("p (int)pause()")
         wait_running(ranks_of(terminal, program))
         terminal.control_c()
+        terminal.expect(r"\(interrupting what is asked; Ctrl-C again gives up waiting\)")
         terminal.expect(r"\[0-1\]\s+error: The program being debugged was signaled while in")
         terminal.expect(PROMPT)
         terminal.line("p 1 + 1")

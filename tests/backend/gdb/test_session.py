@@ -178,6 +178,14 @@ def test_warnings_belong_to_the_oldest_command() -> None:
     run(test, {PRINT: ['&"warning: odd\\n"', "TOKEN^done"]})
 
 
+def test_what_gdb_says_to_our_interrupt_is_no_complaint() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        assert (await ask(gdb, PRINT)).log == "warning: odd\n"
+        assert gdb.take_run_log() == ""
+
+    run(test, {PRINT: ['&"Quit\\n"', '&"warning: odd\\n"', "TOKEN^done", '&"Quit\\n"']})
+
+
 def test_notices_go_to_the_command_and_to_the_listener() -> None:
     async def test(gdb: GdbSession, _: Recorder) -> None:
         result = await ask(gdb, console("break f"))
