@@ -20,6 +20,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from pgdb.backend import blocks, looking, reducing, watching
+from pgdb.backend.breakin import BreakIn
 from pgdb.backend.breakpoints import Breakpoints
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console
@@ -106,11 +107,10 @@ class Inferior:
         self._lock = asyncio.Lock()
         self._breakpoints = Breakpoints(self._gdb)
         self._stacks = Stacks(self._gdb)
+        self._break_in = BreakIn(self._gdb)
         self._guard = Guard(self._gdb) if is_guarded else None
         self._displays = False
         self._group_has_ended = False  # of processes that GDB has, as it says
-        self._is_giving_up = False  # GDB is to give up what it does, and has not said so yet
-        self._broke_in_s = 0.0  # when it was told so last, on the loop's clock; 0 for never
         self._stop_count = 0
         self._interrupting = False
         self._resuming = False
@@ -249,7 +249,8 @@ class Inferior:
         """
         if self.state not in ("stopped", "running") or not self._gdb.is_alive:
             return False
-        return await watching.answers(self._gdb, timeout_s) or await self._gives_up()
+        is_there = await watching.answers(self._gdb, timeout_s)
+        return is_there or await self._break_in.until_it_answers(self.pid)
 
     async def abandon(self) -> None:
         """End the GDB: by force if it has the rank, from which then is taken out what it leaves.
@@ -280,7 +281,8 @@ class Inferior:
         self._forget_process()
         self._over.set()
         # Half of the time for one that computes, the other for it to give that up.
-        if not await watching.answers(self._gdb, timeout_s / 2) and not await self._gives_up():
+        is_there = await watching.answers(self._gdb, timeout_s / 2)
+        if not (is_there or await self._break_in.until_it_answers(self.pid)):
             await self.abandon()
             return
         async with self._lock:
@@ -394,8 +396,7 @@ class Inferior:
         if self.state == "stopped" and not (self._resuming or self._letting_go):
             # GDB may have called a function of the program's, or compute. Commands of a breakpoint
             # may be about to set the rank running, so that what it does now says little.
-            (told,) = self._gdb.ask_together("-gdb-show confirm")
-            if not (await asyncio.wait((told,), timeout=_BREAK_IN_S))[0] and not self._break_in():
+            if not await self._break_in.unless_it_answers(self.pid):
                 return Failure(
                     message="GDB waits for a function that the rank is in, where all threads block "
                     "SIGINT; it cannot be interrupted"
@@ -437,7 +438,8 @@ class Inferior:
         # From here on GDB stops at the signal; any other stop takes that back at once, so that
         # a signal that comes too late is swallowed instead of stopping a later run.
         self._interrupting = True
-        result = await self._heard(self._gdb.send(console(_STOP_AT_INTERRUPT)))
+        told = self._gdb.send(console(_STOP_AT_INTERRUPT))
+        result = await self._break_in.until_heard(told, self.pid)
         if result.kind == "error":
             # It was this command that GDB has given up: it could not be seen to do anything else.
             self._interrupting = self.state == "running"
@@ -445,53 +447,6 @@ class Inferior:
         if self.state == "running":
             with contextlib.suppress(OSError):
                 os.kill(self.pid, INTERRUPT)
-
-    async def _heard(self, told: asyncio.Future[Result]) -> Result:
-        """Return what GDB says, which reads nothing while it calls a function for a condition."""
-        before, quiet_s = procfs.work_done(self._gdb.pid)[0], 0.0
-        while not (await asyncio.wait((told,), timeout=_BREAK_IN_S))[0]:
-            ticks, status = procfs.work_done(self._gdb.pid)[0], procfs.read_stat(self._gdb.pid)
-            # One that is ready to compute, or reads, may be amid a stop, which it is to finish.
-            sleeps = ticks <= before and status is not None and status.state == "S"
-            is_quiet = sleeps and not procfs.is_at_rest(self.pid)
-            before, quiet_s = ticks, quiet_s + _BREAK_IN_S if is_quiet else 0.0
-            if quiet_s >= watching.QUIET_S:
-                quiet_s = 0.0
-                self._break_in()
-        return await told
-
-    def _break_in(self) -> bool:
-        """Have GDB give up what it does: a function that it has called, or something of its own.
-
-        It passes the signal on to a rank that runs for it, takes it back to where it was before the
-        call, and says "Quit" and nothing else if there was nothing to give up (tried with 13.1).
-        Return whether that is possible: one that the rank blocks would end it later.
-        """
-        is_blocked = procfs.blocked_in_all_threads(self.pid, signal.SIGINT)
-        if is_blocked and not procfs.is_at_rest(self.pid):
-            return False
-        now_s = asyncio.get_running_loop().time()
-        # It may go on with the next thing that has no end.
-        if self._gdb.is_alive and now_s >= self._broke_in_s + _BREAK_IN_S / 2:
-            self._broke_in_s = now_s
-            self._gdb.interrupt()
-            if not self._is_giving_up:
-                self._is_giving_up = True
-                self._keep(self._await_quiet())
-        return True
-
-    async def _await_quiet(self) -> None:
-        with contextlib.suppress(GdbError):
-            await self._gdb.send("-gdb-show confirm")
-        self._is_giving_up = False
-
-    async def _gives_up(self) -> bool:
-        """Have GDB give up what it does; return whether it answers then."""
-        for _ in range(_BREAK_INS):
-            self._break_in()
-            if await watching.answers(self._gdb, watching.QUIET_S / _BREAK_INS):
-                return True
-        return False
 
     async def _stop_quietly(self) -> None:
         with contextlib.suppress(GdbError):
@@ -576,7 +531,7 @@ class Inferior:
         pending = procfs.pending_signals(self.pid) or ()
         is_caught = INTERRUPT in pending and INTERRUPT in (procfs.caught_signals(self.pid) or ())
         # A call can have returned between GDB's SIGINT and the rank's taking it.
-        is_left = bool(self._broke_in_s) and signal.SIGINT in pending
+        is_left = self._break_in.has_happened and signal.SIGINT in pending
         if not is_caught and not is_left:
             return
         await self._gdb.send(console(_STOP_AT_INTERRUPT))
@@ -667,7 +622,7 @@ class Inferior:
             self._tell(end)
             return
         stop = self._stop_of(payload)
-        if self._is_giving_up and stop.signal == signal.SIGINT.name:
+        if self._break_in.is_awaited and stop.signal == signal.SIGINT.name:
             stop = replace(stop, reason="interrupted", signal="", meaning="")
             self._keep(self._tell_of_break_in(stop, payload, was_running=was_running))
             return
@@ -881,9 +836,6 @@ def _has_source(frame: Frame | None) -> bool:
 
 _INTERRUPT_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 5.0
-_BREAK_INS = 3
-_BREAK_IN_S = 1.0
-"""How long a GDB that is to stop its rank may neither answer nor compute."""
 _LAST_WORDS_S = 1.0
 """How long a GDB has to tell by itself that its rank has ended."""
 _BLOCKED_FOR_S, _BLOCKED_LOOK_S = 1.0, 0.02

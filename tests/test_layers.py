@@ -76,6 +76,7 @@ LAYERS: dict[str, int] = {
     "pgdb.backend.gdb": 2,
     "pgdb.backend.gdb.*": 2,
     "pgdb.backend.blocks": 3,
+    "pgdb.backend.breakin": 3,
     "pgdb.backend.breakpoints": 3,
     "pgdb.backend.deployment": 3,
     "pgdb.backend.fileviews": 3,
