@@ -757,11 +757,13 @@ class Session(Ranks):
     def started(self, answer: Answer) -> None:
         """Take where the ranks were stopped at the start, and tell what was held back."""
         self.start_answer = answer
+        # Some have answered, and were lost while others had not.
+        lost = self.state.lost
         classes: list[EquivalenceClass[Event]] = []
         for each in answer.classes:
             if isinstance(each.record, Stop | Exit):
                 classes.append(
-                    EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)
+                    EquivalenceClass(ranks=each.ranks - lost, record=each.record, slots=each.slots)
                 )
             else:
                 self.state.lose(each.ranks)

@@ -491,7 +491,9 @@ class OneHost(Soak):
                 # One that came before there was a tree was replaced with all others.
                 node = next((n for n, each in root.known.items() if each.pid == victims[0]), None)
                 self._say(f"  node {node}")
-                self._until_lost(session, RankSet() if node is None else root.shares[node].ranks)
+                # Nor has one ranks that was gone before they were shared out.
+                share = root.shares.get(node) if node is not None else None
+                self._until_lost(session, RankSet() if share is None else share.ranks)
                 self._others_answer(session, self._state(session)["lost"])
                 self._agrees(session, job)
                 self._reattach(session, self._state(session)["lost"])
