@@ -48,11 +48,7 @@ class Reviver:
 
     async def _revive(self, ranks: RankSet, table: ProcTable) -> None:
         root = self._overlay.root
-        lost = {
-            node: share.ranks
-            for node, share in root.shares.items()
-            if node not in root.joined and not share.ranks.isdisjoint(ranks)
-        }
+        lost = {node: its for node, its in root.out_of_reach.items() if not its.isdisjoint(ranks)}
         bare = root.bare & root.shares.keys()
         if not (lost or bare) or root.setup is None:
             return

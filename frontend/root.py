@@ -159,6 +159,11 @@ class Root(TreeNode):
         return (self.delivery.own, *(reports[node] for node in sorted(reports)))
 
     @property
+    def out_of_reach(self) -> dict[int, RankSet]:
+        """The ranks of each aggregator that is not in the tree, for now or for good."""
+        return {node: share.ranks for node, share in self.shares.items() if node not in self.joined}
+
+    @property
     def asking(self) -> frozenset[int]:
         """The aggregators that ask for their place, by the numbers they came with."""
         return frozenset(self._asking)

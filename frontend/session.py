@@ -69,6 +69,7 @@ from pgdb.records import (
     Event,
     Exit,
     Failure,
+    Gone,
     Record,
     Running,
     Stop,
@@ -178,6 +179,8 @@ class Session(Ranks):
         self._hushed = RankSet()
         self._held_back: list[Told] = []
         self._came_early: list[Gathered] = []
+        # Ranks whose GDB has ended before the session has started.
+        self._gone_early = RankSet()
         self._late_answers = LateAnswers(self._tell_late)
         self._asked: dict[int, RankSet] = {}  # by request that is waited for
         self._taking_bare: asyncio.Task[None] | None = None
@@ -490,8 +493,9 @@ class Session(Ranks):
 
     async def _taken_back(self, classes: Sequence[EquivalenceClass[Record]]) -> None:
         """Take where ranks were stopped again, and give them the session's breakpoints."""
+        lost = RankSet.union(self.overlay.root.out_of_reach.values())
         stopped = tuple(
-            EquivalenceClass[Event](each.ranks, each.record, each.slots)
+            EquivalenceClass[Event](each.ranks - lost, each.record, each.slots)
             for each in classes
             if isinstance(each.record, Stop | Exit)
         )
@@ -757,8 +761,9 @@ class Session(Ranks):
     def started(self, answer: Answer) -> None:
         """Take where the ranks were stopped at the start, and tell what was held back."""
         self.start_answer = answer
-        # Some have answered, and were lost while others had not.
-        lost = self.state.lost
+        # Some have answered, and were lost while others had not. What others that were lost for a
+        # moment have answered came when they were back.
+        lost = RankSet.union(self.overlay.root.out_of_reach.values()) | self._gone_early
         classes: list[EquivalenceClass[Event]] = []
         for each in answer.classes:
             if isinstance(each.record, Stop | Exit):
@@ -825,6 +830,8 @@ class Session(Ranks):
             if self.options.stop_on_error:
                 self._stop_others(news)
         else:
+            gone = (each.ranks for each in news if isinstance(each.record, Gone))
+            self._gone_early |= RankSet.union(gone)
             for listener in self._listeners:
                 listener(Told(kind="event", classes=news))
         self._notify()

@@ -12,7 +12,7 @@ from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.session import Session
 from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.merge.answer import EquivalenceClass
-from pgdb.overlay.messages import PROTOCOL_VERSION, Hello, Lost, Share
+from pgdb.overlay.messages import PROTOCOL_VERSION, Hello, Joined, Lost, Share
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Gone, Record, Stop
@@ -76,27 +76,57 @@ def test_a_silent_link_may_be_the_hosts() -> None:
     }
 
 
-@pytest.mark.parametrize("who", ["aggregator", "GDB"])
-def test_who_has_answered_and_was_lost_while_others_were_taken_hold_of_is_lost(who: str) -> None:
+ALL, SECOND = RankSet.parse("0-3"), SHARES[1].ranks
+STOP = Stop(reason="attached")
+
+
+def begun() -> Session:
+    """Begin a session whose ranks are being taken hold of."""
+    session = Session("attach", SessionOptions(), SessionDirectory())
+    session.begin(ALL)
+    session.overlay.root.shares.update((node, SHARES[node]) for node in (0, 1))
+    session.overlay.root.joined.update((node, KNOWN[node]) for node in (0, 1))
+    return session
+
+
+def lose_second(session: Session) -> None:
+    session.overlay.root.up(Lost(nodes=(1,), ranks=SECOND, why="it closed the link"))
+
+
+@pytest.mark.parametrize(
+    ("who", "lost"),
+    [("aggregator", SECOND), ("GDB", SECOND), ("aggregator for a moment", RankSet())],
+)
+def test_who_has_answered_and_was_lost_while_others_were_taken_hold_of(
+    who: str, lost: RankSet
+) -> None:
     """The answer to a start comes when all have answered or are lost."""
-    lost = RankSet.parse("2-3")
-    stop = Stop(reason="attached")
 
     async def start() -> Session:
-        session = Session("attach", SessionOptions(), SessionDirectory())
-        session.begin(RankSet.parse("0-3"))
-        if who == "aggregator":
-            session.overlay.root.up(Lost(nodes=(1,), ranks=lost, why="it closed the link"))
+        session = begun()
+        if who == "GDB":
+            session._events((EquivalenceClass[Event](SECOND, Gone(why="it was killed")),))
         else:
-            session._events((EquivalenceClass[Event](lost, Gone(why="it was killed")),))
-        classes = (EquivalenceClass[Record](RankSet.parse("0-3"), stop),)
-        session.started(Answer("attach", RankSet.parse("0-3"), classes))
+            lose_second(session)
+        if who == "aggregator for a moment":
+            # It had nothing to tell yet as it came back: its answer is all that comes.
+            session.overlay.root.up(Joined(nodes=(KNOWN[1].pack(),)))
+        session.started(Answer("attach", ALL, (EquivalenceClass[Record](ALL, STOP),)))
         return session
 
-    session = asyncio.run(start())
-    assert (str(session.state.stopped), str(session.state.lost)) == ("0-1", "2-3")
-    (told,) = session.start_told()
-    assert [str(each.ranks) for each in told.classes] == ["0-1"]
-    # Its own way back is the stop that is told again.
-    session.state.apply((EquivalenceClass[Event](lost, stop),))
-    assert str(session.state.stopped) == "0-3"
+    state = asyncio.run(start()).state
+    assert (state.lost, state.stopped) == (lost, ALL - lost)
+
+
+def test_who_was_lost_again_while_others_were_taken_back_is_lost() -> None:
+    async def take_back() -> Session:
+        session = begun()
+        session.started(Answer("attach", ALL, (EquivalenceClass[Record](ALL, STOP),)))
+        session.state.lose(RankSet([0]))
+        lose_second(session)
+        taken = EquivalenceClass[Record](RankSet([0]) | SECOND, STOP)
+        await session._taken_back((taken,))
+        return session
+
+    state = asyncio.run(take_back()).state
+    assert (state.lost, state.stopped) == (SECOND, ALL - SECOND)

@@ -35,8 +35,8 @@ class FakeRoot:
 
     def __init__(self, lost: Collection[int], *, setup: Setup | None = SETUP) -> None:
         self.topology = TREE
-        self.joined = dict.fromkeys(set(range(5)) - set(lost))
         self.shares = {node: Share.of(node, RankSet([2 * node, 2 * node + 1])) for node in range(5)}
+        self.out_of_reach = {node: self.shares[node].ranks for node in lost}
         self.setup = setup
         self.bare: set[int] = set()
         self.told: list[Setup] = []
