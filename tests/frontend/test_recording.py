@@ -6,8 +6,9 @@ import asyncio
 import json
 import os
 import random
-import resource
 import stat
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -372,20 +373,32 @@ def test_empty_sets_take_room_as_well(tmp_path: Path) -> None:
         recordfile.decode(bomb)
 
 
-def test_a_file_that_would_take_very_much_memory_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+READ_WITH_LITTLE_MEMORY = """
+import resource, sys
+from pathlib import Path
+from pgdb.errors import CommandError
+from pgdb.frontend.recording import recordfile
+recordfile.MAX_MEMORY_BYTES = 160 << 20
+before = resource.getrlimit(resource.RLIMIT_AS)
+try:
+    recordfile.read(Path(sys.argv[1]))
+except CommandError as error:
+    print(error)
+assert resource.getrlimit(resource.RLIMIT_AS) == before
+"""
+
+
+def test_a_file_that_would_take_very_much_memory_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "job.pgdb"
     recorded(path)
     tree = msgspec.msgpack.decode(zlib.decompress(path.read_bytes()[17:]))
     tree["history"] = [{"number": 1, "answer": 0}] * 6_000_000
     path.write_bytes(b"pgdb-recording 1\n" + zlib.compress(msgspec.msgpack.encode(tree), 1))
     assert path.stat().st_size < 2 << 20
-    monkeypatch.setattr(recordfile, "MAX_MEMORY_BYTES", 160 << 20)
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    with pytest.raises(CommandError, match=r"job\.pgdb: it would take more than 160 MiB of memory"):
-        recordfile.read(path)
-    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    # Not in this process, which may have any amount of free memory left by other tests.
+    line = [sys.executable, "-c", READ_WITH_LITTLE_MEMORY, str(path)]
+    told = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "job.pgdb: it would take more than 160 MiB of memory" in told
 
 
 def test_no_change_of_a_file_leads_to_anything_but_an_answer_or_an_error(tmp_path: Path) -> None:
