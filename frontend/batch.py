@@ -16,8 +16,9 @@ from pgdb.frontend import gdbwords, jsonlines, jsonshapes
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.display import TextDisplay
-from pgdb.frontend.session import Session, Told
+from pgdb.frontend.session import Session
 from pgdb.frontend.shell import EXIT_FAILED, Quit, Shell
+from pgdb.frontend.telling import Told
 from pgdb.frontend.text import render
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.ranks import RankSet

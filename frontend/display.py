@@ -17,8 +17,8 @@ from pgdb.controls import OutputFilter, harmless
 from pgdb.errors import PgdbError
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands.table import Shown
-from pgdb.frontend.session import Told
 from pgdb.frontend.sources import source_line
+from pgdb.frontend.telling import Told
 from pgdb.frontend.text import render
 from pgdb.overlay.node import EventBuffer
 from pgdb.ranks import RankSet

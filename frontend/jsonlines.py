@@ -68,7 +68,8 @@ from pgdb.frontend.jsonshapes import (
     VariousRecord,
     schema,
 )
-from pgdb.frontend.session import Session, Told
+from pgdb.frontend.session import Session
+from pgdb.frontend.telling import Told
 from pgdb.frontend.text.reports import Place
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.merge.calltree import CallTree

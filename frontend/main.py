@@ -26,9 +26,10 @@ from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.replay import RecordedSession, replay
 from pgdb.frontend.recording.settings import read_settings, settings_path
 from pgdb.frontend.relaying import relay_pipes
-from pgdb.frontend.session import Session, Told
+from pgdb.frontend.session import Session
 from pgdb.frontend.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
 from pgdb.frontend.starting.start import attach, launch
+from pgdb.frontend.telling import Told
 from pgdb.frontend.text import render
 from pgdb.frontend.threads import beside, with_file
 

@@ -22,8 +22,9 @@ from pgdb.frontend import deadline
 from pgdb.frontend.completion import CommandCompleter
 from pgdb.frontend.display import TextDisplay
 from pgdb.frontend.recording.history import CommandHistory
-from pgdb.frontend.session import Session, Told
+from pgdb.frontend.session import Session
 from pgdb.frontend.shell import Quit, Shell
+from pgdb.frontend.telling import Told
 from pgdb.frontend.threads import with_file
 from pgdb.ranks import RankSet
 

@@ -11,11 +11,11 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import (
@@ -38,6 +38,7 @@ from pgdb.frontend.reviving import Reviver
 from pgdb.frontend.starting.job import JobLauncher
 from pgdb.frontend.starting.overlay import Overlay, SessionDirectory
 from pgdb.frontend.state import JobState
+from pgdb.frontend.telling import Events, Listener, Teller, Told
 from pgdb.frontend.view import Ranks
 from pgdb.merge.answer import MOST_DISTINCT, EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import (
@@ -91,32 +92,6 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Told(msgspec.Struct, frozen=True):
-    """Something that the session tells unasked; which fields count depends on the kind."""
-
-    kind: Literal["starting", "event", "late", "lost", "joined", "notice", "output", "ended"]
-    classes: tuple[EquivalenceClass[Event], ...] = ()
-    """``event``: what ranks have told."""
-    answer: Answer | None = None
-    """``late``: further answers to an earlier command."""
-    ranks: RankSet = RankSet()
-    """``lost``, ``joined``: the ranks it is about."""
-    text: str = ""
-    """``starting``: what has got on; ``lost``: why; ``notice``: what the user should know
-    of our own work; ``output``: what the job has printed."""
-    hosts: Mapping[str, RankSet] = msgspec.field(default_factory=dict)
-    """``starting``: the ranks of each host, once they are known."""
-    stream: Literal["stdout", "stderr"] = "stdout"
-    data: bytes = b""
-    """``output``: the same, as bytes."""
-    code: int = 0
-    """``ended``: exit status of the job's launcher, negative for a signal."""
-
-
-Listener = Callable[[Told], None]
-Events = tuple[EquivalenceClass[Event], ...]
-
-
 class Session(Ranks):
     """A running session; made by :func:`pgdb.frontend.starting.start.attach` and ``launch``."""
 
@@ -168,16 +143,13 @@ class Session(Ranks):
         self._stepwise = Stepwise(self, Path(options.record)) if options.record else None
         self.log: SessionLog | None = None
         """What ``--log`` asks for."""
-        self._listeners: list[Listener] = []
+        self._teller = Teller()
         self._changed = asyncio.Event()
         self._next_breakpoint = 1
         self._reviver = Reviver(self.overlay, ask=self.ask, note=self.note)
         self._commands: dict[int, str] = {}
         self._leaving: dict[int, Detach | Kill] = {}
         self._is_over = False
-        self._is_quiet = False
-        self._hushed = RankSet()
-        self._held_back: list[Told] = []
         self._came_early: list[Gathered] = []
         # Ranks whose GDB has ended before the session has started.
         self._gone_early = RankSet()
@@ -291,8 +263,7 @@ class Session(Ranks):
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have *listener* called with what the session tells unasked; return how to stop that."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        return self._teller.subscribe(listener)
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -469,7 +440,7 @@ class Session(Ranks):
         # Where ranks were stopped is told already.
         others = tuple(each for each in answer.classes if not isinstance(each.record, Stop | Exit))
         if others or answer.missing:
-            self._tell(Told(kind="late", answer=replace(answer, classes=others)))
+            self._teller.tell(Told(kind="late", answer=replace(answer, classes=others)))
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Begin what goes on whatever becomes of the command that is carried out."""
@@ -534,9 +505,9 @@ class Session(Ranks):
         )
         # Some may have stopped again before the acknowledgement came; those are left as they are.
         self.state.cancel_run(number, stopped - started - answer.missing.late)
-        if still := self.state.runners(number) - self._hushed:
+        if still := self.state.runners(number) - self._teller.hushed:
             going = EquivalenceClass[Event](ranks=still, record=Running(run=number))
-            self._tell(Told(kind="event", classes=(going,)))
+            self._teller.tell(Told(kind="event", classes=(going,)))
         self._notify()
         return replace(
             answer,
@@ -633,7 +604,7 @@ class Session(Ranks):
                     await asyncio.shield(self._job_watch)
             kill = kill and not self.job_has_ended
         # What a launcher says of ranks that we have killed is no news.
-        self._is_quiet = kill
+        self._teller.is_quiet = kill
         if kill and self.state.live:
             with contextlib.suppress(LinkError, CommandError):
                 await self.ask("kill", Kill(), self.state.live, timeout_s=5.0)
@@ -693,7 +664,7 @@ class Session(Ranks):
     def note(self, text: str) -> None:
         """Tell the user something about the session itself."""
         with contextlib.suppress(OSError):  # a terminal that is gone is no reason to fail
-            self._tell(Told(kind="notice", text=text))
+            self._teller.tell(Told(kind="notice", text=text))
 
     def note_killed(self, ranks: RankSet) -> None:
         """Take that the processes of *ranks* have ended; their own word of it comes later."""
@@ -701,14 +672,9 @@ class Session(Ranks):
             self.killed |= ranks
             self._events((EquivalenceClass(ranks=ranks, record=Exit(signal="SIGKILL")),))
 
-    @contextlib.contextmanager
-    def hushed(self, ranks: RankSet) -> Iterator[None]:
+    def hushed(self, ranks: RankSet) -> AbstractContextManager[None]:
         """Tell nobody for a while that *ranks* are interrupted and set running again."""
-        before, self._hushed = self._hushed, self._hushed | ranks
-        try:
-            yield
-        finally:
-            self._hushed = before
+        return self._teller.hush(ranks)
 
     def note_detached(self, ranks: RankSet) -> None:
         """Take that *ranks* run free."""
@@ -721,7 +687,7 @@ class Session(Ranks):
         """Take the ranks of the session; all count as running until they were stopped."""
         self.state = JobState(ranks)
         self.state.start_run(0, ranks)
-        self._tell_start("", self.hosts)
+        self._teller.tell_at_once(Told(kind="starting", hosts=self.hosts))
 
     def _take_bare(self) -> None:
         """Have aggregators that were cut off before they knew their ranks take hold of them."""
@@ -776,9 +742,7 @@ class Session(Ranks):
         self.state.lose(answer.missing.ranks - self.state.stopped)
         self.state.apply(classes)
         self._is_started = True
-        for told in self._held_back:
-            self._tell(told)
-        self._held_back.clear()
+        self._teller.release()
         for gathered in self._came_early:
             self._late(gathered)
         self._came_early.clear()
@@ -802,7 +766,7 @@ class Session(Ranks):
     def take_output(self, stream: Literal["stdout", "stderr"], data: bytes) -> None:
         """Take what the job has printed."""
         text = data.decode("utf-8", "replace")
-        self._tell(Told(kind="output", text=text, stream=stream, data=data))
+        self._teller.tell(Told(kind="output", text=text, stream=stream, data=data))
 
     async def _watch_job(self) -> None:
         assert self.job is not None
@@ -811,47 +775,30 @@ class Session(Ranks):
         # The launcher has seen its ranks end; that word of the ranks themselves comes first.
         with contextlib.suppress(SessionEndedError):
             await self.wait_stopped("", self.state.running, timeout_s=_LAST_WORDS_S)
-        self._tell(Told(kind="ended", code=code))
+        self._teller.tell(Told(kind="ended", code=code))
         self._notify()
 
     def _events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
         lost_before = self.state.lost
         self._reviver.breakpoints.hit(classes)
-        news = self._audible(self.state.apply(classes))
+        news = self._teller.audible(self.state.apply(classes))
         if back := lost_before - self.state.lost:
-            self._tell(
+            self._teller.tell(
                 Told(kind="joined", ranks=back, text="their aggregator can be reached again")
             )
         if not news:
+            self._notify()
             return
         if self._is_started:
             self._record_soon()
-            self._tell(Told(kind="event", classes=news))
+            self._teller.tell(Told(kind="event", classes=news))
             if self.options.stop_on_error:
                 self._stop_others(news)
         else:
             gone = (each.ranks for each in news if isinstance(each.record, Gone))
             self._gone_early |= RankSet.union(gone)
-            for listener in self._listeners:
-                listener(Told(kind="event", classes=news))
+            self._teller.tell_at_once(Told(kind="event", classes=news))
         self._notify()
-
-    def _audible(self, news: Events) -> Events:
-        """Leave out what hushed ranks tell of being interrupted and going on."""
-        if not self._hushed:
-            return news
-        kept = []
-        for each in news:
-            event = each.record
-            if isinstance(event, Running) or (
-                isinstance(event, Stop) and event.reason == "interrupted"
-            ):
-                each = EquivalenceClass(each.ranks - self._hushed, event, each.slots)
-            if each.ranks:
-                kept.append(each)
-        if not kept:
-            self._notify()
-        return tuple(kept)
 
     def _stop_others(self, news: Sequence[EquivalenceClass[Event]]) -> None:
         """Interrupt the rest of a run in which a rank got a fatal signal.
@@ -867,15 +814,12 @@ class Session(Ranks):
 
     def _aggregators_come(self, got: int, wanted: int) -> None:
         if not self._is_started:
-            self._tell_start(f"aggregators {got}/{wanted}", {})
+            self._teller.tell_at_once(Told(kind="starting", text=f"aggregators {got}/{wanted}"))
 
     def _delivered(self) -> None:
         if not self._is_started:
-            self._tell_start(deliveries.progress(self.overlay.root.deliveries), {})
-
-    def _tell_start(self, text: str, hosts: Mapping[str, RankSet]) -> None:
-        for listener in self._listeners:
-            listener(Told(kind="starting", text=text, hosts=hosts))
+            text = deliveries.progress(self.overlay.root.deliveries)
+            self._teller.tell_at_once(Told(kind="starting", text=text))
 
     def _late(self, gathered: Gathered) -> None:
         if not self._is_started:
@@ -901,7 +845,7 @@ class Session(Ranks):
     def _tell_late(self, answer: Answer) -> None:
         self.recorder.take_late(answer)
         self._record_soon()
-        self._tell(Told(kind="late", answer=answer))
+        self._teller.tell(Told(kind="late", answer=answer))
 
     def _left_late(self, gathered: Gathered) -> RankSet:
         """Take which ranks were let go or killed when nobody waited for it any longer."""
@@ -927,21 +871,12 @@ class Session(Ranks):
             shares=root.shares,
             known=root.known,
         ):
-            self._tell(Told(kind="lost", ranks=ranks, text=text))
+            self._teller.tell(Told(kind="lost", ranks=ranks, text=text))
         self._notify()
 
     def _noticed(self, notice: Notice) -> None:
         where = f" (on {', '.join(notice.hosts)})" if len(self.table.hosts) > 1 else ""
-        self._tell(Told(kind="notice", text=f"{notice.text}{where}"))
-
-    def _tell(self, told: Told) -> None:
-        if self._is_quiet:
-            return
-        if not self._is_started and told.kind != "output":
-            self._held_back.append(told)
-            return
-        for listener in list(self._listeners):
-            listener(told)
+        self._teller.tell(Told(kind="notice", text=f"{notice.text}{where}"))
 
     def _notify(self) -> None:
         self._changed.set()

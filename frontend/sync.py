@@ -9,36 +9,32 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 import sys
-import threading
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Generic, Literal, Protocol, Self, TypedDict, TypeVar, Unpack
+from typing import Literal, Protocol, Self, TypedDict, Unpack
 
 from pgdb.controls import OutputFilter
-from pgdb.errors import SessionEndedError, UsageError
+from pgdb.errors import UsageError
 from pgdb.frontend import session as aio
 from pgdb.frontend import view as aio_view
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.checking import Check
 from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.answers import Answer
+from pgdb.frontend.loopthread import LoopThread
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import replay as recording
 from pgdb.frontend.recording.saving import Written
-from pgdb.frontend.session import Told
 from pgdb.frontend.starting import start
 from pgdb.frontend.starting.job import StreamName
+from pgdb.frontend.telling import Listener, Told
 from pgdb.frontend.view import STAT_LIMIT_BYTES
 from pgdb.merge.calltree import CallTree, TreeBy
 from pgdb.overlay.messages import Delivered, RunWord
 from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
-
-T = TypeVar("T")
-Work = Callable[[], Coroutine[None, None, T]]
 
 OnOutput = Callable[[StreamName, bytes], None]
 OnEvent = Callable[[Told], None]
@@ -111,7 +107,7 @@ def attach(
         ranks = None if ranks.strip() == "all" else RankSet.parse(ranks)
     chosen = SessionOptions(ranks=ranks, **options)
 
-    def begin(listener: aio.Listener) -> Coroutine[None, None, aio.Session]:
+    def begin(listener: Listener) -> Coroutine[None, None, aio.Session]:
         return start.attach(
             target, chosen, pids=pids, on_step=on_step or _ignore, listener=listener
         )
@@ -141,7 +137,7 @@ def launch(
     chosen = SessionOptions(**options)
     descriptor = stdin if stdin is None or isinstance(stdin, int) else stdin.fileno()
 
-    def begin(listener: aio.Listener) -> Coroutine[None, None, aio.Session]:
+    def begin(listener: Listener) -> Coroutine[None, None, aio.Session]:
         return start.launch(
             argv, chosen, stdin=descriptor, on_step=on_step or _ignore, listener=listener
         )
@@ -159,7 +155,7 @@ def replay(path: Path | str, *, on_event: OnEvent | None = None) -> Session:
     :raises CommandError: if the file cannot be read, or is no recording.
     """
 
-    def begin(listener: aio.Listener) -> Coroutine[None, None, aio.Session]:
+    def begin(listener: Listener) -> Coroutine[None, None, aio.Session]:
         return recording.replay(path, listener=listener)
 
     return _open(begin, on_output=_PassOn(), on_event=on_event)
@@ -173,7 +169,7 @@ class Ranks:
     waiting for an answer; the session goes on, and ranks that were set running still run.
     """
 
-    def __init__(self, loop: _LoopThread, view: aio_view.Ranks) -> None:
+    def __init__(self, loop: LoopThread, view: aio_view.Ranks) -> None:
         self._loop = loop
         self._view = view
 
@@ -506,7 +502,7 @@ class Session(Ranks):
     still open when Python ends is closed then.
     """
 
-    def __init__(self, loop: _LoopThread, session: aio.Session) -> None:
+    def __init__(self, loop: LoopThread, session: aio.Session) -> None:
         super().__init__(loop, session)
         self._session = session
         atexit.register(self.close)
@@ -705,190 +701,11 @@ class Session(Ranks):
             self._loop.do(job.close_input)
 
 
-# -- the thread --------------------------------------------------------------------------------
-
-
-class _Call(Generic[T]):
-    """Something that another thread's event loop carries out.
-
-    A ``KeyboardInterrupt`` can come between any two steps of the thread that waits, so that
-    :meth:`start` may be called again and :meth:`cancel` before it.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, work: Work[T]) -> None:
-        self._loop = loop
-        self._work = work
-        self._task: asyncio.Task[T] | None = None
-        self._over = threading.Event()
-
-    def start(self) -> None:
-        """Have it begun."""
-        if not self._over.is_set():
-            self._loop.call_soon_threadsafe(self._start)
-
-    def cancel(self) -> None:
-        """Have it cancelled; it is over some time later."""
-        self._loop.call_soon_threadsafe(self._cancel)
-
-    def wait(self) -> None:
-        """Wait until it is over."""
-        self._over.wait()
-
-    def result(self) -> T:
-        """Return what it has returned or raise what it has raised; it must be over."""
-        if self._task is None or self._task.cancelled():
-            raise SessionEndedError("the session was closed before this call was done")
-        return self._task.result()
-
-    def _start(self) -> None:
-        if self._task is None:
-            self._task = self._loop.create_task(self._carry_out())
-            self._task.add_done_callback(lambda task: self._over.set())
-
-    def _cancel(self) -> None:
-        # The loop keeps the order: if there is no task by now, no start is under way.
-        if self._task is None:
-            self._over.set()
-        else:
-            self._task.cancel()
-
-    async def _carry_out(self) -> T:
-        return await self._work()
-
-
-class _LoopThread:
-    """A thread with an event loop, from its making until :meth:`end`."""
-
-    def __init__(self) -> None:
-        self._owner_pid = os.getpid()
-        self._lock = threading.Lock()
-        self._last: _Call[None] | None = None
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        # A daemon: Python waits for any other before it calls what atexit has, our close().
-        self._thread = threading.Thread(target=self._run, name="pgdb session", daemon=True)
-        self._thread.start()
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether this process has the thread; a forked child has not."""
-        return os.getpid() == self._owner_pid
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing can be called any longer."""
-        return self._last is not None
-
-    def call(self, work: Work[T]) -> T:
-        """Have a coroutine carried out and wait for it.
-
-        A ``KeyboardInterrupt`` is raised when the coroutine has come to its end, cancelled; a
-        second one at once.
-
-        :raises SessionEndedError: if the thread has ended, or does before the coroutine.
-        :raises UsageError: if called in the thread itself.
-        """
-        call = _Call(self._loop, work)
-        try:
-            with self._lock:
-                self._check_caller()
-                if self.is_over:
-                    raise SessionEndedError("the session has ended; there is no job to ask")
-                call.start()
-            call.wait()
-        except KeyboardInterrupt:
-            if not self.is_over:
-                call.cancel()
-                call.wait()
-            raise
-        return call.result()
-
-    def do(self, work: Callable[[], T]) -> T:
-        """Have a function called in the thread, where nothing changes meanwhile; see :meth:`call`.
-
-        :raises SessionEndedError: if the thread has ended.
-        """
-
-        async def carry_out() -> T:
-            return work()
-
-        return self.call(carry_out)
-
-    def end(self, work: Work[None]) -> None:
-        """Have one last coroutine carried out and end the thread; a second call does nothing.
-
-        A ``KeyboardInterrupt`` is raised when that is done, a second one at once.
-
-        :raises UsageError: if called in the thread itself.
-        """
-
-        async def carry_out() -> None:
-            try:
-                await work()
-            finally:
-                self._stop.set()
-
-        call = _Call(self._loop, carry_out)
-        try:
-            if not self._start_last(call):
-                return
-            self._wait_end(call)
-        except KeyboardInterrupt:
-            # Not cancelled: half closed, GDBs and a job would stay behind.
-            if self._start_last(call):
-                self._wait_end(call)
-            raise
-        call.result()
-
-    def _start_last(self, call: _Call[None]) -> bool:
-        """Have the last call begun; return False if another one is the last."""
-        with self._lock:
-            if self._last is None:
-                self._check_caller()
-                self._last = call
-            if self._last is not call:
-                return False
-            call.start()
-            return True
-
-    def _wait_end(self, call: _Call[None]) -> None:
-        call.wait()
-        self._thread.join()
-
-    def _check_caller(self) -> None:
-        if not self.is_ours:
-            raise SessionEndedError(
-                f"the session is that of process {self._owner_pid}; a forked child has none"
-            )
-        if threading.get_ident() == self._thread.ident:
-            raise UsageError(
-                "a callback runs in the session's thread and cannot call the session; "
-                "have another thread do it"
-            )
-
-    def _run(self) -> None:
-        # Not asyncio.run: it ends with a thread that shuts the executor down, and from Python
-        # 3.12 on no thread can be started once Python ends, when atexit calls close().
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_until_complete(self._serve())
-        finally:
-            asyncio.set_event_loop(None)
-            self._loop.close()
-
-    async def _serve(self) -> None:
-        await self._stop.wait()
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-
-
 # -- starting ----------------------------------------------------------------------------------
 
 
 def _open(
-    begin: Callable[[aio.Listener], Coroutine[None, None, aio.Session]],
+    begin: Callable[[Listener], Coroutine[None, None, aio.Session]],
     *,
     on_output: OnOutput,
     on_event: OnEvent | None,
@@ -909,7 +726,7 @@ def _open(
         for session in started:
             await session.close()
 
-    loop = _LoopThread()
+    loop = LoopThread()
     try:
         loop.call(open_session)
         return Session(loop, started[0])
@@ -918,7 +735,7 @@ def _open(
         raise
 
 
-def _later(listener: OnEvent) -> aio.Listener:
+def _later(listener: OnEvent) -> Listener:
     """Return a listener that is called by the event loop, which logs what it raises.
 
     The session calls its listeners amid its own work, which must not fail of theirs.

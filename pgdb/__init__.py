@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from pgdb.frontend.answers import Answer as Answer
     from pgdb.frontend.answers import FieldValues as FieldValues
     from pgdb.frontend.options import SessionOptions as SessionOptions
-    from pgdb.frontend.session import Told as Told
     from pgdb.frontend.sync import Ranks as Ranks
     from pgdb.frontend.sync import Session as Session
     from pgdb.frontend.sync import attach as attach
     from pgdb.frontend.sync import launch as launch
     from pgdb.frontend.sync import replay as replay
+    from pgdb.frontend.telling import Told as Told
     from pgdb.frontend.text.threadtext import ThreadGroup as ThreadGroup
     from pgdb.frontend.text.threadtext import stacks_of as stacks_of
     from pgdb.merge.answer import EquivalenceClass as EquivalenceClass
@@ -92,7 +92,7 @@ _HOMES = {
     "StartError": "pgdb.errors",
     "Summary": "pgdb.merge.summary",
     "ThreadGroup": "pgdb.frontend.text.threadtext",
-    "Told": "pgdb.frontend.session",
+    "Told": "pgdb.frontend.telling",
     "UsageError": "pgdb.errors",
     "attach": "pgdb.frontend.sync",
     "compare": "pgdb.frontend.analysis.comparing",

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.replay import replay
-from pgdb.frontend.session import Session, Told
+from pgdb.frontend.session import Session
 from pgdb.frontend.starting.start import attach, launch
+from pgdb.frontend.telling import Told
 from pgdb.frontend.view import Ranks
 
 __all__ = ["Ranks", "Session", "SessionOptions", "Told", "attach", "launch", "replay"]

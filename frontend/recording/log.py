@@ -29,13 +29,14 @@ from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.files import reason, user_path
 from pgdb.frontend.recording.redact import Redactor, private_words
+from pgdb.frontend.telling import Told
 from pgdb.overlay.messages import AnyOperation
 from pgdb.ranks import RankSet
 from pgdb.records import Progress
 from pgdb.version import __version__
 
 if TYPE_CHECKING:
-    from pgdb.frontend.session import Session, Told
+    from pgdb.frontend.session import Session
 
 P = ParamSpec("P")
 FORMAT = "pgdb-log"

@@ -27,9 +27,10 @@ from pgdb.frontend.recording.recorder import (
     listing,
 )
 from pgdb.frontend.recording.recordfile import Loaded
-from pgdb.frontend.session import Listener, Session
+from pgdb.frontend.session import Session
 from pgdb.frontend.starting.overlay import SessionDirectory
 from pgdb.frontend.state import JobState
+from pgdb.frontend.telling import Listener
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import (
     AnyOperation,

@@ -11,7 +11,8 @@ from pgdb.frontend.recording.files import user_path
 from pgdb.frontend.recording.log import SessionLog, open_log
 from pgdb.frontend.recording.recordfile import check_place
 from pgdb.frontend.recording.redact import private_words
-from pgdb.frontend.session import Listener, Session, Told
+from pgdb.frontend.session import Session
+from pgdb.frontend.telling import Listener, Told
 
 OnStep = Callable[[str], None]
 Begin = Callable[[OnStep, Listener | None], Awaitable[Session]]

@@ -21,13 +21,14 @@ from pgdb.errors import (
 )
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.session import Listener, Session
+from pgdb.frontend.session import Session
 from pgdb.frontend.starting.held import HeldJob
 from pgdb.frontend.starting.logged import OnStep, logged
 from pgdb.frontend.starting.overlay import Overlay, Place, SessionDirectory
 from pgdb.frontend.starting.remote import RemoteSite
 from pgdb.frontend.starting.shipping import ship_by_ssh
 from pgdb.frontend.starting.site import LocalSite, Located, Site
+from pgdb.frontend.telling import Listener
 from pgdb.jobs.debugger import check_gdb
 from pgdb.jobs.ladder import FoundJob
 from pgdb.jobs.launchers import (

@@ -13,7 +13,7 @@ from pgdb.frontend.batch import BatchText
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.display import StartProgress, TextDisplay
 from pgdb.frontend.lookout import table
-from pgdb.frontend.session import Told
+from pgdb.frontend.telling import Told
 from pgdb.jobs.listing import RunningJob
 from pgdb.merge.answer import EquivalenceClass
 from pgdb.ranks import RankSet

@@ -21,7 +21,7 @@ from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import log as log_module
 from pgdb.frontend.recording.log import SessionLog, open_log, read_head
 from pgdb.frontend.recording.redact import Redactor
-from pgdb.frontend.session import Told
+from pgdb.frontend.telling import Told
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.overlay import messages
 from pgdb.overlay.credentials import make_credentials

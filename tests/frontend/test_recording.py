@@ -24,7 +24,7 @@ from pgdb.frontend.recording import files, recordfile
 from pgdb.frontend.recording.log import open_log
 from pgdb.frontend.recording.recorder import Recorder, key_of
 from pgdb.frontend.recording.replay import replay
-from pgdb.frontend.session import Told
+from pgdb.frontend.telling import Told
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.overlay.messages import (
     Console,

@@ -12,7 +12,7 @@ import pytest
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording import recordfile, saving
 from pgdb.frontend.recording.replay import replay
-from pgdb.frontend.session import Told
+from pgdb.frontend.telling import Told
 from pgdb.overlay.messages import (
     AnyOperation,
     Recall,

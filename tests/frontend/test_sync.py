@@ -25,10 +25,11 @@ from pgdb import records
 from pgdb.errors import CommandError, PgdbError, SessionEndedError, UsageError
 from pgdb.frontend import session as aio
 from pgdb.frontend import sync, view
+from pgdb.frontend.loopthread import LoopThread
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.session import Told
 from pgdb.frontend.starting import start
 from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.frontend.telling import Listener, Told
 from pgdb.ranks import RankSet
 
 DEADLINE_S = 10.0
@@ -58,8 +59,8 @@ def shape(function: object) -> list[tuple[str, object, object]]:
 
 
 @pytest.fixture
-def loop() -> Iterator[sync._LoopThread]:
-    made = sync._LoopThread()
+def loop() -> Iterator[LoopThread]:
+    made = LoopThread()
     yield made
     with contextlib.suppress(SessionEndedError):
         made.end(nothing)
@@ -139,7 +140,7 @@ def test_import_alone_loads_nothing() -> None:
 # -- the thread --------------------------------------------------------------------------------
 
 
-def test_result_and_error_come_through(loop: sync._LoopThread) -> None:
+def test_result_and_error_come_through(loop: LoopThread) -> None:
     wrong = CommandError("'print x' failed on [0]: no x")
 
     async def fail() -> None:
@@ -152,7 +153,7 @@ def test_result_and_error_come_through(loop: sync._LoopThread) -> None:
     assert loop.do(threading.current_thread) is not threading.current_thread()
 
 
-def test_end_runs_its_work_and_then_nothing_can_be_called(loop: sync._LoopThread) -> None:
+def test_end_runs_its_work_and_then_nothing_can_be_called(loop: LoopThread) -> None:
     ran = []
 
     async def work() -> None:
@@ -167,7 +168,7 @@ def test_end_runs_its_work_and_then_nothing_can_be_called(loop: sync._LoopThread
         loop.call(seven)
 
 
-def test_end_ends_the_thread_though_its_work_fails(loop: sync._LoopThread) -> None:
+def test_end_ends_the_thread_though_its_work_fails(loop: LoopThread) -> None:
     thread = loop.do(threading.current_thread)
 
     async def fail() -> None:
@@ -178,7 +179,7 @@ def test_end_ends_the_thread_though_its_work_fails(loop: sync._LoopThread) -> No
     assert not thread.is_alive()
 
 
-def test_end_cancels_what_other_threads_wait_for(loop: sync._LoopThread) -> None:
+def test_end_cancels_what_other_threads_wait_for(loop: LoopThread) -> None:
     begun = threading.Event()
     errors: list[BaseException] = []
 
@@ -200,7 +201,7 @@ def test_end_cancels_what_other_threads_wait_for(loop: sync._LoopThread) -> None
     assert [type(error) for error in errors] == [SessionEndedError]
 
 
-def test_a_callback_cannot_wait_for_its_own_thread(loop: sync._LoopThread) -> None:
+def test_a_callback_cannot_wait_for_its_own_thread(loop: LoopThread) -> None:
     with pytest.raises(UsageError, match="callback"):
         loop.do(lambda: loop.call(seven))
     with pytest.raises(UsageError, match="callback"):
@@ -208,9 +209,7 @@ def test_a_callback_cannot_wait_for_its_own_thread(loop: sync._LoopThread) -> No
     assert loop.call(seven) == 7
 
 
-def test_a_forked_child_has_no_session(
-    loop: sync._LoopThread, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_forked_child_has_no_session(loop: LoopThread, monkeypatch: pytest.MonkeyPatch) -> None:
     session = sync.Session(loop, asyncio.run(_async_session()))
     with monkeypatch.context() as patched:
         patched.setattr(os, "getpid", lambda: 1)
@@ -246,7 +245,7 @@ def interrupt_when() -> Iterator[Callable[[threading.Event], None]]:
 
 
 def test_interrupt_cancels_the_call_and_waits_for_its_end(
-    loop: sync._LoopThread, interrupt_when: Callable[[threading.Event], None]
+    loop: LoopThread, interrupt_when: Callable[[threading.Event], None]
 ) -> None:
     waits = threading.Event()
     steps = []
@@ -267,7 +266,7 @@ def test_interrupt_cancels_the_call_and_waits_for_its_end(
 
 
 def test_interrupt_does_not_cut_the_closing_short(
-    loop: sync._LoopThread, interrupt_when: Callable[[threading.Event], None]
+    loop: LoopThread, interrupt_when: Callable[[threading.Event], None]
 ) -> None:
     waits = threading.Event()
     taken = threading.Event()
@@ -317,12 +316,12 @@ def _made() -> _Closing:
 
 
 @pytest.fixture
-def opened() -> Iterator[tuple[sync.Session, _Closing, aio.Listener, list[Told], list[bytes]]]:
-    kept: list[tuple[_Closing, aio.Listener]] = []
+def opened() -> Iterator[tuple[sync.Session, _Closing, Listener, list[Told], list[bytes]]]:
+    kept: list[tuple[_Closing, Listener]] = []
     told: list[Told] = []
     output: list[bytes] = []
 
-    async def begin(listener: aio.Listener) -> aio.Session:
+    async def begin(listener: Listener) -> aio.Session:
         kept.append((_made(), listener))
         return kept[0][0]
 
@@ -336,7 +335,7 @@ def opened() -> Iterator[tuple[sync.Session, _Closing, aio.Listener, list[Told],
 def test_a_start_that_fails_leaves_no_thread() -> None:
     before = set(threading.enumerate())
 
-    async def begin(listener: aio.Listener) -> aio.Session:
+    async def begin(listener: Listener) -> aio.Session:
         raise pgdb.StartError("no job")
 
     with pytest.raises(pgdb.StartError, match="no job"):
@@ -350,7 +349,7 @@ def test_a_session_that_came_up_as_the_interrupt_came_is_closed(
     waits = threading.Event()
     made: list[_Closing] = []
 
-    async def begin(listener: aio.Listener) -> aio.Session:
+    async def begin(listener: Listener) -> aio.Session:
         asyncio.get_running_loop().call_soon(waits.set)
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
@@ -364,7 +363,7 @@ def test_a_session_that_came_up_as_the_interrupt_came_is_closed(
 
 
 def test_with_closes_also_when_the_body_raises(
-    opened: tuple[sync.Session, _Closing, aio.Listener, list[Told], list[bytes]],
+    opened: tuple[sync.Session, _Closing, Listener, list[Told], list[bytes]],
 ) -> None:
     session, inner, *_ = opened
     with pytest.raises(ZeroDivisionError), session as entered:
@@ -376,7 +375,7 @@ def test_with_closes_also_when_the_body_raises(
 
 
 def test_views(
-    opened: tuple[sync.Session, _Closing, aio.Listener, list[Told], list[bytes]],
+    opened: tuple[sync.Session, _Closing, Listener, list[Told], list[bytes]],
 ) -> None:
     session, *_ = opened
     session.sets["odd"] = RankSet([1, 3])
@@ -398,7 +397,7 @@ def test_views(
 
 
 def test_what_is_told_reaches_the_callbacks(
-    opened: tuple[sync.Session, _Closing, aio.Listener, list[Told], list[bytes]],
+    opened: tuple[sync.Session, _Closing, Listener, list[Told], list[bytes]],
 ) -> None:
     session, _, listener, told, output = opened
     ended, printed = Told(kind="ended", code=3), Told(kind="output", data=b"\xff", text="?")
@@ -410,7 +409,7 @@ def test_what_is_told_reaches_the_callbacks(
 
 
 def test_a_listener_that_raises_is_logged_and_harms_nobody(
-    opened: tuple[sync.Session, _Closing, aio.Listener, list[Told], list[bytes]],
+    opened: tuple[sync.Session, _Closing, Listener, list[Told], list[bytes]],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     session, inner, *_ = opened
@@ -432,7 +431,7 @@ def test_a_listener_that_raises_is_logged_and_harms_nobody(
 
 
 def test_input_without_a_job_of_ours(
-    opened: tuple[sync.Session, _Closing, aio.Listener, list[Told], list[bytes]],
+    opened: tuple[sync.Session, _Closing, Listener, list[Told], list[bytes]],
 ) -> None:
     session, *_ = opened
     with pytest.raises(UsageError, match="attached"):
@@ -474,6 +473,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from pgdb.frontend import session as aio, sync, view
+from pgdb.frontend.loopthread import LoopThread
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.starting.overlay import SessionDirectory
 
@@ -507,7 +507,7 @@ def test_a_session_left_open_is_closed_when_python_ends(how: str) -> None:
     assert "atexit" not in done.stderr
 
 
-def test_calls_of_several_threads_go_on_at_once(loop: sync._LoopThread) -> None:
+def test_calls_of_several_threads_go_on_at_once(loop: LoopThread) -> None:
     begun = [threading.Event() for _ in range(4)]
     release = asyncio.Event()
 

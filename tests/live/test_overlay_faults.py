@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.frontend.session import Told
 from pgdb.frontend.starting import overlay as overlay_module
 from pgdb.frontend.sync import Session
+from pgdb.frontend.telling import Told
 from pgdb.overlay.words import LEAVE_HANGS_S
 from pgdb.ranks import RankSet
 from tests.conftest import Build, our_processes

@@ -1,0 +1,190 @@
+"""An event loop in a thread of its own, whose coroutines other threads have carried out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Generic, TypeVar
+
+from pgdb.errors import SessionEndedError, UsageError
+
+T = TypeVar("T")
+Work = Callable[[], Coroutine[None, None, T]]
+
+
+class _Call(Generic[T]):
+    """Something that another thread's event loop carries out.
+
+    A ``KeyboardInterrupt`` can come between any two steps of the thread that waits, so that
+    :meth:`start` may be called again and :meth:`cancel` before it.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Work[T]) -> None:
+        self._loop = loop
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        self._over = threading.Event()
+
+    def start(self) -> None:
+        """Have it begun."""
+        if not self._over.is_set():
+            self._loop.call_soon_threadsafe(self._start)
+
+    def cancel(self) -> None:
+        """Have it cancelled; it is over some time later."""
+        self._loop.call_soon_threadsafe(self._cancel)
+
+    def wait(self) -> None:
+        """Wait until it is over."""
+        self._over.wait()
+
+    def result(self) -> T:
+        """Return what it has returned or raise what it has raised; it must be over."""
+        if self._task is None or self._task.cancelled():
+            raise SessionEndedError("the session was closed before this call was done")
+        return self._task.result()
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._task = self._loop.create_task(self._carry_out())
+            self._task.add_done_callback(lambda task: self._over.set())
+
+    def _cancel(self) -> None:
+        # The loop keeps the order: if there is no task by now, no start is under way.
+        if self._task is None:
+            self._over.set()
+        else:
+            self._task.cancel()
+
+    async def _carry_out(self) -> T:
+        return await self._work()
+
+
+class LoopThread:
+    """A thread with an event loop, from its making until :meth:`end`."""
+
+    def __init__(self) -> None:
+        self._owner_pid = os.getpid()
+        self._lock = threading.Lock()
+        self._last: _Call[None] | None = None
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        # A daemon: Python waits for any other before it calls what atexit has, our close().
+        self._thread = threading.Thread(target=self._run, name="pgdb session", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process has the thread; a forked child has not."""
+        return os.getpid() == self._owner_pid
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can be called any longer."""
+        return self._last is not None
+
+    def call(self, work: Work[T]) -> T:
+        """Have a coroutine carried out and wait for it.
+
+        A ``KeyboardInterrupt`` is raised when the coroutine has come to its end, cancelled; a
+        second one at once.
+
+        :raises SessionEndedError: if the thread has ended, or does before the coroutine.
+        :raises UsageError: if called in the thread itself.
+        """
+        call = _Call(self._loop, work)
+        try:
+            with self._lock:
+                self._check_caller()
+                if self.is_over:
+                    raise SessionEndedError("the session has ended; there is no job to ask")
+                call.start()
+            call.wait()
+        except KeyboardInterrupt:
+            if not self.is_over:
+                call.cancel()
+                call.wait()
+            raise
+        return call.result()
+
+    def do(self, work: Callable[[], T]) -> T:
+        """Have a function called in the thread, where nothing changes meanwhile; see :meth:`call`.
+
+        :raises SessionEndedError: if the thread has ended.
+        """
+
+        async def carry_out() -> T:
+            return work()
+
+        return self.call(carry_out)
+
+    def end(self, work: Work[None]) -> None:
+        """Have one last coroutine carried out and end the thread; a second call does nothing.
+
+        A ``KeyboardInterrupt`` is raised when that is done, a second one at once.
+
+        :raises UsageError: if called in the thread itself.
+        """
+
+        async def carry_out() -> None:
+            try:
+                await work()
+            finally:
+                self._stop.set()
+
+        call = _Call(self._loop, carry_out)
+        try:
+            if not self._start_last(call):
+                return
+            self._wait_end(call)
+        except KeyboardInterrupt:
+            # Not cancelled: half closed, GDBs and a job would stay behind.
+            if self._start_last(call):
+                self._wait_end(call)
+            raise
+        call.result()
+
+    def _start_last(self, call: _Call[None]) -> bool:
+        """Have the last call begun; return False if another one is the last."""
+        with self._lock:
+            if self._last is None:
+                self._check_caller()
+                self._last = call
+            if self._last is not call:
+                return False
+            call.start()
+            return True
+
+    def _wait_end(self, call: _Call[None]) -> None:
+        call.wait()
+        self._thread.join()
+
+    def _check_caller(self) -> None:
+        if not self.is_ours:
+            raise SessionEndedError(
+                f"the session is that of process {self._owner_pid}; a forked child has none"
+            )
+        if threading.get_ident() == self._thread.ident:
+            raise UsageError(
+                "a callback runs in the session's thread and cannot call the session; "
+                "have another thread do it"
+            )
+
+    def _run(self) -> None:
+        # Not asyncio.run: it ends with a thread that shuts the executor down, and from Python
+        # 3.12 on no thread can be started once Python ends, when atexit calls close().
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            asyncio.set_event_loop(None)
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        await self._stop.wait()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
