@@ -464,15 +464,10 @@ class Session(Ranks):
 
     async def _taken_back(self, classes: Sequence[EquivalenceClass[Record]]) -> None:
         """Take where ranks were stopped again, and give them the session's breakpoints."""
-        lost = RankSet.union(self.overlay.root.out_of_reach.values())
-        stopped = tuple(
-            EquivalenceClass[Event](each.ranks - lost, each.record, each.slots)
-            for each in classes
-            if isinstance(each.record, Stop | Exit)
-        )
-        back = RankSet.union(each.ranks for each in stopped if isinstance(each.record, Stop))
+        came = _taken(classes, RankSet.union(self.overlay.root.out_of_reach.values()))
+        back = RankSet.union(each.ranks for each in came if isinstance(each.record, Stop))
         self.state.take_back(back)
-        self._events(stopped)
+        self._events(came)
         if not await self._ends_in_time(self._begin(self._reviver.set_breakpoints(back))):
             self.note(f"[{back}] the session's breakpoints are still being set again")
 
@@ -730,17 +725,12 @@ class Session(Ranks):
         # Some have answered, and were lost while others had not. What others that were lost for a
         # moment have answered came when they were back.
         lost = RankSet.union(self.overlay.root.out_of_reach.values()) | self._gone_early
-        classes: list[EquivalenceClass[Event]] = []
         for each in answer.classes:
-            if isinstance(each.record, Stop | Exit):
-                classes.append(
-                    EquivalenceClass(ranks=each.ranks - lost, record=each.record, slots=each.slots)
-                )
-            else:
+            if not isinstance(each.record, Stop | Exit):
                 self.state.lose(each.ranks)
         # Some were cut off, with their answer, and are back.
         self.state.lose(answer.missing.ranks - self.state.stopped)
-        self.state.apply(classes)
+        self.state.apply(_taken(answer.classes, lost))
         self._is_started = True
         self._teller.release()
         for gathered in self._came_early:
@@ -886,6 +876,17 @@ class Session(Ranks):
         self._commands[number] = command
         while len(self._commands) > _MOST_REMEMBERED:
             del self._commands[next(iter(self._commands))]
+
+
+def _taken(classes: Sequence[EquivalenceClass[Record]], lost: RankSet) -> Events:
+    """Return how ranks were taken hold of; a stop of one that was *lost* since is over."""
+    came: list[EquivalenceClass[Event]] = []
+    for each in classes:
+        if isinstance(each.record, Stop):
+            came.append(EquivalenceClass(each.ranks - lost, each.record, each.slots))
+        elif isinstance(each.record, Exit):
+            came.append(EquivalenceClass(each.ranks, each.record, each.slots))
+    return tuple(came)
 
 
 def _without_ended(answer: Answer, ended: RankSet) -> Answer:

@@ -15,7 +15,7 @@ from pgdb.merge.answer import EquivalenceClass
 from pgdb.overlay.messages import PROTOCOL_VERSION, Hello, Joined, Lost, Share
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Gone, Record, Stop
+from pgdb.records import Event, Exit, Gone, Record, Stop
 
 # 0 above 1 and 2, 1 above 3 and 4; two ranks each, in order.
 TREE = Topology(count=5, fan_out=2)
@@ -130,3 +130,26 @@ def test_who_was_lost_again_while_others_were_taken_back_is_lost() -> None:
 
     state = asyncio.run(take_back()).state
     assert (state.lost, state.stopped) == (SECOND, ALL - SECOND)
+
+
+def test_who_has_ended_while_it_was_taken_hold_of_has_ended_though_its_aggregator_is_lost() -> None:
+    ended = EquivalenceClass[Record](RankSet([2]), Exit(code=3))
+    classes = (ended, EquivalenceClass[Record](ALL - RankSet([2]), STOP))
+
+    async def start() -> Session:
+        session = begun()
+        lose_second(session)
+        session.started(Answer("attach", ALL, classes))
+        return session
+
+    async def take_back() -> Session:
+        session = begun()
+        session.started(Answer("attach", ALL, (EquivalenceClass[Record](ALL, STOP),)))
+        lose_second(session)
+        await session._taken_back(classes)
+        return session
+
+    for state in (asyncio.run(start()).state, asyncio.run(take_back()).state):
+        assert str(state.exited) == "2"
+        assert str(state.lost) == "3"
+        assert str(state.stopped) == "0-1"
