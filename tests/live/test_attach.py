@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
-import uuid
 
 import pytest
 
@@ -14,12 +11,9 @@ from tests.conftest import Build, StartJob
 from tests.support.programs import is_traced, wait_until
 from tests.support.terminal import (
     DEADLINE_S,
-    PGDB,
+    FrontEnd,
     assert_nothing_left,
     assert_untouched,
-    default_signals,
-    end_marked,
-    environment,
     ex,
     foreign_code,
     run_json,
@@ -95,34 +89,20 @@ def test_the_front_end_is_ended_while_breakpoints_are_set_and_ranks_run(
     # Nobody comes to `hit` with that condition: the breakpoint is in the code of running ranks.
     commands = ex("break hit if i < 0", "c &", "p 1", "wait")
     with start_job(3, build("storm.c")) as job:
-        mark = uuid.uuid4().hex
-        default_signals()
-        front_end = subprocess.Popen(
-            [*PGDB, "attach", "--batch", "--json", "--grace", "2", *commands, str(job.pid)],
-            stdin=subprocess.DEVNULL,
+        with FrontEnd(
+            "attach", "--batch", "--json", "--grace", "2", *commands, job.pid,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment(mark),
-            start_new_session=True,
-        )
-        try:
-            assert front_end.stdout is not None
-            for line in front_end.stdout:
-                if json.loads(line).get("command") == "print 1":
-                    break
+        ) as front_end:  # fmt: skip
+            front_end.wait_answered("print 1")
             wait_until(
                 lambda: all(foreign_code(pid) for pid in job.ranks.values()),
                 "the breakpoint is in the code of all ranks",
                 DEADLINE_S,
             )
             assert all(is_traced(pid) for pid in job.ranks.values())
-            os.kill(front_end.pid, how)
-            front_end.stdout.close()
-            front_end.wait(DEADLINE_S)
-            assert_nothing_left(mark, grace_s=2.0)
-        finally:
-            end_marked(mark)
-            front_end.wait(DEADLINE_S)
+            front_end.send_signal(how)
+            front_end.communicate(timeout=DEADLINE_S)
+            assert_nothing_left(front_end.mark, grace_s=2.0)
         assert_untouched(job.ranks)
 
 

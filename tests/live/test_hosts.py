@@ -5,7 +5,7 @@ The front end runs on h1; the job's ranks are on h1 to h4, two on each, in order
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import re
 import shutil
@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,13 +40,11 @@ from tests.support.terminal import (
     PGDB,
     PROMPT,
     Finished,
+    FrontEnd,
     Terminal,
     assert_nothing_left,
     assert_untouched,
     children_with,
-    default_signals,
-    end_marked,
-    environment,
     ex,
     leaving_nothing,
     marked,
@@ -325,25 +322,15 @@ def test_quit_kills_the_ranks_of_all_hosts(builder: Builder, four_hosts: Hosts, 
 def test_ctrl_c_at_any_moment_of_the_start(builder: Builder, four_hosts: Hosts) -> None:
     mpi = find_mpi("mpich")
     program = builder.build(mpi, "storm.c")
-    command = [
-        *on_h1(four_hosts), "launch", "--batch", *ex("p 1"),
-        *mpi.line(RANKS, program, hosts=four_hosts.names),
-    ]  # fmt: skip
-    default_signals()
+    line = mpi.line(RANKS, program, hosts=four_hosts.names)
 
     def try_once(after_s: float | None) -> tuple[int, float]:
         """Launch, with a SIGINT after a time; return the status and how long it took."""
-        mark = uuid.uuid4().hex
         begun = time.monotonic()
-        front_end = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=environment(mark),
-            start_new_session=True,
-        )
-        try:
+        with FrontEnd(
+            "launch", "--batch", *ex("p 1"), *line,
+            command=on_h1(four_hosts), stderr=subprocess.PIPE,
+        ) as front_end:  # fmt: skip
             try:
                 _, told = front_end.communicate(timeout=after_s)
             except subprocess.TimeoutExpired:
@@ -353,10 +340,7 @@ def test_ctrl_c_at_any_moment_of_the_start(builder: Builder, four_hosts: Hosts) 
             # Python itself dies of a Ctrl-C while it imports us.
             if front_end.returncode != -signal.SIGINT:
                 assert b"Traceback" not in told, told.decode()
-            assert_nothing_left(mark)
-        finally:
-            end_marked(mark)
-            front_end.wait(DEADLINE_S)
+            assert_nothing_left(front_end.mark)
         wait_empty(four_hosts)
         return front_end.returncode, took_s
 
@@ -377,7 +361,6 @@ def test_the_front_end_is_killed_in_the_middle_of_the_start(
     mpi = find_mpi(name)
     program = builder.build(mpi, "nompi.c")
     end, go = tmp_path / "end", tmp_path / "go"
-    mark = uuid.uuid4().hex
     # The GDBs come when the ranks are on their way already.
     gdb = tmp_path / "gdb"
     gdb.write_text(
@@ -386,15 +369,12 @@ def test_the_front_end_is_killed_in_the_middle_of_the_start(
         'exec gdb "$@"\n'
     )
     gdb.chmod(0o755)
-    front_end = subprocess.Popen(
-        [*on_h1(four_hosts), "launch", "--batch", "--grace", "2", "--gdb", str(gdb),
-         *mpi.line(RANKS, program, str(end), hosts=four_hosts.names)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environment(mark),
-        start_new_session=True,
+    front_end = FrontEnd(
+        "launch", "--batch", "--grace", "2", "--gdb", gdb,
+        *mpi.line(RANKS, program, str(end), hosts=four_hosts.names),
+        command=on_h1(four_hosts),
     )  # fmt: skip
+    mark = front_end.mark
 
     def of_ours(*parts: str) -> dict[int, str]:
         """Return the processes whose line has one of these parts, without their launchers."""
@@ -410,7 +390,8 @@ def test_the_front_end_is_killed_in_the_middle_of_the_start(
     def ours() -> dict[int, str]:
         return of_ours("pgdb.backend", "hold.py", "-i=mi3")
 
-    try:
+    with front_end, contextlib.ExitStack() as at_the_end:
+        at_the_end.callback(end.touch)
         if moment == "held":
             wait_until(lambda: len(held()) == RANKS, "all ranks are held", DEADLINE_S)
         else:
@@ -428,10 +409,6 @@ def test_the_front_end_is_killed_in_the_middle_of_the_start(
         end.touch()
         # The launcher ends as it would, and so does the keeper of its output.
         assert_nothing_left(mark, deadline_s=DEADLINE_S)
-    finally:
-        end.touch()
-        end_marked(mark)
-        front_end.wait(DEADLINE_S)
     wait_empty(four_hosts)
 
 
@@ -643,29 +620,15 @@ def test_the_front_end_is_killed(builder: Builder, four_hosts: Hosts, name: str)
         running(builder, four_hosts, name) as job,
         leaving_nothing(four_hosts),
     ):
-        mark = uuid.uuid4().hex
-        front_end = subprocess.Popen(
-            [*on_h1(four_hosts), "attach", "--batch", "--json", "--grace", "2",
-             *ex(*BREAK_AND_RUN, "wait"), str(job.pid)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment(mark),
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            assert front_end.stdout is not None
-            for line in front_end.stdout:
-                if json.loads(line).get("command") == "continue":
-                    break
+        with FrontEnd(
+            "attach", "--batch", "--json", "--grace", "2", *ex(*BREAK_AND_RUN, "wait"), job.pid,
+            command=on_h1(four_hosts), stdout=subprocess.PIPE,
+        ) as front_end:  # fmt: skip
+            front_end.wait_answered("continue")
             wait_broken(job.ranks)
             front_end.kill()
-            front_end.stdout.close()
-            front_end.wait(DEADLINE_S)
-            assert_nothing_left(mark, grace_s=2.0)
-        finally:
-            end_marked(mark)
-            front_end.wait(DEADLINE_S)
+            front_end.communicate(timeout=DEADLINE_S)
+            assert_nothing_left(front_end.mark, grace_s=2.0)
         assert_untouched(job.ranks)
 
 

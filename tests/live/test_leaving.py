@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import uuid
 
 import pytest
 
@@ -23,13 +21,11 @@ from tests.support.programs import (
 from tests.support.terminal import (
     DEADLINE_S,
     MARK,
-    PGDB,
+    FrontEnd,
     assert_nothing_left,
     assert_untouched,
     children_with,
-    default_signals,
     end_marked,
-    environment,
     ex,
     foreign_code,
     marked,
@@ -62,25 +58,18 @@ def test_the_end_after_launch_kills_the_job(mpi: Mpi, build: Build, last: tuple[
 
 
 def test_a_keeper_that_was_stopped_keeps_nobody_waiting(mpi: Mpi, build: Build) -> None:
-    mark = uuid.uuid4().hex
-    front_end = subprocess.Popen(
-        [*PGDB, "launch", "--batch", *mpi.line(2, build("storm.c"))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environment(mark),
-        start_new_session=True,
-    )
-    try:
-        wait_until(lambda: children_with(front_end.pid, mark, "keeper.py"), "it is there")
-        (keeper,) = children_with(front_end.pid, mark, "keeper.py")
+    line = mpi.line(2, build("storm.c"))
+    with FrontEnd("launch", "--batch", *line, stdin=subprocess.PIPE) as front_end:
+
+        def keepers() -> list[int]:
+            return children_with(front_end.pid, front_end.mark, "keeper.py")
+
+        wait_until(keepers, "it is there")
+        (keeper,) = keepers()
         os.kill(keeper, signal.SIGSTOP)
         front_end.communicate(b"bt\nquit\n", timeout=DEADLINE_S)
         assert front_end.returncode == 0
-        assert_nothing_left(mark)
-    finally:
-        end_marked(mark)
-        front_end.wait(DEADLINE_S)
+        assert_nothing_left(front_end.mark)
 
 
 def test_detach_after_launch_lets_the_job_run(mpi: Mpi, build: Build) -> None:
@@ -133,38 +122,24 @@ def test_ranks_that_are_out_of_reach_are_neither_let_go_nor_killed(
 def test_the_front_end_of_a_launched_job_dies(mpi: Mpi, build: Build, how: signal.Signals) -> None:
     """Killed, it leaves the job running free; told to end, it kills the job as always."""
     program = build("storm.c")
-    mark = uuid.uuid4().hex
-    default_signals()
-    front_end = subprocess.Popen(
-        [*PGDB, "launch", "--batch", "--json", "--grace", "2",
-         *ex("break hit if i < 0", "c &", "p 1", "wait"), *mpi.line(2, program)],
-        stdin=subprocess.DEVNULL,
+    with FrontEnd(
+        "launch", "--batch", "--json", "--grace", "2",
+        *ex("break hit if i < 0", "c &", "p 1", "wait"), *mpi.line(2, program),
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(mark),
-        start_new_session=True,
-    )  # fmt: skip
-    try:
-        assert front_end.stdout is not None
-        for line in front_end.stdout:
-            if json.loads(line).get("command") == "print 1":
-                break
-        ranks = ranks_of(mark, program)
+    ) as front_end:  # fmt: skip
+        front_end.wait_answered("print 1")
+        ranks = ranks_of(front_end.mark, program)
         assert len(ranks) == 2
         wait_until(
             lambda: all(map(foreign_code, ranks.values())), "the breakpoint is inserted", DEADLINE_S
         )
-        os.kill(front_end.pid, how)
-        front_end.stdout.close()
-        front_end.wait(DEADLINE_S)
+        front_end.send_signal(how)
+        front_end.communicate(timeout=DEADLINE_S)
         if how != signal.SIGKILL:
-            assert_nothing_left(mark)
+            assert_nothing_left(front_end.mark)
             return
-        wait_gone(lambda: ours(mark), grace_s=2.0)
+        wait_gone(lambda: ours(front_end.mark), grace_s=2.0)
         assert_untouched(ranks)
-    finally:
-        end_marked(mark)
-        front_end.wait(DEADLINE_S)
 
 
 def test_the_launcher_of_the_aggregators_is_killed(build: Build, start_job: StartJob) -> None:
@@ -192,27 +167,14 @@ def test_the_front_end_is_ended_while_it_starts(
     mpi: Mpi, build: Build, how: signal.Signals
 ) -> None:
     """A half held job ends with the session, or, if that was killed, is let go."""
-    program = build("storm.c")
-    mark = uuid.uuid4().hex
-    default_signals()
-    front_end = subprocess.Popen(
-        [*PGDB, "launch", "--batch", "--grace", "2", *mpi.line(2, program, "100")],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=environment(mark),
-        start_new_session=True,
-    )
-    try:
+    line = mpi.line(2, build("storm.c"), "100")
+    with FrontEnd("launch", "--batch", "--grace", "2", *line, stderr=subprocess.PIPE) as front_end:
         wait_until(
-            lambda: any("hold.py" in each for each in marked(mark).values()),
+            lambda: any("hold.py" in each for each in marked(front_end.mark).values()),
             "a rank is held",
             DEADLINE_S,
         )
-        os.kill(front_end.pid, how)
+        front_end.send_signal(how)
         _, told = front_end.communicate(timeout=DEADLINE_S)
         assert b"Traceback" not in told, told.decode()
-        assert_nothing_left(mark, grace_s=2.0)
-    finally:
-        end_marked(mark)
-        front_end.wait(DEADLINE_S)
+        assert_nothing_left(front_end.mark, grace_s=2.0)

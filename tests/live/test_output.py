@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import subprocess
-import uuid
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,9 @@ from tests.conftest import Build, StartJob
 from tests.support.programs import wait_until
 from tests.support.terminal import (
     DEADLINE_S,
-    PGDB,
+    FrontEnd,
     assert_nothing_left,
     assert_untouched,
-    end_marked,
-    environment,
     ex,
     run_pgdb,
 )
@@ -29,31 +26,21 @@ def test_a_reader_that_pauses_holds_nothing_up(
     build: Build, start_job: StartJob, tmp_path: Path
 ) -> None:
     """As `less` does, and whatever works between two lines."""
-    mark, saved = uuid.uuid4().hex, tmp_path / "saved"
+    saved = tmp_path / "saved"
     with start_job(2, build("storm.c")) as job:
         lines = ex("info functions", "info functions", f"session save {saved}", "print 40 + 2")
-        process = subprocess.Popen(
-            [*PGDB, "attach", "--batch", *lines, str(job.pid)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment(mark),
-            start_new_session=True,
-        )
-        try:
-            assert process.stdout is not None
-            room_bytes = fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ)
+        with FrontEnd(
+            "attach", "--batch", *lines, job.pid, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as front_end:
+            assert front_end.stdout is not None
+            room_bytes = fcntl.fcntl(front_end.stdout, fcntl.F_GETPIPE_SZ)
             # What comes behind the long answers is carried out, though nobody has read those.
             wait_until(saved.exists, "the session is saved", DEADLINE_S)
-            out, _ = process.communicate(timeout=DEADLINE_S)
-            assert process.returncode == 0, out[-2000:]
+            out, _ = front_end.communicate(timeout=DEADLINE_S)
+            assert front_end.returncode == 0, out[-2000:]
             assert len(out) > 4 * room_bytes
             assert b"[0-1] 40 + 2 = 42\n" in out[-500:]
-            assert_nothing_left(mark)
-        finally:
-            end_marked(mark)
-            process.kill()
-            process.communicate()
+            assert_nothing_left(front_end.mark)
         assert_untouched(job.ranks)
 
 

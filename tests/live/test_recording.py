@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import tarfile
-import uuid
 from pathlib import Path
 
 import pytest
@@ -19,11 +15,10 @@ from tests.support.programs import Mpi, wait_until
 from tests.support.terminal import (
     DEADLINE_S,
     PGDB,
+    FrontEnd,
     Terminal,
     assert_nothing_left,
     assert_untouched,
-    end_marked,
-    environment,
     ex,
     run_pgdb,
 )
@@ -124,27 +119,18 @@ def is_asked_for(path: Path, command: str) -> bool:
 def test_a_front_end_that_is_killed_leaves_its_recording(
     build: Build, start_job: StartJob, tmp_path: Path
 ) -> None:
-    recording, mark = tmp_path / "job.pgdb", uuid.uuid4().hex
+    recording = tmp_path / "job.pgdb"
     with start_job(2, build("storm.c")) as job:
-        front_end = subprocess.Popen(
-            [*PGDB, "attach", "--batch", "--grace", "2", "--record", str(recording),
-             *ex("bt", "p 40 + 2", "c"), str(job.pid)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=environment(mark),
-            start_new_session=True,
-        )  # fmt: skip
-        try:
+        with FrontEnd(
+            "attach", "--batch", "--grace", "2", "--record", recording,
+            *ex("bt", "p 40 + 2", "c"), job.pid,
+        ) as front_end:  # fmt: skip
             wait_until(
                 lambda: is_asked_for(recording, "print 40 + 2"), "it is recorded", DEADLINE_S
             )
-            os.kill(front_end.pid, signal.SIGKILL)
+            front_end.kill()
             front_end.wait(DEADLINE_S)
-            assert_nothing_left(mark)
-        finally:
-            end_marked(mark)
-            front_end.wait(DEADLINE_S)
+            assert_nothing_left(front_end.mark)
         assert_untouched(job.ranks)
     again = run_pgdb("replay", recording, "--batch", *ex("p 40 + 2", "bt", "ranks"))
     assert again.status == 0, again.out + again.err

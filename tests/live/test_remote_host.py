@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,12 +26,11 @@ from tests.support.terminal import (
     DEADLINE_S,
     PGDB,
     PROMPT,
+    FrontEnd,
     Terminal,
     assert_nothing_left,
     assert_untouched,
     children_with,
-    end_marked,
-    environment,
     ex,
     leaving_nothing,
     marked,
@@ -369,17 +366,11 @@ def test_the_front_end_is_killed_while_it_ships(builder: Builder, bare_hosts: Ho
     for host in bare_hosts.names:
         bare_hosts.run(host, ["rm", "-rf", CACHE])
     with running(builder, bare_hosts, ("h1", "h2", "h3")) as job, leaving_nothing(bare_hosts):
-        mark = uuid.uuid4().hex
-        front_end = subprocess.Popen(
-            [*shipping(bare_hosts), "attach", "--batch", "--grace", "2", *SHIP,
-             *ex("p 1", "wait"), str(launcher_of(job))],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=environment(mark),
-            start_new_session=True,
-        )  # fmt: skip
-        try:
+        with FrontEnd(
+            "attach", "--batch", "--grace", "2", *SHIP, *ex("p 1", "wait"), launcher_of(job),
+            command=shipping(bare_hosts),
+        ) as front_end:  # fmt: skip
+            mark = front_end.mark
             # The first that runs on a host of what was sent as text.
             wait_until(
                 lambda: any("b64decode" in line for line in marked(mark).values()),
@@ -390,7 +381,4 @@ def test_the_front_end_is_killed_while_it_ships(builder: Builder, bare_hosts: Ho
                 if "-m pgdb attach" in line:
                     os.kill(pid, signal.SIGKILL)
             assert_nothing_left(mark, deadline_s=DEADLINE_S)
-        finally:
-            end_marked(mark)
-            front_end.wait(DEADLINE_S)
         assert_untouched(job.ranks)

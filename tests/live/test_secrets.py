@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import resource
@@ -10,7 +9,6 @@ import socket
 import stat
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 
 import pytest
@@ -33,9 +31,8 @@ from tests.support.terminal import (
     MARK,
     PGDB,
     PROMPT,
+    FrontEnd,
     Terminal,
-    end_marked,
-    environment,
     ex,
     leaving_nothing,
     marked,
@@ -148,21 +145,13 @@ def test_only_what_is_ours_may_leave_no_core_file(mpi: Mpi, build: Build) -> Non
     if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
         pytest.skip("core files are forbidden here already")
     program = build("storm.c")
-    mark = uuid.uuid4().hex
-    front_end = subprocess.Popen(
-        [*PGDB, "launch", "--batch", "--json", *ex("p 1", "c"), *mpi.line(2, program)],
-        stdin=subprocess.DEVNULL,
+    with FrontEnd(
+        "launch", "--batch", "--json", *ex("p 1", "c"), *mpi.line(2, program),
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(mark),
-        start_new_session=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (8192, 8192)),
-    )
-    try:
-        assert front_end.stdout is not None
-        for line in front_end.stdout:
-            if json.loads(line).get("command") == "print 1":
-                break
+    ) as front_end:  # fmt: skip
+        mark = front_end.mark
+        front_end.wait_answered("print 1")
         assert core_limit_of(front_end.pid) == "1"
         ranks = programs_with(f"{MARK}={mark}", program)
         assert len(ranks) == 2
@@ -171,10 +160,8 @@ def test_only_what_is_ours_may_leave_no_core_file(mpi: Mpi, build: Build) -> Non
         daemons = [pid for pid in marked(mark) if name_of(pid) == AGGREGATOR_NAME]
         assert gdbs and daemons
         assert {core_limit_of(pid) for pid in (*gdbs, *daemons)} == {"1"}
-    finally:
         front_end.terminate()
         front_end.communicate(timeout=DEADLINE_S)
-        end_marked(mark)
 
 
 # -- several hosts -------------------------------------------------------------------------------

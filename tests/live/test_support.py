@@ -25,6 +25,7 @@ from tests.support.programs import (
     wait_until,
 )
 from tests.support.slurm import Slurm, private_slurm
+from tests.support.terminal import FrontEnd, ex
 
 pytestmark = pytest.mark.mpi
 
@@ -205,3 +206,13 @@ def test_slurm_on_four_hosts(builder: Builder, four_hosts: Hosts) -> None:
             places = [host_of(pid) for pid in job.ranks.values()]
             assert places == ["h1", "h1", "h2", "h2", "h3", "h3", "h4", "h4"]
     wait_empty(four_hosts)
+
+
+def test_who_waits_for_an_answer_is_told_that_it_does_not_come(builder: Builder) -> None:
+    line = find_mpi("openmpi").line(2, builder.build(find_mpi("openmpi"), "storm.c"))
+    with FrontEnd(
+        "launch", "--batch", "--json", *ex("p 1", "p 2", "quit"), *line, stdout=subprocess.PIPE
+    ) as front_end:
+        front_end.wait_answered("print 1")
+        with pytest.raises(AssertionError, match="answered print 3"):
+            front_end.wait_answered("print 3")

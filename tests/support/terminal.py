@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -198,6 +199,44 @@ def run_json(*arguments: object, **how: Any) -> Finished:
     assert finished.objects[-1]["type"] == "end"
     assert finished.objects[-1]["status"] == finished.status
     return finished
+
+
+class FrontEnd(subprocess.Popen[bytes]):
+    """A run of PGDB that the test looks at meanwhile; with the context all of it ends.
+
+    Its streams are nowhere unless given, as to :class:`subprocess.Popen`.
+    """
+
+    def __init__(self, *arguments: object, command: Sequence[str] = PGDB, **how: Any) -> None:
+        self.mark = uuid.uuid4().hex
+        default_signals()
+        nowhere = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        super().__init__(
+            [*command, *map(str, arguments)],
+            env=environment(self.mark),
+            start_new_session=True,
+            **(nowhere | how),
+        )
+
+    def __exit__(self, *exception: object) -> None:
+        end_marked(self.mark)
+        self.kill()
+        self.communicate(timeout=DEADLINE_S)
+
+    def wait_answered(self, command: str) -> None:
+        """Read, with ``--json``, up to the answer to a command, as PGDB names it."""
+        assert self.stdout is not None
+        # Who reads lines waits for the next without end.
+        ender = threading.Timer(DEADLINE_S, self.kill)
+        ender.start()
+        try:
+            for line in self.stdout:
+                told = json.loads(line)
+                if told["type"] == "answer" and told["command"] == command:
+                    return
+        finally:
+            ender.cancel()
+        raise AssertionError(f"it ended, or {DEADLINE_S:g} s passed, before it answered {command}")
 
 
 def ex(*commands: str) -> tuple[str, ...]:
