@@ -427,6 +427,8 @@ def test_a_comparison_of_nothing_fails() -> None:
         ("saved -d", "saved: -d needs the name of a saved answer (nothing is saved)"),
         ("saved -d a", "there is no answer 'a' (nothing is saved)"),
         ("save typo -o a.json", "save: nothing is saved as 'typo' (nothing is saved)"),
+        ("save typo -o", "save: -o needs a FILE: 'save typo -o FILE'"),
+        ("save typo x -o", "save: -o needs a FILE: 'save typo -o FILE'"),
     ],
 )
 def test_what_cannot_be_understood_is_named(line: str, why: str) -> None:

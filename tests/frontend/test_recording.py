@@ -479,23 +479,26 @@ def test_write_that_fails_leaves_the_file_before(
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("name", ["ring", "link"])
 def test_log_of_a_job_that_was_attached_to_has_its_program_but_not_its_arguments(
-    tmp_path: Path,
+    tmp_path: Path, name: str
 ) -> None:
     path = tmp_path / "session.log"
+    (tmp_path / "link").symlink_to("ring")
+    word = tmp_path / name
 
     async def work() -> None:
         session = begin(Job())
-        session.description = "mpirun -n 4 ring swordfish"
+        session.description = f"mpirun -n 4 {word} -pw swordfish"
         log = open_log(SessionOptions(log=str(path)), {}, on_failure=print)
         assert log is not None
         log.started(session)
         session.log = log
-        await session.ranks(ALL).execute_plain("info symbol ring swordfish")
+        await session.ranks(ALL).execute_plain(f"info symbol {name} -pw swordfish")
         log.close()
         await session.close()
 
     asyncio.run(work())
     text = path.read_text("utf-8")
-    assert "swordfish" not in text and "info symbol ring …" in text
-    assert "mpirun … (4 words)" in text
+    assert "swordfish" not in text and f"info symbol {name} … …" in text
+    assert "mpirun … (5 words)" in text

@@ -112,6 +112,12 @@ def test_a_program_that_cannot_be_executed(mpi: Mpi, tmp_path: Path) -> None:
     assert finished.status == 3, finished.out + finished.err
 
 
+def test_a_program_to_wait_for_that_nothing_executes(mpi: Mpi, build: Build) -> None:
+    line = ("--program", "nosuchprogram", "--start-timeout", "6", *mpi.line(2, build("storm.c")))
+    finished = launch(*line)
+    assert_refused(finished, 3, "is it --program nosuchprogram that they execute?")
+
+
 def test_no_gdb_and_too_old_ones(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     line = mpi.line(2, build("nompi.c"))
     assert_refused(launch("--gdb", "nosuchgdb", *line), 3, "'nosuchgdb'", "--gdb")

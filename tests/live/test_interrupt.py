@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import re
+import signal
 
 import pytest
 
@@ -19,7 +21,7 @@ from pgdb.frontend.starting.start import attach
 from pgdb.jobs import procfs
 from pgdb.records import Exit, Failure, Stop
 from tests.conftest import Build, StartJob
-from tests.support.programs import Job, Mpi
+from tests.support.programs import Job, Mpi, wait_until
 from tests.support.terminal import assert_untouched, ex, run_json
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
@@ -157,6 +159,41 @@ def test_a_rank_that_blocks_the_signal_is_let_go_while_it_runs(
     with start_job(2, build("masks.c"), "block") as job:
         finished = run_json("attach", *ex("break main", "c &"), job.pid)
         assert finished.status == 0, finished.out
+        assert_untouched(job.ranks)
+
+
+def test_a_call_in_a_rank_that_blocks_sigint_is_waited_for(
+    build: Build, start_job: StartJob
+) -> None:
+    """The SIGINT that has GDB give up a call would stay, and end the rank later."""
+    with start_job(2, build("masks.c"), "block", f"{signal.SIGINT:d}") as job:
+        with pgdb.attach(job.pid, timeout_s=DEADLINE_S) as session:
+            answer = session.evaluate("(int)usleep(6000000)", timeout_s=0.5)
+            assert str(answer.missing.late) == "0-1"
+            (failed,) = session.interrupt().classes
+            assert str(failed.ranks) == "0"
+            assert failed.record == Failure(
+                message="GDB waits for a function that the rank is in, where all threads block "
+                "SIGINT; it cannot be interrupted"
+            )
+            assert signal.SIGINT not in (procfs.pending_signals(job.ranks[0]) or ())
+            wait_until(lambda: not session.evaluate("6 * 7").missing, "it returns", DEADLINE_S)
+        assert_untouched(job.ranks)
+
+
+def test_a_sigint_that_is_left_over_is_taken_out_before_a_rank_is_let_go(
+    build: Build, start_job: StartJob
+) -> None:
+    """A call can have returned between GDB's SIGINT and the rank's taking it."""
+    with start_job(2, build("storm.c")) as job:
+        with pgdb.attach(job.pid, timeout_s=DEADLINE_S) as session:
+            answer = session.evaluate("(int)pause()", timeout_s=0.5)
+            assert str(answer.missing.late) == "0-1"
+            session.interrupt().check()
+            session.evaluate("6 * 7").check()
+            os.kill(job.ranks[1], signal.SIGINT)
+            assert signal.SIGINT in (procfs.pending_signals(job.ranks[1]) or ())
+            session.detach().check()
         assert_untouched(job.ranks)
 
 

@@ -1,7 +1,8 @@
 /*
  * masks: rank 0 has its way with the signal that interrupts a rank; all call hit() for ever.
  *
- * Usage: masks block|handle.  To block it in all threads, it is blocked before MPI starts any.
+ * Usage: masks block|handle [NUMBER].  To block it in all threads, it is blocked before MPI starts
+ * any. NUMBER is that of another signal.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -39,14 +40,15 @@ static int is_first(void)
 
 int main(int argc, char **argv)
 {
-    sigset_t urgent;
+    int number = argc > 2 ? atoi(argv[2]) : SIGURG;
+    sigset_t set;
 
-    sigemptyset(&urgent);
-    sigaddset(&urgent, SIGURG);
+    sigemptyset(&set);
+    sigaddset(&set, number);
     if (strcmp(argv[1], "handle") == 0)
-        signal(SIGURG, handle);
+        signal(number, handle);
     else if (is_first())
-        sigprocmask(SIG_BLOCK, &urgent, NULL);
+        sigprocmask(SIG_BLOCK, &set, NULL);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     for (;;)
