@@ -15,6 +15,7 @@ from collections import deque
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.history import DummyHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from pgdb.errors import CommandError, PgdbError
@@ -49,6 +50,8 @@ class Repl:
             completer=CommandCompleter(session),
             complete_while_typing=False,
         )
+        # What is said to a question is no line to be typed again.
+        self._question: PromptSession[str] = PromptSession(history=DummyHistory())
         self.shell = Shell(
             session,
             self.display,
@@ -226,7 +229,7 @@ class Repl:
 
     async def _confirm(self, question: str) -> bool:
         try:
-            reply = await self._prompt.prompt_async(f"{question} (y or n) ")
+            reply = await self._question.prompt_async(f"{question} (y or n) ")
         except KeyboardInterrupt:
             return False
         except EOFError:

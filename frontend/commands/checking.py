@@ -325,7 +325,8 @@ async def _find_saved(call: Call, name: str) -> Saved | None:
     """
     if (kept := call.shell.saved.get(name)) is not None:
         return kept
-    if name.endswith(".json") or name.startswith(("/", "./", "../", "~")):
+    # "0-8/2" is a rank set, and no set has a name with a dot.
+    if re.search(r"\.[A-Za-z]", name) or name.startswith(("/", "./", "../", "~")):
         # Some MB to decode, on a file system that may be far away: the links need their heartbeats.
         path = user_path(name)
         return await with_file(path, lambda: saved.read(path))

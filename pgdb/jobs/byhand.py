@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from pgdb.errors import DiscoveryError
+from pgdb.errors import DiscoveryError, UsageError
 from pgdb.jobs import mpir, procfs
 from pgdb.jobs.ladder import FoundJob, LadderStep
 from pgdb.jobs.scanning import Processes
@@ -19,18 +19,18 @@ def find_pids(entries: Sequence[str]) -> FoundJob:
     The ranks are those that the processes' environments name, where all are on this host and
     name different ones; else they are numbered as given. Other hosts are not asked.
 
-    :raises DiscoveryError: if an entry is malformed or given twice, or its process is no
-        running one of this host.
+    :raises UsageError: if there is no entry, or one is malformed or given twice.
+    :raises DiscoveryError: if its process is no running one of this host.
     """
     if not entries:
-        raise DiscoveryError("no pids were given; write PID or HOST:PID for each rank")
+        raise UsageError("no pids were given; write PID or HOST:PID for each rank")
     processes = Processes()
     here = os.uname().nodename
     places: dict[tuple[str, int], str] = {}
     for entry in entries:
         place = _place(entry, here)
         if place in places:
-            raise DiscoveryError(f"pid {entry!r} is given twice; leave one of them out")
+            raise UsageError(f"pid {entry!r} is given twice; leave one of them out")
         places[place] = entry
         if place[0] == here:
             _check_by_hand(entry, place[1], processes)
@@ -71,7 +71,7 @@ def find_pids(entries: Sequence[str]) -> FoundJob:
 def _place(entry: str, here: str) -> tuple[str, int]:
     host, _, number = entry.strip().rpartition(":")
     if not (number.isascii() and number.isdecimal()) or (":" in entry and not host):
-        raise DiscoveryError(f"{entry!r} is no pid; write PID or HOST:PID")
+        raise UsageError(f"{entry!r} is no pid; write PID or HOST:PID")
     return (here if not host or mpir.is_this_host(host) else host), int(number)
 
 

@@ -427,6 +427,7 @@ def test_a_comparison_of_nothing_fails() -> None:
         ("saved -d", "saved: -d needs the name of a saved answer (nothing is saved)"),
         ("saved -d a", "there is no answer 'a' (nothing is saved)"),
         ("save typo -o a.json", "save: nothing is saved as 'typo' (nothing is saved)"),
+        ("compare with none.rec", "none.rec cannot be read: No such file"),
         ("save typo -o", "save: -o needs a FILE: 'save typo -o FILE'"),
         ("save typo x -o", "save: -o needs a FILE: 'save typo -o FILE'"),
     ],

@@ -85,6 +85,8 @@ def test_prompt_focus_and_repeating(mpi: Mpi, build: Build, tmp_path: Path) -> N
         terminal.expect("killing the job")
         assert terminal.wait() == 1
         assert_nothing_left(terminal.mark)
+    kept = (tmp_path / "pgdb" / "history").read_text("utf-8").splitlines()
+    assert "+list hit" in kept and not {"+n", "+y"} & {*kept}
 
 
 def test_ctrl_c_at_a_question_is_no_yes(mpi: Mpi, build: Build, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pgdb.errors import DiscoveryError
+from pgdb.errors import DiscoveryError, PgdbError, UsageError
 from pgdb.jobs import mpir, procfs, scanning
 from pgdb.jobs.byhand import find_pids
 from pgdb.jobs.ladder import FoundJob, find_job
@@ -446,8 +446,8 @@ def test_a_pid_may_be_text(plain: Path) -> None:
 # -- pids given by hand -------------------------------------------------------------------------
 
 
-def error_of_pids(*entries: str) -> str:
-    with pytest.raises(DiscoveryError) as caught:
+def error_of_pids(*entries: str, kind: type[PgdbError] = UsageError) -> str:
+    with pytest.raises(kind) as caught:
         find_pids(entries)
     text = str(caught.value)
     assert "\n" not in text
@@ -494,11 +494,12 @@ def test_pids_that_cannot_be_ranks_are_refused_by_name() -> None:
         assert error_of_pids(str(pid), f"localhost:{pid}") == (
             f"pid 'localhost:{pid}' is given twice; leave one of them out"
         )
-    assert error_of_pids(str(pid)).startswith(f"pid '{pid}': there is no such process on ")
+    gone = error_of_pids(str(pid), kind=DiscoveryError)
+    assert gone.startswith(f"pid '{pid}': there is no such process on ")
     for entry in ("", "x", ":12", "node9:", "node9:x", "-3", "1.5"):
         assert error_of_pids(entry) == f"{entry!r} is no pid; write PID or HOST:PID"
     assert error_of_pids() == "no pids were given; write PID or HOST:PID for each rank"
     process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.DEVNULL)
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert "has ended; leave it out" in error_of_pids(str(process.pid))
+    assert "has ended; leave it out" in error_of_pids(str(process.pid), kind=DiscoveryError)
     process.wait()
