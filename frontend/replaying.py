@@ -26,7 +26,8 @@ from pgdb.records import BreakpointsMade, Event, Failure, Record, Stop
 _BreakpointOperation = InsertBreakpoint | ChangeBreakpoints | BreakpointCommands
 _MOST_DIGITS = 18  # of a breakpoint's number
 _TEMPORARY = ("tbreak", "thbreak", "tcatch")
-_MAKES_MANY = ("rbreak",)
+MAKES_MANY = ("rbreak",)
+"""Commands that make nobody knows how many breakpoints."""
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -110,7 +111,7 @@ class BreakpointLog:
         if not made:
             # Where nobody could be asked it gets the number that was kept for it. Of a command
             # that makes several nobody knows how many, and what was refused may be a slip.
-            if classes or word in _MAKES_MANY:
+            if classes or word in MAKES_MANY:
                 return
             numbers = {operation.first_number}
         if word in _TEMPORARY:

@@ -86,23 +86,29 @@ class Root(TreeNode):
             return Gathered(request_id=request_id, classes=(), missing=Missing())
         future: asyncio.Future[Gathered] = self._loop.create_future()
         self._waiting[request_id] = future
+        came = False
         try:
             self.start_request(
                 Request(
                     request_id=request_id, ranks=ranks, operation=operation, timeout_s=timeout_s
                 )
             )
-            return await future
+            gathered = await future
+            came = True
+            return gathered
         finally:
             self._waiting.pop(request_id, None)
+            if not came and future.done() and not future.cancelled():
+                # Given up in the moment in which it came.
+                self._on_late(future.result())
 
     def answered(self, gathered: Gathered) -> None:
-        """Hand what has come back to who has asked."""
+        """Hand what has come back to who has asked, and what nobody waits for to *on_late*."""
         self.flush_notices()
         waiting = self._waiting.get(gathered.request_id)
-        if gathered.is_late:
+        if waiting is None or waiting.done() or gathered.is_late:
             self._on_late(gathered)
-        elif waiting is not None and not waiting.done():
+        else:
             waiting.set_result(gathered)
 
     def up(self, message: AnyMessage) -> None:

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import (
@@ -34,6 +35,7 @@ from pgdb.frontend.recording import saving
 from pgdb.frontend.recording.log import SessionLog
 from pgdb.frontend.recording.recorder import Recorder
 from pgdb.frontend.recording.saving import Stepwise, Written
+from pgdb.frontend.replaying import MAKES_MANY
 from pgdb.frontend.reviving import Reviver
 from pgdb.frontend.starting.job import JobLauncher
 from pgdb.frontend.starting.overlay import Overlay, SessionDirectory
@@ -83,6 +85,8 @@ _LEAST_TIMEOUT_S = 0.01
 """What is asked when a command's time is over: what changes something is asked all the same."""
 _MOST_REMEMBERED = 1000
 """Commands whose late answers are known for what they are."""
+_MOST_MADE = 1000
+"""Breakpoints that one command makes at most, for all that is known before it is answered."""
 _RECORD_S = 30.0
 """How long the end of a session waits for its recording."""
 _LOOKING = (Backtrace, Evaluate, ListVariables, ReadBlock, Recall, Reduce)
@@ -90,6 +94,22 @@ _LOOKING = (Backtrace, Evaluate, ListVariables, ReadBlock, Recall, Reduce)
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+
+
+class _Request(msgspec.Struct):
+    """What some ranks were asked, for what they answer after nobody waits for it any longer."""
+
+    command: str
+    operation: AnyOperation
+    ranks: RankSet
+    reachable: RankSet
+    """Those of them that could be asked."""
+    begun_s: float
+    """On the monotonic clock."""
+    were_gone: RankSet
+    """``Reattach``: those that had no debugger then,"""
+    gone_since: RankSet = RankSet()
+    """and whose new one has died before all had answered."""
 
 
 class Session(Ranks):
@@ -147,8 +167,7 @@ class Session(Ranks):
         self._changed = asyncio.Event()
         self._next_breakpoint = 1
         self._reviver = Reviver(self.overlay, ask=self.ask, note=self.note)
-        self._commands: dict[int, str] = {}
-        self._leaving: dict[int, Detach | Kill] = {}
+        self._requests: dict[int, _Request] = {}
         self._is_over = False
         self._came_early: list[Gathered] = []
         # Ranks whose GDB has ended before the session has started.
@@ -156,7 +175,6 @@ class Session(Ranks):
         self._late_answers = LateAnswers(self._tell_late)
         self._asked: dict[int, RankSet] = {}  # by request that is waited for
         self._taking_bare: asyncio.Task[None] | None = None
-        self._is_started = False
         self._job_watch: asyncio.Task[None] | None = None
         self._closing: list[Coroutine[None, None, None]] = []
         self._background: set[asyncio.Task[Any]] = set()
@@ -164,6 +182,10 @@ class Session(Ranks):
     @property
     def _session(self) -> Session:
         return self
+
+    @property
+    def _is_started(self) -> bool:
+        return self._teller.is_released
 
     @property
     def set(self) -> RankSet:
@@ -284,19 +306,19 @@ class Session(Ranks):
         if self._is_over:
             raise SessionEndedError("the session has ended; there is no job to ask")
         gdbwords.check_text(command)
-        started = time.monotonic()
+        begun_s = time.monotonic()
         number = request_id if request_id is not None else self.overlay.root.next_id()
-        self._remember(number, command)
         if self.log is not None:
             self.log.request(number, operation, ranks)
         # A rank that was set going by somebody else's command is asked all the same: its GDB
         # knows best. One that is gone is not, unless to be had again.
         again = isinstance(operation, Reattach)
         reachable = ranks & (self.set - self.state.exited if again else self.state.live)
-        if isinstance(operation, Detach | Kill):
-            self._leaving[number] = operation
-            while len(self._leaving) > _MOST_REMEMBERED:
-                del self._leaving[next(iter(self._leaving))]
+        were_gone = self.state.lost | self.state.detached
+        request = _Request(command, operation, ranks, reachable, begun_s, were_gone)
+        self._requests[number] = request
+        while len(self._requests) > _MOST_REMEMBERED:
+            del self._requests[next(iter(self._requests))]
         limit_s = deadline.answers_s(self.options.timeout_s, timeout_s)
         if limit_s <= 0 and isinstance(operation, _LOOKING):
             gathered = Gathered(number, (), Missing(late=reachable))
@@ -308,23 +330,48 @@ class Session(Ranks):
                 )
             finally:
                 del self._asked[number]
-        if not gathered.missing.late | gathered.missing.lost:
-            self._leaving.pop(number, None)
+        answer = self._answered(request, gathered)
+        self._follow(request, gathered)
+        return answer
+
+    def _answered(self, request: _Request, gathered: Gathered) -> Answer:
+        """Take what has come back of a request, whether somebody waits for it or not."""
         answer = Answer(
-            command=command,
-            ranks=ranks,
+            command=request.command,
+            ranks=request.ranks,
             classes=gathered.classes,
-            missing=gathered.missing | Missing(lost=ranks - reachable),
-            request_id=number,
-            elapsed_s=time.monotonic() - started,
+            missing=gathered.missing | Missing(lost=request.ranks - request.reachable),
+            request_id=gathered.request_id,
+            elapsed_s=time.monotonic() - request.begun_s,
         )
-        left = ranks - self.state.exited
-        self._reviver.breakpoints.take(command, operation, left, answer.classes)
-        self.recorder.take(operation, answer)
+        left = request.ranks - self.state.exited
+        self._reviver.breakpoints.take(request.command, request.operation, left, answer.classes)
+        self.recorder.take(request.operation, answer)
         self._record_soon()
         if self.log is not None:
             self.log.answer(answer)
         return answer
+
+    def _follow(self, request: _Request, gathered: Gathered) -> RankSet:
+        """Take what answers change whenever they come; return who has left the session by them."""
+        classes, operation = gathered.classes, request.operation
+        left = RankSet()
+        match operation:
+            case Detach() | Kill():
+                left = RankSet.union(each.ranks for each in classes if not each.is_error)
+                note = self.note_detached if isinstance(operation, Detach) else self.note_killed
+                note(left)
+            case Resume() | Console(run=True):
+                others = (each.ranks for each in classes if not isinstance(each.record, Running))
+                self.state.cancel_run(gathered.request_id, RankSet.union(others))
+                self._notify()
+            case InsertBreakpoint():
+                self._next_breakpoint = max(self._next_breakpoint, _last_made(classes) + 1)
+                ranks = RankSet.union(each.ranks for each in classes)
+                self._reviver.breakpoints.take(request.command, operation, ranks, classes)
+            case _:
+                pass
+        return left
 
     async def save(self, path: Path | str) -> Written:
         """Write a recording to a file, which ``pgdb replay`` opens without the job.
@@ -365,25 +412,19 @@ class Session(Ranks):
         """
         first = self._next_breakpoint
         # Reserved at once: two commands under way must not get the same number.
-        self._next_breakpoint += 1
+        makes_many = gdbwords.resolve(line) in MAKES_MANY
+        end = self._next_breakpoint = first + (_MOST_MADE if makes_many else 1)
         answer = await self.ask(
             line, InsertBreakpoint(command=line, first_number=first), ranks, timeout_s=timeout_s
         )
-        made = [
-            each.record.breakpoints[-1].number
-            for each in answer.classes
-            if isinstance(each.record, BreakpointsMade)
-        ]
-        if made:
-            self._next_breakpoint = max(self._next_breakpoint, max(made) + 1)
-        elif self._reviver.breakpoints.has(first):
-            if gone := answer.missing.lost - self.state.exited:
-                them = "it" if len(gone) == 1 else "them"
-                self.note(
-                    f"[{gone}] breakpoint {first} is set when 'reattach' has got hold of {them}"
-                )
-        elif self._next_breakpoint == first + 1:
-            self._next_breakpoint = first
+        made = _last_made(answer.classes)
+        is_kept = self._reviver.breakpoints.has(first)
+        if not made and is_kept and (gone := answer.missing.lost - self.state.exited):
+            them = "it" if len(gone) == 1 else "them"
+            self.note(f"[{gone}] breakpoint {first} is set when 'reattach' has got hold of {them}")
+        last = made or (first if is_kept else first - 1)
+        if not answer.missing.late and self._next_breakpoint == max(end, last + 1):
+            self._next_breakpoint = last + 1
         return answer
 
     async def take_again(self, ranks: RankSet, *, timeout_s: float | None = None) -> Answer:
@@ -411,7 +452,7 @@ class Session(Ranks):
                     elapsed_s=time.monotonic() - begun_s,
                 )
             answer = await self.ask("reattach", Reattach(), ranks)
-            await self._taken_back(answer.classes)
+            await self._taken_back(answer.request_id, answer.classes)
             answer = _without_ended(answer, answer.missing.lost & self.state.exited)
             well = RankSet.union(
                 each.ranks for each in answer.classes if isinstance(each.record, Text)
@@ -462,9 +503,14 @@ class Session(Ranks):
             task.result()
         return task.done()
 
-    async def _taken_back(self, classes: Sequence[EquivalenceClass[Record]]) -> None:
+    async def _taken_back(
+        self, request_id: int, classes: Sequence[EquivalenceClass[Record]]
+    ) -> None:
         """Take where ranks were stopped again, and give them the session's breakpoints."""
-        came = _taken(classes, RankSet.union(self.overlay.root.out_of_reach.values()))
+        lost = RankSet.union(self.overlay.root.out_of_reach.values())
+        if (request := self._requests.get(request_id)) is not None:
+            lost |= request.gone_since
+        came = _taken(classes, lost)
         back = RankSet.union(each.ranks for each in came if isinstance(each.record, Stop))
         self.state.take_back(back)
         self._events(came)
@@ -494,7 +540,14 @@ class Session(Ranks):
         number = self.overlay.root.next_id()
         stopped = ranks & self.state.stopped
         self.state.start_run(number, stopped)
-        answer = await self.ask(line, operation, stopped, timeout_s=timeout_s, request_id=number)
+        try:
+            answer = await self.ask(
+                line, operation, stopped, timeout_s=timeout_s, request_id=number
+            )
+        except Exception:
+            # They were not asked. Who was, and is given up, answers yet.
+            self.state.cancel_run(number, stopped)
+            raise
         started = RankSet.union(
             each.ranks for each in answer.classes if isinstance(each.record, Running)
         )
@@ -731,7 +784,6 @@ class Session(Ranks):
         # Some were cut off, with their answer, and are back.
         self.state.lose(answer.missing.ranks - self.state.stopped)
         self.state.apply(_taken(answer.classes, lost))
-        self._is_started = True
         self._teller.release()
         for gathered in self._came_early:
             self._late(gathered)
@@ -770,6 +822,8 @@ class Session(Ranks):
 
     def _events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
         lost_before = self.state.lost
+        if gone := RankSet.union(e.ranks for e in classes if isinstance(e.record, Gone)):
+            self._take_gone(gone)
         self._reviver.breakpoints.hit(classes)
         news = self._teller.audible(self.state.apply(classes))
         if back := lost_before - self.state.lost:
@@ -785,10 +839,19 @@ class Session(Ranks):
             if self.options.stop_on_error:
                 self._stop_others(news)
         else:
-            gone = (each.ranks for each in news if isinstance(each.record, Gone))
-            self._gone_early |= RankSet.union(gone)
             self._teller.tell_at_once(Told(kind="event", classes=news))
         self._notify()
+
+    def _take_gone(self, ranks: RankSet) -> None:
+        """Take that GDBs have died, maybe of ranks that others are waited with to be taken hold of.
+
+        Of one that had a debugger then nobody knows which of the two it was.
+        """
+        if not self._is_started:
+            self._gone_early |= ranks & self.set
+        for request in self._requests.values():
+            if isinstance(request.operation, Reattach):
+                request.gone_since |= ranks & request.were_gone
 
     def _stop_others(self, news: Sequence[EquivalenceClass[Event]]) -> None:
         """Interrupt the rest of a run in which a rank got a fatal signal.
@@ -817,38 +880,34 @@ class Session(Ranks):
             self._came_early.append(gathered)
             self._notify()
             return
-        stops = tuple(each for each in gathered.classes if isinstance(each.record, Stop))
-        if stops and not self._is_over:
-            # They are answers to who gets hold of ranks: those can be asked from now on.
-            self._begin(self._taken_back(stops))
-        left = self._left_late(gathered)
-        classes = tuple(
-            part
-            for each in gathered.classes
-            if each not in stops and (part := each.part(each.ranks - left)).ranks
-        )
-        if not classes:
+        if self._is_over:
             return
-        command = self._commands.get(gathered.request_id, "")
-        self._late_answers.add(gathered.request_id, command, classes)
+        number, classes = gathered.request_id, gathered.classes
+        taken = tuple(each for each in classes if isinstance(each.record, Stop | Exit))
+        if taken:
+            # They are answers to who gets hold of ranks: those can be asked from now on.
+            self._begin(self._taken_back(number, taken))
+        command, left = "", RankSet()
+        if (request := self._requests.get(number)) is not None:
+            command = request.command
+            if not gathered.is_late:
+                # It was given up before they could answer.
+                self._answered(request, gathered)
+            left = self._follow(request, gathered)
+            if left and isinstance(request.operation, Detach):
+                self.note(f"[{left}] detached; they run on")
+        others = tuple(
+            part
+            for each in classes
+            if each not in taken and (part := each.part(each.ranks - left)).ranks
+        )
+        if others:
+            self._late_answers.add(number, command, others)
 
     def _tell_late(self, answer: Answer) -> None:
         self.recorder.take_late(answer)
         self._record_soon()
         self._teller.tell(Told(kind="late", answer=answer))
-
-    def _left_late(self, gathered: Gathered) -> RankSet:
-        """Take which ranks were let go or killed when nobody waited for it any longer."""
-        operation = self._leaving.get(gathered.request_id)
-        if operation is None:
-            return RankSet()
-        left = RankSet.union(each.ranks for each in gathered.classes if not each.is_error)
-        if isinstance(operation, Kill):
-            self.note_killed(left)
-        elif left:
-            self.note_detached(left)
-            self.note(f"[{left}] detached; they run on")
-        return left
 
     def _lost(self, lost: Lost) -> None:
         if self._is_over:
@@ -872,11 +931,6 @@ class Session(Ranks):
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _remember(self, number: int, command: str) -> None:
-        self._commands[number] = command
-        while len(self._commands) > _MOST_REMEMBERED:
-            del self._commands[next(iter(self._commands))]
-
 
 def _taken(classes: Sequence[EquivalenceClass[Record]], lost: RankSet) -> Events:
     """Return how ranks were taken hold of; a stop of one that was *lost* since is over."""
@@ -887,6 +941,12 @@ def _taken(classes: Sequence[EquivalenceClass[Record]], lost: RankSet) -> Events
         elif isinstance(each.record, Exit):
             came.append(EquivalenceClass(each.ranks, each.record, each.slots))
     return tuple(came)
+
+
+def _last_made(classes: Sequence[EquivalenceClass[Record]]) -> int:
+    """Return the last number of breakpoints that were made, 0 for none."""
+    made = [each.record for each in classes if isinstance(each.record, BreakpointsMade)]
+    return max((each.number for record in made for each in record.breakpoints), default=0)
 
 
 def _without_ended(answer: Answer, ended: RankSet) -> Answer:

@@ -13,6 +13,9 @@ from pgdb.merge.answer import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Gone, Running, Stop
 
+_MOST_REPLACED = 100
+"""Runs of which is known what they took over, should ranks say late that they do not run."""
+
 
 class JobState:
     """The ranks of a session, by what they are doing."""
@@ -72,7 +75,11 @@ class JobState:
 
     def start_run(self, run: int, ranks: RankSet) -> None:
         """Note that *ranks* are being set running by request *run*."""
-        self._replaced = {run: {other: members & ranks for other, members in self._runs.items()}}
+        self._replaced[run] = {
+            other: part for other, members in self._runs.items() if (part := members & ranks)
+        }
+        while len(self._replaced) > _MOST_REPLACED:
+            del self._replaced[next(iter(self._replaced))]
         self._runs = {
             other: left for other, members in self._runs.items() if (left := members - ranks)
         }

@@ -50,10 +50,14 @@ class Teller:
     def __init__(self) -> None:
         self.is_quiet = False
         """Whether nobody is told anything any longer."""
-        self.hushed = RankSet()
-        """Ranks of which nobody is told that they are interrupted and set running again."""
+        self._hushed: list[RankSet] = []
         self._listeners: list[Listener] = []
         self._held_back: list[Told] | None = []
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the session has started."""
+        return self._held_back is None
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have *listener* called from now on; return how to stop that."""
@@ -80,18 +84,23 @@ class Teller:
         for told in held_back:
             self.tell(told)
 
+    @property
+    def hushed(self) -> RankSet:
+        """Ranks of which nobody is told that they are interrupted and set running again."""
+        return RankSet.union(self._hushed)
+
     @contextlib.contextmanager
     def hush(self, ranks: RankSet) -> Iterator[None]:
         """Tell nobody for a while that *ranks* are interrupted and set running again."""
-        before, self.hushed = self.hushed, self.hushed | ranks
+        self._hushed.append(ranks)
         try:
             yield
         finally:
-            self.hushed = before
+            self._hushed.remove(ranks)
 
     def audible(self, news: Events) -> Events:
         """Leave out what hushed ranks tell of being interrupted and going on."""
-        if not self.hushed:
+        if not (hushed := self.hushed):
             return news
         kept = []
         for each in news:
@@ -99,7 +108,7 @@ class Teller:
             if isinstance(event, Running) or (
                 isinstance(event, Stop) and event.reason == "interrupted"
             ):
-                each = EquivalenceClass(each.ranks - self.hushed, event, each.slots)
+                each = EquivalenceClass(each.ranks - hushed, event, each.slots)
             if each.ranks:
                 kept.append(each)
         return tuple(kept)

@@ -492,18 +492,12 @@ class Ranks:
         session = self._session
         ranks = self.set & session.state.live
         limit_s = deadline.answers_s(DETACH_TIMEOUT_S, timeout_s)
-        answer = await session.ask("detach", Detach(), ranks, timeout_s=limit_s)
-        failed = RankSet.union(each.ranks for each in answer.errors)
-        session.note_detached(ranks - failed - answer.missing.ranks)
-        return answer
+        return await session.ask("detach", Detach(), ranks, timeout_s=limit_s)
 
     async def kill(self, *, timeout_s: float | None = None) -> Answer:
         """End the processes of the ranks."""
         ranks = self.set & self._session.state.live
-        answer = await self._session.ask("kill", Kill(), ranks, timeout_s=timeout_s)
-        failed = RankSet.union(each.ranks for each in answer.errors)
-        self._session.note_killed(ranks - failed - answer.missing.ranks)
-        return answer
+        return await self._session.ask("kill", Kill(), ranks, timeout_s=timeout_s)
 
 
 def _count(count: int) -> str:

@@ -136,7 +136,7 @@ class Recorder:
                 continue
             merger: Merger[Record] = Merger()
             merger.add_classes(answer.classes)
-            merger.add_classes(late.classes)
+            merger.add_classes(each.part(each.ranks - merger.ranks) for each in late.classes)
             whole = replace(answer, classes=merger.classes, missing=answer.missing - merger.ranks)
             added = answer_size_bytes(late)
             self._size_bytes += added

@@ -125,7 +125,7 @@ def test_who_was_lost_again_while_others_were_taken_back_is_lost() -> None:
         session.state.lose(RankSet([0]))
         lose_second(session)
         taken = EquivalenceClass[Record](RankSet([0]) | SECOND, STOP)
-        await session._taken_back((taken,))
+        await session._taken_back(0, (taken,))
         return session
 
     state = asyncio.run(take_back()).state
@@ -146,7 +146,7 @@ def test_who_has_ended_while_it_was_taken_hold_of_has_ended_though_its_aggregato
         session = begun()
         session.started(Answer("attach", ALL, (EquivalenceClass[Record](ALL, STOP),)))
         lose_second(session)
-        await session._taken_back(classes)
+        await session._taken_back(0, classes)
         return session
 
     for state in (asyncio.run(start()).state, asyncio.run(take_back()).state):

@@ -119,6 +119,18 @@ def test_a_cancelled_run_does_not_make_the_events_of_the_one_before_stale() -> N
     assert str(state.stopped) == "0-3"
 
 
+def test_runs_of_two_commands_at_once_are_cancelled_each_for_itself() -> None:
+    state = started()
+    state.start_run(4, ALL)
+    tell(state, "0-3", stop(run=4))
+    state.start_run(5, ranks("0-1"))
+    state.start_run(6, ranks("2-3"))
+    state.cancel_run(5, ranks("0-1"))
+    # A stop of an earlier run is as stale as it was.
+    assert tell(state, "0-3", stop(run=1)) == ""
+    assert (str(state.stopped), str(state.running)) == ("0-1", "2-3")
+
+
 def test_exits_are_final() -> None:
     state = started()
     state.start_run(5, ALL)

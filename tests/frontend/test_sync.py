@@ -420,7 +420,7 @@ def test_a_listener_that_raises_is_logged_and_harms_nobody(
         raise ZeroDivisionError
 
     stop = session.subscribe(wrong)
-    inner._is_started = True
+    inner._teller.release()
     session._loop.do(lambda: inner.take_output("stdout", b"one"))
     session._loop.do(lambda: None)
     stop()
