@@ -16,7 +16,6 @@ address (four system calls; 2 of 40 and 1 of 100 kills with a hit every 0.6 ms, 
 
 from __future__ import annotations
 
-import contextlib
 import platform
 import re
 import signal
@@ -102,8 +101,8 @@ class Guard:
         :raises GdbError: if GDB ends.
         """
         page, self._page = self._page, 0
-        if not page:
-            return
+        if not page or not await self._is_ours(page):
+            return  # or the program has executed another since
         await self._gdb.send("-gdb-set scheduler-locking on")
         try:
             await self._call(_SIGACTION, signal.SIGTRAP, 0, page + _OLD_ACTION, _SIGSET_BYTES)
@@ -113,9 +112,17 @@ class Guard:
                 await self._call(_SIGACTION, signal.SIGTRAP, page + _ACTION, 0, _SIGSET_BYTES)
                 await self._call(_MUNMAP, page, 2 * _PAGE_BYTES)
         except _RefusedError:
-            return  # the program has executed another, or has put it away itself
+            return  # the program has put it away itself
         finally:
             await self._gdb.send("-gdb-set scheduler-locking replay")
+
+    async def _is_ours(self, page: int) -> bool:
+        try:
+            return await self._gdb.read_memory(page, len(_HANDLER)) == _HANDLER
+        except GdbError:
+            if not self._gdb.is_alive:
+                raise
+            return False
 
     async def _find(self) -> str:
         """Take over the handler that an earlier GDB has put in; return why that cannot be."""
@@ -124,10 +131,7 @@ class Guard:
         place = (stack - _PAGE_BYTES // 2) & ~15
         await self._call(_SIGACTION, signal.SIGTRAP, 0, place, _SIGSET_BYTES)
         page = int.from_bytes(await self._gdb.read_memory(place, 8), "little")
-        is_ours = False
-        with contextlib.suppress(GdbError):
-            is_ours = await self._gdb.read_memory(page, len(_HANDLER)) == _HANDLER
-        if not is_ours:
+        if not await self._is_ours(page):
             return "the program has a handler for SIGTRAP of its own"
         await self._write(page + _PAGE_BYTES, bytes(4))
         self._page = page

@@ -67,6 +67,8 @@ class HeadStart:
 
     def __init__(self, hint: Hint) -> None:
         self._gdb = debugger.find_gdb(hint.gdb) or hint.gdb
+        self.notices: list[str] = []
+        """What whoever takes it is to tell the user."""
         self._begun = asyncio.Event()
         self._making: asyncio.Task[Nursery | None] | None = asyncio.create_task(
             self._make(hint.pid)
@@ -115,7 +117,7 @@ class HeadStart:
             nursery = Nursery(files)
             await nursery.start(self._gdb, environment)
             self._begun.set()
-            await nursery.read(pid, IndexCache(environment, LOG.info))
+            await nursery.read(pid, IndexCache(environment, self.notices.append))
         except (OSError, GdbError) as error:
             # Whoever needs it tries again, and tells.
             LOG.info("process %d: no head start: %s", pid, error)

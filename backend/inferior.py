@@ -163,7 +163,7 @@ class Inferior:
             except GdbError as error:
                 if self.state == "exited":
                     return Failure(message=_ENDED[self.state])
-                return Failure(message=f"no debugger: {error}")
+                return Failure(message=f"{'' if self._gdb.is_alive else 'no debugger: '}{error}")
             finally:
                 self._due_s = None
                 if self._group_has_ended:
@@ -267,6 +267,8 @@ class Inferior:
             LOG.warning("rank %d: GDB %d hangs and is killed", self.rank, self._gdb.pid)
             self._gdb.kill()
         if not await self._gdb.close(_KILL_TIMEOUT_S):
+            # As where a file system hangs. Once it ends, the rank is mended as after any other end.
+            self._ending = False
             raise GdbError(f"GDB {self._gdb.pid} cannot be ended")
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.pid and self.state in ("stopped", "running"):
@@ -404,10 +406,7 @@ class Inferior:
         if self.state != "running" and not self._resuming:
             return Done()
         if await self._blocks_interrupts():
-            return Failure(
-                message=f"all its threads block {INTERRUPT.name}, which is what interrupts a rank; "
-                "a breakpoint stops it"
-            )
+            return Failure(message=_BLOCKED)
         if self.state != "running" and not self._resuming:
             return Done()
         if self.state != "running":
@@ -483,6 +482,8 @@ class Inferior:
 
     async def _let_free(self) -> None:
         if self.state == "running":
+            if await self._blocks_interrupts():
+                raise GdbError(_BLOCKED)
             stopped = self._await_stop()
             await self._stop_it()
             async with asyncio.timeout(_INTERRUPT_TIMEOUT_S):
@@ -493,6 +494,8 @@ class Inferior:
         if not self._gdb.is_asked_only:
             await self._gdb.send(console("delete"))
         await self._drain_interrupt()
+        if self.state == "running":
+            raise GdbError(f"it has not stopped within {_DRAIN_TIMEOUT_S:g} s")
         if self.state != "stopped":
             return
         if self._guard is not None:
@@ -529,7 +532,12 @@ class Inferior:
         nothing; a handler of the program would be called for no reason of its own.
         """
         pending = procfs.pending_signals(self.pid) or ()
-        is_caught = INTERRUPT in pending and INTERRUPT in (procfs.caught_signals(self.pid) or ())
+        is_caught = (
+            INTERRUPT in pending
+            and INTERRUPT in (procfs.caught_signals(self.pid) or ())
+            # One that is blocked does not come, however long the rank runs for it.
+            and not procfs.blocked_in_all_threads(self.pid, INTERRUPT)
+        )
         # A call can have returned between GDB's SIGINT and the rank's taking it.
         is_left = self._break_in.has_happened and signal.SIGINT in pending
         if not is_caught and not is_left:
@@ -840,6 +848,10 @@ _LAST_WORDS_S = 1.0
 """How long a GDB has to tell by itself that its rank has ended."""
 _BLOCKED_FOR_S, _BLOCKED_LOOK_S = 1.0, 0.02
 _DRAIN_TIMEOUT_S = 2.0
+_BLOCKED = (
+    f"all its threads block {INTERRUPT.name}, "
+    "which is what interrupts a rank; a breakpoint stops it"
+)
 _CONDITION_FAILED = "Error in testing "
 """How GDB begins to say that a breakpoint stops the rank because its condition has failed."""
 _ENDED: dict[str, str] = {

@@ -227,6 +227,16 @@ class Leaf:
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, request: Request, rank: int) -> None:
+        """Do what is asked of one rank."""
+        try:
+            await self._do(request, rank)
+        except Exception:
+            # One request of one rank: the others go on, and the trace is in the log.
+            LOG.exception("rank %d: %r failed", rank, request.operation)
+            failed = Failure(message="internal error of PGDB; see the aggregator's log")
+            self._on_answer(request.request_id, EquivalenceClass(RankSet([rank]), failed))
+
+    async def _do(self, request: Request, rank: int) -> None:
         inferior = self._inferiors[rank]
         operation = request.operation
         if isinstance(operation, Recall):
@@ -250,10 +260,6 @@ class Leaf:
             return
         except GdbError as error:
             record = Failure(message=str(error))
-        except Exception:
-            # One request of one rank: the others go on, and the trace is in the log.
-            LOG.exception("rank %d: %r failed", rank, operation)
-            record = Failure(message="internal error of PGDB; see the aggregator's log")
         if isinstance(operation, Backtrace) and isinstance(record, Stack):
             self._answers.add(request.request_id, rank, record, split=operation.split)
             return
@@ -339,7 +345,11 @@ class Leaf:
         if self._inferiors[rank] is not old:
             return Failure(message="another 'reattach' is under way on this rank")
         new = self._inferiors[rank] = self._new(rank)
-        await old.abandon()
+        try:
+            await old.abandon()
+        except GdbError:
+            self._inferiors[rank] = old
+            raise
         async with self._starting:
             status = procfs.read_stat(self._pids[rank])
             if status is not None and status.comm == hold.HELD_NAME:

@@ -398,6 +398,8 @@ class Nurseries:
         try:
             if self._head_start is not None:
                 nursery = await self._head_start.take(self._gdb, files)
+                for text in self._head_start.notices:
+                    self._notice(text)
             if nursery is None:
                 nursery = await Nursery.begin(
                     files, pid, self._gdb, self._environment, self._index_cache

@@ -32,6 +32,7 @@ from pgdb.frontend.starting.start import attach, launch
 from pgdb.frontend.telling import Told
 from pgdb.frontend.text import render
 from pgdb.frontend.threads import beside, with_file
+from pgdb.frontend.uncut import to_its_end
 
 if TYPE_CHECKING:
     from pgdb.frontend.repl import Repl
@@ -156,11 +157,8 @@ class _Program:
                 session.log.failed(error)
             raise
         finally:
-            closing = asyncio.create_task(session.close(kill=kill))
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.shield(closing)
             try:
-                await closing
+                await to_its_end(session.close(kill=kill))
             finally:
                 # Ranks are not held for what was typed.
                 if self._repl is not None:

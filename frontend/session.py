@@ -492,13 +492,12 @@ class Session(Ranks):
         return task
 
     async def _ends_in_time(self, task: asyncio.Task[None]) -> bool:
-        """Wait for what was begun while the command has time; given up by the user, it ends."""
+        """Wait for what was begun while the command has time; return whether it is done.
+
+        Given up by the user it goes on: half done, ranks would be out of reach of the next try.
+        """
         left_s = deadline.left_s()
-        try:
-            await asyncio.wait([task], timeout=left_s if left_s < math.inf else None)
-        except asyncio.CancelledError:
-            task.cancel()
-            raise
+        await asyncio.wait([task], timeout=left_s if left_s < math.inf else None)
         if task.done():
             task.result()
         return task.done()

@@ -710,6 +710,7 @@ def _open(
     on_output: OnOutput,
     on_event: OnEvent | None,
 ) -> Session:
+    opening: list[asyncio.Task[None] | None] = []
     started: list[aio.Session] = []
 
     def hear(told: Told) -> None:
@@ -719,10 +720,14 @@ def _open(
             on_event(told)
 
     async def open_session() -> None:
+        opening.append(asyncio.current_task())
         started.append(await begin(_later(hear)))
 
     async def close_session() -> None:
-        # It came up although an interrupt has cancelled it, or it did not come up at all.
+        # A start that was cancelled lets go of what it has, which takes its time.
+        if tasks := [task for task in opening if task is not None]:
+            await asyncio.wait(tasks)
+        # It may have come up all the same.
         for session in started:
             await session.close()
 

@@ -167,6 +167,7 @@ LAYERS: dict[str, int] = {
     "pgdb.frontend.state": 3,
     "pgdb.frontend.telling": 3,
     "pgdb.frontend.threads": 3,
+    "pgdb.frontend.uncut": 2,
     "pgdb.frontend.view": 3,
     "pgdb.frontend.commands": 4,
     "pgdb.frontend.commands.*": 4,

@@ -324,6 +324,17 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
                 else:
                     os.kill(self._pid, signal.SIGKILL)
 
+    def _finish(self) -> None:
+        if not self._ended.is_set():
+            return
+        if not self.ready.done():
+            self.ready.set_result(False)
+        if self.ready.result():
+            super()._finish()
+        else:
+            # Nobody has it yet: who has it forked tells.
+            self.abandon()
+
     def exited(self, code: int | None) -> None:
         """Take how it ended: as a subprocess's return code, None if nobody knows."""
         self._forget_process()
@@ -434,7 +445,9 @@ def command_line(gdb: str, *modules: str) -> list[str]:
         f"import {', '.join(modules)}; del sys.path[0]; "
         f"{'; '.join(f'{module}.main()' for module in modules)}"
     )
-    return [gdb, "-nx", "-q", "-i=mi3", "-iex", f"python {code}"]
+    # A GDB that fails lifts the limit for core files, and leaves one of itself.
+    settings = "maint set internal-error corefile no"
+    return [gdb, "-nx", "-q", "-i=mi3", "-iex", settings, "-iex", f"python {code}"]
 
 
 def environment_with_code(environment: Mapping[str, str]) -> dict[str, str]:

@@ -29,6 +29,7 @@ from pgdb.frontend.starting.remote import RemoteSite
 from pgdb.frontend.starting.shipping import ship_by_ssh
 from pgdb.frontend.starting.site import LocalSite, Located, Site
 from pgdb.frontend.telling import Listener
+from pgdb.frontend.uncut import to_its_end
 from pgdb.jobs.debugger import check_gdb
 from pgdb.jobs.ladder import FoundJob
 from pgdb.jobs.launchers import (
@@ -252,12 +253,12 @@ class _Starting(msgspec.Struct, frozen=True):
                 )
                 await _acquire(session, shares)
         except TimeoutError:
-            await session.close()
+            await to_its_end(session.close())
             raise StartError(_what_is_missing(session)) from None
         except BaseException:
             # Whatever it was, a launched job must not stay behind half held, and no attached
             # one may stay attached.
-            await asyncio.shield(session.close())
+            await to_its_end(session.close())
             raise
         return session
 

@@ -220,6 +220,29 @@ def test_a_new_gdb_that_dies_while_others_are_taken_back_leaves_its_rank_lost(
     run(test)
 
 
+def test_a_reattach_that_was_given_up_ends_what_it_has_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(job: Job) -> None:
+        begun, go, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def revive(ranks: RankSet, table: object) -> None:
+            begun.set()
+            await go.wait()
+            done.set()
+
+        monkeypatch.setattr(job.session._reviver, "revive_aggregators", revive)
+        task = asyncio.create_task(job.session.reattach())
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go.set()
+        await asyncio.wait_for(done.wait(), 5)
+
+    run(test)
+
+
 def test_an_end_that_a_reattach_finds_late_is_taken() -> None:
     async def test(job: Job) -> None:
         job.session.state.lose(SLOW)

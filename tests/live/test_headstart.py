@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from pgdb.backend import rankfiles
-from pgdb.backend.headstart import HeadStart, Hint
+from pgdb.backend.headstart import HeadStart, Hint, gdb_environment
+from pgdb.backend.indexcache import IndexCache
+from pgdb.backend.nursery import Nurseries
+from pgdb.backend.objects import mapped_objects
 from pgdb.jobs import debugger, procfs
 from pgdb.overlay.words import HEAD_START_VARIABLE
 from tests.support.programs import is_alive, is_traced, wait_until
@@ -102,3 +105,32 @@ def test_what_cannot_be_read_is_no_head_start(process: int) -> None:
 
     asyncio.run(asyncio.wait_for(run("/nonexistent/gdb", process), 120))
     assert HeadStart.begin(Hint(process, 0, GDB)) is None
+
+
+def test_what_it_finds_wrong_with_the_index_cache_is_told(
+    process: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    build_id = next(each.build_id for each in mapped_objects(process) if each.build_id)
+    damaged = tmp_path / "gdb" / f"{build_id}.gdb-index"
+    damaged.parent.mkdir()
+    damaged.touch()
+
+    async def run() -> list[str]:
+        notices: list[str] = []
+        environment = gdb_environment(os.environ)
+        head_start = HeadStart.begin(Hint.take({HEAD_START_VARIABLE: hint_of(process)}))
+        nurseries = Nurseries(
+            GDB,
+            environment,
+            notices.append,
+            IndexCache(environment, notices.append),
+            head_start=head_start,
+        )
+        try:
+            assert await nurseries.find(rankfiles.look_at(process), process) is not None
+        finally:
+            await nurseries.close()
+        return notices
+
+    assert asyncio.run(run()) == [f"removed a damaged index of GDB's: {damaged}"]

@@ -19,6 +19,7 @@ import pgdb
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.starting.start import attach
 from pgdb.jobs import procfs
+from pgdb.ranks import RankSet
 from pgdb.records import Exit, Failure, Stop
 from tests.conftest import Build, StartJob
 from tests.support.programs import Job, Mpi, wait_until
@@ -194,6 +195,33 @@ def test_a_sigint_that_is_left_over_is_taken_out_before_a_rank_is_let_go(
             os.kill(job.ranks[1], signal.SIGINT)
             assert signal.SIGINT in (procfs.pending_signals(job.ranks[1]) or ())
             session.detach().check()
+        assert_untouched(job.ranks)
+
+
+def test_a_rank_that_handles_and_blocks_the_signal_is_let_go_though_it_pends(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(2, build("masks.c"), "both") as job:
+        with pgdb.attach(job.pid, timeout_s=DEADLINE_S) as session:
+            session.break_at("hit").check()
+            session.continue_().check()
+            os.kill(job.ranks[0], signal.SIGURG)
+            assert signal.SIGURG in (procfs.pending_signals(job.ranks[0]) or ())
+            session.detach().check()
+            assert_untouched(job.ranks)
+
+
+def test_a_rank_that_blocks_the_signal_and_runs_says_so_at_detach(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(2, build("masks.c"), "block") as job:
+        with pgdb.attach(job.pid, timeout_s=DEADLINE_S) as session:
+            session.continue_(wait=False).check()
+            (failed,) = session.detach().errors
+            assert str(failed.ranks) == "0"
+            assert isinstance(failed.record, Failure)
+            assert failed.record.message.startswith("all its threads block SIGURG")
+            assert session.ranks("@running").set == RankSet([0])
         assert_untouched(job.ranks)
 
 

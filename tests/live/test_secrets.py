@@ -36,6 +36,7 @@ from tests.support.terminal import (
     ex,
     leaving_nothing,
     marked,
+    run_pgdb,
 )
 
 RANKS, AGGREGATORS = 4, 2
@@ -162,6 +163,25 @@ def test_only_what_is_ours_may_leave_no_core_file(mpi: Mpi, build: Build) -> Non
         assert {core_limit_of(pid) for pid in (*gdbs, *daemons)} == {"1"}
         front_end.terminate()
         front_end.communicate(timeout=DEADLINE_S)
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(
+    Path("/proc/sys/kernel/core_pattern").read_text("utf-8")[:1] in "|/",
+    reason="core files do not go to the working directory here",
+)
+def test_a_gdb_that_fails_leaves_no_core_file(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    """It would lift the limit by itself."""
+    line = mpi.line(2, build("storm.c"))
+    commands = ex("proc 0 maint internal-error on purpose", "p 6 * 7")
+    for option in ([], ["--no-nursery"]):
+        finished = run_pgdb(
+            "launch", "--batch", *option, *commands, *line, cwd=tmp_path,
+            changes={"PYTHONPATH": os.getcwd()},
+        )  # fmt: skip
+        assert "internal-error: on purpose" in finished.out, finished.out + finished.err
+        assert "[1] 6 * 7 = 42" in finished.out
+        assert list(tmp_path.iterdir()) == []
 
 
 # -- several hosts -------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 /*
  * masks: rank 0 has its way with the signal that interrupts a rank; all call hit() for ever.
  *
- * Usage: masks block|handle [NUMBER].  To block it in all threads, it is blocked before MPI starts
+ * Usage: masks block|handle|both [NUMBER].  To block it in all threads, it is blocked before MPI starts
  * any. NUMBER is that of another signal.
  */
 #include <mpi.h>
@@ -45,9 +45,9 @@ int main(int argc, char **argv)
 
     sigemptyset(&set);
     sigaddset(&set, number);
-    if (strcmp(argv[1], "handle") == 0)
+    if (strcmp(argv[1], "block") != 0)
         signal(number, handle);
-    else if (is_first())
+    if (strcmp(argv[1], "handle") != 0 && is_first())
         sigprocmask(SIG_BLOCK, &set, NULL);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
