@@ -145,13 +145,15 @@ class Deployment:
         ]
         auto_load = _auto_load(self._gdb)
 
-        def make() -> Path:
+        def make() -> tuple[Path, set[str]]:
             if self._views is None:
                 self._views = Views(cache.directory)
             return self._views.make(placed, auto_load)
 
-        directory = await asyncio.to_thread(make)
-        return _View(directory, placed[0].file is not None, _folders(objects))
+        directory, gone = await asyncio.to_thread(make)
+        self._delivery.leave(keys[path] for path in gone)
+        has_program = placed[0].file is not None and placed[0].path not in gone
+        return _View(directory, has_program, _folders(objects))
 
     def _tell(self, what: str) -> None:
         self._notice(f"--sbd: {what}; GDBs read the files by themselves")

@@ -55,9 +55,11 @@ class Views:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._count = 0
 
-    def make(self, objects: Sequence[Placed], auto_load: str) -> Path:
-        """Make a view and return its directory: ``root``, ``debug`` and ``auto-load`` are in it.
+    def make(self, objects: Sequence[Placed], auto_load: str) -> tuple[Path, set[str]]:
+        """Make a view; return its directory, and the paths of objects that are not in the cache.
 
+        ``root``, ``debug`` and ``auto-load`` are in the directory. What has gone from the cache
+        since (another process may keep only what itself needs) is where the rank has it.
         *auto_load* is where GDB has scripts for objects by their names, empty for nowhere.
 
         :raises OSError: if there is no room.
@@ -65,8 +67,7 @@ class Views:
         self._count += 1
         view = self._folder / str(self._count)
         tree = _Tree(str(view / "root"))
-        for each in objects:
-            tree.place(each.path, each.file)
+        gone = {each.path for each in objects if not tree.place(each.path, each.file)}
         for each in objects:
             for name in each.names:
                 tree.name(name, each.path)
@@ -76,7 +77,8 @@ class Views:
             if each.debug is not None:
                 folder = debug / ".build-id" / each.build_id[:2]
                 folder.mkdir(parents=True, exist_ok=True)
-                os.link(each.debug, folder / f"{each.build_id[2:]}.debug")
+                with contextlib.suppress(FileNotFoundError):
+                    os.link(each.debug, folder / f"{each.build_id[2:]}.debug")
         debug.mkdir(exist_ok=True)
         os.symlink("/usr/lib/debug/.dwz", debug / ".dwz")
         scripts = view / "auto-load"
@@ -86,7 +88,7 @@ class Views:
             place = Path(f"{scripts}{tree.root}")
             place.parent.mkdir(parents=True)
             os.symlink(auto_load, place)
-        return view
+        return view, gone
 
     def close(self) -> None:
         """Remove them."""
@@ -102,13 +104,17 @@ class _Tree:
         self._folders: dict[str, None] = {}
         self._make("/")
 
-    def place(self, path: str, file: Path | None) -> None:
-        """Put a file where the rank has it."""
+    def place(self, path: str, file: Path | None) -> bool:
+        """Put a file where the rank has it; return False if it is no longer there."""
         self._make(os.path.dirname(path))
-        if file is not None:
-            os.link(file, self.root + path)
-        else:
-            os.symlink(path, self.root + path)
+        try:
+            if file is not None:
+                os.link(file, self.root + path)
+                return True
+        except FileNotFoundError:
+            pass
+        os.symlink(path, self.root + path)
+        return file is None
 
     def name(self, name: str, path: str) -> None:
         """Make the file at *path* known by a name that leads there through symbolic links."""

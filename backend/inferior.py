@@ -359,7 +359,8 @@ class Inferior:
                 return await self._breakpoints.list()
             case Detach():
                 await self._detach()
-                return Done()
+                is_stopped = self._was_stopped and self.state == "detached"
+                return Text(text=_STOPPED_AGAIN) if is_stopped else Done()
             case Acquire() | Reattach() | Interrupt() | Kill() | Recall():
                 raise AssertionError(f"{operation} is not carried out here")
 
@@ -848,6 +849,7 @@ _LAST_WORDS_S = 1.0
 """How long a GDB has to tell by itself that its rank has ended."""
 _BLOCKED_FOR_S, _BLOCKED_LOOK_S = 1.0, 0.02
 _DRAIN_TIMEOUT_S = 2.0
+_STOPPED_AGAIN = "stopped again, by the signal from before"
 _BLOCKED = (
     f"all its threads block {INTERRUPT.name}, "
     "which is what interrupts a rank; a breakpoint stops it"

@@ -303,6 +303,11 @@ class Leaf:
             # The rank's process may be a shell or a container's starter with the program below.
             try:
                 program = scanning.program_of_rank(pid, self._program)
+                if self._program and not scanning.executes(program, self._program):
+                    self._notice(
+                        f"--program {self._program}: there are ranks that do not execute it; "
+                        "what they do execute is debugged"
+                    )
                 record = await inferior.attach(program, request_id, is_tried_again=True)
                 if program == pid or inferior.state != "exited":
                     return record

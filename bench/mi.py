@@ -1,6 +1,6 @@
 """CPU of the MI reader beside pygdbmi's parser, over the same lines.
 
-    python bench/mi.py [ROUNDS]
+    python bench/mi.py [--rounds N]
 
 Prints a Markdown table: for each case the reader's CPU time over that of pygdbmi, in each round.
 The lines are those of ranks with addresses of their own, read in pieces as a pipe gives them. Of
@@ -10,6 +10,7 @@ is told too, as a share of what is allowed, and the reader's CPU time over that 
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import random
 import statistics
@@ -146,7 +147,11 @@ def row(name: str, values: Sequence[float]) -> str:
 
 def main() -> None:
     """Measure and print the table."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
+    rounds = parser.parse_args().rounds
     rng = random.Random(5)
     write = sys.stdout.write
     write("| lines | our CPU / pygdbmi's | median |\n|---|---|---|\n")

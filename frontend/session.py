@@ -894,7 +894,7 @@ class Session(Ranks):
                 self._answered(request, gathered)
             left = self._follow(request, gathered)
             if left and isinstance(request.operation, Detach):
-                self.note(f"[{left}] detached; they run on")
+                self.note("\n".join(lines_of_detached(classes)))
         others = tuple(
             part
             for each in classes
@@ -929,6 +929,16 @@ class Session(Ranks):
     def _notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def lines_of_detached(classes: Sequence[EquivalenceClass[Record]]) -> list[str]:
+    """Return what became of ranks that were let go, a line for each class."""
+    return [
+        f"[{each.ranks}] detached; "
+        + (each.filled.text if isinstance(each.filled, Text) else "they run on")
+        for each in classes
+        if not each.is_error
+    ]
 
 
 def _taken(classes: Sequence[EquivalenceClass[Record]], lost: RankSet) -> Events:

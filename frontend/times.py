@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pgdb.errors import UsageError
 
+LEAST_S = 0.001
+"""In less nobody can be asked anything."""
 MOST_S = 1e9
 """Longest time that can be asked for, some 30 years; what is more is a slip, or no number."""
 
 
 def is_time(seconds: float, *, least: bool = False) -> bool:
     """Return whether something can be waited for so long; 0 is a time where it is the *least*."""
-    return (0 <= seconds if least else 0 < seconds) and seconds <= MOST_S
+    return (LEAST_S <= seconds <= MOST_S) or (least and seconds == 0)
 
 
 def seconds(text: str, what: str, *, least: bool = False) -> float:
@@ -31,5 +33,5 @@ def seconds(text: str, what: str, *, least: bool = False) -> float:
 
 def in_words(*, least: bool = False) -> str:
     """Return which numbers of seconds are times."""
-    start = "0 s" if least else "more than 0 s"
-    return f"{start}, up to {MOST_S:.0e} s".replace("e+0", "e")
+    start = "0, or " if least else ""
+    return f"{start}{LEAST_S:g} s to {MOST_S:.0e} s".replace("e+0", "e")

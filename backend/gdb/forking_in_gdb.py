@@ -87,7 +87,8 @@ class Nursery:
             try:
                 is_child = self._carry_out(json.loads(message.decode("utf-8")), descriptors)
             except Exception as error:  # noqa: BLE001  # whatever it is, the other end falls back
-                self._tell({"error": f"{type(error).__name__}: {error}"})
+                kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+                self._tell({"error": f"{kind}{error}"})
                 continue
             if is_child:
                 return

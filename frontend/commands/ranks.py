@@ -92,8 +92,13 @@ async def _defset(call: Call) -> Outcome:
     """
     name, _, text = need_argument(call, "a name and a rank set").partition(" ")
     name, text = name.removeprefix("@"), text.strip()
-    if not _NAME.match(name) or _AUTOMATIC.match(name):
-        raise UsageError(f"defset: {name!r} cannot be the name of a set; use letters and digits")
+    if _AUTOMATIC.match(name):
+        raise UsageError(f"defset: @{name} is a set of PGDB's own; give yours another name")
+    if not _NAME.match(name):
+        raise UsageError(
+            f"defset: {name!r} cannot be the name of a set; "
+            "write a letter, then letters, digits and underscores"
+        )
     word, _, condition = text.partition(" ")
     if not text or (word == "if" and not condition.strip()):
         raise UsageError(f"defset: which ranks are to be @{name}?")

@@ -18,6 +18,7 @@ from pgdb.frontend.commands.table import (
     need_argument,
     no_argument,
 )
+from pgdb.frontend.session import lines_of_detached
 from pgdb.overlay.messages import RunWord
 
 _WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
@@ -176,7 +177,7 @@ async def _detach(call: Call) -> Outcome:
     answer = await session.ranks(call.ranks).detach()
     if answer.errors or answer.missing.late:
         return answer
-    call.shell.say("\n".join([f"[{answer.ranks}] detached; they run on", *out_of_reach]))
+    call.shell.say("\n".join([*lines_of_detached(answer.classes), *out_of_reach]))
     if not session.state.live:
         call.shell.quit(kill=False, why="the last rank was let go")
     return None

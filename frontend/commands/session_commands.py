@@ -72,7 +72,8 @@ async def _set(call: Call) -> Outcome:
     if change is None:
         if is_kept:
             raise UsageError(
-                f"set -keep: {name!r} is no setting of PGDB's; those of GDB belong into ~/.gdbinit"
+                f"set -keep: {name!r} is no setting of PGDB's; one of GDB's is given to every "
+                "session by --gdb-command 'set …'"
             )
         if gdbwords.kind_of("set", call.line) is gdbwords.Kind.REFUSED:
             raise UsageError(f"'{call.line}' is refused: PGDB needs that setting as it is")

@@ -51,6 +51,8 @@ async def report_bug(log: str, output: str) -> int:
     """
     out = sys.stdout
     target = user_path(output or time.strftime("pgdb-report-%Y%m%d-%H%M%S.tar.gz"))
+    if not target.name.endswith((".tar.gz", ".tgz")):
+        raise UsageError(f"report-bug: {target} is to be a .tar.gz; give it such a name")
     if os.path.lexists(target):
         raise UsageError(f"report-bug: {target} is there already; -o FILE names another")
     redactor = Redactor(os.environ, keeps_values=False)
@@ -63,7 +65,7 @@ async def report_bug(log: str, output: str) -> int:
     listing = "".join(f"  {name:<14} {_MEANING[name]}\n" for name in files)
     values = _WITH_VALUES if keeps_values else _WITHOUT_VALUES
     files = {"README.txt": _README.format(files=listing, values=values), **files}
-    folder = target.name.removesuffix(".gz").removesuffix(".tar")
+    folder = target.name.removesuffix(".tgz").removesuffix(".tar.gz")
     data = await asyncio.to_thread(_pack, files, folder)
     try:
         write_atomically(target, data, exclusive=True)

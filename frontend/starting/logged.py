@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 
+from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.files import user_path
 from pgdb.frontend.recording.log import SessionLog, open_log
@@ -29,11 +30,13 @@ async def logged(
 ) -> Session:
     """Start a session by *begin*, which is given what it tells its steps and events to.
 
-    :raises UsageError: if the log cannot be begun.
-    :raises CommandError: if a recording could not be written at the end.
+    :raises UsageError: if the log cannot be begun, or a recording not be written at the end.
     """
     if options.record:
-        check_place(user_path(options.record))
+        try:
+            check_place(user_path(options.record))
+        except CommandError as error:
+            raise UsageError(f"--record: {error}") from None
 
     def complain(text: str) -> None:
         on_step(f"note: {text}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shutil
@@ -49,6 +50,12 @@ def check_gdb(word: str) -> str:
     except OSError as error:
         raise StartError(f"{path} cannot be run: {error}") from None
     version = version_in(told)
+    if version is None and not told.strip():
+        with contextlib.suppress(OSError, TimeoutError):
+            errors = first_words([path, "--version"], _DEADLINE_S, errors=True).strip()
+            if errors:
+                last = errors.rpartition("\n")[2]
+                raise StartError(f"{path} does not start: {last}; --gdb names another GDB")
     if version is None:
         raise StartError(
             f"{path} is no GDB: it calls itself {told.partition(chr(10))[0]!r}; --gdb names one"
@@ -62,15 +69,20 @@ def check_gdb(word: str) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-def first_words(words: Sequence[str], timeout_s: float) -> str:
+def first_words(words: Sequence[str], timeout_s: float, *, errors: bool = False) -> str:
     """Return the first 64 KiB that a program prints, which is ended then if it goes on.
+
+    That is what it writes to its standard output; with *errors*, to standard error as well.
 
     :raises OSError: if it cannot be started.
     :raises TimeoutError: if it neither ends nor prints as much in time.
     """
     found, end_s = b"", time.monotonic() + timeout_s
     with subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
     ) as process:
         assert process.stdout is not None
         try:

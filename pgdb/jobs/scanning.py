@@ -373,6 +373,11 @@ def program_of_rank(pid: int, program: str = "") -> int:
     return pid
 
 
+def executes(pid: int, program: str) -> bool:
+    """Return whether a process executes the program, or as an interpreter the script, *program*."""
+    return os.path.basename(program) in _program_names(pid)
+
+
 def _program_names(pid: int) -> set[str]:
     path = procfs.executable(pid) or ""
     names = {os.path.basename(path)}

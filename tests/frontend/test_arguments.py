@@ -198,7 +198,7 @@ def test_ranks_and_programs_are_read() -> None:
         ("attach --aggregators 0 1", "--aggregators 0: at least 1 is needed"),
         ("attach --aggregators two 1", "--aggregators: invalid int value: 'two'"),
         ("attach --fan-out 0 1", "--fan-out 0"),
-        ("attach --grace 0 1", "--grace: '0' is no time; more than 0 s, up to 1e9 s is one"),
+        ("attach --grace 0 1", "--grace: '0' is no time; 0.001 s to 1e9 s is one"),
         ("attach --sbd-cache /a 1", "--sbd-cache needs --sbd"),
         ("attach --sbd-wait 1 1", "--sbd-wait (sbd_wait_s) needs --sbd"),
         (
@@ -211,7 +211,7 @@ def test_ranks_and_programs_are_read() -> None:
         ("attach --timeout inf 1", "--timeout: 'inf' is no time"),
         (
             "attach --timeout 2e9 1",
-            "'2e9' is no time; more than 0 s, up to 1e9 s is one",
+            "'2e9' is no time; 0.001 s to 1e9 s is one",
         ),
         ("attach --start-timeout x 1", "--start-timeout: 'x' is no time"),
         ("attach --aggregators 257 1", "--aggregators 257: at most 256 on each host"),

@@ -133,9 +133,10 @@ def test_what_is_no_log_is_not_packed_and_no_file_is_replaced(
         assert why in capsys.readouterr().err
     begin_log(tmp_path / "s.log")
     (tmp_path / "s.log.1").write_text("private\n")
-    (tmp_path / "there").write_text("mine")
-    assert main(["report-bug", "s.log", "-o", "there"]) == 2
-    assert (tmp_path / "there").read_text() == "mine"
+    (tmp_path / "there.tar.gz").write_text("mine")
+    assert main(["report-bug", "s.log", "-o", "bug.zip"]) == 2
+    assert main(["report-bug", "s.log", "-o", "there.tar.gz"]) == 2
+    assert (tmp_path / "there.tar.gz").read_text() == "mine"
     assert main(["report-bug", "s.log", "-o", "bug.tar.gz"]) == 0
     assert "session.log.1" not in unpack(tmp_path / "bug.tar.gz")
     assert main(["report-bug", "-o", "no/bug.tar.gz"]) == 3

@@ -191,11 +191,11 @@ def test_a_tree_without_stacks_is_not_written(
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("timeout inf bt", r"^timeout: 'inf' is no time; more than 0 s, up to 1e9 s is one$"),
+        ("timeout inf bt", r"^timeout: 'inf' is no time; 0.001 s to 1e9 s is one$"),
         ("timeout 1e99 bt", "^timeout: '1e99' is no time"),
         ("timeout 0 bt", "^timeout: '0' is no time"),
         ("timeout soon bt", "^timeout: 'soon' is no number of seconds"),
-        ("wait -1", r"^wait: '-1' is no time; 0 s, up to 1e9 s is one$"),
+        ("wait -1", r"^wait: '-1' is no time; 0, or 0.001 s to 1e9 s is one$"),
         ("wait nan", "^wait: 'nan' is no time"),
         ("tree --samples 2 --every 1e10", "^tree: --every: '1e10' is no time"),
         ("set settle 1e10", "^set settle: '1e10' is no time"),
@@ -213,6 +213,9 @@ def test_times_are_read_by_one_rule(line: str, why: str) -> None:
         ("focus 0!0", r"^0!0 is an empty set; the focus stays \[0-3\]$"),
         ("expand 0", "^there is no answer 0; 'expand' alone shows the last$"),
         ("set -keep", "^set -keep needs a name and a value"),
+        ("set -keep print elements 4", "every session by --gdb-command 'set …'$"),
+        ("defset running 0", "^defset: @running is a set of PGDB's own"),
+        ("defset 3 0", "^defset: '3' cannot be the name of a set; write a letter, then"),
     ],
 )
 def test_what_would_say_nothing_is_refused(line: str, why: str) -> None:

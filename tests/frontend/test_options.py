@@ -17,7 +17,7 @@ from pgdb.frontend.options import WIRE_UPS, SessionOptions
         ({"aggregators": 0}, "--aggregators 0: at least 1 is needed"),
         ({"aggregators": -3}, "--aggregators -3: "),
         ({"fan_out": 0}, "--fan-out 0: at least 1 is needed"),
-        ({"timeout_s": 0.0}, "timeout_s 0 is no time; more than 0 s, up to 1e9 s is one"),
+        ({"timeout_s": 0.0}, "timeout_s 0 is no time; 0.001 s to 1e9 s is one"),
         ({"timeout_s": float("nan")}, "timeout_s nan is no time"),
         ({"timeout_s": float("inf")}, "timeout_s inf is no time"),
         ({"timeout_s": 1.1e9}, "timeout_s 1.1e"),

@@ -80,11 +80,11 @@ def test_what_is_kept_is_there_the_next_time(path: Path, line: str, told: dict[s
     ("line", "why"),
     [
         ("print pretty on", "is no setting of PGDB's"),
-        ("settle 0", "more than 0"),
+        ("settle 0", "0.001 s to"),
         ("settle nan", "'nan' is no time"),
         ("timeout soon", "no number of seconds"),
         ("timeout", "needs a number of seconds"),
-        ("timeout inf", "'inf' is no time; more than 0 s, up to 1e9 s is one"),
+        ("timeout inf", "'inf' is no time; 0.001 s to 1e9 s is one"),
         ("timeout 1e300", "'1e300' is no time"),
         ("stop-on-error maybe", "neither on nor off"),
         ("compare-pointers both", "none of symbol, raw"),

@@ -112,6 +112,22 @@ def test_a_program_that_cannot_be_executed(mpi: Mpi, tmp_path: Path) -> None:
     assert finished.status == 3, finished.out + finished.err
 
 
+def test_a_program_to_attach_to_that_nothing_executes(build: Build, start_job: StartJob) -> None:
+    with start_job(2, build("storm.c")) as job:
+        finished = attach("--program", "nosuchprogram", *ex("p 6 * 7"), job.pid)
+        assert "--program nosuchprogram: there are ranks that do not execute it" in finished.out
+        assert "[0-1] 6 * 7 = 42" in finished.out
+        assert "--program" not in attach("--program", "storm", job.pid).out
+
+
+def test_a_recording_that_could_not_be_written_is_refused_first(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(2, build("storm.c")) as job:
+        finished = attach("--record", "/", *ex("p 1"), job.pid)
+        assert_refused(finished, 2, "--record: / is there already, and is no recording")
+
+
 def test_a_program_to_wait_for_that_nothing_executes(mpi: Mpi, build: Build) -> None:
     line = ("--program", "nosuchprogram", "--start-timeout", "6", *mpi.line(2, build("storm.c")))
     finished = launch(*line)

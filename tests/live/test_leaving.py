@@ -16,6 +16,7 @@ from tests.support.programs import (
     Program,
     parent_of,
     programs_with,
+    status,
     wait_until,
 )
 from tests.support.terminal import (
@@ -115,6 +116,20 @@ def test_ranks_that_are_out_of_reach_are_neither_let_go_nor_killed(
         assert f"detach: {gone}" in shown and f"kill: {gone}" in shown
         assert f"[2] detached; they run on\n{gone}" in shown
         assert "[] " not in shown and "[0] detached; they run on" in shown
+        assert_untouched(job.ranks)
+
+
+def test_a_rank_that_was_stopped_before_is_told_to_be_stopped_again(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(3, build("storm.c")) as job:
+        os.kill(job.ranks[1], signal.SIGSTOP)
+        wait_until(lambda: status(job.ranks[1], "State").startswith("T"), "it is stopped")
+        finished = run_pgdb("attach", "--batch", *ex("detach"), job.pid)
+        assert "[0,2] detached; they run on\n" in finished.out, finished.out
+        assert "[1] detached; stopped again, by the signal from before\n" in finished.out
+        assert status(job.ranks[1], "State").startswith("T")
+        os.kill(job.ranks[1], signal.SIGCONT)
         assert_untouched(job.ranks)
 
 

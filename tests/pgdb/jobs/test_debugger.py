@@ -56,6 +56,7 @@ def test_an_old_gdb_is_refused_with_the_way_out(tmp_path: Path, version: str) ->
         ("echo LLDB version fifteen", "is no GDB: it calls itself 'LLDB version fifteen'"),
         ("echo 'false (GNU coreutils) 99.1'", "is no GDB: .*; --gdb names one"),
         ("exit 1", "is no GDB: it calls itself ''"),
+        ("echo 'no such library' >&2; exit 127", "does not start: no such library; --gdb names"),
         ("exec yes", "is no GDB: it calls itself 'y'"),
         ("printf 'not text \\377\\n'", "is no GDB"),
     ],
