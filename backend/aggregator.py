@@ -22,7 +22,7 @@ from pgdb.backend.leaf import Leaf
 from pgdb.errors import LinkError, PgdbError
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
 from pgdb.overlay.addresses import own_names
-from pgdb.overlay.channel import CALLED_LATER_S, SILENT, Channel, connect
+from pgdb.overlay.channel import CALLED_LATER_S, SILENT, Channel, close_unused, connect
 from pgdb.overlay.messages import (
     FRONT_END,
     PROTOCOL_VERSION,
@@ -33,6 +33,7 @@ from pgdb.overlay.messages import (
     Find,
     Found,
     Hello,
+    Reply,
     Request,
     Setup,
     Shutdown,
@@ -52,6 +53,8 @@ LAST_RETRY_S = 2.0
 NEXT_ANCESTOR_S = 1.0
 """How long an ancestor may take to answer before the next one is tried as well."""
 HAND_ON_TIMEOUT_S = 5.0
+MOST_UNSENT = 16
+"""Answers that wait for a parent; each can be some megabytes."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -78,6 +81,7 @@ class Aggregator(TreeNode):
         self._addresses = place.addresses
         self._parent: Channel | None = None
         self._joins = 0
+        self._unsent: list[Reply] = []
         self.failure = ""
         """Why it could not join the session; empty as long as all is well."""
         self._called: asyncio.Future[Channel] = self._loop.create_future()
@@ -173,9 +177,14 @@ class Aggregator(TreeNode):
     # -- upwards -----------------------------------------------------------------------------
 
     def up(self, message: AnyMessage) -> None:
-        """Send a message to the parent; without one it waits for no one (see Announce)."""
+        """Send a message to the parent; without one only answers wait for the next (see Announce).
+
+        Who asked has been told that the ranks are lost, and takes what they say as late.
+        """
         if self._parent is not None:
             self._parent.send(message)
+        elif isinstance(message, Reply) and len(self._unsent) < MOST_UNSENT:
+            self._unsent.append(message)
 
     async def _keep_parent(self) -> None:
         """Have a parent: the own one first, then its ancestors up to the front end."""
@@ -267,7 +276,7 @@ class Aggregator(TreeNode):
         finally:
             for task in connecting:
                 task.cancel()
-                task.add_done_callback(_close_unused)
+                task.add_done_callback(close_unused)
         raise problem
 
     async def _take_call(self) -> Channel:
@@ -311,8 +320,11 @@ class Aggregator(TreeNode):
         channel.send(self._hello())
         self._parent = channel
         if self._setup is not None:
-            # Nothing of the old traffic is sent again: what the ranks do now is the truth.
+            # No old event is sent again: what the ranks do now is the truth.
             self._announce()
+        unsent, self._unsent = self._unsent, []
+        for reply in unsent:
+            channel.send(reply)
         if self.delivery is not None:
             self.delivery.take_parent()
         while True:
@@ -381,9 +393,3 @@ class Aggregator(TreeNode):
     def _not_answering(self, request_id: int, missing: Missing) -> None:
         for gathered in self.router.add_missing(request_id, missing):
             self.answered(gathered)
-
-
-def _close_unused(connecting: asyncio.Task[Channel]) -> None:
-    """Close a link that came when there was one already."""
-    if not connecting.cancelled() and connecting.exception() is None:
-        connecting.result().close()

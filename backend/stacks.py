@@ -106,7 +106,7 @@ class Stacks:
     async def folded(self, pid: int, limit: int) -> tuple[Frame, ...]:
         """Return the *limit* innermost frames of the selected thread, folded at an MPI call.
 
-        None if GDB has none. Their levels are those by which GDB knows them.
+        None at all if GDB has none. Their levels are those by which GDB knows them.
         """
         listed, arguments = await self._ask(pid, limit)
         if listed.result.kind != "done" or arguments.kind != "done":

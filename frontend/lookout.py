@@ -12,7 +12,7 @@ import msgspec
 from pgdb.controls import harmless
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.frontend.starting.start import open_site
 from pgdb.jobs.listing import RunningJob
 

@@ -37,8 +37,9 @@ from pgdb.frontend.recording.recorder import Recorder
 from pgdb.frontend.recording.saving import Stepwise, Written
 from pgdb.frontend.replaying import MAKES_MANY
 from pgdb.frontend.reviving import Reviver
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.frontend.starting.job import JobLauncher
-from pgdb.frontend.starting.overlay import Overlay, SessionDirectory
+from pgdb.frontend.starting.overlay import Overlay
 from pgdb.frontend.state import JobState
 from pgdb.frontend.telling import Events, Listener, Teller, Told
 from pgdb.frontend.view import Ranks

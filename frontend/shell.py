@@ -16,11 +16,10 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, InternalError, NotRecordedError, PgdbError, UsageError
 from pgdb.frontend import deadline, gdbwords
-from pgdb.frontend.analysis.comparing import part_of
 from pgdb.frontend.analysis.saved import SavedAnswers, answer_size_bytes
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.commands import breakpoints, running
-from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome, Shown
+from pgdb.frontend.commands.table import COMMANDS, Call, Outcome, Shown
 from pgdb.frontend.jsonshapes import AnswerLine, RanksLine
 from pgdb.frontend.recording.recorder import ShellState
 from pgdb.frontend.recording.settings import Settings
@@ -196,7 +195,7 @@ class Shell:
             raise error.of(call.line) from None
 
     async def _carry_out(self, call: Call, ranks: RankSet) -> Outcome:
-        command = self._find(call.word)
+        command = COMMANDS.find(call.word)
         if command is not None:
             return await command.handler(call)
         kind = gdbwords.kind_of(call.word, call.line)
@@ -276,9 +275,6 @@ class Shell:
         if words and typed.isalpha():
             raise UsageError(f"'{typed}' is ambiguous: {', '.join(sorted(words))}")
         return typed
-
-    def _find(self, word: str) -> Command | None:
-        return COMMANDS.find(word)
 
     # -- what commands need ------------------------------------------------------------------
 
@@ -373,10 +369,8 @@ class Shell:
             )
         return self._answers[number]
 
-    def expand(self, answer: Answer, ranks: RankSet | None) -> str:
-        """Return the whole text of an answer, for some of its ranks only if *ranks* is given."""
-        if ranks is not None:
-            answer = part_of(answer, ranks)
+    def expand(self, answer: Answer) -> str:
+        """Return the whole text of an answer."""
         return render.answer(replace(answer, told=False), whole=True)
 
     def show_start(self, answer: Answer) -> None:

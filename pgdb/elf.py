@@ -25,7 +25,6 @@ _PT_DYNAMIC, _PT_INTERP, _PT_NOTE, _PT_PHDR = 2, 3, 4, 6
 _SHT_NOTE = 7
 _NT_GNU_BUILD_ID = 3
 _DT_NULL, _DT_DEBUG = 0, 21
-_MAX_PAGE = 1 << 16
 
 
 def reader(file: int) -> Read:
@@ -75,11 +74,6 @@ class Header(msgspec.Struct, frozen=True):
     section_size: int
     section_count: int
     names_index: int
-
-    @property
-    def word_bytes(self) -> int:
-        """Size of an address."""
-        return 8 if self.is_64 else 4
 
 
 def header(read: Read) -> Header:

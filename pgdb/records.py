@@ -7,8 +7,6 @@ stop line); what stood there travels beside the record, see :mod:`pgdb.merge.ans
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -327,16 +325,3 @@ def parse_number(text: str) -> int | float | None:
         return float(text)
     except ValueError:
         return float("nan") if _NAN.match(text) else None
-
-
-def signal_number(name: str) -> int | None:
-    """Return the number of a signal name such as ``SIGSEGV``, None for an unknown one."""
-    try:
-        return int(signal.Signals[name])
-    except KeyError:
-        return None
-
-
-def innermost(frames: Sequence[Frame]) -> Frame | None:
-    """Return the first of *frames*, or None if there are none."""
-    return frames[0] if frames else None

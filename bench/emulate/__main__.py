@@ -28,7 +28,6 @@ from bench.emulate.levels import Level, measure_levels
 from bench.emulate.made_up import Case
 
 WHOLE_S = 1.0
-TARGET_BYTES = 64_000_000
 BLOCKED_S = 0.05
 
 

@@ -22,7 +22,8 @@ from measuring import Row
 
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.session import Session
-from pgdb.frontend.starting.overlay import Place, SessionDirectory
+from pgdb.frontend.starting.directory import SessionDirectory
+from pgdb.frontend.starting.overlay import Place
 from pgdb.frontend.starting.site import LocalSite
 from pgdb.jobs.launchers import find_launcher
 from pgdb.jobs.placement import mpi4py_environment, overlay_line, scrubbed_environment

@@ -253,9 +253,9 @@ class _Reader:
             return string.end()
         if each == "<":
             error = _ERROR.match(text, at)
-            return error.end() if error is not None else self._balanced(at, "<", ">")
+            return error.end() if error is not None else self._balanced(at, ">")
         if each in _CLOSING:
-            return self._balanced(at, each, _CLOSING[each])
+            return self._balanced(at, _CLOSING[each])
         if each in "})]":
             raise _MalformedError
         sign = _OPERATOR.match(text, at)
@@ -265,7 +265,7 @@ class _Reader:
     def _begins_string(self, at: int) -> bool:
         return not (at and (self._text[at - 1].isalnum() or self._text[at - 1] == "_"))
 
-    def _balanced(self, at: int, opening: str, closing: str) -> int:
+    def _balanced(self, at: int, closing: str) -> int:
         waiting = [closing]
         at += 1
         while waiting:

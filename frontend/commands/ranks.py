@@ -232,7 +232,7 @@ def _expanded(call: Call, answer: Answer, notes: list[str], title: str) -> Shown
     def text_of(each: EquivalenceClass[Record]) -> str:
         return render.record(each, answer.command)
 
-    text = call.shell.expand(answer, None)
+    text = call.shell.expand(answer)
     if not text and not notes:
         where = render.brackets(answer.ranks)
         notes = [f"'{answer.command}' has no text on {where}: done, without a word"]

@@ -23,7 +23,7 @@ from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.files import reason, user_path, write_atomically
 from pgdb.frontend.recording.log import MAX_BYTES, read_head
 from pgdb.frontend.recording.redact import Redactor
-from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.frontend.starting.start import open_site
 from pgdb.version import __version__
 

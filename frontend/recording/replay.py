@@ -28,7 +28,7 @@ from pgdb.frontend.recording.recorder import (
 )
 from pgdb.frontend.recording.recordfile import Loaded
 from pgdb.frontend.session import Session
-from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.frontend.state import JobState
 from pgdb.frontend.telling import Listener
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing

@@ -11,7 +11,7 @@ import asyncio
 from pgdb.errors import LinkError, StartError
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.root import Root
-from pgdb.overlay.channel import CALLED_LATER_S, HEARTBEAT_S, Channel, connect
+from pgdb.overlay.channel import CALLED_LATER_S, HEARTBEAT_S, Channel, close_unused, connect
 from pgdb.overlay.messages import Table
 
 CALL_AGAIN_S = 1.0
@@ -154,7 +154,7 @@ class Links:
             return await calling
         except asyncio.CancelledError:
             calling.cancel()
-            calling.add_done_callback(_close_unused)
+            calling.add_done_callback(close_unused)
             raise
 
     def _call_orphans(self, lost: int) -> None:
@@ -182,9 +182,3 @@ class Links:
     def _via(self, address: str) -> tuple[str, ...]:
         host = self._options.host
         return (*self._options.ssh, "-W", address, host) if host else ()
-
-
-def _close_unused(calling: asyncio.Task[Channel]) -> None:
-    """Close a link that nobody waits for any longer."""
-    if not calling.cancelled() and calling.exception() is None:
-        calling.result().close()

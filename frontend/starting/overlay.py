@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from pgdb.errors import PgdbError, StartError, UsageError
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.root import Root
-from pgdb.frontend.starting.directory import SessionDirectory as SessionDirectory
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.frontend.starting.links import Links
 from pgdb.frontend.starting.shipping import Shipper, remote_command, ship_by_ssh
 from pgdb.frontend.starting.site import AggregatorStart, Site, Starter, Telling
@@ -346,7 +346,7 @@ class Overlay:
             here = self._here(wire_up)
             if first_at is None and here:
                 first_at = loop.time()
-            gone = self._gone(place, ended, together=together)
+            gone = self._gone(ended, together=together)
             if not wanted - here - gone.keys():
                 break
             if together and self._refused:
@@ -387,9 +387,7 @@ class Overlay:
             )
         return set(self.root.joined if wire_up == "mpi" else self.root.asking)
 
-    def _gone(
-        self, place: Place, ended: Sequence[asyncio.Task[str]], *, together: bool
-    ) -> dict[int, str]:
+    def _gone(self, ended: Sequence[asyncio.Task[str]], *, together: bool) -> dict[int, str]:
         """Return the aggregators that will not come, and why."""
         gone = dict(self._refused)
         per_host = self._options.aggregators

@@ -22,9 +22,10 @@ from pgdb.errors import (
 from pgdb.frontend.answers import Answer
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.session import Session
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.frontend.starting.held import HeldJob
 from pgdb.frontend.starting.logged import OnStep, logged
-from pgdb.frontend.starting.overlay import Overlay, Place, SessionDirectory
+from pgdb.frontend.starting.overlay import Overlay, Place
 from pgdb.frontend.starting.remote import RemoteSite
 from pgdb.frontend.starting.shipping import ship_by_ssh
 from pgdb.frontend.starting.site import LocalSite, Located, Site

@@ -401,6 +401,12 @@ async def connect(address: str, credentials: bytes, *, via: Sequence[str] = ()) 
             await _kill(command)
 
 
+def close_unused(connecting: asyncio.Task[Channel]) -> None:
+    """Close a link that has come when nobody waits for it any longer."""
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().close()
+
+
 async def _through(
     command: Sequence[str], said: IO[bytes]
 ) -> tuple[socket.socket, asyncio.subprocess.Process]:

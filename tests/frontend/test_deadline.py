@@ -20,7 +20,7 @@ from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.settings import Settings
 from pgdb.frontend.session import Session
 from pgdb.frontend.shell import Shell
-from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.frontend.telling import Told
 from pgdb.merge.answer import EquivalenceClass, Missing
 from pgdb.overlay.messages import (

@@ -19,8 +19,8 @@ from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.session import Session
 from pgdb.frontend.starting import held
 from pgdb.frontend.starting import job as job_module
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.frontend.starting.held import HeldJob, Reports
-from pgdb.frontend.starting.overlay import SessionDirectory
 from pgdb.jobs import hold
 from pgdb.overlay import addresses
 

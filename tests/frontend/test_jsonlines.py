@@ -23,7 +23,7 @@ from pgdb.frontend.answers import Answer
 from pgdb.frontend.jsonlines import Line, encode
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.session import Session
-from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.frontend.telling import Told
 from pgdb.frontend.text.reports import Place
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing

@@ -14,7 +14,7 @@ from pgdb.errors import DiscoveryError, StartError
 from pgdb.frontend import lookout
 from pgdb.frontend.lookout import age, choose_job, look, table
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.jobs.listing import RunningJob
 
 OPTIONS = SessionOptions()

@@ -25,7 +25,8 @@ from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.starting import links as links_module
 from pgdb.frontend.starting import overlay as overlay_module
 from pgdb.frontend.starting import site as site_module
-from pgdb.frontend.starting.overlay import Overlay, Place, SessionDirectory, explain
+from pgdb.frontend.starting.directory import SessionDirectory
+from pgdb.frontend.starting.overlay import Overlay, Place, explain
 from pgdb.frontend.starting.site import AggregatorStart, LocalSite, Telling
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.overlay import addresses
@@ -166,7 +167,7 @@ class FakeSite:
         return await LocalSite.silent_hosts(cast("LocalSite", self), hosts)
 
     async def settle(self) -> None:
-        self.is_settled = True
+        pass
 
     async def find(self, target: str) -> NoReturn:
         raise AssertionError("the overlay finds no jobs")

@@ -28,7 +28,7 @@ from pgdb.frontend import sync, view
 from pgdb.frontend.loopthread import LoopThread
 from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.starting import start
-from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.frontend.telling import Listener, Told
 from pgdb.ranks import RankSet
 
@@ -475,7 +475,7 @@ sys.path.insert(0, sys.argv[1])
 from pgdb.frontend import session as aio, sync, view
 from pgdb.frontend.loopthread import LoopThread
 from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.frontend.starting.directory import SessionDirectory
 
 class Session(aio.Session):
     async def close(self, *, kill=None):

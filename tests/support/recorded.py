@@ -13,7 +13,7 @@ from pgdb.frontend.options import SessionOptions
 from pgdb.frontend.recording.replay import RecordedSession, replay
 from pgdb.frontend.session import Session
 from pgdb.frontend.shell import Shell
-from pgdb.frontend.starting.overlay import SessionDirectory
+from pgdb.frontend.starting.directory import SessionDirectory
 from pgdb.merge.answer import EquivalenceClass, Merger, Missing
 from pgdb.merge.masking import mask_record
 from pgdb.overlay.messages import (
