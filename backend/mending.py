@@ -66,8 +66,15 @@ async def wake(pid: int) -> None:
 
     GDB stops threads by SIGSTOP, and may have been killed before it has seen them stop. One that a
     thread has taken already and not heeded yet is seen neither as pending nor by its state, and
-    stops the process a moment later: so it is looked for more than once, which takes 0.15 s.
+    stops the process as soon as the thread runs, which on a busy host is late. A SIGCONT has the
+    kernel forget it, and is nothing to a process that goes on anyway. Where the program has a
+    handler for SIGCONT, which would be called, the SIGSTOP is looked for some times instead.
     """
+    status = procfs.read_stat(pid)
+    is_free = status is not None and not status.tracer_pid
+    if is_free and signal.SIGCONT not in (procfs.caught_signals(pid) or ()):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGCONT)
     for pause_s in _LOOKS_S:
         await asyncio.sleep(pause_s)
         status = procfs.read_stat(pid)

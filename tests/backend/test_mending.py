@@ -43,6 +43,24 @@ def test_a_process_that_stands_still_goes_on(
             process.kill()
 
 
+@pytest.mark.parametrize("has_handler", [False, True])
+def test_a_stop_that_is_yet_to_be_heeded_is_forgotten_where_no_handler_hears_of_it(
+    has_handler: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its state nor what is pending tells of it (tried with a tracer that dies)."""
+    sent: list[tuple[int, int]] = []
+    code = f"{'trap : CONT; ' * has_handler}echo; read line"
+    with subprocess.Popen(
+        ["sh", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        monkeypatch.setattr(mending.os, "kill", lambda *each: sent.append(each))
+        asyncio.run(wake(process.pid))
+        monkeypatch.undo()
+        process.communicate(b"\n")
+    assert sent == [] if has_handler else sent == [(process.pid, signal.SIGCONT)]
+
+
 def test_one_that_has_ended_is_left_alone() -> None:
     with subprocess.Popen([SLEEP, "0"]) as process:
         process.wait()

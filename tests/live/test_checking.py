@@ -124,7 +124,7 @@ def test_comparing_and_checking(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     assert "@late is [2-3]: 2 of 4 ranks, on which 'local > 2' is true now" in said
     assert "@none is empty" in said
     errors = [each["message"] for each in finished.of_type("error")]
-    assert any("'error' cannot be the name of a set" in each for each in errors), errors
+    assert any("@error is a set of PGDB's own" in each for each in errors), errors
     assert any("'nosuch' failed on [1]: No symbol" in each for each in errors), errors
     assert any("'print particle->x[1]' shows every value" in each for each in errors), errors
     assert any("no answer is saved as 'nowhere' (then, there)" in each for each in errors), errors

@@ -334,7 +334,7 @@ def test_no_gdb_gets_the_memory_that_it_needs(
 ) -> None:
     with start_job(2, build("storm.c")) as job:
         gdb = write_gdb(tmp_path, f'[ "$#" -gt 1 ] && ulimit -v {LITTLE_BYTES >> 10}')
-        with pytest.raises(pgdb.PgdbError, match=r"^\[0-1\] GDB was ended by signal 6, .*memory$"):
+        with pytest.raises(pgdb.PgdbError, match=r"^\[0.*GDB .*ended .*memory$"):
             pgdb.attach(job.pid, gdb=gdb, nursery=False)
         assert_untouched(job.ranks)
         with attached(job) as session:
