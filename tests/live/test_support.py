@@ -5,20 +5,25 @@ A job counts as up when all its ranks have come out of MPI_Init; ring then sends
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
 from tests.support.hosts import Hosts, several_hosts
 from tests.support.programs import (
+    END_DEADLINE_S,
     ROOT,
     Builder,
     Job,
     find_mpi,
     is_alive,
+    parent_of,
+    processes_with,
     run_job,
     status,
     wait_progress,
@@ -192,6 +197,37 @@ def test_batch_job_of_slurm(slurm: Slurm, tmp_path: Path) -> None:
     )
     slurm.cancel_all()
     assert slurm.run("squeue", "--noheader") == ""
+
+
+@pytest.mark.slurm
+def test_a_job_that_slurm_cannot_end_is_ended(
+    slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.support.slurm.CANCEL_PATIENCE_S", 2.0)
+    mark = f"PGDB_TEST_STEP={uuid.uuid4().hex}"
+    words = ("srun", "--nodes=1", f"--export=ALL,{mark}", "sleep", "1000")
+
+    def ranks() -> list[int]:
+        return [pid for pid, line in processes_with(mark).items() if line.endswith("sleep 1000")]
+
+    with subprocess.Popen(
+        slurm.command(words),
+        env=os.environ | slurm.environment,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as srun:
+        try:
+            wait_until(ranks, "the step runs")
+            (rank,) = ranks()
+            os.kill(parent_of(rank), signal.SIGSTOP)
+            slurm.cancel_all()
+            assert slurm.run("squeue", "--noheader") == ""
+            wait_until(lambda: not ranks(), "the rank is gone")
+            srun.wait(END_DEADLINE_S)
+        finally:
+            srun.kill()
+    names = slurm.run("srun", "--nodes=2", "--ntasks=2", "hostname").split()
+    assert sorted(names) == ["n1", "n2"]
 
 
 @pytest.mark.hosts
