@@ -32,6 +32,8 @@ def process() -> Iterator[int]:
     """A process that waits."""
     with subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL) as started:
         wait_until(lambda: "sleep" in (procfs.executable(started.pid) or ""), "it is executed")
+        # Which is before the kernel has mapped it.
+        wait_until(lambda: len(mapped_objects(started.pid)) > 1, "its libraries are loaded")
         yield started.pid
         started.kill()
 
