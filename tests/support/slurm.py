@@ -134,8 +134,8 @@ class Slurm:
         try:
             wait_until(self._has_no_job, "all jobs end", CANCEL_PATIENCE_S)
         except AssertionError:
-            # A step that is cancelled as it starts can stand for ever, and all of Slurm with it:
-            # seen once in some thousand, with 22.05.
+            # A step that is cancelled as it starts can stand for ever, and all of Slurm with it
+            # (seen once, with 22.05).
             print(f"killed what Slurm has not ended: {self._of_steps()}", file=sys.stderr)
             kill_all(self._of_steps, "the steps of Slurm's jobs")
             wait_until(self._has_no_job, "all jobs end", END_DEADLINE_S)
@@ -146,17 +146,12 @@ class Slurm:
     def _of_steps(self) -> dict[int, str]:
         """Return pid and command line of what a step's own daemon has started, and of that."""
         found = processes_with(f"{_MARK}={self._mark}")
-        sessions = set()
-        for pid, line in found.items():
+        sessions = {}
+        for pid in found:
             with suppress(ProcessLookupError):
-                if line.startswith("slurmstepd:"):
-                    sessions.add(os.getsid(pid))
-        left = {}
-        for pid, line in found.items():
-            with suppress(ProcessLookupError):
-                if os.getsid(pid) in sessions:
-                    left[pid] = line
-        return left
+                sessions[pid] = os.getsid(pid)
+        of_steps = {sessions[pid] for pid in sessions if found[pid].startswith("slurmstepd:")}
+        return {pid: found[pid] for pid, session in sessions.items() if session in of_steps}
 
     # -- how it is made ------------------------------------------------------------------------
 
