@@ -17,21 +17,21 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from pgdb import corefiles
+from pgdb import core_limit
 
 if TYPE_CHECKING:
-    from pgdb.backend.wireup import Daemon
+    from pgdb.backend.node.wireup import Daemon
 
 
 def main() -> int:
     """Start, wire up and wait for one aggregator; return the exit status."""
-    corefiles.leave_none()
+    core_limit.leave_none()
     from_anchor, to_daemon = os.pipe()
     from_daemon, to_anchor = os.pipe()
     pid = os.fork()
     if pid == 0:
         _become_daemon(from_anchor, to_anchor)
-        from pgdb.backend.daemon import main as serve
+        from pgdb.backend.node.daemon import main as serve
 
         serve()
         # All that was started has ended, and nothing is written in the end. Taking the interpreter
@@ -41,8 +41,8 @@ def main() -> int:
     os.close(from_anchor)
     os.close(to_anchor)
     # The daemon imports its part meanwhile.
-    from pgdb.backend.wireup import Daemon, wire_up
-    from pgdb.overlay.words import CALL_WORD, CANNOT_JOIN, WATCH_INPUT_VARIABLE
+    from pgdb.backend.node.wireup import Daemon, wire_up
+    from pgdb.overlay.bootstrap_env import CALL_WORD, CANNOT_JOIN, WATCH_INPUT_VARIABLE
 
     daemon = Daemon(pid, to_daemon, from_daemon)
     wiring = wire_up(daemon)
@@ -68,7 +68,7 @@ def _become_daemon(from_anchor: int, to_anchor: int) -> None:
                 os.close(descriptor)
             except OSError:  # the one of the listing itself
                 pass
-    from pgdb.overlay.words import AGGREGATOR_NAME
+    from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 
     # Its command line is the anchor's.
     with open("/proc/self/comm", "w", encoding="ascii") as file:
@@ -87,7 +87,7 @@ def _guard(pid: int, daemon: Daemon, *, watches_input: bool) -> None:
     """
     import signal
 
-    from pgdb.overlay.words import BEAT_S, HANGS_S, LEAVE_HANGS_S
+    from pgdb.overlay.bootstrap_env import BEAT_S, HANGS_S, LEAVE_HANGS_S
 
     def told(number: int, frame: object) -> None:
         raise _ToldToEnd

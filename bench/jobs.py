@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.errors import DiscoveryError
-from pgdb.jobs.ladder import find_job
+from pgdb.frontend.discovery.discover import find_job
 
 # The tests' jobs are no part of what is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

@@ -23,9 +23,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from pgdb.backend.indexcache import IndexCache
-from pgdb.backend.inferior import Inferior
-from pgdb.backend.starting import Starter
+from pgdb.backend.gdb.debugger import Inferior
+from pgdb.backend.zygote.gdb_factory import Starter
+from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.overlay.messages import InsertBreakpoint, Resume
 from pgdb.records import BreakpointsMade, Event, Gone, Running, Stop
 

@@ -31,9 +31,9 @@ import msgspec
 from jobs import running_job
 
 from pgdb import attach
-from pgdb.frontend.text import render
-from pgdb.merge.answer import EquivalenceClass, Missing
-from pgdb.merge.masking import mask_record
+from pgdb.frontend.show.text import render
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.normalize import mask_record
 from pgdb.overlay.messages import Backtrace, Reply, Request, decode, encode
 from pgdb.overlay.router import Gathering
 from pgdb.ranks import RankSet

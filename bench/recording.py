@@ -18,14 +18,14 @@ from pathlib import Path
 
 import msgspec
 
-from pgdb.frontend.answers import Answer
-from pgdb.frontend.recording.log import SessionLog
-from pgdb.frontend.recording.recorder import Recorder
-from pgdb.frontend.recording.recordfile import Answers
-from pgdb.frontend.recording.redact import Redactor
-from pgdb.merge.answer import EquivalenceClass
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.store.log import SessionLog
+from pgdb.frontend.store.recorder import Recorder
+from pgdb.frontend.store.recording_file import Answers
+from pgdb.frontend.store.redact import Redactor
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.graph import from_graph
-from pgdb.merge.packing import pack
+from pgdb.merge.rankset_codec import pack
 from pgdb.overlay.messages import Backtrace
 from pgdb.ranks import RankSet
 from pgdb.records import Frame, Record, Stack, Variable

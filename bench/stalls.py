@@ -21,7 +21,7 @@ from pathlib import Path
 from jobs import long_job
 
 import pgdb
-from pgdb.frontend.sync import Session
+from pgdb.frontend.api.sync import Session
 
 ALLOWED_S = 0.05
 IDLE_S = 3.0

@@ -112,8 +112,8 @@ def keep_byte_code(folder: str) -> None:
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = folder
-    backend = "pgdb.backend.__main__, pgdb.backend.daemon, pgdb.backend.serving"
-    modules = f"pgdb.frontend.batch, pgdb.frontend.main, {backend}"
+    backend = "pgdb.backend.__main__, pgdb.backend.node.daemon, pgdb.backend.node.serving"
+    modules = f"pgdb.frontend.ui.batch, pgdb.frontend.ui.main, {backend}"
     subprocess.run([sys.executable, "-c", f"import {modules}"], check=True)
     subprocess.run(
         [sys.executable, "-c", "from pgdb.overlay.credentials import *; make_credentials()"],

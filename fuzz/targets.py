@@ -16,8 +16,8 @@ from typing import Any
 
 from fuzz.mutation import Mutate, bytes_mutator, tree_mutator
 from pgdb import elf
-from pgdb.backend import indexcache
 from pgdb.backend.gdb import decode, mi
+from pgdb.backend.zygote import index_cache
 from pgdb.errors import (
     CommandError,
     DiscoveryError,
@@ -29,22 +29,24 @@ from pgdb.errors import (
     RankSetError,
     UsageError,
 )
-from pgdb.frontend import gdbwords, jsonlines
+from pgdb.files.delivery import Delivery
 from pgdb.frontend.analysis import saved, values
-from pgdb.frontend.answers import Answer
-from pgdb.frontend.arguments import parse
-from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.recording import recordfile, settings
-from pgdb.frontend.recording.recorder import Recorder
-from pgdb.frontend.shell import Quit, Shell
-from pgdb.frontend.state import JobState
-from pgdb.frontend.text import render
-from pgdb.jobs import launchers, mpir
-from pgdb.merge.answer import EquivalenceClass, Merger
+from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.job_state import JobState
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.commands.shell import Quit, Shell
+from pgdb.frontend.discovery import mpir
+from pgdb.frontend.show.json import json_lines
+from pgdb.frontend.show.text import render
+from pgdb.frontend.store import recording_file, settings
+from pgdb.frontend.store.recorder import Recorder
+from pgdb.frontend.ui.arguments import parse
+from pgdb.jobs import launchers
+from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.merge.graph import from_graph, to_graph
-from pgdb.merge.packing import pack, unpack
+from pgdb.merge.rankset_codec import pack, unpack
 from pgdb.overlay import channel
-from pgdb.overlay.delivery import Delivery
 from pgdb.overlay.messages import (
     Announce,
     AnyMessage,
@@ -203,7 +205,7 @@ def show(classes: tuple[EquivalenceClass[Any], ...], missing: Any) -> None:
     ranks = RankSet.union(each.ranks for each in classes)
     answer = Answer(command="x", ranks=ranks | missing.ranks, classes=classes, missing=missing)
     render.answer(answer)
-    jsonlines.encode(jsonlines.answer(answer, str, 0.0))
+    json_lines.encode(json_lines.answer(answer, str, 0.0))
 
 
 def run_state(told: tuple[EquivalenceClass[Event], ...]) -> None:
@@ -415,8 +417,8 @@ def run_commands(data: bytes) -> None:
 
         shell = Shell(_Nobody(), _NoDisplay(), read_line=next_line)  # type: ignore[arg-type]
         for line in left:
-            gdbwords.opens_block(line)
-            if gdbwords.first_word(line) in _TOUCHING:
+            gdb_commands.opens_block(line)
+            if gdb_commands.first_word(line) in _TOUCHING:
                 shell._call(line, _ALL) if line.strip()[:1] != "@" else None
                 continue
             with contextlib.suppress(Quit):
@@ -454,8 +456,8 @@ def run_saved(data: bytes) -> None:
 
 def run_recording(data: bytes) -> None:
     """Read what is packed in a recorded session, and make it anew."""
-    loaded = recordfile.decode(
-        b"pgdb-recording %d\n%s" % (recordfile.VERSION, zlib.compress(data, 1))
+    loaded = recording_file.decode(
+        b"pgdb-recording %d\n%s" % (recording_file.VERSION, zlib.compress(data, 1))
     )
     assert loaded.file.table is not None
 
@@ -566,7 +568,7 @@ def run_maps(data: bytes) -> None:
 def run_index(data: bytes) -> None:
     """Look through an index of GDB's."""
     with scratch_file(data) as path:
-        indexcache.is_whole(path)
+        index_cache.is_whole(path)
 
 
 TEXT_WORDS = tuple(

@@ -40,44 +40,44 @@ if TYPE_CHECKING:
     from pgdb.errors import StartError as StartError
     from pgdb.errors import UsageError as UsageError
     from pgdb.frontend.analysis.arrays import Arrays as Arrays
-    from pgdb.frontend.analysis.checking import Check as Check
+    from pgdb.frontend.analysis.assertions import Check as Check
+    from pgdb.frontend.analysis.calltree import CallTree as CallTree
     from pgdb.frontend.analysis.comparing import Comparison as Comparison
     from pgdb.frontend.analysis.comparing import compare as compare
     from pgdb.frontend.analysis.decompose import GlobalArray as GlobalArray
     from pgdb.frontend.analysis.decompose import Layout as Layout
-    from pgdb.frontend.answers import Answer as Answer
-    from pgdb.frontend.answers import FieldValues as FieldValues
-    from pgdb.frontend.options import SessionOptions as SessionOptions
-    from pgdb.frontend.sync import Ranks as Ranks
-    from pgdb.frontend.sync import Session as Session
-    from pgdb.frontend.sync import attach as attach
-    from pgdb.frontend.sync import launch as launch
-    from pgdb.frontend.sync import replay as replay
-    from pgdb.frontend.telling import Told as Told
-    from pgdb.frontend.text.threadtext import ThreadGroup as ThreadGroup
-    from pgdb.frontend.text.threadtext import stacks_of as stacks_of
-    from pgdb.merge.answer import EquivalenceClass as EquivalenceClass
-    from pgdb.merge.answer import Missing as Missing
-    from pgdb.merge.calltree import CallTree as CallTree
+    from pgdb.frontend.api.answers import Answer as Answer
+    from pgdb.frontend.api.answers import FieldValues as FieldValues
+    from pgdb.frontend.api.notifications import Told as Told
+    from pgdb.frontend.api.options import SessionOptions as SessionOptions
+    from pgdb.frontend.api.sync import Ranks as Ranks
+    from pgdb.frontend.api.sync import Session as Session
+    from pgdb.frontend.api.sync import attach as attach
+    from pgdb.frontend.api.sync import launch as launch
+    from pgdb.frontend.api.sync import replay as replay
+    from pgdb.frontend.show.text.thread_stacks import ThreadGroup as ThreadGroup
+    from pgdb.frontend.show.text.thread_stacks import stacks_of as stacks_of
+    from pgdb.merge.classes import EquivalenceClass as EquivalenceClass
+    from pgdb.merge.classes import Missing as Missing
     from pgdb.merge.summary import Summary as Summary
     from pgdb.ranks import RankSet as RankSet
 
 _HOMES = {
-    "Answer": "pgdb.frontend.answers",
+    "Answer": "pgdb.frontend.api.answers",
     "Arrays": "pgdb.frontend.analysis.arrays",
-    "CallTree": "pgdb.merge.calltree",
-    "Check": "pgdb.frontend.analysis.checking",
+    "CallTree": "pgdb.frontend.analysis.calltree",
+    "Check": "pgdb.frontend.analysis.assertions",
     "CommandError": "pgdb.errors",
     "Comparison": "pgdb.frontend.analysis.comparing",
     "DiscoveryError": "pgdb.errors",
-    "EquivalenceClass": "pgdb.merge.answer",
-    "FieldValues": "pgdb.frontend.answers",
+    "EquivalenceClass": "pgdb.merge.classes",
+    "FieldValues": "pgdb.frontend.api.answers",
     "GdbError": "pgdb.errors",
     "InternalError": "pgdb.errors",
     "GlobalArray": "pgdb.frontend.analysis.decompose",
     "Layout": "pgdb.frontend.analysis.decompose",
     "LinkError": "pgdb.errors",
-    "Missing": "pgdb.merge.answer",
+    "Missing": "pgdb.merge.classes",
     "NoAnswerError": "pgdb.errors",
     "NotRecordedError": "pgdb.errors",
     "PermissionToTraceError": "pgdb.errors",
@@ -85,20 +85,20 @@ _HOMES = {
     "ProtocolError": "pgdb.errors",
     "RankSet": "pgdb.ranks",
     "RankSetError": "pgdb.errors",
-    "Ranks": "pgdb.frontend.sync",
-    "Session": "pgdb.frontend.sync",
+    "Ranks": "pgdb.frontend.api.sync",
+    "Session": "pgdb.frontend.api.sync",
     "SessionEndedError": "pgdb.errors",
-    "SessionOptions": "pgdb.frontend.options",
+    "SessionOptions": "pgdb.frontend.api.options",
     "StartError": "pgdb.errors",
     "Summary": "pgdb.merge.summary",
-    "ThreadGroup": "pgdb.frontend.text.threadtext",
-    "Told": "pgdb.frontend.telling",
+    "ThreadGroup": "pgdb.frontend.show.text.thread_stacks",
+    "Told": "pgdb.frontend.api.notifications",
     "UsageError": "pgdb.errors",
-    "attach": "pgdb.frontend.sync",
+    "attach": "pgdb.frontend.api.sync",
     "compare": "pgdb.frontend.analysis.comparing",
-    "launch": "pgdb.frontend.sync",
-    "replay": "pgdb.frontend.sync",
-    "stacks_of": "pgdb.frontend.text.threadtext",
+    "launch": "pgdb.frontend.api.sync",
+    "replay": "pgdb.frontend.api.sync",
+    "stacks_of": "pgdb.frontend.show.text.thread_stacks",
 }
 _MODULES = ("aio", "errors", "records")
 

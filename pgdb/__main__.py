@@ -1,6 +1,6 @@
 """``python -m pgdb``."""
 
-from pgdb.frontend.main import run
+from pgdb.frontend.ui.main import run
 
 if __name__ == "__main__":
     run()

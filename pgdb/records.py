@@ -2,7 +2,7 @@
 
 A record that can be an answer is a member of :data:`Record`. Texts inside a record may hold
 :data:`SLOT` marks in place of what differs without mattering (raw addresses, the arguments in a
-stop line); what stood there travels beside the record, see :mod:`pgdb.merge.answer`.
+stop line); what stood there travels beside the record, see :mod:`pgdb.merge.classes`.
 """
 
 from __future__ import annotations

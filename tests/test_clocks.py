@@ -19,18 +19,18 @@ MAY = {
     "backend": set[str](),
     # To say when something was: in answers, files, logs, reports.
     "frontend": {
-        "batch",
-        "commands/checking",
-        "export/treefiles",
-        "recording/bugreport",
-        "recording/history",
-        "recording/log",
-        "recording/recorder",
-        "recording/replay",
-        "recording/saving",
+        "ui/batch",
+        "commands/comparisons",
+        "show/export/tree_files",
+        "store/bug_report",
+        "store/history",
+        "store/log",
+        "store/recorder",
+        "transport/recorded",
+        "store/saving",
     },
     # To compare with the ages of files.
-    "pgdb": {"overlay/bootstrap", "overlay/filecache"},
+    "pgdb": {"overlay/archive_bootstrap", "files/file_cache"},
 }
 
 

@@ -122,7 +122,7 @@ def test_wheel_has_every_module_in_its_place(tmp_path: Path, with_links: bool) -
         names = set(archive.namelist())
         metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
         scripts = metadata.replace("METADATA", "entry_points.txt")
-        assert "pgdb = pgdb.frontend.main:run" in archive.read(scripts).decode()
+        assert "pgdb = pgdb.frontend.ui.main:run" in archive.read(scripts).decode()
         version = (ROOT / "pgdb" / "version.py").read_text(encoding="utf-8")
         stated = archive.read(metadata).decode().split("\nVersion: ")[1].split("\n")[0]
         assert f'"{stated}"' in version
@@ -145,7 +145,7 @@ def test_the_pgdb_under_test_is_this_checkout() -> None:
 NOT_OURS = '"""Not ours."""\n__version__ = "6.2.3"\n'
 
 
-@pytest.mark.parametrize("started", ["pgdb.backend", "pgdb.frontend.main"])
+@pytest.mark.parametrize("started", ["pgdb.backend", "pgdb.frontend.ui.main"])
 @pytest.mark.parametrize("file", ["pgdb/__init__.py", "pgdb.py"])
 def test_another_pgdb_ends_the_start_and_is_told(tmp_path: Path, file: str, started: str) -> None:
     (tmp_path / file).parent.mkdir(exist_ok=True)
@@ -158,7 +158,7 @@ def test_another_pgdb_ends_the_start_and_is_told(tmp_path: Path, file: str, star
 
 
 @pytest.mark.parametrize("has_version", [True, False], ids=["overwritten", "mixed"])
-@pytest.mark.parametrize("started", ["pgdb.backend", "pgdb.frontend.main"])
+@pytest.mark.parametrize("started", ["pgdb.backend", "pgdb.frontend.ui.main"])
 def test_parts_of_ours_in_another_pgdb_are_told(
     tmp_path: Path, started: str, has_version: bool
 ) -> None:

@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.backend.remembering import LIMIT_BYTES
-from pgdb.frontend import gdbwords, shell
+from pgdb.backend.node.answer_cache import LIMIT_BYTES
 from pgdb.frontend.analysis import saved
-from pgdb.frontend.answers import Answer
+from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES
+from pgdb.frontend.commands import shell
 from pgdb.frontend.commands.__main__ import page
 from pgdb.frontend.commands.table import COMMANDS
-from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.text import layout
-from pgdb.frontend.view import STAT_LIMIT_BYTES
-from pgdb.merge.answer import MOST_COLUMNS, MOST_DISTINCT
+from pgdb.frontend.show.text import layout
+from pgdb.merge.classes import MOST_COLUMNS, MOST_DISTINCT
 
 ROOT = Path(__file__).parent.parent
 ANSWERS = ROOT / "docs" / "answers.md"
@@ -66,8 +67,8 @@ def test_page_about_answers_shows_commands_that_there_are() -> None:
     typed = [line.partition(") ")[2] for line in screens(ANSWERS) if line.startswith("(pgdb ")]
     assert len(typed) > 10
     for line in filter(None, typed):
-        word = gdbwords.first_word(line)
-        assert COMMANDS.find(word) or COMMANDS.find(gdbwords.resolve(line)), line
+        word = gdb_commands.first_word(line)
+        assert COMMANDS.find(word) or COMMANDS.find(gdb_commands.resolve(line)), line
 
 
 def test_screens_about_answers_are_of_80_columns() -> None:

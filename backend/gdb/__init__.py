@@ -1,1 +1,1 @@
-"""Processes of GDB, one per rank, spoken to through GDB/MI; no MI string exists outside of it."""
+"""Everything that knows GDB: MI text, decoding, processes, quirks."""

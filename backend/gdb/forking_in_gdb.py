@@ -1,10 +1,10 @@
 """Runs inside of GDB, in its Python (3.7 or later): reads symbols once, then forks GDBs.
 
-The other end is :mod:`pgdb.backend.nursery`, which sends requests as JSON over the socket whose
-descriptor stands in PGDB_NURSERY_CONTROL. :func:`main` does not return until there is a fork: the
-event loop of the GDB that has read the symbols is never entered, so that nothing of it is under
-way when it forks. A child returns, and goes on as any GDB that speaks MI, with the socket that
-came with the request as its input and output.
+The other end is :mod:`pgdb.backend.zygote.nursery`, which sends requests as JSON over the socket
+whose descriptor stands in PGDB_NURSERY_CONTROL. :func:`main` does not return until there is a
+fork: the event loop of the GDB that has read the symbols is never entered, so that nothing of it
+is under way when it forks. A child returns, and goes on as any GDB that speaks MI, with the socket
+that came with the request as its input and output.
 
 What a child must not share with its siblings is replaced at the same descriptor: the pipes and
 eventfds with which GDB wakes itself up, or siblings would take each other's wake-ups, and the open

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import msgspec
 
 from bench.emulate.farm import DEPTH, mix
-from pgdb.merge.answer import EquivalenceClass, Merger
+from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.merge.graph import to_graph
-from pgdb.merge.masking import mask_record
+from pgdb.merge.normalize import mask_record
 from pgdb.overlay.messages import Events, Reply, encode
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Frame, Record, Stack, Stop, Text, Value, Variable

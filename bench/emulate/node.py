@@ -18,7 +18,7 @@ import time
 from typing import Any
 
 from bench.emulate.made_up import Case
-from pgdb.backend.aggregator import Aggregator, Place
+from pgdb.backend.node.aggregator import Aggregator, Place
 from pgdb.overlay.channel import listen_on
 from pgdb.overlay.messages import Request, Setup
 from pgdb.overlay.router import LARGE_RANKS

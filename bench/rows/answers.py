@@ -26,9 +26,9 @@ from jobs import Job, at, placed_job
 from measuring import Row, cpu_s
 from plain import PlainGdb, plain_gdbs
 
-from pgdb.frontend.answers import Answer
-from pgdb.frontend.session import Session
-from pgdb.frontend.starting.start import attach
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.startup.start import attach
 from pgdb.jobs import procfs
 
 RANKS = 64

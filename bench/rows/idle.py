@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from jobs import Job, placed_job
 from measuring import Row, cpu_s
 
-from pgdb.frontend.starting.start import attach
+from pgdb.frontend.startup.start import attach
 from pgdb.jobs import procfs
 
 RANKS = os.cpu_count() or 1

@@ -12,7 +12,7 @@ from jobs import Job, placed_job
 from measuring import Row, pss_bytes
 from plain import plain_gdbs
 
-from pgdb.frontend.starting.start import attach
+from pgdb.frontend.startup.start import attach
 from pgdb.jobs import procfs
 
 RANKS = 32

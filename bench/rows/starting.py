@@ -20,11 +20,11 @@ from pathlib import Path
 
 from measuring import Row
 
-from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.session import Session
-from pgdb.frontend.starting.directory import SessionDirectory
-from pgdb.frontend.starting.overlay import Place
-from pgdb.frontend.starting.site import LocalSite
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.startup.overlay import Place
+from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.frontend.startup.site import LocalSite
 from pgdb.jobs.launchers import find_launcher
 from pgdb.jobs.placement import mpi4py_environment, overlay_line, scrubbed_environment
 

@@ -16,7 +16,7 @@ from jobs import Job, at, placed_job
 from measuring import Row, cpu_s
 from plain import plain_gdbs
 
-from pgdb.frontend.starting.start import attach
+from pgdb.frontend.startup.start import attach
 from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 

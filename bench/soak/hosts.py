@@ -15,8 +15,8 @@ from pathlib import Path
 from bench.soak.noting import Impossible, Wrong
 from bench.soak.processes import is_free, words
 from bench.soak.running import GRACE_S, LEAVE_S, NEVER, Soak
-from pgdb.frontend.sync import Session
-from pgdb.frontend.telling import Told
+from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.sync import Session
 from pgdb.ranks import RankSet
 from tests.support.hosts import several_hosts
 from tests.support.programs import Builder, Job

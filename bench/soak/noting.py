@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from pgdb.frontend.telling import Told
+from pgdb.frontend.api.notifications import Told
 from tests.support.programs import wait_until
 
 DEADLINE_S = 60.0

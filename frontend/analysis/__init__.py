@@ -1,1 +1,1 @@
-"""What is made of answers: values taken apart, compared, checked; arrays; samples."""
+"""Pure functions over answers: values, differences, checks, arrays, call trees."""

@@ -17,8 +17,8 @@ import msgspec
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis.decompose import GlobalArray, Layout, assemble
 from pgdb.frontend.analysis.limits import check_size
-from pgdb.frontend.answers import Answer
-from pgdb.merge.answer import EquivalenceClass, Merger, Missing
+from pgdb.frontend.api.answers import Answer
+from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import AnyOperation, ReadBlock
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Failure, Record
@@ -32,7 +32,7 @@ _BEHIND_ALL = 1 << 62
 
 
 class Ask(Protocol):
-    """How ranks are asked: :meth:`pgdb.frontend.session.Session.ask`."""
+    """How ranks are asked: :meth:`pgdb.frontend.api.session.Session.ask`."""
 
     async def __call__(self, command: str, operation: AnyOperation, ranks: RankSet) -> Answer:
         """Return the merged answer of *ranks*."""

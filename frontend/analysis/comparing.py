@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis import values
-from pgdb.frontend.analysis.differences import NONE
-from pgdb.frontend.analysis.differences import compare as differences_of
-from pgdb.frontend.answers import Answer
-from pgdb.merge.answer import EquivalenceClass, Missing
-from pgdb.merge.masking import join_slots, mask_record
+from pgdb.frontend.analysis.diff import NONE
+from pgdb.frontend.analysis.diff import compare as differences_of
+from pgdb.frontend.api.answers import Answer
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.normalize import join_slots, mask_record
 from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Failure, Record, Value, Variables, Various, parse_number
 

@@ -15,16 +15,16 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
-from pgdb.frontend import deadline, times
-from pgdb.frontend.answers import Answer
-from pgdb.merge.answer import Missing
-from pgdb.merge.calltree import CallTree, TreeBy
+from pgdb.frontend.analysis.calltree import CallTree, TreeBy
+from pgdb.frontend.api import deadline, durations
+from pgdb.frontend.api.answers import Answer
+from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import Backtrace
 from pgdb.ranks import RankSet
 from pgdb.records import FATAL_SIGNALS, Stop
 
 if TYPE_CHECKING:
-    from pgdb.frontend.session import Session
+    from pgdb.frontend.api.session import Session
 
 MOST_SAMPLES = 10_000
 GO_ON_TIMEOUT_S = 10.0
@@ -94,8 +94,8 @@ def check(session: Session, ranks: RankSet, *, by: str, samples: int, every_s: f
         raise UsageError(f"tree: no tree by {by!r}; there are function, line and pc")
     if not 1 <= samples <= MOST_SAMPLES:
         raise UsageError(f"tree: {samples} samples cannot be taken; 1 to {MOST_SAMPLES} can")
-    if not times.is_time(every_s):
-        raise UsageError(f"tree: every {every_s:g} s is no time; {times.in_words()} is one")
+    if not durations.is_time(every_s):
+        raise UsageError(f"tree: every {every_s:g} s is no time; {durations.in_words()} is one")
     if samples > 1 and not ranks & session.state.running:
         raise UsageError(
             f"tree: no rank of [{ranks}] runs, so that all samples would be the same; "

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from pgdb.errors import CommandError, RankSetError, UsageError
-from pgdb.frontend.answers import Answer
-from pgdb.frontend.recording.files import read_regular, reason, write_atomically
-from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.store.user_files import read_regular, reason, write_atomically
+from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet, SetsRoom
 from pgdb.records import Block, Record

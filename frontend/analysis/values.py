@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from pgdb.merge.masking import DIFFERENT, SlotFiller
+from pgdb.merge.normalize import DIFFERENT, SlotFiller
 from pgdb.patterns import pattern
 from pgdb.records import SLOT, parse_number
 

@@ -2,12 +2,20 @@
 
 from pgdb.frontend.commands import (
     breakpoints,
-    checking,
+    comparisons,
     data,
-    looking,
+    inspection,
     ranks,
-    running,
-    session_commands,
+    run_control,
+    session,
 )
 
-__all__ = ["breakpoints", "checking", "data", "looking", "ranks", "running", "session_commands"]
+__all__ = [
+    "breakpoints",
+    "comparisons",
+    "data",
+    "inspection",
+    "ranks",
+    "run_control",
+    "session",
+]

@@ -14,12 +14,12 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend import jsonlines
 from pgdb.frontend.analysis import decompose
 from pgdb.frontend.analysis.arrays import Arrays, form_text
 from pgdb.frontend.analysis.decompose import GlobalArray, Layout
 from pgdb.frontend.analysis.limits import size_text
-from pgdb.frontend.answers import Answer
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.workers import beside, with_file
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -29,11 +29,11 @@ from pgdb.frontend.commands.table import (
     Shown,
     need_argument,
 )
-from pgdb.frontend.export import arrayfiles, pictures
-from pgdb.frontend.recording.files import check_place, user_path
-from pgdb.frontend.text import plots, render
-from pgdb.frontend.threads import beside, with_file
-from pgdb.merge.answer import EquivalenceClass
+from pgdb.frontend.show.export import array_files, pictures
+from pgdb.frontend.show.json import json_lines
+from pgdb.frontend.show.text import plots, render
+from pgdb.frontend.store.user_files import check_place, user_path
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Text
@@ -333,7 +333,7 @@ async def _decompose(call: Call) -> Outcome:
     layout = await _of_users(call, typed, lambda: _layout(typed))
     path = typed.path()
     if path is not None:
-        arrayfiles.check_suffix(path, _GLOBAL_FORMATS)
+        array_files.check_suffix(path, _GLOBAL_FORMATS)
         check = pictures.check if path.suffix in pictures.FORMATS else check_place
         await with_file(path, functools.partial(check, path))
     arrays = await call.shell.session.ranks(call.ranks).array(typed.expression)
@@ -501,9 +501,9 @@ def _global_text(whole: GlobalArray, width: int) -> str:
 
 def _save_global(whole: GlobalArray, path: Path) -> None:
     if path.suffix == ".npz":
-        arrayfiles.write_named({"values": whole.values, "owner": whole.owner}, path)
+        array_files.write_named({"values": whole.values, "owner": whole.owner}, path)
     elif path.suffix == ".npy":
-        arrayfiles.write_array(whole.values, path)
+        array_files.write_array(whole.values, path)
     elif whole.values.ndim == 1:
         indices = range(whole.values.size)
         pictures.save_lines(
@@ -544,7 +544,7 @@ def _shown(
     failures = arrays.failures
     if not arrays.ok:
         text = f"{text}\n{render.answer(failures)}"
-    line = jsonlines.arrays(arrays, call.line, 0.0, text=text, file=str(file or ""), whole=whole)
+    line = json_lines.arrays(arrays, call.line, 0.0, text=text, file=str(file or ""), whole=whole)
     return Shown(text=text, answer=None if arrays.ok else failures, line=line)
 
 

@@ -8,10 +8,9 @@ import re
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend import jsonlines
-from pgdb.frontend.analysis.checking import truth, where
+from pgdb.frontend.analysis.assertions import truth, where
 from pgdb.frontend.analysis.comparing import pages, part_of
-from pgdb.frontend.answers import Answer
+from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -22,9 +21,10 @@ from pgdb.frontend.commands.table import (
     is_number,
     need_argument,
 )
-from pgdb.frontend.recording.saving import is_kept_back
-from pgdb.frontend.text import render, reports
-from pgdb.merge.answer import EquivalenceClass
+from pgdb.frontend.show.json import json_lines
+from pgdb.frontend.show.text import render, reports
+from pgdb.frontend.store.saving import is_kept_back
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Record
@@ -158,7 +158,7 @@ async def _ranks(call: Call) -> Outcome:
     return Shown(
         reports.place_lines(found, latest, session.sets),
         sets=tuple(each.ranks for each in found),
-        line=jsonlines.places(found, latest, session.sets, render.record),
+        line=json_lines.places(found, latest, session.sets, render.record),
     )
 
 
@@ -239,7 +239,7 @@ def _expanded(call: Call, answer: Answer, notes: list[str], title: str) -> Shown
     return Shown(
         "\n".join(each for each in (title and f"{title}:", text, *notes) if each),
         sets=tuple(each.ranks for each in answer.classes),
-        line=jsonlines.answer(answer, text_of, 0.0),
+        line=json_lines.answer(answer, text_of, 0.0),
     )
 
 

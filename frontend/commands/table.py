@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pgdb.errors import PgdbError, UsageError
-from pgdb.frontend.answers import Answer
+from pgdb.frontend.api.answers import Answer
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
-    from pgdb.frontend.shell import Shell
+    from pgdb.frontend.commands.shell import Shell
 
 
 _WIDTH = 80
@@ -81,7 +81,7 @@ class Shown(msgspec.Struct, frozen=True):
     sets: tuple[RankSet, ...] = ()
     """What @1, @2 … stand for from now on; the classes of *answer* where there are none."""
     line: msgspec.Struct | None = None
-    """What a program reads: a line of :mod:`pgdb.frontend.jsonlines`."""
+    """What a program reads: a line of :mod:`pgdb.frontend.show.json.json_lines`."""
     failed: bool = False
     """Whether the command counts as failed though every rank has answered."""
 

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import get_args
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend import jsonlines, times
-from pgdb.frontend.analysis import sampling
+from pgdb.frontend.analysis import calltree_text, sampling
+from pgdb.frontend.analysis.calltree import TreeBy
+from pgdb.frontend.api import durations
+from pgdb.frontend.api.workers import with_file
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
-from pgdb.frontend.export import treefiles
-from pgdb.frontend.recording.files import check_place, user_path
-from pgdb.frontend.threads import with_file
-from pgdb.merge import treetext
-from pgdb.merge.calltree import TreeBy
+from pgdb.frontend.show.export import tree_files
+from pgdb.frontend.show.json import json_lines
+from pgdb.frontend.store.user_files import check_place, user_path
 
 _BY: dict[str, TreeBy] = {each: each for each in get_args(TreeBy)}
-_FORMATS = {f"--{each}": each for each in treefiles.FORMATS}
+_FORMATS = {f"--{each}": each for each in tree_files.FORMATS}
 _FLAGS = ("--threads", "--full")
 _WITH_VALUE = ("--by", "--samples", "--every", *_FORMATS)
 
@@ -34,7 +34,7 @@ class _Options:
     full: bool = False
     samples: int = 1
     every_s: float = 1.0
-    files: list[tuple[treefiles.Format, Path]] = field(default_factory=list)
+    files: list[tuple[tree_files.Format, Path]] = field(default_factory=list)
 
 
 @COMMANDS.command(
@@ -93,7 +93,9 @@ async def show(call: Call, argument: str) -> Shown:
     )
     tree = found.tree
     lines = [
-        treetext.text(tree, width=shutil.get_terminal_size().columns, absent=session.state.absent)
+        calltree_text.text(
+            tree, width=shutil.get_terminal_size().columns, absent=session.state.absent
+        )
     ]
     if not tree.nodes and tree.missing.running:
         lines.append(
@@ -107,7 +109,7 @@ async def show(call: Call, argument: str) -> Shown:
         try:
             if not tree.nodes:
                 raise CommandError(f"{path}: not written: no rank has a stack")
-            await treefiles.write(tree, kind, path, title=f"tree {argument}".rstrip())
+            await tree_files.write(tree, kind, path, title=f"tree {argument}".rstrip())
             written.append(str(path))
         except CommandError as error:
             # What was found is shown all the same: it may not come again.
@@ -118,8 +120,8 @@ async def show(call: Call, argument: str) -> Shown:
     return Shown(
         text="\n".join(lines),
         answer=found.answer,
-        sets=treetext.numbered_sets(tree),
-        line=jsonlines.tree(tree, f"tree {argument}".rstrip(), 0.0, written),
+        sets=calltree_text.numbered_sets(tree),
+        line=json_lines.tree(tree, f"tree {argument}".rstrip(), 0.0, written),
         failed=failed,
     )
 
@@ -152,7 +154,7 @@ def _parse(argument: str) -> _Options:
         elif name == "--samples":
             options.samples = _count(value)
         elif name == "--every":
-            options.every_s = times.seconds(value, "tree: --every")
+            options.every_s = durations.seconds(value, "tree: --every")
         elif name in _FORMATS:
             options.files.append((_FORMATS[name], user_path(value)))
         else:

@@ -1,7 +1,8 @@
 """MPI launchers: which one it is, where the program stands in its line, how to start ours.
 
-Everything PGDB knows about mpirun, mpiexec and srun is here and in :mod:`pgdb.jobs.options`.
-A line is never run before its program has been found in it beyond doubt, or the doubt told.
+Everything PGDB knows about mpirun, mpiexec and srun is here and in
+:mod:`pgdb.jobs.launcher_options`. A line is never run before its program has been found in it
+beyond doubt, or the doubt told.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pathlib import Path
 import msgspec
 
 from pgdb.errors import StartError, UsageError
-from pgdb.jobs import options, procfs
-from pgdb.jobs.options import OptionTable, ReadOption
+from pgdb.jobs import launcher_options, procfs
+from pgdb.jobs.launcher_options import OptionTable, ReadOption
 from pgdb.jobs.procfs import is_launcher_name
 from pgdb.patterns import pattern
 
@@ -50,11 +51,11 @@ class Family(enum.StrEnum):
 
 
 _TABLES = {
-    Family.OPEN_MPI_4: options.OPEN_MPI_4,
-    Family.OPEN_MPI_5: options.OPEN_MPI_5,
-    Family.MPICH: options.MPICH,
-    Family.INTEL: options.INTEL,
-    Family.SLURM: options.SLURM,
+    Family.OPEN_MPI_4: launcher_options.OPEN_MPI_4,
+    Family.OPEN_MPI_5: launcher_options.OPEN_MPI_5,
+    Family.MPICH: launcher_options.MPICH,
+    Family.INTEL: launcher_options.INTEL,
+    Family.SLURM: launcher_options.SLURM,
 }
 _LOOKS_IN_DIRECTORY = frozenset({Family.OPEN_MPI_4, Family.OPEN_MPI_5, Family.SLURM})
 
@@ -318,7 +319,7 @@ def options_of(
     at = 1
     while at < len(argv) and argv[at].startswith("-") and argv[at] not in ("-", "--"):
         try:
-            read = options.read_option(_TABLES[launcher.family], argv, at)
+            read = launcher_options.read_option(_TABLES[launcher.family], argv, at)
         except UsageError:
             return
         if not read[0].name:
@@ -331,7 +332,7 @@ def _read_checked(
     launcher: Launcher, table: OptionTable, words: Sequence[str], at: int
 ) -> list[ReadOption]:
     """Read one option word, and refuse programs that are in a file."""
-    read = options.read_option(table, words, at)
+    read = launcher_options.read_option(table, words, at)
     if any(option.name in table.program_files for option in read):
         way_out = (
             "start the job as always and attach to it by the pid of srun"

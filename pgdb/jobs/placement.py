@@ -15,8 +15,10 @@ from pathlib import Path
 from pgdb.errors import StartError
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Family, Launcher, identify, options_of
-from pgdb.jobs.slurm import OVERLAY_STEP_NAME
 from pgdb.patterns import pattern
+
+OVERLAY_STEP_NAME = "pgdb"
+"""Name that ``srun --job-name`` gives to PGDB's own steps; the job listing leaves them out."""
 
 MAX_HOSTS_IN_LINE = 256
 """More hosts than this go into a file: the kernel takes no argument of more than 128 KiB."""

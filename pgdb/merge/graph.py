@@ -6,7 +6,7 @@ stand where their answer ends; the ranks of an edge are those of all ends behind
 the position is the call path from the outermost frame, so that the graph is the call-graph
 prefix tree (Arnold et al., Stack Trace Analysis for Large Scale Debugging, IPDPS 2007). What
 ranks have in common is sent once, however many of them there are: equal items at equal
-positions, and the form of answers that differ only in some values, see :mod:`pgdb.merge.forms`.
+positions, and the form of answers that differ only in some values, see :mod:`pgdb.merge.templates`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import ProtocolError
-from pgdb.merge.answer import EquivalenceClass, Merger, Missing, Said
-from pgdb.merge.forms import Formed, FormTable
-from pgdb.merge.labels import Labels
-from pgdb.merge.packing import Partition, pack_labels, read_partition, to_partition
+from pgdb.merge.classes import EquivalenceClass, Merger, Missing, Said
+from pgdb.merge.partition_labels import Labels
+from pgdb.merge.rankset_codec import Partition, pack_labels, read_partition, to_partition
 from pgdb.merge.summary import Summary
+from pgdb.merge.templates import Formed, FormTable
 from pgdb.ranks import RankSet
 from pgdb.records import (
     Done,

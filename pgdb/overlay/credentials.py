@@ -2,7 +2,7 @@
 
 Every link is TLS 1.3 in which both ends must show the session's certificate and prove that they
 hold its key; nothing else is trusted, no authority and no name. The key reaches the aggregators
-through their launcher (see :mod:`pgdb.backend.wireup`), never on a command line.
+through their launcher (see :mod:`pgdb.backend.node.wireup`), never on a command line.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from typing import Any, Literal
 import msgspec
 
 from pgdb.errors import ProtocolError, RankSetError
-from pgdb.merge.answer import EquivalenceClass
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.graph import AnswerGraph
-from pgdb.merge.packing import pack, unpack
+from pgdb.merge.rankset_codec import pack, unpack
 from pgdb.ranks import RankSet
 from pgdb.records import Event
 
@@ -309,7 +309,7 @@ class Find(Message, frozen=True, kw_only=True):
     mark: str = ""
     """At a launch: the mark that held ranks carry; answered when all of the host are held."""
     selector: str = ""
-    """What finds the ranks of a running job, see :mod:`pgdb.jobs.scanning`."""
+    """What finds the ranks of a running job, see :mod:`pgdb.jobs.environment_scan`."""
     shares: tuple[int, ...] = ()
     """For each node, which share of its host's ranks it takes."""
     shares_per_host: int = 1

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pgdb.errors import LinkError, ProtocolError
-from pgdb.merge.answer import EquivalenceClass, Merger
+from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.overlay.channel import Channel
-from pgdb.overlay.making import make
+from pgdb.overlay.executor import make
 from pgdb.overlay.messages import (
     FRONT_END,
     PROTOCOL_VERSION,
@@ -58,7 +58,7 @@ from pgdb.records import Event, Exit, Gone, Running, Stop
 from pgdb.version import __version__
 
 if TYPE_CHECKING:
-    from pgdb.overlay.delivery import Delivery
+    from pgdb.files.delivery import Delivery
 
 LOG = logging.getLogger(__name__)
 
@@ -299,8 +299,8 @@ class TreeNode(ABC):
 
     def _make_delivery(self, deploy: Deploy) -> Delivery:
         # Only for those who ask for it.
-        from pgdb.overlay.delivery import Delivery
-        from pgdb.overlay.filecache import FileCache, default_directory
+        from pgdb.files.delivery import Delivery
+        from pgdb.files.file_cache import FileCache, default_directory
 
         def send_down(child: int, message: AnyMessage) -> None:
             if child in self._channels:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 
 from msgspec.structs import replace
 
-from pgdb.merge.answer import EquivalenceClass, Merger, Missing
+from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.graph import (
     AnswerGraph,
     Known,
@@ -21,8 +21,8 @@ from pgdb.merge.graph import (
     read_graph,
     to_graph,
 )
-from pgdb.merge.labels import Field
-from pgdb.merge.texts import is_long
+from pgdb.merge.partition_labels import Field
+from pgdb.merge.record_visitor import is_long
 from pgdb.overlay.messages import Reply, Request
 from pgdb.ranks import RankSet
 from pgdb.records import Record

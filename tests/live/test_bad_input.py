@@ -218,7 +218,7 @@ def test_the_job_of_another_user(build: Build, start_job: StartJob, other_user: 
     command = (
         sys.executable,
         "-c",
-        become + "from pgdb.frontend.main import run; sys.argv[0] = 'pgdb'; run()",
+        become + "from pgdb.frontend.ui.main import run; sys.argv[0] = 'pgdb'; run()",
     )
     probe = subprocess.run(
         [sys.executable, "-c", become + "os.execv(sys.executable, [sys.executable, '-V'])"],

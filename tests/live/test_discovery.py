@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 
 from pgdb.errors import DiscoveryError
-from pgdb.jobs import mpir, pmix, procfs, scanning
-from pgdb.jobs.byhand import find_pids
-from pgdb.jobs.ladder import FoundJob, find_job
+from pgdb.frontend.discovery import mpir, pmix
+from pgdb.frontend.discovery.discover import FoundJob, find_job
+from pgdb.frontend.discovery.explicit_pids import find_pids
+from pgdb.jobs import environment_scan, procfs
 from pgdb.proctable import RankProcess
 from tests.support.hosts import Hosts
 from tests.support.programs import (
@@ -58,7 +59,7 @@ ON_FOUR_HOSTS = ("openmpi", "openmpi5", "mpich", "intel")
 
 FIND_JOB = """\
 import json, sys
-from pgdb.jobs.ladder import find_job
+from pgdb.frontend.discovery.discover import find_job
 from tests.live.test_discovery import patient
 job = find_job(int(sys.argv[1]), pmix=patient)
 print(json.dumps({
@@ -75,7 +76,7 @@ print(json.dumps({
 """
 SCAN = """\
 import json, sys
-from pgdb.jobs.scanning import scan
+from pgdb.jobs.environment_scan import scan
 print(json.dumps([
     [group.key, group.size, {each.rank: each.pid for each in group.processes}]
     for group in scan(sys.argv[1])
@@ -135,7 +136,7 @@ def assert_found(found: FoundJob, job: Job, program: Program) -> None:
     assert not found.ended
     assert found.hosts == (os.uname().nodename,)
     assert {each.executable for each in found.table.processes} == {str(program.path)}
-    (group,) = scanning.scan(found.selector)
+    (group,) = environment_scan.scan(found.selector)
     assert {each.rank: each.pid for each in group.processes} == job.ranks
     assert (group.key, group.size) == (found.selector, len(job.ranks))
 
@@ -238,9 +239,11 @@ def test_the_program_below_a_wrapper_script_is_found(
             rank: [pid] for rank, pid in job.ranks.items()
         }
         for program in ("", "ring", str(ring.path)):
-            below = {rank: scanning.program_of_rank(wrappers[rank], program) for rank in wrappers}
+            below = {
+                rank: environment_scan.program_of_rank(wrappers[rank], program) for rank in wrappers
+            }
             assert below == job.ranks
-        assert scanning.program_of_rank(wrappers[0], "wrapper.sh") == wrappers[0]
+        assert environment_scan.program_of_rank(wrappers[0], "wrapper.sh") == wrappers[0]
         # A pid that is not the rank's own leads to the job too.
         assert ranks_of(find_job(job.ranks[1])) == wrappers
 
@@ -334,7 +337,7 @@ def test_hosts_are_found_without_a_table(builder: Builder, four_hosts: Hosts, na
     mpi = find_mpi(name)
     nompi = builder.build(mpi, "nompi")
     refusing = (
-        "from pgdb.jobs import mpir, pmix\n"
+        "from pgdb.frontend.discovery import mpir, pmix\n"
         "from tests.live.test_discovery import no_pmix, no_table\n"
         "mpir.read_proctable = mpir.search_proctable = no_table\n"
         "pmix.query_job = lambda pid, timeout_s: no_pmix(pid)\n"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.frontend import doctor
-from pgdb.frontend.doctor import Finding, Host
+from pgdb.frontend.startup import doctor
+from pgdb.frontend.startup.doctor import Finding, Host
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import find_launcher
 from tests.support.programs import Mpi
@@ -88,7 +88,7 @@ def behind_filter(program: str) -> str:
 
 
 def test_a_sandbox_that_refuses_tracing_is_found_out() -> None:
-    said = behind_filter("from pgdb.frontend import ptrace_trial; ptrace_trial.main()")
+    said = behind_filter("from pgdb.frontend.startup import ptrace_trial; ptrace_trial.main()")
     tried = json.loads(said)
     assert (tried["running"], tried["launched"]) == (1, 1)
 
@@ -99,7 +99,7 @@ def test_a_sandbox_is_a_problem_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "self" / "status").write_text("CapEff:\t0\nSeccomp:\t2\n")
     said = behind_filter(
         "import dataclasses, json, pathlib\n"
-        "from pgdb.frontend import doctor\n"
+        "from pgdb.frontend.startup import doctor\n"
         f"host = doctor.Host(proc=pathlib.Path({str(tmp_path)!r}))\n"
         "print(json.dumps([dataclasses.asdict(each) for each in doctor._check_tracing(host)]))"
     )

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.frontend.telling import Told
+from pgdb.frontend.api.notifications import Told
 from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Gone, Stack, Stop, Text

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.backend import rankfiles
-from pgdb.backend.headstart import HeadStart, Hint, gdb_environment
-from pgdb.backend.indexcache import IndexCache
-from pgdb.backend.nursery import Nurseries
-from pgdb.backend.objects import mapped_objects
-from pgdb.jobs import debugger, procfs
-from pgdb.overlay.words import HEAD_START_VARIABLE
+from pgdb.backend.sbd import rank_files
+from pgdb.backend.sbd.mapped_objects import mapped_objects
+from pgdb.backend.zygote.index_cache import IndexCache
+from pgdb.backend.zygote.nursery import Nurseries
+from pgdb.backend.zygote.symbol_prefetch import HeadStart, Hint, gdb_environment
+from pgdb.jobs import gdb_program, procfs
+from pgdb.overlay.bootstrap_env import HEAD_START_VARIABLE
 from tests.support.programs import is_alive, is_traced, wait_until
 
-GDB = debugger.find_gdb("gdb") or "gdb"
+GDB = gdb_program.find_gdb("gdb") or "gdb"
 pytestmark = [
     pytest.mark.gdb,
     pytest.mark.skipif(not shutil.which("gdb"), reason="this machine has no GDB"),
@@ -58,9 +58,9 @@ def test_it_is_given_once_and_to_whom_it_fits(process: int) -> None:
     async def run() -> None:
         head_start = HeadStart.begin(Hint.take({HEAD_START_VARIABLE: hint_of(process)}))
         assert head_start is not None
-        files = rankfiles.look_at(process)
+        files = rank_files.look_at(process)
         assert await head_start.take("another gdb", files) is None
-        assert await head_start.take(GDB, rankfiles.look_at(os.getpid())) is None
+        assert await head_start.take(GDB, rank_files.look_at(os.getpid())) is None
         nursery = await head_start.take(GDB, files)
         assert nursery is not None and nursery.is_alive
         assert not is_traced(process)
@@ -85,7 +85,7 @@ def test_what_nobody_takes_is_ended(process: int, tmp_path: Path) -> None:
         while not told.exists() or not told.read_text():
             await asyncio.sleep(0.01)
         if not early:
-            assert await head_start.take("another gdb", rankfiles.look_at(process)) is None
+            assert await head_start.take("another gdb", rank_files.look_at(process)) is None
             while not head_start.is_ready:
                 await asyncio.sleep(0.01)
         await head_start.close()
@@ -102,7 +102,7 @@ def test_what_cannot_be_read_is_no_head_start(process: int) -> None:
         assert status is not None
         head_start = HeadStart.begin(Hint(pid, status.start_time_ticks, gdb))
         assert head_start is not None
-        assert await head_start.take(gdb, rankfiles.look_at(process)) is None
+        assert await head_start.take(gdb, rank_files.look_at(process)) is None
         await head_start.close()
 
     asyncio.run(asyncio.wait_for(run("/nonexistent/gdb", process), 120))
@@ -130,7 +130,7 @@ def test_what_it_finds_wrong_with_the_index_cache_is_told(
             head_start=head_start,
         )
         try:
-            assert await nurseries.find(rankfiles.look_at(process), process) is not None
+            assert await nurseries.find(rank_files.look_at(process), process) is not None
         finally:
             await nurseries.close()
         return notices

@@ -16,8 +16,8 @@ import signal
 import pytest
 
 import pgdb
-from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.starting.start import attach
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.startup.start import attach
 from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Failure, Stop

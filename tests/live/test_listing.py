@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.jobs import listing, slurm
-from pgdb.jobs.listing import RunningJob, list_jobs
-from pgdb.jobs.mpir import is_this_host
+from pgdb.frontend.discovery import listing, slurm
+from pgdb.frontend.discovery.listing import RunningJob, list_jobs
+from pgdb.frontend.discovery.mpir import is_this_host
 from pgdb.proctable import RankProcess
 from tests.live.test_discovery import patient
 from tests.support.hosts import Hosts

@@ -7,9 +7,9 @@ import re
 import pytest
 
 import pgdb
-from pgdb.merge import answer as merging
-from pgdb.merge.answer import EquivalenceClass
-from pgdb.merge.masking import DIFFERENT
+from pgdb.merge import classes as merging
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.summary import Summary
 from pgdb.ranks import RankSet
 from pgdb.records import HOLE, Failure, Record, Value, Various

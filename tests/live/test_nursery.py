@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from pgdb.backend import nursery
-from pgdb.backend.indexcache import IndexCache, is_whole
-from pgdb.backend.inferior import Inferior
-from pgdb.backend.nursery import Nurseries
-from pgdb.backend.objects import linked
-from pgdb.backend.rankfiles import look_at
-from pgdb.backend.starting import Starter
+from pgdb.backend.gdb.debugger import Inferior
+from pgdb.backend.sbd.mapped_objects import linked
+from pgdb.backend.sbd.rank_files import look_at
+from pgdb.backend.zygote import nursery
+from pgdb.backend.zygote.gdb_factory import Starter
+from pgdb.backend.zygote.index_cache import IndexCache, is_whole
+from pgdb.backend.zygote.nursery import Nurseries
 from pgdb.errors import GdbError
-from pgdb.jobs.debugger import check_gdb
+from pgdb.jobs.gdb_program import check_gdb
 from pgdb.overlay.messages import Backtrace, Console, Detach, Evaluate, InsertBreakpoint, Resume
 from pgdb.records import Breakpoint, Done, Event, Failure, Gone, Running, Stack, Stop, Text, Value
 from tests.support.programs import (

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.backend.indexcache import IndexCache
-from pgdb.backend.inferior import Inferior
-from pgdb.backend.mending import mend
-from pgdb.backend.starting import Starter
+from pgdb.backend.care.breakpoint_repair import mend
+from pgdb.backend.gdb.debugger import Inferior
+from pgdb.backend.zygote.gdb_factory import Starter
+from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.jobs import hold
 from pgdb.overlay.messages import Backtrace, Console, Detach, Interrupt, Resume
 from pgdb.records import Done, Event, Failure, Frame, Record, Running, Stack, Stop, Text

@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.overlay.words import AGGREGATOR_NAME
+from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from tests.conftest import Build, StartJob
 from tests.live.test_secrets import LISTENING, name_of, sockets_of
 from tests.support.programs import (
@@ -139,7 +139,7 @@ def other() -> Iterator[User]:
             os.chown(folder, uid, uid)
             user = User(name, uid, folder, tuple(opened), tuple(closed))
             probe = subprocess.run(
-                user.line(sys.executable, "-c", "import pgdb.frontend.main"),
+                user.line(sys.executable, "-c", "import pgdb.frontend.ui.main"),
                 env=environment("", user.changes),
                 capture_output=True,
                 text=True,

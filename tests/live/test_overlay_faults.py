@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.frontend.starting import overlay as overlay_module
-from pgdb.frontend.sync import Session
-from pgdb.frontend.telling import Told
-from pgdb.overlay.words import LEAVE_HANGS_S
+from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.sync import Session
+from pgdb.frontend.startup import overlay as overlay_module
+from pgdb.overlay.bootstrap_env import LEAVE_HANGS_S
 from pgdb.ranks import RankSet
 from tests.conftest import Build, our_processes
 from tests.support.clock import YEARS_38_S, Clock

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.errors import CommandError
-from pgdb.frontend.recording import recordfile
+from pgdb.frontend.store import recording_file
 from tests.conftest import Build, StartJob
 from tests.support.programs import Mpi, wait_until
 from tests.support.terminal import (
@@ -110,7 +110,7 @@ def test_recording_is_written_when_the_terminal_is_lost(
 def is_asked_for(path: Path, command: str) -> bool:
     """Return whether a recording has the answer to a command by now."""
     try:
-        exchanges = recordfile.read(path).exchanges
+        exchanges = recording_file.read(path).exchanges
     except CommandError:
         return False
     return command in [each.answer.command for each in exchanges]

@@ -163,7 +163,7 @@ def test_an_ssh_of_the_session_is_killed(builder: Builder, four_hosts: Hosts, wh
                 terminal.ask("break hit if i < 0", "Breakpoint 1: ")
                 terminal.ask("c &")
                 wait_broken(job.ranks)
-                agents = children_with(terminal.pid, terminal.mark, "pgdb.frontend.starting.remote")
+                agents = children_with(terminal.pid, terminal.mark, "pgdb.frontend.startup.remote")
                 links = children_with(terminal.pid, terminal.mark, " -W ")
                 assert len(agents) == len(links) == 1
                 victims = {"agent": agents, "link": links, "both": agents + links}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.overlay.filecache import FileCache, Version
+from pgdb.files.file_cache import FileCache, Version
 from pgdb.overlay.messages import FileKey
 from pgdb.records import Stop, Text
 from tests.support.deliveries import (

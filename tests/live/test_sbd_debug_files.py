@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.overlay.filesources import DEBUG_DIRECTORY
+from pgdb.files.file_sources import DEBUG_DIRECTORY
 from pgdb.ranks import RankSet
 from tests.support.deliveries import DEADLINE_S, build_id, cached, on_four_hosts
 from tests.support.hosts import Hosts

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.overlay.words import AGGREGATOR_NAME
+from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from tests.support.deliveries import (
     DEADLINE_S,
     cached,

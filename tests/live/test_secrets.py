@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.overlay.words import AGGREGATOR_NAME
+from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from tests.conftest import Build, StartJob
 from tests.support.hosts import Hosts
 from tests.support.programs import (

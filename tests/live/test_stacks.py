@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import pgdb
-from pgdb.frontend.text.threadtext import stacks_of
+from pgdb.frontend.show.text.thread_stacks import stacks_of
 from pgdb.records import Stack, Threads
 from tests.conftest import Build
 from tests.support.programs import Mpi as AnMpi

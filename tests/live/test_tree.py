@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.merge.calltree import CallTree, label
+from pgdb.frontend.analysis.calltree import CallTree, label
 from tests.conftest import Build, StartJob
 from tests.support.programs import Mpi, Program
 from tests.support.terminal import (

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from pgdb.backend.gdb import process
-from pgdb.backend.indexcache import IndexCache
-from pgdb.backend.inferior import Inferior
-from pgdb.backend.nursery import Nurseries
-from pgdb.backend.starting import Starter
+from pgdb.backend.gdb.debugger import Inferior
+from pgdb.backend.zygote.gdb_factory import Starter
+from pgdb.backend.zygote.index_cache import IndexCache
+from pgdb.backend.zygote.nursery import Nurseries
 from pgdb.overlay.messages import Console
 from pgdb.records import Event, Stop, Text
 from tests.support.programs import wait_progress

@@ -23,11 +23,11 @@ import msgspec
 import numpy
 
 from pgdb.frontend.analysis import saved
-from pgdb.frontend.answers import Answer
-from pgdb.frontend.export import arrayfiles
-from pgdb.frontend.recording import files, recordfile
-from pgdb.frontend.recording.history import CommandHistory
-from pgdb.frontend.recording.settings import Settings, keep_settings, read_settings
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.show.export import array_files
+from pgdb.frontend.store import recording_file, user_files
+from pgdb.frontend.store.history import CommandHistory
+from pgdb.frontend.store.settings import Settings, keep_settings, read_settings
 from pgdb.ranks import RankSet
 from tests.support.programs import ROOT
 
@@ -74,15 +74,15 @@ class Recorded:
 
     def __init__(self) -> None:
         packed = zlib.compress((ROOT / "fuzz/corpus/recording/asked").read_bytes())
-        head = b"%s%d\n" % (recordfile._MAGIC, recordfile.VERSION)
-        self._file = recordfile.decode(head + packed).file
+        head = b"%s%d\n" % (recording_file._MAGIC, recording_file.VERSION)
+        self._file = recording_file.decode(head + packed).file
 
     def write(self, path: Path, number: int) -> None:
         file = msgspec.structs.replace(self._file, forgotten=number)
-        recordfile.write(msgspec.structs.replace(file, description=f"{number}" * SIZE), path)
+        recording_file.write(msgspec.structs.replace(file, description=f"{number}" * SIZE), path)
 
     def read(self, path: Path) -> int:
-        return recordfile.read(path).file.forgotten
+        return recording_file.read(path).file.forgotten
 
 
 class Answered:
@@ -100,7 +100,7 @@ class Dumped:
     """What ``dump`` writes."""
 
     def write(self, path: Path, number: int) -> None:
-        arrayfiles.write_array(numpy.full(SIZE, number), path)
+        array_files.write_array(numpy.full(SIZE, number), path)
 
     def read(self, path: Path) -> int:
         values = numpy.load(path, allow_pickle=False)
@@ -117,7 +117,7 @@ KINDS: dict[str, Callable[[], Kind]] = {
     "answer": Answered,
     "array": Dumped,
 }
-_WATCHED = (files.__file__, arrayfiles.__file__)
+_WATCHED = (user_files.__file__, array_files.__file__)
 """Calls of these are the moments at which a writer is killed."""
 
 

@@ -7,15 +7,15 @@ import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pgdb.frontend.answers import Answer
-from pgdb.frontend.display import TextDisplay
-from pgdb.frontend.options import SessionOptions
-from pgdb.frontend.recording.replay import RecordedSession, replay
-from pgdb.frontend.session import Session
-from pgdb.frontend.shell import Shell
-from pgdb.frontend.starting.directory import SessionDirectory
-from pgdb.merge.answer import EquivalenceClass, Merger, Missing
-from pgdb.merge.masking import mask_record
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.commands.shell import Shell
+from pgdb.frontend.show.display import TextDisplay
+from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.frontend.transport.recorded import RecordedSession, replay
+from pgdb.merge.classes import EquivalenceClass, Merger, Missing
+from pgdb.merge.normalize import mask_record
 from pgdb.overlay.messages import (
     AnyOperation,
     Backtrace,

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import msgspec
 from hypothesis import strategies as st
 
-from pgdb.merge.answer import MOST_COLUMNS, EquivalenceClass, Merger
-from pgdb.merge.forms import count_holes, take_form
-from pgdb.merge.masking import DIFFERENT_SLOT, mask_record
+from pgdb.merge.classes import MOST_COLUMNS, EquivalenceClass, Merger
+from pgdb.merge.normalize import DIFFERENT_SLOT, mask_record
 from pgdb.merge.summary import Summary, summarize
+from pgdb.merge.templates import count_holes, take_form
 from pgdb.ranks import RankSet
 from pgdb.records import (
     HOLE,

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdb.errors import ProtocolError
-from pgdb.merge.answer import EquivalenceClass, Missing
-from pgdb.merge.forms import Formed, fill_form, take_form
+from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import (
     AnswerGraph,
     Call,
@@ -27,7 +26,8 @@ from pgdb.merge.graph import (
     to_graph,
     to_networkx,
 )
-from pgdb.merge.packing import to_partition
+from pgdb.merge.rankset_codec import to_partition
+from pgdb.merge.templates import Formed, fill_form, take_form
 from pgdb.overlay.messages import Reply, decode, encode
 from pgdb.ranks import RankSet
 from pgdb.records import (

@@ -10,9 +10,9 @@ import pytest
 
 from pgdb.errors import ProtocolError
 from pgdb.merge import graph as graphs
-from pgdb.merge import packing
+from pgdb.merge import rankset_codec
 from pgdb.merge.graph import AnswerGraph, End, Line, Node, from_graph
-from pgdb.merge.packing import Partition, from_partition, pack, to_partition
+from pgdb.merge.rankset_codec import Partition, from_partition, pack, to_partition
 from pgdb.overlay import messages
 from pgdb.overlay.messages import MAX_NODES, Lost, Table, decode, encode
 from pgdb.ranks import RankSet
@@ -66,18 +66,18 @@ def test_the_sets_of_a_message_have_a_limit_together(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("text", ["0-9,5", "5,0-9", "3,3", "0-100/2,1-99/2", "4-6,0-2"])
 def test_a_set_is_written_in_order_and_apart(text: str) -> None:
     with pytest.raises(ProtocolError, match="no folded text"):
-        packing.unpack(text)
+        rankset_codec.unpack(text)
 
 
 def test_what_is_written_is_in_order_and_apart() -> None:
     for ranks in (RankSet([1, 3, 5, 7, 8, 9, 20]), RankSet.range(0, 99, 7) | RankSet([3])):
-        assert packing.unpack(pack(ranks)) == ranks
+        assert rankset_codec.unpack(pack(ranks)) == ranks
 
 
 def test_a_partition_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     partition = to_partition([RankSet([rank]) for rank in range(9)])
     assert len(from_partition(partition)) == 9
-    monkeypatch.setattr(packing, "MAX_SETS", 8)
+    monkeypatch.setattr(rankset_codec, "MAX_SETS", 8)
     with pytest.raises(ProtocolError, match="9 sets"):
         from_partition(partition)
 

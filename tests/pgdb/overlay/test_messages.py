@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pgdb.errors import ProtocolError
-from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import to_graph
-from pgdb.merge.packing import MAX_PACKED_RANK
+from pgdb.merge.rankset_codec import MAX_PACKED_RANK
 from pgdb.overlay import messages
 from pgdb.overlay.messages import (
     FRONT_END,

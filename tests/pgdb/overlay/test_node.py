@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgdb.errors import LinkError
-from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import from_graph, to_graph
 from pgdb.overlay.channel import Channel, Listener, connect, listen
 from pgdb.overlay.credentials import make_credentials

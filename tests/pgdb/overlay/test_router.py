@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pgdb.merge import packing
-from pgdb.merge.answer import EquivalenceClass, Missing
+from pgdb.merge import rankset_codec
+from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import from_graph, to_graph
 from pgdb.overlay import router as router_module
 from pgdb.overlay.messages import Detach, Reply, Request
@@ -24,12 +24,12 @@ def _kept_as(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Have what children say come, and be kept, as sets of ranks or as labels."""
     if request.param == "labels":
         monkeypatch.setattr(router_module, "LARGE_RANKS", 1)
-        monkeypatch.setattr(packing, "_FEW_RANKS", 0)
-        monkeypatch.setattr(packing, "_FEWEST_RANKS", 0)
-        monkeypatch.setattr(packing, "_SMALL_PARTITION_BYTES", -1)
-        monkeypatch.setattr(packing, "_FEW_BLOCKS", -1)
-        monkeypatch.setattr(packing, "_LONG_RUN", 1 << 30)
-        monkeypatch.setattr(packing, "_estimate_bytes", lambda *_: float("inf"))
+        monkeypatch.setattr(rankset_codec, "_FEW_RANKS", 0)
+        monkeypatch.setattr(rankset_codec, "_FEWEST_RANKS", 0)
+        monkeypatch.setattr(rankset_codec, "_SMALL_PARTITION_BYTES", -1)
+        monkeypatch.setattr(rankset_codec, "_FEW_BLOCKS", -1)
+        monkeypatch.setattr(rankset_codec, "_LONG_RUN", 1 << 30)
+        monkeypatch.setattr(rankset_codec, "_estimate_bytes", lambda *_: float("inf"))
 
 
 def request(ranks: str, *, number: int = 1, timeout_s: float = 10.0) -> Request:

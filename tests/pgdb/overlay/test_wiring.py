@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from pgdb.backend import aggregator as aggregator_module
-from pgdb.backend.aggregator import Aggregator, Place
+from pgdb.backend.node import aggregator as aggregator_module
+from pgdb.backend.node.aggregator import Aggregator, Place
 from pgdb.errors import LinkError
-from pgdb.frontend.root import Root
-from pgdb.jobs import hold, scanning
+from pgdb.frontend.transport.overlay_root import Root
+from pgdb.jobs import environment_scan, hold
 from pgdb.overlay import channel as channel_module
 from pgdb.overlay.channel import SILENT, Listener, connect, listen, listen_on
 from pgdb.overlay.credentials import make_credentials
@@ -551,15 +551,15 @@ def test_a_stranger_with_a_table_does_not_take_a_link_over() -> None:
 def test_every_aggregator_says_what_its_host_has(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def scan(selector: str) -> tuple[scanning.RankGroup, ...]:
+    def scan(selector: str) -> tuple[environment_scan.RankGroup, ...]:
         asked.append(selector)
         processes = tuple(
             RankProcess(rank=rank, host="h", pid=100 + rank, executable=f"/bin/app{rank}")
             for rank in (5, 3)
         )
-        return (scanning.RankGroup(key="job:7", size=8, processes=processes),)
+        return (environment_scan.RankGroup(key="job:7", size=8, processes=processes),)
 
-    monkeypatch.setattr(scanning, "scan", scan)
+    monkeypatch.setattr(environment_scan, "scan", scan)
 
     async def test(session: Session) -> None:
         front = session.front

@@ -1,0 +1,1 @@
+"""Protection of ranks: leftover breakpoints, signals, hanging GDBs; nothing here answers a user."""

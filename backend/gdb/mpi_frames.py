@@ -1,0 +1,201 @@
+"""What of a stack is the user's, and what only says how an MPI library happens to wait.
+
+A rank that waits inside MPI spins: its inner frames change from moment to moment, and are others
+under another MPI. So they are folded at the MPI call, which gets the name that the standard has for
+it. Whose code a frame is, is decided by the object file that its address lies in, not by its name
+alone: a user's own ``mpi_exchange``, the wrapper of a measuring tool and a reduction function that
+MPI calls back stay visible.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from pgdb.backend.gdb.decode import MPI_CALL, is_readable
+from pgdb.backend.sbd.rank_files import MappedFile
+from pgdb.patterns import pattern
+from pgdb.records import Frame
+
+# The libraries that hold the MPI calls, of Open MPI, MPICH, Intel, Cray, MVAPICH, IBM, Fujitsu;
+# not every lib…mpi…: libmpiP.so is a profiler, and libmpi_mine.so may be the user's.
+_MPI_LIBRARY = pattern(
+    r"libp?f?mpi(?:ch)?(?:cxx|fort|f90|java|gf|gc4)?"
+    r"(?:_(?:cxx|mpifh|usempi|java|ilp64|abi|mt|dbg|ibm|cray|gnu|intel|nvidia|pgi|amd|aocc)\w*)?"
+    r"(?:-[\d.]+)?\.so[\d.]*\Z"
+)
+# What these libraries are made of and rest on.
+_RUNTIME_LIBRARY = pattern(
+    r"(?:lib(?:open-(?:pal|rte)|oshmem|ompi\w*|prrte|pmix|pmi2?|event(?:_\w+)?|hwloc|uc[cmpst]"
+    r"|uc[cmpst]_\w+|fabric|psm\w*|hfi\w*|opx|ibverbs|rdmacm|mlx\d|efa|xpmem|cxi|ugni|dmapp"
+    r"|hcoll|ocoms|sharp\w*|mxm|fca|portals|yaksa|mpcp\w*|mpi_shm_heap_proxy)"
+    r"|mca_\w+|lib[\w.-]+-fi)(?:-[\d.]+)?\.so[\d.]*\Z"
+)
+_C_RUNTIME = pattern(r"(?:lib(?:c|pthread|rt|dl|m|stdc\+\+|c\+\+|gcc_s)|ld)[.-]")
+_SYSTEM_DIRECTORIES = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
+_MOST_OWNERS = 4096
+_VERSION = pattern(r"(\.so)[\d.]*\Z")
+
+_C_NAME = pattern(r"P?MPI_([A-Z]\w*?)(?:_c)?\Z")
+_FORTRAN_NAME = pattern(r"p?mpi_([a-z][a-z0-9_]*?)(?:_f08(?:ts)?)?_{0,2}\Z")
+_INTERNAL_NAMES = {
+    "ompi_mpi_init": "PMPI_Init",
+    "ompi_mpi_finalize": "PMPI_Finalize",
+    "ompi_mpi_abort": "PMPI_Abort",
+}
+
+
+class Owner(enum.Enum):
+    """Whose code an object file is."""
+
+    USER = "user"
+    """The program, or a library of the user's."""
+    MPI = "mpi"
+    """A library with MPI calls in it."""
+    RUNTIME = "runtime"
+    """What an MPI library is made of, or rests on."""
+    C_RUNTIME = "c runtime"
+    """What every program has: the C library and the like."""
+    SYSTEM = "system"
+    """Another library of the machine's, which might serve the user or MPI."""
+    UNKNOWN = "unknown"
+
+
+class Place(NamedTuple):
+    """A frame and where in the process its program counter stands."""
+
+    frame: Frame
+    address: int
+    owner: Owner
+
+    @property
+    def call(self) -> str:
+        """The MPI call that the frame is, empty if it is none."""
+        if self.owner is Owner.MPI:
+            return mpi_name(self.frame.function)
+        return self.frame.function if MPI_CALL.match(self.frame.function) else ""
+
+
+class Objects:
+    """The object files that a process has mapped."""
+
+    def __init__(self, mapped: Sequence[MappedFile], executable: str) -> None:
+        self._mapped = sorted(mapped, key=lambda each: each.start)
+        self._starts = [each.start for each in self._mapped]
+        self._executable = executable
+        self._owners: dict[tuple[int, str], Owner] = {}
+        self.has_mpi = any(owner_of(each.path) is Owner.MPI for each in self._mapped)
+        """Whether an MPI library is among them; else MPI is part of the program, or absent."""
+
+    def has(self, address: int) -> bool:
+        """Return whether *address* is in a file that is mapped."""
+        at = bisect_right(self._starts, address) - 1
+        return at >= 0 and address < self._mapped[at].end
+
+    def owner(self, address: int, library: str) -> Owner:
+        """Return whose code is at *address*; GDB may have named its *library*."""
+        owner = self._owners.get((address, library))
+        if owner is None:
+            if len(self._owners) >= _MOST_OWNERS:
+                self._owners.clear()
+            owner = self._owners[address, library] = self._owner(address, library)
+        return owner
+
+    def _owner(self, address: int, library: str) -> Owner:
+        at = bisect_right(self._starts, address) - 1
+        if at >= 0 and address < self._mapped[at].end:
+            path = self._mapped[at].path
+            return Owner.USER if path == self._executable else owner_of(path)
+        return owner_of(library)
+
+
+@lru_cache(maxsize=4096)
+def owner_of(path: str) -> Owner:
+    """Return whose code a library is, by its name and directory."""
+    name = os.path.basename(path)
+    if not name:
+        return Owner.UNKNOWN
+    if _MPI_LIBRARY.match(name):
+        return Owner.MPI
+    if _RUNTIME_LIBRARY.match(name):
+        return Owner.RUNTIME
+    if _C_RUNTIME.match(name):
+        return Owner.C_RUNTIME
+    return Owner.SYSTEM if path.startswith(_SYSTEM_DIRECTORIES) else Owner.USER
+
+
+@lru_cache(maxsize=4096)
+def mpi_name(function: str) -> str:
+    """Return the MPI call that a function of an MPI library is, empty if it is none.
+
+    All names of one call give the same: those of the profiling layer, of Fortran and of Fortran
+    2008, and those for large counts.
+
+    >>> mpi_name("pmpi_recv__"), mpi_name("MPI_Recv"), mpi_name("mpi_comm_rank_f08_")
+    ('PMPI_Recv', 'PMPI_Recv', 'PMPI_Comm_rank')
+    >>> mpi_name("MPI::Comm::Send"), mpi_name("MPIR_Wait_impl")
+    ('MPI::Comm::Send', '')
+    """
+    if match := _C_NAME.match(function):
+        name = match[1]
+        # Fortran compilers that write capitals.
+        return f"PMPI_{name.capitalize() if name.isupper() else name}"
+    if match := _FORTRAN_NAME.match(function):
+        return f"PMPI_{match[1].capitalize()}"
+    return function if function.startswith("MPI::") else ""
+
+
+def internal_name(function: str) -> str:
+    """Return the MPI call that an internal function stands in for, or the function itself."""
+    return _INTERNAL_NAMES.get(function, function)
+
+
+def find_mpi_call(places: Sequence[Place], *, has_mpi: bool) -> int | None:
+    """Return which of *places*, innermost first, is the MPI call that the inner ones belong to.
+
+    Without an MPI library (*has_mpi*) MPI is linked into the program; then its frames are known by
+    their names, and a user's function by its source, which is here to be read.
+    """
+    found = None
+    is_in_mpi = False
+    for at, place in enumerate(places):
+        if has_mpi and place.owner is Owner.USER:
+            break
+        if not has_mpi and not place.call and is_readable(place.frame.fullname):
+            break
+        if place.owner is Owner.MPI:
+            found, is_in_mpi = at, True
+        elif place.call and not is_in_mpi:
+            found = at
+    return found
+
+
+def named(frame: Frame, name: str) -> Frame:
+    """Return the frame of an MPI call under its own *name*.
+
+    It says nothing of where inside the call it stands, nor of the library's version and directory.
+    """
+    return replace(
+        frame,
+        function=name,
+        file="",
+        fullname="",
+        line=0,
+        library=_VERSION.sub(r"\1", os.path.basename(frame.library)),
+        offset="",
+    )
+
+
+def is_of_runtime(places: Sequence[Place]) -> bool:
+    """Return whether a thread is one that an MPI library has started for itself."""
+    if any(each.owner is Owner.USER for each in places):
+        return False
+    outer = (each.owner for each in reversed(places))
+    start = next((owner for owner in outer if owner is not Owner.C_RUNTIME), None)
+    return start in (Owner.MPI, Owner.RUNTIME)

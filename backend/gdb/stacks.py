@@ -1,0 +1,382 @@
+"""The stacks of one rank: of the selected thread or of all, folded so that they can be compared."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.mpi_frames import (
+    Objects,
+    Owner,
+    Place,
+    find_mpi_call,
+    internal_name,
+    is_of_runtime,
+    mpi_name,
+    named,
+)
+from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.sbd.rank_files import MappedFile, mapped
+from pgdb.overlay.messages import Backtrace
+from pgdb.patterns import pattern
+from pgdb.records import Failure, Frame, Record, Stack, Threads, ThreadStack
+
+# x86: call rel32 and call *(rip+disp32); ARM and POWER: every instruction.
+_CALL_LENGTHS_BYTES = (5, 6, 4)
+# "call 0x5080 <MPI_Recv@plt>", "call *0x2fe2(%rip) # 0x7fd8 <MPI_Recv@got.plt>", "bl 0x66c <f>"
+_CALLED = pattern(r"<(\w+)(?:@[\w.]+)?>\Z")
+# "main + 31 in section .text of /bin/a", "main in section .text"
+_SYMBOL = pattern(r"\S.*?(?: \+ (\d+))? in section ")
+# By identity of their shapes, which :mod:`.gdb.mi` keeps for lines that come again.
+_KNOWN: dict[tuple[object, ...], Stack] = {}
+_MOST_KNOWN = 256
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    """The frames of the selected thread, as long as GDB has no reason to look for them again."""
+
+    limit: int
+    """How many were asked for, 0 for all."""
+    changes: int
+    """Of the GDB's session when they were asked for."""
+    result: Result
+    frames: tuple[Frame, ...]
+    """Without arguments."""
+    addresses: tuple[int, ...]
+    owners: tuple[Owner, ...]
+    key: tuple[object, ...]
+    """What is made of the frames beside what GDB says: the owners, and whether MPI is a library."""
+    arguments: Result | None = None
+    """The values of their arguments, if GDB would not read those anew either."""
+
+    def has(self, limit: int) -> bool:
+        """Return whether these are the frames that a question for *limit* is answered with."""
+        return limit == self.limit or (not limit and len(self.frames) < self.limit)
+
+
+class Stacks:
+    """Asks the GDB of one rank for stacks; what it learns of the program it asks once."""
+
+    def __init__(self, gdb: GdbSession) -> None:
+        self._gdb = gdb
+        self._pid = 0
+        self._listed: _Listed | None = None
+        # All three hold as long as nothing is loaded or unloaded; the last two are by address.
+        self._objects: Objects | None = None
+        self._is_early = False  # _objects are what was there shortly before the rank stopped
+        self._offsets: dict[int, str] = {}
+        self._calls: dict[int, str] = {}
+
+    def know(self, pid: int, mappings: Sequence[MappedFile]) -> None:
+        """Take what *pid* had mapped shortly before it was stopped, if anything."""
+        if mappings:
+            self._pid, self._objects = pid, _objects(pid, mappings)
+            self._is_early = True
+
+    def on_notice(self, name: str) -> None:
+        """Forget what is where when libraries have come or gone."""
+        if name in ("library-loaded", "library-unloaded"):
+            self._objects = self._listed = None
+            self._offsets.clear()
+            self._calls.clear()
+
+    async def backtrace(self, pid: int, asked: Backtrace) -> Record:
+        """List the frames of the selected thread, or of all threads, of the process *pid*."""
+        if asked.threads:
+            return await self._threads(pid, asked)
+        listed, arguments = await self._ask(pid, _limit(asked))
+        for result in (listed.result, arguments):
+            if result.kind != "done":
+                return failure(result)
+        if not asked.offsets:
+            return await self._stack_like_others(listed, arguments, asked)
+        places = _with_arguments(listed, arguments)
+        await self._learn_offsets([places])
+        return await self._stack(places, asked)
+
+    async def folded(self, pid: int, limit: int) -> tuple[Frame, ...]:
+        """Return the *limit* innermost frames of the selected thread, folded at an MPI call.
+
+        None at all if GDB has none. Their levels are those by which GDB knows them.
+        """
+        listed, arguments = await self._ask(pid, limit)
+        if listed.result.kind != "done" or arguments.kind != "done":
+            return ()
+        return await self._fold(_with_arguments(listed, arguments))
+
+    # -- threads -----------------------------------------------------------------------------
+
+    async def _threads(self, pid: int, asked: Backtrace) -> Record:
+        asked_all, asked_one = self._gdb.send_together("-thread-info", "-stack-info-frame")
+        listed, selected = await asked_all, await asked_one
+        if listed.kind != "done":
+            return failure(listed)
+        threads = decode.threads(listed.payload)
+        answers = await asyncio.gather(
+            *(self._list_thread(pid, each.id, _limit(asked)) for each in threads)
+        )
+        if "frame" in selected.payload:
+            # GDB 13.1 goes back to its thread and frame by itself, which it does not promise.
+            await asyncio.gather(
+                self._gdb.send(f"-thread-select {listed.payload.get('current-thread-id', 1)}"),
+                self._gdb.send(f"-stack-select-frame {selected.payload['frame'].get('level', 0)}"),
+            )
+        stacks = []
+        for thread, answer in zip(threads, answers, strict=True):
+            is_cut = isinstance(answer, Failure)
+            # The stack of a thread may be damaged: then there is the frame that it stands in.
+            places = (
+                self._places(pid, *_standing(thread.frames))
+                if isinstance(answer, Failure)
+                else answer
+            )
+            if not asked.fold or thread.process == pid or not is_of_runtime(places):
+                stacks.append((places, is_cut))
+        if asked.offsets:
+            await self._learn_offsets([places for places, _ in stacks])
+        shown = [await self._stack(places, asked, is_cut=is_cut) for places, is_cut in stacks]
+        hidden = str(len(threads) - len(shown)) if asked.fold else ""
+        # Those that differ by what does not matter become one where that is taken out of them.
+        counts = Counter(shown)
+        return Threads(
+            stacks=tuple(ThreadStack(stack, count) for stack, count in counts.items()),
+            hidden=hidden,
+        )
+
+    # -- listing -----------------------------------------------------------------------------
+
+    async def _ask(self, pid: int, limit: int) -> tuple[_Listed, Result]:
+        """Ask for frames of the selected thread, 0 for all, and the values of their arguments.
+
+        What GDB has told before it is not asked again if nothing has happened since: it would not
+        look for the frames again either, nor read its copy of the stack anew. It may find other
+        values elsewhere in memory, which others may write to.
+        """
+        gdb, listed = self._gdb, self._listed
+        values = f"-stack-list-arguments 1{_window(limit)}"
+        if listed is not None and listed.changes == gdb.changes and listed.has(limit):
+            if listed.arguments is not None:
+                return listed, listed.arguments
+            (asked,) = gdb.ask_together(values)
+            return listed, await asked
+        changes = gdb.changes
+        asked_first, asked = gdb.ask_together(f"-stack-list-frames{_window(limit)}", values)
+        result = await asked_first
+        frames, addresses = decode.frames_of(result.line)
+        objects = self._objects_of(pid)
+        pairs = zip(addresses, frames, strict=True)
+        if self._is_early and not all(map(objects.has, addresses)):
+            # Loaded since it was looked at, or code that is in no file.
+            self._objects = None
+            objects = self._objects_of(pid)
+        owners = tuple([objects.owner(address, frame.library) for address, frame in pairs])
+        # Texts keep their hashes, members of an enumeration make theirs anew each time.
+        key = (objects.has_mpi, *[each.value for each in owners])
+        listed = _Listed(limit, changes, result, frames, addresses, owners, key)
+        self._listed = listed if result.kind == "done" else None
+        arguments = await asked
+        if self._listed is listed and decode.are_on_stack(frames, arguments.line):
+            self._listed = replace(listed, arguments=arguments)
+        return listed, arguments
+
+    async def _list_thread(self, pid: int, thread: str, limit: int) -> tuple[Place, ...] | Failure:
+        # It goes to the thread and back, after which GDB looks for frames anew.
+        asked, asked_too = self._gdb.send_together(
+            f"-stack-list-frames --thread {thread}{_window(limit)}",
+            f"-stack-list-arguments --thread {thread} 1{_window(limit)}",
+        )
+        return self._placed(pid, await asked, await asked_too)
+
+    def _placed(self, pid: int, listed: Result, arguments: Result) -> tuple[Place, ...] | Failure:
+        for result in (listed, arguments):
+            if result.kind != "done":
+                return failure(result)
+        frames, addresses = decode.frames_of(listed.line)
+        frames = decode.with_arguments(frames, decode.arguments_of(arguments.line))
+        return self._places(pid, frames, addresses)
+
+    async def _stack_like_others(
+        self, listed: _Listed, arguments: Result, asked: Backtrace
+    ) -> Record:
+        """Return the stack; ranks of a host whose GDBs say the same share it.
+
+        GDB's lines without their addresses, whose code the frames are and the values of arguments
+        are all that it is made of, unless an address has to be looked up.
+        """
+        shape, others = listed.result.line.shape, arguments.line.shape
+        if shape is None or others is None or (shape.varying_count and not shape.frames):
+            return await self._stack(_with_arguments(listed, arguments), asked)
+        key = (shape, others, tuple(arguments.line.varying), listed.key, asked)
+        stack = _KNOWN.get(key)
+        if stack is None:
+            places = _with_arguments(listed, arguments)
+            stack = await self._stack(places, asked)
+            if not self._looks_up(places, asked):
+                while len(_KNOWN) >= _MOST_KNOWN:
+                    del _KNOWN[next(iter(_KNOWN))]
+                _KNOWN[key] = stack
+        return stack
+
+    def _places(
+        self, pid: int, frames: Sequence[Frame], addresses: Sequence[int]
+    ) -> tuple[Place, ...]:
+        owner = self._objects_of(pid).owner
+        return tuple(
+            [
+                Place(frame, address, owner(address, frame.library))
+                for frame, address in zip(frames, addresses, strict=True)
+            ]
+        )
+
+    def _objects_of(self, pid: int) -> Objects:
+        if self._objects is None or self._pid != pid:
+            self._pid, self._objects = pid, _objects(pid, tuple(mapped(pid)))
+            self._is_early = False
+        return self._objects
+
+    # -- one stack ---------------------------------------------------------------------------
+
+    async def _stack(
+        self, places: Sequence[Place], asked: Backtrace, *, is_cut: bool = False
+    ) -> Stack:
+        frames = tuple(each.frame for each in places)
+        if asked.offsets:
+            frames = tuple(
+                replace(frame, offset=offset)
+                for frame, offset in zip(frames, self._offsets_of(places), strict=True)
+            )
+        hidden = 0
+        if asked.fold:
+            call, hidden = await self._mpi_call(places)
+            frames = (call, *frames[hidden + 1 :]) if call is not None else frames
+        limit, more = asked.limit, is_cut
+        if limit > 0:
+            more = more or len(frames) > limit
+            # What GDB was asked for is no more than that: whether there is more was not asked.
+            more = more or (bool(_limit(asked)) and len(frames) == limit)
+            frames = frames[:limit]
+        elif limit < 0:
+            hidden += max(0, len(frames) + limit)
+            frames = frames[limit:]
+        return Stack(
+            frames=tuple(decode.at_level(frame, level) for level, frame in enumerate(frames)),
+            hidden=str(hidden) if hidden or asked.fold else "",
+            more=more,
+        )
+
+    async def _fold(self, places: Sequence[Place]) -> tuple[Frame, ...]:
+        call, hidden = await self._mpi_call(places)
+        frames = tuple(each.frame for each in places)
+        return (call, *frames[hidden + 1 :]) if call is not None else frames
+
+    async def _mpi_call(self, places: Sequence[Place]) -> tuple[Frame | None, int]:
+        """Return the frame of the MPI call that the thread is in, and how many are inside it."""
+        at = find_mpi_call(places, has_mpi=self._objects is not None and self._objects.has_mpi)
+        if at is None:
+            return None, 0
+        frame = places[at].frame
+        name = mpi_name(frame.function)
+        if not name and at + 1 < len(places):
+            name = await self._called_from(places[at + 1].address)
+        return named(frame, name or internal_name(frame.function)), at
+
+    def _looks_up(self, places: Sequence[Place], asked: Backtrace) -> bool:
+        """Return whether the name of the MPI call depends on an address."""
+        has_mpi = self._objects is not None and self._objects.has_mpi
+        at = find_mpi_call(places, has_mpi=has_mpi) if asked.fold else None
+        return at is not None and not mpi_name(places[at].frame.function)
+
+    async def _called_from(self, address: int) -> str:
+        """Return the MPI call that the instruction before *address* makes, empty if it is none.
+
+        Intel's library has functions without symbols, which GDB calls ``??``.
+        """
+        if address not in self._calls:
+            answers = await asyncio.gather(
+                *(
+                    self._gdb.send(f"-data-disassemble -s {address - length} -e {address} -- 0")
+                    for length in _CALL_LENGTHS_BYTES
+                )
+            )
+            # Not x/i, which would move on what the user's next x shows.
+            found = (
+                match[1]
+                for answer in answers
+                if (match := _CALLED.search(decode.only_instruction(answer.payload)))
+            )
+            self._calls[address] = next(filter(None, map(mpi_name, found)), "")
+        return self._calls[address]
+
+    # -- offsets -----------------------------------------------------------------------------
+
+    async def _learn_offsets(self, stacks: Iterable[Sequence[Place]]) -> None:
+        wanted = {
+            address
+            for places in stacks
+            for address in _looked_up(places)
+            if address and address not in self._offsets
+        }
+        order = sorted(wanted)
+        results = await asyncio.gather(
+            *(self._gdb.send(console(f"info symbol {address:#x}")) for address in order)
+        )
+        for address, result in zip(order, results, strict=True):
+            match = _SYMBOL.match(result.text)
+            self._offsets[address] = str(int(match[1] or 0)) if match else ""
+
+    def _offsets_of(self, places: Sequence[Place]) -> tuple[str, ...]:
+        offsets = []
+        for at, (place, address) in enumerate(zip(places, _looked_up(places), strict=True)):
+            found = self._offsets.get(address, "")
+            outer = places[at + 1] if at + 1 < len(places) else None
+            # An inlined function has the address of the frame that it is part of.
+            is_inlined = (
+                outer is not None
+                and outer.address == place.address
+                and outer.frame.function != place.frame.function
+            )
+            if not found or is_inlined or place.frame.function == "??":
+                offsets.append("")
+            else:
+                offsets.append(f"+{int(found) + place.address - address}")
+        return tuple(offsets)
+
+
+def _objects(pid: int, mappings: Sequence[MappedFile]) -> Objects:
+    try:
+        executable = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
+    except OSError:
+        executable = ""
+    return Objects(mappings, executable)
+
+
+def _with_arguments(listed: _Listed, arguments: Result) -> tuple[Place, ...]:
+    frames = decode.with_arguments(listed.frames, decode.arguments_of(arguments.line))
+    return tuple(map(Place, frames, listed.addresses, listed.owners))
+
+
+def _standing(frames: Sequence[Mapping[str, Any]]) -> tuple[tuple[Frame, ...], tuple[int, ...]]:
+    return tuple(map(decode.frame, frames)), decode.addresses(frames)
+
+
+def _looked_up(places: Sequence[Place]) -> list[int]:
+    # A return address may lie behind the end of a function that never gets back to it.
+    return [place.address - 1 if at else place.address for at, place in enumerate(places)]
+
+
+def _limit(asked: Backtrace) -> int:
+    """Return how many frames GDB is to be asked for, 0 for all."""
+    return asked.limit if asked.limit > 0 and not asked.fold else 0
+
+
+def _window(limit: int) -> str:
+    return f" 0 {limit - 1}" if limit else ""

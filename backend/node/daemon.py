@@ -1,0 +1,69 @@
+"""The aggregator's process: forked from its anchor, in a session of its own.
+
+The anchor (:mod:`pgdb.backend.__main__`) is a process of the MPI launcher. The two
+speak through the daemon's standard input and output, as :mod:`pgdb.backend.node.wireup` says; the
+end of that pipe is the end of the anchor, and with it of the daemon. Imported here is what comes
+before the anchor's first word; :mod:`pgdb.backend.node.serving` has the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from collections.abc import MutableMapping
+
+from pgdb.backend.zygote.symbol_prefetch import HeadStart, Hint
+from pgdb.controls import HarmlessFormatter
+from pgdb.jobs import procfs
+from pgdb.jobs.placement import absolute_parts
+from pgdb.overlay.bootstrap_env import (
+    CANNOT_JOIN,
+    RENDEZVOUS_TEXT_VARIABLE,
+    USER_LIBRARY_PATH_VARIABLE,
+    USER_PYTHONPATH_VARIABLE,
+)
+
+
+def main() -> None:
+    """Run one aggregator until it leaves."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        HarmlessFormatter(f"%(asctime)s {socket.gethostname()} aggregator[%(process)d] %(message)s")
+    )
+    logging.basicConfig(level=os.environ.get("PGDB_LOG_LEVEL", "WARNING"), handlers=[handler])
+    hint = Hint.take(os.environ)
+    clean_environment(os.environ)
+    identity = procfs.rank_environment(os.environ)
+    rank, size = (identity.rank, identity.size or 1) if identity is not None else (0, 1)
+    os.write(1, f"{rank} {size}\n".encode("ascii"))
+    if not asyncio.run(_run(hint)):
+        sys.exit(CANNOT_JOIN)
+
+
+def clean_environment(environment: MutableMapping[str, str]) -> None:
+    """Take out of our environment what GDB must not get from us.
+
+    That is the session's key, which the anchor has read, and search paths that begin nowhere: they
+    mean the working directory, and somebody else's files may be there.
+    """
+    environment.pop(RENDEZVOUS_TEXT_VARIABLE, None)
+    for name in (USER_PYTHONPATH_VARIABLE, USER_LIBRARY_PATH_VARIABLE):
+        if name in environment:
+            environment[name] = absolute_parts(environment[name])
+
+
+async def _run(hint: Hint | None) -> bool:
+    head_start = HeadStart.begin(hint)
+    try:
+        if head_start is not None:
+            await head_start.begun()
+        # GDB starts meanwhile: half of what is to be imported is of no use to it.
+        from pgdb.backend.node.serving import serve
+
+        return await serve(head_start)
+    finally:
+        if head_start is not None:
+            await head_start.close()

@@ -1,0 +1,122 @@
+"""Where the GDB of a rank comes from: forked from a nursery, or started for that rank alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.process import start_with
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.gdb.settings import USE_INDEX_CACHE, Setting, settings
+from pgdb.backend.sbd.rank_files import RankFiles
+from pgdb.backend.zygote.index_cache import IndexCache
+from pgdb.backend.zygote.nursery import Nurseries
+from pgdb.errors import GdbError
+from pgdb.jobs.gdb_program import MINIMUM_GDB, version_in
+
+LOG = logging.getLogger(__name__)
+_WITHOUT_PYTHON = "not supported in this copy of GDB"
+
+
+class Starter:
+    """Starts the GDBs of one aggregator's ranks."""
+
+    def __init__(
+        self,
+        gdb: str,
+        environment: Mapping[str, str],
+        commands: Sequence[str],
+        index_cache: IndexCache,
+        nurseries: Nurseries | None = None,
+        *,
+        expected_version: str = "",
+        notice: Callable[[str], None] = LOG.info,
+    ) -> None:
+        self._expected_version = expected_version
+        self._version: tuple[int, int] | None = None
+        self._is_told = False
+        self._notice = notice
+        self._index_cache = index_cache
+        self._gdb = gdb
+        self._environment = environment
+        self._own = tuple(Setting(command) for command in commands)
+        self._nurseries = nurseries
+
+    async def start(self, gdb: GdbSession, pid: int = 0) -> None:
+        """Start a GDB that has read nothing, and tell it how to behave; the user's commands last.
+
+        It is for process *pid*, or for one that has yet to execute its program (see
+        :meth:`executed`).
+
+        :raises GdbError: if it cannot be started, or refuses.
+        """
+        await gdb.start(start_with(self._gdb, self._environment))
+        await self._check_version(gdb)
+        has_cache = bool(pid) and await self._index_cache.is_sound_for(pid)
+        await self._tell(gdb, (*settings(index_cache=has_cache), *self._own))
+
+    async def executed(self, gdb: GdbSession, pid: int) -> None:
+        """Take that the process of a GDB has executed its program, whose libraries come next."""
+        if await self._index_cache.is_sound_for(pid):
+            await gdb.send(console(USE_INDEX_CACHE))
+
+    async def start_for(self, gdb: GdbSession, files: RankFiles, pid: int) -> bool:
+        """Start a GDB for process *pid*; return whether it comes from a nursery.
+
+        One from a nursery has read the symbols of *files*, and has two inferiors (see
+        :data:`~pgdb.backend.zygote.nursery.AFTER_ATTACH`).
+
+        :raises GdbError: if it cannot be started, or refuses a command of the user's.
+        """
+        nursery = await self._nurseries.find(files, pid) if self._nurseries is not None else None
+        if nursery is None or self._nurseries is None:
+            await self.start(gdb, pid)
+            return False
+        try:
+            await gdb.start(nursery.fork)
+        except GdbError as error:
+            self._nurseries.fell_back(error)
+            await self.start(gdb, pid)
+            return False
+        await self._check_version(gdb)
+        await self._tell(gdb, self._own)
+        return True
+
+    async def _check_version(self, gdb: GdbSession) -> None:
+        """Compare this host's GDB with what is needed, and once with that of the front end.
+
+        :raises GdbError: if it is too old.
+        """
+        if self._version is None:
+            told = (await gdb.send(console("show version"))).text
+            self._version = version_in(told) or MINIMUM_GDB
+            version = ".".join(map(str, self._version))
+            expected, self._expected_version = self._expected_version, ""
+            if expected not in ("", version):
+                self._notice(
+                    f"GDB {version} here, {expected} at the front end; "
+                    "equal states may be told in different words"
+                )
+        if self._version < MINIMUM_GDB:
+            version, wanted = (".".join(map(str, each)) for each in (self._version, MINIMUM_GDB))
+            raise GdbError(
+                f"{self._gdb} is GDB {version} on this host; at least {wanted} is needed"
+            )
+
+    async def _tell(self, gdb: GdbSession, settings: Sequence[Setting]) -> None:
+        answers = [gdb.send(console(each.command)) for each in settings]
+        for each, answer in zip(settings, answers, strict=True):
+            result = await answer
+            if result.kind != "error":
+                continue
+            if each.must:
+                raise GdbError(f"GDB refuses '{each.command}': {result.message}")
+            if _WITHOUT_PYTHON in result.message and not self._is_told:
+                # Where there was to be a nursery, that has been told.
+                self._is_told = True
+                if self._nurseries is None or not self._nurseries.has_fallen_back:
+                    self._notice(
+                        f"{self._gdb} has no Python on this host: it works more slowly, and shows "
+                        "values of C++ as they are in memory"
+                    )

@@ -1,0 +1,127 @@
+"""A nursery that is begun before the session has said what there is to do.
+
+Where the front end knows a rank of a host, it names it to the aggregators that it starts there, and
+symbols are read while MPI comes up. All that the rank is used for is to tell which files to read:
+nothing is attached to, and what turns out not to be wanted is ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Mapping, MutableMapping
+
+import msgspec
+
+from pgdb.backend.sbd import rank_files
+from pgdb.backend.sbd.rank_files import RankFiles
+from pgdb.backend.zygote.index_cache import IndexCache
+from pgdb.backend.zygote.nursery import Nursery
+from pgdb.errors import GdbError
+from pgdb.jobs import gdb_program, procfs
+from pgdb.jobs.placement import scrubbed_environment
+from pgdb.overlay.bootstrap_env import (
+    HEAD_START_VARIABLE,
+    USER_LIBRARY_PATH_VARIABLE,
+    USER_PYTHONPATH_VARIABLE,
+)
+
+LOG = logging.getLogger(__name__)
+
+
+def gdb_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment that our GDBs get in place of ours."""
+    found = scrubbed_environment(environment)
+    # GDB has a Python of its own, which may be another one.
+    found["PYTHONPATH"] = found.pop(USER_PYTHONPATH_VARIABLE, "")
+    found["LD_LIBRARY_PATH"] = found.pop(USER_LIBRARY_PATH_VARIABLE, "")
+    return {name: value for name, value in found.items() if value}
+
+
+class Hint(msgspec.Struct, frozen=True):
+    """What the front end says of a rank."""
+
+    pid: int
+    start_time_ticks: int
+    gdb: str
+    """The GDB to run: a path, or a name to be looked for."""
+
+    @classmethod
+    def take(cls, environment: MutableMapping[str, str]) -> Hint | None:
+        """Take the hint out of the environment, None if there is none."""
+        pid, _, rest = environment.pop(HEAD_START_VARIABLE, "").partition(":")
+        ticks, _, gdb = rest.partition(":")
+        return cls(int(pid), int(ticks), gdb) if pid.isdecimal() and ticks.isdecimal() else None
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is such a process here; on another host its number is another's."""
+        status = procfs.read_stat(self.pid)
+        return status is not None and status.start_time_ticks == self.start_time_ticks
+
+
+class HeadStart:
+    """The nursery that is begun, until it is known whether it is wanted."""
+
+    def __init__(self, hint: Hint) -> None:
+        self._gdb = gdb_program.find_gdb(hint.gdb) or hint.gdb
+        self.notices: list[str] = []
+        """What whoever takes it is to tell the user."""
+        self._begun = asyncio.Event()
+        self._making: asyncio.Task[Nursery | None] | None = asyncio.create_task(
+            self._make(hint.pid)
+        )
+
+    @classmethod
+    def begin(cls, hint: Hint | None) -> HeadStart | None:
+        """Begin one, unless the hint is for another host."""
+        return cls(hint) if hint is not None and hint.holds else None
+
+    async def begun(self) -> None:
+        """Wait until its GDB has been started, or cannot be."""
+        await self._begun.wait()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing more is to come: it has been read, has failed, or was taken."""
+        return self._making is None or self._making.done()
+
+    async def take(self, gdb: str, files: RankFiles) -> Nursery | None:
+        """Return the nursery if it is of that GDB and those files, once; None if there is none."""
+        if self._making is None or self._gdb != gdb:
+            return None
+        nursery = await asyncio.shield(self._making)
+        if nursery is None or nursery.files.key != files.key:
+            return None
+        self._making = None
+        return nursery
+
+    async def close(self) -> None:
+        """End what has not been taken."""
+        making, self._making = self._making, None
+        if making is not None:
+            making.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                nursery = await making
+                if nursery is not None:
+                    await nursery.close()
+
+    async def _make(self, pid: int) -> Nursery | None:
+        try:
+            files = rank_files.look_at(pid)
+            if not files.are_shared:
+                return None
+            environment = gdb_environment(os.environ)
+            nursery = Nursery(files)
+            await nursery.start(self._gdb, environment)
+            self._begun.set()
+            await nursery.read(pid, IndexCache(environment, self.notices.append))
+        except (OSError, GdbError) as error:
+            # Whoever needs it tries again, and tells.
+            LOG.info("process %d: no head start: %s", pid, error)
+            return None
+        finally:
+            self._begun.set()
+        return nursery

@@ -1,0 +1,755 @@
+"""Conditions over ranks: which ranks one holds on, and which ranks fail it, with their values.
+
+What one rank can say by itself is left to its GDB; what is about ranks together (the same
+everywhere, growing from rank to rank) is decided here from their values. So is a comparison of an
+array, element by element: GDB, as C, would compare its address.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.analysis.comparing import RecallFull, in_full, number_of, part_of
+from pgdb.frontend.analysis.diff import leaves
+from pgdb.frontend.analysis.values import Group, Node
+from pgdb.frontend.analysis.values import parse as parse_value
+from pgdb.frontend.api.answers import Answer
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import SLOT, Failure, Record, Value, Various, parse_number
+
+Kind = Literal[
+    "same", "increasing", "decreasing", "nondecreasing", "nonincreasing", "within", "true"
+]
+"""What must hold: one value on all ranks, an order from each rank to the next, a range, or a
+condition that is true on every rank."""
+Ask = Callable[[str, RankSet], Awaitable[Answer]]
+"""Has the ranks evaluate an expression."""
+
+# Typed lines and scripts can have lines of any length, so that none of these may try again from
+# each character of what it has tried already: they begin where a word does, and give nothing back.
+_RANGE = pattern(r"(?<=\S)\s++(?:is\s++)?in\s++(?=\S)")
+_KINDS: tuple[Kind, ...] = (
+    "same", "increasing", "decreasing", "nondecreasing", "nonincreasing", "true"
+)  # fmt: skip
+# The third is there so that what an open quote has gone by is not taken for another one.
+_QUOTED = pattern(r"\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|\\.", re.S)
+_TEMPLATES = pattern(r"[\w\s:,*&<>]++\(?")
+_TEMPLATE_BEGIN = pattern(r"(?<=\w)<")
+_TEMPLATE = pattern(r".*>(?=\s*+(?:::|\())", re.S)
+# Not "/=", which is "differs" in Fortran: where it is not, GDB is asked.
+_ASSIGNMENT = pattern(
+    r"(?:<<|>>|[-+*%&|^])=(?!=)|(?<![=!<>/])=(?!=)|(?<!\w)(?:and|or|xor)_eq(?!\w)"
+)
+_DIFFERS = "/="
+_NO_LVALUE = pattern(r"lvalue|[Aa]ssignment")
+_WOULD_ASSIGN = "'/=' would change the program here, where it assigns; '!=' compares"
+# A call, $_shell() is one; code of other languages; a pipe; the end of a line.
+_EFFECT = pattern(r"[(){};`|\x00-\x1f\x7f]|\+\+|--")
+_LOOKING = frozenset(("print", "p", "inspect", "backtrace", "bt", "where", "info", "x"))
+_NO_COMPARISON = pattern(r"->|<<|>>|(?<=operator)[<>=!]+")
+_COMPARISON = pattern(r"==|!=|/=|<=|>=|<|>|\.(?:eq|ne|lt|le|gt|ge)\.", re.I)
+_LOGICAL = pattern(r"&&|\|\||!|\.(?:and|or|not|eqv|neqv)\.", re.I)
+_HEXADECIMAL = pattern(r"\b0x[0-9a-f]+\b")
+_JOINT = pattern(r"&&|\|\||\.(?:and|or|eqv|neqv)\.", re.I)
+_NEGATIONS = pattern(r"(?:\s*+(?:!|\.not\.))++", re.I)
+_STRING = pattern(r"(?:u8|[LuU])?\"|'\\000' <repeats ")
+_CALL = pattern(r"[A-Za-z_][\w:.]*\s*(?=\()")
+_NO_RANGE = pattern(r"(?<=[\w)\]])\s++(?:is\s++)?in\s++(?=\S)")
+_STRAY = pattern(r"(?P<before>(?<!\w)\w++|[)\]])\s++(?P<word>[A-Za-z_]\w*+)\s*+\Z")
+_MOST_NESTED = 100
+"""Deeper than this nobody's condition is, and each level takes as long as the whole."""
+_PREFIXES = frozenset(
+    "sizeof alignof typeof struct union enum class unsigned signed long short const volatile "
+    "static new delete and or xor not mod div".split()
+)
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_FORTRAN = {".eq.": "==", ".ne.": "!=", "/=": "!=", ".le.": "<=", ".ge.": ">="} | {
+    ".lt.": "<",
+    ".gt.": ">",
+}
+
+
+class Requirement(msgspec.Struct, frozen=True):
+    """What is to hold, as ``assert`` takes it."""
+
+    expression: str
+    """What is looked at; of ``x > 0`` the ``x``."""
+    kind: Kind
+    conditions: tuple[str, ...] = ()
+    """What GDB has to find true on each rank; none where the values of all ranks are needed."""
+    title: str = ""
+    """The whole in words: ``x is the same on all ranks``."""
+    comparisons: tuple[tuple[str, str], ...] = ()
+    """Where it is plain what *expression* is compared with: operators and their right sides."""
+    operands: tuple[str, ...] = ()
+    """What GDB would compare or test by its address if it is an array."""
+
+
+class Truth(msgspec.Struct, frozen=True):
+    """Where a condition holds."""
+
+    true: RankSet
+    false: RankSet
+    errors: tuple[EquivalenceClass[Record], ...]
+    """The ranks that cannot evaluate it, or where it comes to nothing true or false."""
+    missing: Missing
+
+
+class Failing(msgspec.Struct, frozen=True):
+    """Ranks that fail a check in the same way."""
+
+    ranks: RankSet
+    value: str
+    """The value they have; the error where they have none; ``[17] = -1`` of an array."""
+    why: str = ""
+    """What is wrong with it, where that is not plain from the value."""
+    is_error: bool = False
+    is_element: bool = False
+    """Whether the value is that of the first element of an array that fails."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """What came of a check; every rank that was asked has passed, fails, or is missing."""
+
+    requirement: Requirement
+    ranks: RankSet
+    passed: RankSet
+    failing: tuple[Failing, ...] = ()
+    """Who fails, the outliers (the fewest ranks) first."""
+    missing: Missing = msgspec.field(default_factory=Missing)
+    running_ok: bool = False
+    """Whether ranks that run, and those that have ended, are no failure."""
+    common: str = ""
+    """Where all must have the same: the value of those that have passed."""
+    answer: Answer | None = None
+    """What the ranks have said last: the values of those that fail, where they were asked."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the check has passed."""
+        return not self.failing and not self.unexcused
+
+    @property
+    def unexcused(self) -> RankSet:
+        """The missing ranks that count as a failure."""
+        return self.missing.late if self.running_ok else self.missing.ranks
+
+    @property
+    def failed(self) -> RankSet:
+        """The ranks that fail, without those that are missing."""
+        return RankSet.union(each.ranks for each in self.failing)
+
+
+def parse(text: str) -> Requirement:
+    """Read what is to hold.
+
+    ``EXPR same``, ``EXPR increasing`` (``decreasing``, ``nondecreasing``, ``nonincreasing``),
+    ``EXPR in LOW..HIGH``, ``EXPR true``; a bare EXPR must be true where it is a comparison, and
+    the same on all ranks where it is none.
+
+    >>> parse("x").kind, parse("x > 0").kind, parse("x > 0").expression
+    ('same', 'true', 'x')
+
+    :raises UsageError: if nothing is said, or what is said is neither of these.
+    """
+    text = text.strip()
+    if not text:
+        raise UsageError("what is to hold? for example 'x > 0', 'x same' or 'x in 0..1'")
+    _check_changes_nothing(text)
+    if (found := _range_of(text)) is not None:
+        expression, low, high = found
+        ends = (parse_number(low), parse_number(high))
+        if ends[0] is not None and ends[1] is not None and ends[0] > ends[1]:
+            raise UsageError(f"assert: '{low}..{high}' runs backwards; write '{high}..{low}'")
+        conditions = (f"({expression}) >= ({low})", f"({expression}) <= ({high})")
+        title = f"{expression} is in {low}..{high}"
+        compared = ((">=", low), ("<=", high))
+        operands = _to_be_seen([expression, low, high])
+        return Requirement(expression, "within", conditions, title, compared, operands)
+    expression, word = _word_of(text)
+    match word:
+        case None:
+            subject = _subject(text)
+            if subject is None:
+                _check_form(text)
+                return Requirement(text, "same", title=f"{text} is the same on all ranks")
+            operands = _to_be_seen(_operands(text))
+            return Requirement(subject, "true", (text,), text, _compared(text), operands)
+        case "same":
+            return Requirement(expression, "same", title=f"{expression} is the same on all ranks")
+        case "true":
+            return Requirement(expression, "true", (expression,), f"{expression} is true")
+        case word:
+            return Requirement(expression, word, title=f"{expression} is {word} from rank to rank")
+
+
+def _range_of(text: str) -> tuple[str, str, str] | None:
+    """Return expression and ends of ``EXPR [is] in LOW..HIGH``, None if *text* is none."""
+    found = _RANGE.search(text)
+    if found is None:
+        return None
+    # Where the first 'in' has no two ends behind it, no later one has.
+    at = text.find("..", found.end() + 1)
+    low, high = text[found.end() : at].rstrip(), text[at + 2 :].strip()
+    return (text[: found.start()], low, high) if at >= 0 and high else None
+
+
+def _word_of(text: str) -> tuple[str, Kind | None]:
+    """Return expression and word of ``EXPR [is] WORD``; all of *text* and None if it is none."""
+    *before, last = text.rsplit(None, 1)
+    word = next((kind for kind in _KINDS if kind == last), None)
+    if not before or word is None:
+        return text, None
+    expression, *behind = before[0].rsplit(None, 1)
+    return (expression if behind == ["is"] else before[0]), word
+
+
+def truth(answer: Answer) -> Truth:
+    """Return where a condition holds, from what GDB has printed of its value."""
+    true: list[RankSet] = []
+    false: list[RankSet] = []
+    errors: list[EquivalenceClass[Record]] = []
+    for each in answer.classes:
+        holds = _is_true(each.record.text) if isinstance(each.record, Value) else None
+        if holds is None:
+            errors.append(each if each.is_error else _no_condition(each))
+        else:
+            (true if holds else false).append(each.ranks)
+    return Truth(RankSet.union(true), RankSet.union(false), tuple(errors), answer.missing)
+
+
+def where(answer: Answer) -> RankSet:
+    """Return the ranks on which a condition holds.
+
+    :raises CommandError: if no rank could say.
+    """
+    found = truth(answer)
+    if found.true or found.false:
+        return found.true
+    expression = answer.command.partition(" ")[2]
+    if found.errors:
+        first = found.errors[0]
+        raise CommandError(f"'{expression}' failed on [{first.ranks}]: {_text(first.filled)}")
+    if found.missing.running:
+        raise CommandError(f"'{expression}': [{found.missing.running}] run; interrupt them first")
+    raise CommandError(f"'{expression}': no answer from [{answer.ranks}]")
+
+
+async def ask_condition(condition: str, ranks: RankSet, ask: Ask, recall: RecallFull) -> Answer:
+    """Have GDB evaluate a condition on *ranks*.
+
+    Where it would compare or test the address of an array the answer is an error: that would be
+    true of any array.
+    """
+    _check_changes_nothing(condition)
+    refused: list[EquivalenceClass[Record]] = []
+    left = ranks
+    missing = Missing()
+    if probed := await _where_it_compares(condition, ranks, ask):
+        refused += [
+            EquivalenceClass(each.ranks, Failure(message=_why_not(each))) for each in probed.errors
+        ]
+        left, missing = left & _comparing(probed), probed.missing
+    for operand in _to_be_seen(_operands(condition)):
+        if left:
+            said = await ask(operand, left)
+            if arrays := RankSet.union(each.ranks for each in said.classes if _is_array(each)):
+                message = f"{operand} is an array; name an element of it, such as {operand}[0]"
+                refused.append(EquivalenceClass(arrays, Failure(message=message)))
+                left -= arrays
+    answer = Answer(command=f"print {condition}", ranks=ranks, classes=())
+    if left:
+        answer = await in_full(await ask(condition, left), recall)
+    classes = sorted((*answer.classes, *refused), key=lambda each: each.ranks.first)
+    return replace(answer, ranks=ranks, classes=tuple(classes), missing=answer.missing | missing)
+
+
+async def check(
+    requirement: Requirement,
+    ranks: RankSet,
+    ask: Ask,
+    recall: RecallFull,
+    *,
+    running_ok: bool = False,
+) -> Check:
+    """Find out which of *ranks* meet a requirement.
+
+    :raises UsageError: if a value that is to be the same cannot be had without an assignment.
+    """
+    if not requirement.conditions:
+        probed = await _where_it_compares(requirement.expression, ranks, ask)
+        if probed is not None and (others := ranks - _comparing(probed)):
+            raise UsageError(f"'{requirement.expression}' on [{others}]: {_WOULD_ASSIGN}")
+        said = await in_full(await ask(requirement.expression, ranks), recall)
+        return judge_values(requirement, said, running_ok=running_ok)
+    failing: list[Failing] = []
+    passed = RankSet()
+    missing = Missing()
+    left = ranks
+    seen: dict[str, Answer] = {}
+    answer: Answer | None = None
+    for condition in requirement.conditions:
+        probed = await _where_it_compares(condition, left, ask) if left else None
+        if probed is not None:
+            failing += [
+                Failing(each.ranks, _why_not(each), is_error=True) for each in probed.errors
+            ]
+            missing |= probed.missing
+            left &= _comparing(probed)
+    for operand in requirement.operands:
+        if left:
+            seen[operand] = said = await ask(operand, left)
+            arrays = RankSet.union(each.ranks for each in said.classes if _is_array(each))
+            if not arrays:
+                continue
+            left -= arrays
+            answer = await in_full(part_of(said, arrays), recall)
+            if requirement.comparisons and operand == requirement.expression:
+                sides = []
+                for sign, other in requirement.comparisons:
+                    sides.append((sign, await _side(other, arrays, ask, recall)))
+                failing += _elements(answer, sides)
+            else:
+                why = f"{operand} is an array; compare it alone, on the left: '{operand} > 0'"
+                failing.append(Failing(arrays, why, is_error=True))
+            passed |= arrays - RankSet.union(each.ranks for each in failing)
+    false = RankSet()
+    for condition in requirement.conditions:
+        if not left:
+            break
+        answer = await in_full(await ask(condition, left), recall)
+        found = truth(answer)
+        failing += _errors(found.errors)
+        missing |= found.missing
+        false |= found.false
+        left = found.true
+    if false and answer is not None:
+        if requirement.conditions != (requirement.expression,):
+            known = seen.get(requirement.expression)
+            said = known if known is not None else await ask(requirement.expression, false)
+            answer = await in_full(part_of(said, false), recall)
+        failing += _by_value(answer, false)
+    left |= passed
+    failing.sort(key=_prominence)
+    return Check(
+        requirement,
+        ranks,
+        left,
+        tuple(failing),
+        missing,
+        running_ok=running_ok,
+        answer=answer,
+    )
+
+
+def judge_values(requirement: Requirement, answer: Answer, *, running_ok: bool = False) -> Check:
+    """Return whether the values of all ranks are the same, or in the order that is wanted."""
+    failing = [*_errors(answer.errors)]
+    classes = [each for each in answer.classes if not each.is_error]
+    common = ""
+    if requirement.kind == "same":
+        majority = max(classes, key=lambda each: len(each.ranks), default=None)
+        if majority is not None and 2 * len(majority.ranks) > sum(len(c.ranks) for c in classes):
+            common = _text(majority.filled)
+            classes.remove(majority)
+        if len(classes) > 1 or common:
+            failing += [Failing(each.ranks, _text(each.filled)) for each in classes]
+    else:
+        failing += _out_of_order(requirement.kind, classes)
+    failing.sort(key=_prominence)
+    failed = RankSet.union(each.ranks for each in failing)
+    answered = RankSet.union(each.ranks for each in answer.classes)
+    return Check(
+        requirement,
+        answer.ranks,
+        answered - failed,
+        tuple(failing),
+        answer.missing,
+        running_ok=running_ok,
+        common=common,
+        answer=answer,
+    )
+
+
+# -- inside ------------------------------------------------------------------------------------
+
+
+def _subject(text: str) -> str | None:
+    """Return what a condition is about, or None if *text* is no condition.
+
+    Of one comparison that is its left side; of anything more, the condition as a whole.
+    """
+    text = _stripped(text)
+    bare = _outermost(text)
+    if _LOGICAL.search(_COMPARISON.sub(_blank, bare)):
+        return text
+    found = list(_COMPARISON.finditer(bare))
+    if len(found) != 1:
+        return text if found else None
+    return text[: found[0].start()].strip() or None
+
+
+def _compared(text: str) -> tuple[tuple[str, str], ...]:
+    """Return operator and right side of a condition that is one comparison, else nothing."""
+    text = _stripped(text)
+    bare = _outermost(text)
+    found = list(_COMPARISON.finditer(bare))
+    if len(found) != 1 or _LOGICAL.search(_COMPARISON.sub(_blank, bare)):
+        return ()
+    sign = found[0][0].lower()
+    return ((_FORTRAN.get(sign, sign), text[found[0].end() :].strip()),)
+
+
+def _operands(text: str, depth: int = 0) -> list[str]:
+    """Return everything that a condition compares or tests, left to right.
+
+    :raises UsageError: if it is nested too deeply.
+    """
+    if depth > _MOST_NESTED:
+        raise UsageError(f"assert: a condition may be nested {_MOST_NESTED} deep, and no deeper")
+    text = _stripped(text)
+    bare = _outermost(text)
+    for form in (_JOINT, _COMPARISON):
+        cuts = list(form.finditer(bare))
+        if cuts:
+            ends = [0, *(end for cut in cuts for end in cut.span()), len(text)]
+            parts = [text[ends[at] : ends[at + 1]] for at in range(0, len(ends), 2)]
+            return [operand for part in parts for operand in _operands(part, depth + 1)]
+    negation = _NEGATIONS.match(text)
+    return _operands(text[negation.end() :], depth + 1) if negation is not None else [text]
+
+
+def _to_be_seen(operands: list[str]) -> tuple[str, ...]:
+    """Return what can be an array: no number or string, nor what has an effect each time."""
+    found: dict[str, None] = {}
+    for text in operands:
+        call = _CALL.match(text)
+        is_call = call is not None and _closing(text[call.end() :]) == len(text) - call.end() - 1
+        has_effect = is_call or "++" in text or "--" in text
+        if text and not has_effect and parse_number(text) is None and text[0] not in "\"'":
+            found[text] = None
+    return tuple(found)
+
+
+def _check_changes_nothing(text: str) -> None:
+    """Check that a condition assigns nothing: mostly ``==`` is meant.
+
+    :raises UsageError: if it does.
+    """
+    if match := _ASSIGNMENT.search(_QUOTED.sub(_blank_quoted, text)):
+        raise UsageError(
+            f"'{text}' would change the program: {match[0]!r} assigns, '==' compares; "
+            "'set var' is there to change a variable"
+        )
+
+
+async def _where_it_compares(text: str, ranks: RankSet, ask: Ask) -> Answer | None:
+    """Return what *ranks* say to a ``/=`` of two numbers; None if there is none in *text*.
+
+    In Fortran it compares, and there is a value. Elsewhere GDB would assign, which it refuses for a
+    number; only ranks that have told a value may be asked.
+    """
+    if _DIFFERS not in _QUOTED.sub(_blank_quoted, text):
+        return None
+    return await ask(f"1 {_DIFFERS} 2", ranks)
+
+
+def _comparing(probed: Answer) -> RankSet:
+    return RankSet.union(each.ranks for each in probed.classes if not each.is_error)
+
+
+def _why_not(said: EquivalenceClass[Record]) -> str:
+    message = said.filled.message if isinstance(said.filled, Failure) else ""
+    return _WOULD_ASSIGN if _NO_LVALUE.search(message) else message
+
+
+def only_looks(command: str) -> bool:
+    """Return whether a command of somebody else's can do nothing but look.
+
+    It must show values, stacks or what ``info`` knows, with an expression that calls nothing (nor
+    casts, which looks the same) and assigns nothing. Quotes hide nothing here.
+
+    >>> [only_looks(each) for each in ("print/x u.a[3] == 4", "bt -args", "info locals")]
+    [True, True, True]
+    >>> [only_looks(each) for each in ("python 1", "print f(1)", "print x /= 1", "info line f();")]
+    [False, False, False, False]
+    """
+    word, _, rest = command.partition(" ")
+    is_looking = word.partition("/")[0] in _LOOKING
+    assigns = _ASSIGNMENT.search(rest) or _DIFFERS in rest
+    return is_looking and not _EFFECT.search(command) and not assigns
+
+
+def _check_form(text: str) -> None:
+    """Check that what is to be the same on all ranks can be one expression.
+
+    :raises UsageError: if a word stands behind it that says nothing.
+    """
+    bare = _without_brackets(_QUOTED.sub(_blank_quoted, text))
+    if match := _NO_RANGE.search(bare):
+        raise UsageError(f"assert: 'in' needs two ends: '{text[: match.start()]} in 0..3'")
+    match = _STRAY.search(bare)
+    if match is not None and match["before"] not in _PREFIXES and not match["before"].isdigit():
+        raise UsageError(
+            f"assert: what is {match['word']!r}? behind an expression can stand same, true, "
+            "increasing, decreasing, nondecreasing, nonincreasing, or in LOW..HIGH"
+        )
+
+
+def _stripped(text: str) -> str:
+    """Take blanks and brackets around the whole away."""
+    text = text.strip()
+    if not text.startswith("("):
+        return text
+    closing: dict[int, int] = {}
+    opened: list[int] = []
+    for at, each in enumerate(text):
+        if each == "(":
+            opened.append(at)
+        elif each == ")" and opened:
+            closing[opened.pop()] = at
+    begin, end = 0, len(text)
+    while begin < end and closing.get(begin) == end - 1:
+        begin, end = begin + 1, end - 1
+        while begin < end and text[begin].isspace():
+            begin += 1
+        while begin < end and text[end - 1].isspace():
+            end -= 1
+    return text[begin:end]
+
+
+def _outermost(text: str) -> str:
+    """Blank what is quoted or in brackets, and what only looks like a comparison."""
+    text = _QUOTED.sub(_blank_quoted, text)
+    text = _TEMPLATES.sub(_blank_template, text)
+    return _without_brackets(_NO_COMPARISON.sub(_blank, text))
+
+
+def _without_brackets(text: str) -> str:
+    kept, depth = [], 0
+    for each in text:
+        depth += each in "([{"
+        kept.append(" " if depth else each)
+        depth -= each in ")]}"
+    return "".join(kept)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
+def _blank_quoted(match: re.Match[str]) -> str:
+    return match[0] if match[0][0] == "\\" else _blank(match)
+
+
+def _blank_template(match: re.Match[str]) -> str:
+    """Blank the arguments of a template, which are in brackets of two kinds, among such letters."""
+    text = match[0]
+    begin = _TEMPLATE_BEGIN.search(text)
+    found = _TEMPLATE.match(text, begin.start()) if begin is not None else None
+    if found is None:
+        return text
+    # What was looked for behind it stays.
+    return f"{text[: found.start()]}{_blank(found)}{text[found.end() :]}"
+
+
+def _closing(text: str) -> int:
+    depth = 0
+    for at, each in enumerate(text):
+        depth += (each == "(") - (each == ")")
+        if not depth:
+            return at
+    return -1
+
+
+def _is_true(text: str) -> bool | None:
+    """Return whether GDB's value of a condition is true, None if it is neither."""
+    word = text.strip().strip(".").lower()
+    if word in ("true", "false"):
+        return word == "true"
+    number = number_of(text)
+    if number is not None:
+        return number != 0  # a NaN is true, as in C
+    if SLOT in text:
+        return True  # an address; a null pointer is no longer than 0x0
+    pointer = _HEXADECIMAL.search(text)
+    return int(pointer[0], 16) != 0 if pointer else None
+
+
+def _no_condition(each: EquivalenceClass[Record]) -> EquivalenceClass[Record]:
+    message = f"{_text(each.filled)} is neither true nor false"
+    return EquivalenceClass(ranks=each.ranks, record=Failure(message=message))
+
+
+def _text(record: Record) -> str:
+    match record:
+        case Value(text=text):
+            return text
+        case Failure(message=message):
+            return message
+        case _:
+            return "too many different values, which are not kept"
+
+
+def _errors(classes: tuple[EquivalenceClass[Record], ...]) -> Iterator[Failing]:
+    for each in classes:
+        yield Failing(each.ranks, _text(each.filled), is_error=True)
+
+
+def _by_value(answer: Answer, ranks: RankSet) -> Iterator[Failing]:
+    """Yield *ranks* by what they say, and those that say nothing any longer."""
+    for each in answer.classes:
+        if members := each.ranks & ranks:
+            yield Failing(members, _text(each.filled), is_error=each.is_error)
+            ranks = ranks - members
+    if ranks:
+        yield Failing(ranks, "", "false, and its value could not be had")
+
+
+def _is_array(each: EquivalenceClass[Record]) -> bool:
+    """Return whether ranks have an array, of which GDB would take the address."""
+    record = each.record.form if isinstance(each.record, Various) else each.record
+    if not isinstance(record, Value):
+        return False
+    if _STRING.match(record.text):
+        return True
+    node = parse_value(record.text)
+    return isinstance(node, Group) and node.is_array
+
+
+async def _side(text: str, ranks: RankSet, ask: Ask, recall: RecallFull) -> Answer:
+    """Return what elements are compared with: what the ranks say, or the number that is typed."""
+    if parse_number(text) is None:
+        return await in_full(await ask(text, ranks), recall)
+    said = EquivalenceClass[Record](ranks=ranks, record=Value(text=text))
+    return Answer(command=f"print {text}", ranks=ranks, classes=(said,))
+
+
+def _elements(answer: Answer, sides: list[tuple[str, Answer]]) -> list[Failing]:
+    """Return the ranks of which some element fails a comparison, by the first that does."""
+    members: dict[Failing, list[RankSet]] = {}
+    left = answer.ranks
+    for mine in answer.classes:
+        left -= mine.ranks
+        groups = [(mine.ranks, list[tuple[str, EquivalenceClass[Record]]]())]
+        for sign, side in sides:
+            groups = [
+                (both, [*others, (sign, theirs)])
+                for ranks, others in groups
+                for theirs in side.classes
+                if (both := ranks & theirs.ranks)
+            ]
+        for ranks, others in groups:
+            failing = _first_element(mine, others)
+            if failing is not None:
+                members.setdefault(failing, []).append(ranks)
+        unsaid = mine.ranks - RankSet.union(ranks for ranks, _ in groups)
+        if unsaid:
+            left |= unsaid
+    found = [
+        Failing(RankSet.union(sets), each.value, each.why, each.is_error, each.is_element)
+        for each, sets in members.items()
+    ]
+    if left:
+        found.append(Failing(left, "its elements could not be had", is_error=True))
+    return found
+
+
+def _first_element(
+    mine: EquivalenceClass[Record], others: list[tuple[str, EquivalenceClass[Record]]]
+) -> Failing | None:
+    """Return what is wrong with the first element that fails, for no ranks; None if none does."""
+
+    def refused(why: str) -> Failing:
+        return Failing(RankSet(), why, is_error=True)
+
+    text = _text(mine.filled)
+    if _STRING.match(text):
+        return refused("a string, compared by its address; write '$_streq(NAME, \"text\")'")
+    array = parse_value(text)
+    if not _is_plain(array):
+        return refused("an array of structures; compare a field of an element: 'x[0].a > 0'")
+    bad: list[tuple[str, str]] = []
+    for sign, other in others:
+        if not isinstance(other.record, Value):
+            return refused(_text(other.filled))
+        limit = parse_value(_text(other.filled))
+        sides = leaves(((RankSet([0]), array), (RankSet([1]), limit)))
+        # One number for all elements stands at no place of its own.
+        whole = limit.filled if not isinstance(limit, Group) else ""
+        for path, texts in sides.items():
+            if not path:
+                continue
+            value, bound = texts[0][1], whole or texts[-1][1]
+            one, two = number_of(value), number_of(bound)
+            if len(texts) + bool(whole) != 2:
+                return refused("the two arrays have different shapes")
+            if one is None or two is None:
+                what = value if one is None else bound
+                return refused(f"{path} is no number to be compared: {what}")
+            if one != one or not _COMPARE[sign](one, two):
+                bad.append((path, value))
+    if bad:
+        path, value = bad[0]
+        why = "the first of several elements that fail" if len({*bad}) > 1 else ""
+        return Failing(RankSet(), f"{path} = {value}", why, is_element=True)
+    if _is_cut(array):
+        return refused("only a part of it was looked at; 'set print elements unlimited' first")
+    return None
+
+
+def _is_plain(node: Node) -> bool:
+    """Return whether a value has no fields."""
+    if not isinstance(node, Group):
+        return True
+    return node.is_array and all(_is_plain(item.value) for item in node.items)
+
+
+def _is_cut(node: Node) -> bool:
+    if not isinstance(node, Group):
+        return False
+    return node.is_cut or any(_is_cut(item.value) for item in node.items)
+
+
+def _out_of_order(kind: Kind, classes: list[EquivalenceClass[Record]]) -> Iterator[Failing]:
+    """Yield the ranks whose value is not in order after that of the rank before them."""
+    by_rank = sorted(
+        (rank, _text(each.filled), number)
+        for each, number in ((each, number_of(_text(each.filled))) for each in classes)
+        for rank in each.ranks
+    )
+    is_down = kind in ("decreasing", "nonincreasing")
+    is_strict = kind in ("increasing", "decreasing")
+    failing: dict[tuple[str, str], list[int]] = {}
+    before: tuple[str, float] | None = None
+    for rank, text, number in by_rank:
+        if number is None or number != number:
+            failing.setdefault((text, "no number to be put in order"), []).append(rank)
+            continue
+        if before is not None:
+            low, high = (number, before[1]) if is_down else (before[1], number)
+            if not (low < high or (low == high and not is_strict)):
+                failing.setdefault((text, f"after {before[0]}"), []).append(rank)
+        before = (text, number)
+    for (text, why), members in failing.items():
+        yield Failing(RankSet(members), text, why)
+
+
+def _prominence(each: Failing) -> tuple[int, int]:
+    return (len(each.ranks), each.ranks.first)

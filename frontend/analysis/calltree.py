@@ -1,0 +1,494 @@
+"""The merged call tree: who is where, from the stacks of many ranks at one time or several.
+
+A tree is the union of call paths, each with the ranks (and the number of threads) that stand at
+its end, at each time when stacks were taken. Merging trees is that union: associative,
+commutative and idempotent, with the empty tree as identity (Arnold et al., Stack Trace Analysis
+for Large Scale Debugging, IPDPS 2007). Frames between which nothing branches share one node.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.ranks import RankSet
+from pgdb.records import HOLE, Failure, Frame, Record, Stack, Threads, Various
+
+if TYPE_CHECKING:
+    import networkx
+
+TreeBy = Literal["function", "line", "pc"]
+"""What tells two frames apart: the function, also the source line, or where exactly it stands."""
+
+Counts = Mapping[int, RankSet]
+"""Number of threads -> the ranks that have so many; each rank once."""
+
+_ROOT = -1
+_NO_RANKS = RankSet()
+
+
+class Source(NamedTuple):
+    """A line of a source file."""
+
+    file: str
+    line: int
+
+
+class Place(NamedTuple):
+    """A frame, as far as it tells stacks apart."""
+
+    function: str
+    file: str = ""
+    """Empty in a tree by function."""
+    line: int = 0
+    offset: str = ""
+    """Where in *function*, such as ``+31``; only in a tree by pc."""
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A branching point or a leaf, with the frames that lead to it from its parent."""
+
+    number: int
+    """From 1, parents before children; ``@3`` is the ranks of node 3."""
+    parent: int
+    """0 for a node at the top."""
+    frames: tuple[Place, ...]
+    """Outermost first. Empty for the ranks that stand in the parent's last frame itself."""
+    sources: tuple[Source, ...]
+    """Of a branching point, the lines at which its last frame stands; of a leaf, those of the
+    innermost frame that has any."""
+    is_leaf: bool
+    """Whether its ranks are an equivalence class: stacks that end here and nowhere below."""
+    seen: tuple[RankSet, ...]
+    """Its ranks at each time of the tree."""
+    steady: RankSet
+    """The ranks that were here whenever they were seen at all."""
+    threads: int
+    """Number of threads here, on all ranks together; where that changes, the most."""
+    threads_per_rank: tuple[int, int]
+    """The least and the greatest number that a rank has here; (1, 1) of single threads."""
+    threads_by_rank: tuple[tuple[int, RankSet], ...]
+    """Numbers of threads, least first, each with the ranks that have so many here when they have
+    most."""
+
+    @property
+    def ranks(self) -> RankSet:
+        """All ranks that were here at some time."""
+        return RankSet.union(self.seen)
+
+    @property
+    def samples(self) -> int:
+        """Number of times at which some rank was here."""
+        return sum(map(bool, self.seen))
+
+
+class CallTree:
+    """Call paths of many ranks, with the ranks at every node; never changes."""
+
+    def __init__(
+        self,
+        *,
+        by: TreeBy = "function",
+        paths: _Paths | None = None,
+        times_s: Iterable[float] = (),
+        failures: Mapping[str, RankSet] | None = None,
+        missing: Missing | None = None,
+        idle: RankSet = _NO_RANKS,
+    ) -> None:
+        self.by = by
+        """What tells two frames apart."""
+        self.times_s = tuple(sorted(set(times_s)))
+        """When stacks were taken, in seconds since the first time."""
+        self.failures: Mapping[str, RankSet] = dict(sorted((failures or {}).items()))
+        """The ranks that have no stack to show, by what they said instead."""
+        self.idle = idle
+        """Ranks that were stopped from the first time to the last."""
+        self._paths = paths if paths is not None else _Paths()
+        self._all_missing = missing if missing is not None else Missing()
+        self.nodes: tuple[Node, ...] = self._paths.nodes(self.times_s)
+        """All nodes, parents before children, among siblings that of the least rank first."""
+
+    @classmethod
+    def from_classes(
+        cls,
+        classes: Iterable[EquivalenceClass[Record]],
+        *,
+        by: TreeBy = "function",
+        at_s: float = 0.0,
+        missing: Missing | None = None,
+        idle: RankSet = _NO_RANKS,
+    ) -> CallTree:
+        """Return the tree of the answers to one question for stacks; what else there is fails."""
+        paths = _Paths()
+        failures: dict[str, RankSet] = {}
+        for each in classes:
+            record: object = each.record
+            if isinstance(record, Various):
+                record = record.form
+            if isinstance(record, Stack) and record.frames:
+                paths.add(each.ranks, [(record, 1)], by, at_s)
+            elif isinstance(record, Threads) and record.stacks:
+                paths.add(each.ranks, [(one.stack, one.count) for one in record.stacks], by, at_s)
+            else:
+                filled = each.filled
+                text = _plain(filled.message) if isinstance(filled, Failure) else "no stack"
+                failures[text] = failures.get(text, _NO_RANKS) | each.ranks
+        return cls(
+            by=by, paths=paths, times_s=[at_s], failures=failures, missing=missing, idle=idle
+        )
+
+    @classmethod
+    def union(cls, trees: Iterable[CallTree]) -> CallTree:
+        """Merge trees.
+
+        :raises ValueError: if they tell frames apart in different ways.
+        """
+        parts = tuple(trees)
+        kinds = {part.by for part in parts if part}
+        if len(kinds) > 1:
+            raise ValueError(f"trees by {' and '.join(sorted(kinds))} cannot be merged")
+        paths = _Paths()
+        failures: dict[str, RankSet] = {}
+        for part in parts:
+            paths.absorb(part._paths)
+            for text, ranks in part.failures.items():
+                failures[text] = failures.get(text, _NO_RANKS) | ranks
+        missing = Missing()
+        for part in parts:
+            missing = missing | part._all_missing
+        return cls(
+            by=kinds.pop() if kinds else "function",
+            paths=paths,
+            times_s=[time_s for part in parts for time_s in part.times_s],
+            failures=failures,
+            missing=missing,
+            idle=RankSet.union(part.idle for part in parts),
+        )
+
+    def __or__(self, other: CallTree) -> CallTree:
+        return CallTree.union((self, other))
+
+    def __bool__(self) -> bool:
+        return bool(self.times_s)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CallTree) and self._contents() == other._contents()
+
+    __hash__ = None  # type: ignore[assignment]  # compared by its contents, which are large
+
+    def __str__(self) -> str:
+        from pgdb.frontend.analysis import calltree_text
+
+        return calltree_text.text(self)
+
+    def __repr__(self) -> str:
+        return f"<CallTree of ranks [{self.ranks}], {len(self.nodes)} nodes>"
+
+    def __getitem__(self, number: int) -> Node:
+        """Return the node of a number.
+
+        :raises IndexError: if there is none.
+        """
+        if not 1 <= number <= len(self.nodes):
+            raise IndexError(f"the tree has nodes 1 to {len(self.nodes)}, no {number}")
+        return self.nodes[number - 1]
+
+    def _contents(self) -> tuple[object, ...]:
+        return (
+            self.by if self else "",
+            self.times_s,
+            self.nodes,
+            self.failures,
+            self._all_missing,
+            self.idle,
+        )
+
+    @property
+    def ranks(self) -> RankSet:
+        """The ranks whose stacks are in the tree."""
+        return RankSet.union(each.ranks for each in self.nodes if not each.parent)
+
+    @property
+    def missing(self) -> Missing:
+        """Who has never answered, and why; each rank once."""
+        found = self._all_missing - (self.ranks | RankSet.union(self.failures.values()))
+        late = found.late - found.lost
+        return Missing(lost=found.lost, late=late, running=found.running - found.lost - late)
+
+    @property
+    def samples(self) -> int:
+        """How often stacks were taken."""
+        return len(self.times_s)
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether the tree is of all threads of its ranks."""
+        return self._paths.has_threads
+
+    @property
+    def leaves(self) -> tuple[Node, ...]:
+        """The equivalence classes. Of single threads at one time, each rank is in one of them."""
+        return tuple(each for each in self.nodes if each.is_leaf)
+
+    @property
+    def moved(self) -> RankSet:
+        """Ranks that were not in the same leaves whenever they were seen."""
+        return RankSet.union(each.ranks - each.steady for each in self.leaves)
+
+    @property
+    def stayed(self) -> RankSet:
+        """Ranks that ran and were seen in the same place at least twice, and nowhere else."""
+        once, often = _NO_RANKS, _NO_RANKS
+        for now in self._paths.seen(self.times_s):
+            often, once = often | (once & now), once | now
+        return often - self.moved - self.idle
+
+    @property
+    def odd(self) -> Node | None:
+        """The smallest leaf, where there is one that is smaller than all others.
+
+        At several times only ranks that stay where they are count.
+        """
+        leaves = [each for each in self.leaves if each.steady]
+        sizes = [len(each.steady) for each in leaves]
+        if len(sizes) < 2 or sizes.count(min(sizes)) > 1:
+            return None
+        return leaves[sizes.index(min(sizes))]
+
+    def children(self) -> list[list[int]]:
+        """Return the numbers of the children of every node; first, at 0, those at the top."""
+        found: list[list[int]] = [[] for _ in range(len(self.nodes) + 1)]
+        for each in self.nodes:
+            found[each.parent].append(each.number)
+        return found
+
+    def to_networkx(self) -> networkx.DiGraph[Any]:
+        """Return the tree for analysis and export; node 0 is above those at the top.
+
+        Nodes have ``label``, ``ranks``, ``leaf``, ``threads`` and ``samples``, edges ``ranks``.
+        """
+        import networkx  # 0.1 s and more to import: only when somebody analyses
+
+        result: networkx.DiGraph[Any] = networkx.DiGraph()
+        result.add_node(
+            0, label="", ranks=str(self.ranks), leaf=False, threads=0, samples=self.samples
+        )
+        for each in self.nodes:
+            ranks = str(each.ranks)
+            result.add_node(
+                each.number,
+                label=" > ".join(map(label, each.frames)),
+                ranks=ranks,
+                leaf=each.is_leaf,
+                threads=each.threads,
+                samples=each.samples,
+            )
+            result.add_edge(each.parent, each.number, ranks=ranks)
+        return result
+
+
+def label(place: Place) -> str:
+    """Return a frame as it stands in a tree: ``main``, ``main ring.c:41`` or ``main+31``."""
+    if place.offset:
+        return f"{place.function}{place.offset}"
+    if place.line:
+        return f"{place.function} {base_name(place.file)}:{place.line}"
+    return place.function
+
+
+def base_name(path: str) -> str:
+    """Return the last part of a path, however it is written."""
+    return path.rstrip("/").rpartition("/")[2]
+
+
+# -- inside ------------------------------------------------------------------------------------
+
+
+class _Paths:
+    """A trie of call paths. A node is a number larger than its parent's; no recursion anywhere."""
+
+    def __init__(self) -> None:
+        self.has_threads = False
+        self._numbers: dict[tuple[int, Place], int] = {}
+        self._sources: list[set[Source]] = []
+        self._ends: dict[int, dict[float, Counts]] = {}
+        self._end_sources: dict[int, set[Source]] = {}
+
+    def add(
+        self, ranks: RankSet, stacks: Iterable[tuple[Stack, int]], by: TreeBy, at_s: float
+    ) -> None:
+        """Add the stacks of the threads of *ranks*; each with the number of threads it has."""
+        ends: Counter[int] = Counter()
+        for stack, count in stacks:
+            at = _ROOT
+            source, is_own = None, False
+            for frame in reversed(stack.frames):
+                at = self._child(at, _place(frame, by))
+                if frame.line:
+                    line = Source(_plain(frame.file), frame.line)
+                    self._sources[at].add(line)
+                    # Debian builds its libraries in directories without a name (./time/…); whose
+                    # debug information is installed has lines that nobody wants to see.
+                    if (is_whole := frame.fullname[:1] in ("", "/")) or not is_own:
+                        source, is_own = line, is_own or is_whole
+            if source is not None:
+                self._end_sources.setdefault(at, set()).add(source)
+            ends[at] += count
+        self.has_threads |= ends.total() > 1
+        for at, count in ends.items():
+            self._end(at, at_s, {count: ranks})
+
+    def absorb(self, other: _Paths) -> None:
+        """Add all paths of another trie."""
+        ours: list[int] = []
+        for (parent, place), number in other._numbers.items():
+            at = self._child(ours[parent] if parent != _ROOT else _ROOT, place)
+            ours.append(at)
+            self._sources[at] |= other._sources[number]
+        for number, times in other._ends.items():
+            for at_s, counts in times.items():
+                self._end(ours[number], at_s, counts)
+        for number, sources in other._end_sources.items():
+            self._end_sources.setdefault(ours[number], set()).update(sources)
+        self.has_threads |= other.has_threads
+
+    def seen(self, times_s: Iterable[float]) -> list[RankSet]:
+        """Return the ranks that were seen at each time."""
+        found: dict[float, list[RankSet]] = {}
+        for times in self._ends.values():
+            for at_s, counts in times.items():
+                found.setdefault(at_s, []).extend(counts.values())
+        return [RankSet.union(found.get(at_s, ())) for at_s in times_s]
+
+    def nodes(self, times_s: tuple[float, ...]) -> tuple[Node, ...]:
+        """Return the nodes, those between which nothing branches in one."""
+        children: dict[int, list[int]] = {_ROOT: []}
+        places: list[Place] = []
+        parents: list[int] = []
+        for (parent, place), number in self._numbers.items():
+            children[number] = []
+            children[parent].append(number)
+            places.append(place)
+            parents.append(parent)
+        through: list[dict[float, Counts]] = [
+            dict(self._ends.get(n, {})) for n in range(len(places))
+        ]
+        for number in range(len(places) - 1, -1, -1):
+            if parents[number] != _ROOT:
+                above = through[parents[number]]
+                for at_s, counts in through[number].items():
+                    above[at_s] = _combine(above.get(at_s, {}), counts, operator.add)
+        ranks = [RankSet.union(r for c in times.values() for r in c.values()) for times in through]
+        everyone = self.seen(times_s)
+
+        def in_order(number: int) -> tuple[int, int, Place]:
+            return (ranks[number].first, -len(ranks[number]), places[number])
+
+        made: list[Node] = []
+        # Number of a node of the trie, of its parent in the tree, whether it is its end alone.
+        pending = [(n, 0, False) for n in sorted(children[_ROOT], key=in_order, reverse=True)]
+        while pending:
+            number, parent, is_end = pending.pop()
+            chain = [] if is_end else [number]
+            while not is_end and len(children[number]) == 1 and number not in self._ends:
+                number = children[number][0]
+                chain.append(number)
+            is_leaf = is_end or not children[number]
+            times = self._ends[number] if is_leaf else through[number]
+            sources = self._end_sources.get(number, ()) if is_leaf else self._sources[number]
+            made.append(
+                _node(
+                    len(made) + 1,
+                    parent,
+                    frames=tuple(places[each] for each in chain),
+                    sources=tuple(sorted(sources)),
+                    is_leaf=is_leaf,
+                    times=[times.get(at_s, {}) for at_s in times_s],
+                    everyone=everyone,
+                )
+            )
+            if not is_leaf:
+                here = len(made)
+                below = sorted(children[number], key=in_order, reverse=True)
+                pending += [(child, here, False) for child in below]
+                if number in self._ends:
+                    pending.append((number, here, True))
+        return tuple(made)
+
+    def _child(self, parent: int, place: Place) -> int:
+        number = self._numbers.setdefault((parent, place), len(self._sources))
+        if number == len(self._sources):
+            self._sources.append(set())
+        return number
+
+    def _end(self, number: int, at_s: float, counts: Counts) -> None:
+        times = self._ends.setdefault(number, {})
+        times[at_s] = _combine(times.get(at_s, {}), counts, max)
+
+
+def _node(
+    number: int,
+    parent: int,
+    *,
+    frames: tuple[Place, ...],
+    sources: tuple[Source, ...],
+    is_leaf: bool,
+    times: list[Counts],
+    everyone: list[RankSet],
+) -> Node:
+    seen = tuple(RankSet.union(counts.values()) for counts in times)
+    elsewhere = RankSet.union(now - here for now, here in zip(everyone, seen, strict=True))
+    per_rank = {count for counts in times for count in counts}
+    most: Counts = {}
+    for counts in times:
+        most = _combine(most, counts, max)
+    return Node(
+        number=number,
+        parent=parent,
+        frames=frames,
+        sources=sources,
+        is_leaf=is_leaf,
+        seen=seen,
+        steady=RankSet.union(seen) - elsewhere,
+        threads=max(sum(count * len(ranks) for count, ranks in each.items()) for each in times),
+        threads_per_rank=(min(per_rank), max(per_rank)),
+        threads_by_rank=tuple(sorted(most.items())),
+    )
+
+
+def _combine(one: Counts, other: Counts, how: Callable[[int, int], int]) -> Counts:
+    """Return the counts of the ranks of both; a rank that is in both has *how* of its two."""
+    if not one:
+        return other
+    here, there = RankSet.union(one.values()), RankSet.union(other.values())
+    found: dict[int, list[RankSet]] = {}
+    for counts, others in ((one, there), (other, here)):
+        for count, ranks in counts.items():
+            found.setdefault(count, []).append(ranks - others)
+    if not here.isdisjoint(there):
+        for count, ranks in one.items():
+            for another, more in other.items():
+                found.setdefault(how(count, another), []).append(ranks & more)
+    merged = {count: RankSet.union(sets) for count, sets in sorted(found.items())}
+    return {count: ranks for count, ranks in merged.items() if ranks}
+
+
+def _place(frame: Frame, by: TreeBy) -> Place:
+    function = _plain(frame.function)
+    if function == "??" and frame.library:
+        # Unknown functions of two libraries are not the same function.
+        function = f"?? ({_plain(base_name(frame.library))})"
+    if by == "function":
+        return Place(function)
+    offset = frame.offset if by == "pc" else ""
+    return Place(function, _plain(frame.file) if frame.line else "", frame.line, offset)
+
+
+def _plain(text: str) -> str:
+    """Return *text* with what differs from rank to rank as it is shown."""
+    return text.replace(HOLE, "…")

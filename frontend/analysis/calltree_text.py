@@ -1,0 +1,326 @@
+"""A merged call tree as text: one line for each branching point and each leaf.
+
+Nothing is left out that is not said elsewhere: long chains and long rank sets are cut to the
+width, but ``@N`` stands for all ranks of a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pgdb.frontend.analysis.calltree import CallTree, Node, base_name, label
+from pgdb.merge.normalize import DIFFERENT
+from pgdb.merge.runs import runs
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+
+WIDTH = 80
+"""Columns, where nobody says how many there are."""
+ITSELF = "(itself)"
+"""Stands for the ranks that are in the last frame of a branching point and in nothing below."""
+_RANKS_WIDTH = 24
+_PLACE_WIDTH = 24
+_LEAST_CHAIN_WIDTH = 20
+_MARK = "<-- differs"
+_MOST_COUNTS = 8
+"""So many numbers of threads are listed for a leaf."""
+# Of the C library (__GI___poll), of C++, and how a thread begins.
+_LIBRARY_NAME = pattern(r"_|\?\? \(|(?:std|__gnu_cxx)::|start_thread\b|clone3?\b|execute_native_")
+_LEAST_NAME_WIDTH = 12
+"""A name is not cut to less."""
+_FEW_CALLS = 2
+"""A function that has called itself more often than that is shown once."""
+_BRACKETS = pattern(r"([<>])")
+JOIN = " > "
+"""Stands between the frames of one node."""
+
+Absent = Callable[[RankSet], list[str]]
+"""Says of ranks that were not there why, a line for each reason."""
+
+
+def absent(ranks: RankSet) -> list[str]:
+    """Return what is to be said of ranks that were not there, where nothing tells them apart."""
+    return [f"[{ranks}] not there: ended, detached or lost"]
+
+
+def text(tree: CallTree, *, width: int = WIDTH, absent: Absent = absent) -> str:
+    """Return the tree as text of *width* columns, and below it who is not in it, and why.
+
+    *absent* says it of ranks that were not there.
+    """
+    odd = tree.odd
+    rows = [_Row(tree, node, is_odd=node is odd) for node in tree.nodes]
+    numbers = max((len(row.number) for row in rows), default=0)
+    ranks = max((len(row.ranks) for row in rows), default=0)
+    places = max((len(row.place) for row in rows), default=0)
+    others = max((len(row.behind(ranks)) for row in rows), default=0)
+    room = width - numbers - 1 - others - 2 - (places + 2 if places else 0)
+    guides = _guides(tree, max(_LEAST_CHAIN_WIDTH, room) // 2)
+    chains = [
+        guide + chain(row.labels, max(_LEAST_CHAIN_WIDTH, room) - len(guide))
+        for guide, row in zip(guides, rows, strict=True)
+    ]
+    columns = max(map(len, chains), default=0)
+    lines = []
+    for row, left in zip(rows, chains, strict=True):
+        line = f"{row.number:<{numbers}} {left:<{columns}}  "
+        if places:
+            line += f"{row.place:<{places}}  "
+        lines.append(line + row.behind(ranks))
+    return "\n".join([*lines, *_count_lines(tree), *notes(tree, absent)])
+
+
+def numbered_sets(tree: CallTree) -> tuple[RankSet, ...]:
+    """Return what @1, @2 … stand for: the ranks of the nodes, then those that differ in threads."""
+    more = (ranks for _, counts in _differing_counts(tree) for _, ranks in counts)
+    return (*(node.ranks for node in tree.nodes), *more)
+
+
+def _differing_counts(tree: CallTree) -> Iterator[tuple[Node, tuple[tuple[int, RankSet], ...]]]:
+    """Give the leaves at which ranks have different numbers of threads."""
+    if tree.samples > 1:
+        return  # threads come and go
+    for node in tree.leaves:
+        if len(node.threads_by_rank) > 1:
+            yield node, node.threads_by_rank
+
+
+def _count_lines(tree: CallTree) -> Iterator[str]:
+    """Say which ranks have how many threads where that differs, with the numbers of their sets."""
+    number = len(tree.nodes)
+    for node, counts in _differing_counts(tree):
+        sizes = [len(ranks) for _, ranks in counts]
+        start = f"of @{node.number}:"
+        for at, (count, ranks) in enumerate(counts):
+            number += 1
+            if at >= _MOST_COUNTS:
+                continue
+            is_odd = sizes.count(min(sizes)) == 1 and len(ranks) == min(sizes) < max(sizes)
+            parts = [f"{start} @{number}", short_ranks(ranks), _count_text(count)]
+            yield "  ".join([*parts, _MARK] if is_odd else parts)
+            start = " " * len(start)
+        if len(counts) > _MOST_COUNTS:
+            yield f"{start} … {len(counts) - _MOST_COUNTS} more numbers of threads"
+
+
+def notes(tree: CallTree, absent: Absent = absent) -> list[str]:
+    """Return what is to be said of the ranks below the tree, one line each; *absent* says it of
+    those that were not there."""
+    lines = []
+    if tree.samples > 1:
+        lines += _movement(tree)
+    lines += [f"[{ranks}] error: {message}" for message, ranks in tree.failures.items()]
+    missing = tree.missing
+    if missing.running:
+        lines.append(f"[{missing.running}] running")
+    if missing.late:
+        lines.append(f"[{missing.late}] no answer in time")
+    if missing.lost:
+        lines += absent(missing.lost)
+    return lines
+
+
+def node_labels(node: Node) -> list[str]:
+    """Return the frames of a node as they are shown, outermost first: recursion as its depth."""
+    labels = [label(each) for each in node.frames]
+    shown = []
+    for run in runs(labels):
+        cycle = labels[run.start : run.start + run.period]
+        if run.times <= _FEW_CALLS:
+            shown += cycle * run.times
+        else:
+            shown.append(
+                f"{cycle[0] if len(cycle) == 1 else f'({JOIN.join(cycle)})'} × {run.times}"
+            )
+    return shown or [ITSELF]
+
+
+def node_label(node: Node) -> str:
+    """Return all frames of a node: ``main > solve > exchange``."""
+    return JOIN.join(node_labels(node))
+
+
+def place(node: Node) -> str:
+    """Return where in the source a node stands: ``ring.c:21``, of several lines ``ring.c:21,25``.
+
+    >>> from pgdb.frontend.analysis.calltree import Source
+    >>> lines_text([Source("/src/a.c", 3), Source("/src/a.c", 9), Source("b.c", 1)])
+    'a.c:3,9 b.c:1'
+    """
+    return lines_text(node.sources)
+
+
+def lines_text(sources: list[tuple[str, int]] | tuple[tuple[str, int], ...]) -> str:
+    """Return lines of source files, each file once."""
+    files: dict[str, list[str]] = {}
+    for file, line in sources:
+        files.setdefault(base_name(file), []).append(str(line))
+    return " ".join(f"{file}:{','.join(lines)}" for file, lines in files.items())
+
+
+def short_ranks(ranks: RankSet, width: int = _RANKS_WIDTH) -> str:
+    """Return a rank set in brackets, cut where it is longer than *width*.
+
+    >>> short_ranks(RankSet.parse("0,2,5,9,14,20,27,35,44,54"), 20)
+    '[0,2,5,9,… 10 ranks]'
+    """
+    whole = f"[{ranks}]"
+    if len(whole) <= width:
+        return whole
+    end = f",{DIFFERENT} {len(ranks)} ranks]"
+    kept, _, _ = whole[: max(2, width - len(end)) + 1].rpartition(",")
+    return (kept or f"[{ranks.first}") + end
+
+
+def chain(labels: list[str], width: int) -> str:
+    """Return frames joined, cut to *width*: as many as fit, those that say most.
+
+    That is the innermost one of the program and the first, then the other ones of the program
+    from the inside out, at last those inside the C and C++ library, whose names begin with ``_``
+    or ``std::``.
+
+    >>> chain(["main", "run_everything", "solve", "exchange"], 32)
+    'main > … > solve > exchange'
+    >>> chain(["begin_log", "usleep", "__GI___nanosleep", "__GI___clock_nanosleep"], 30)
+    'begin_log > usleep > …'
+    >>> chain(["std::__invoke<void (*)(int), int>", "spin", "std::this_thread::sleep_for"], 20)
+    '… > spin > …'
+    """
+    whole = JOIN.join(labels)
+    if len(whole) <= width:
+        return whole
+    labels = [_without_template_arguments(each) for each in labels]
+    whole = JOIN.join(labels)
+    if len(whole) <= width:
+        return whole
+    own = [at for at, each in enumerate(labels) if not _LIBRARY_NAME.match(each)] or [0]
+    inner = list(range(own[-1] + 1, len(labels)))
+    # Where a path branches off is worth more than where it ends.
+    kept = {own[-1]} if _LIBRARY_NAME.match(labels[0]) else {own[-1], 0}
+    if len(_joined(labels, kept)) > width:
+        return _cut(_joined(labels, kept), width)
+    for candidates in ([0], own[-2::-1], inner[:1], inner[-1:], inner[1:]):
+        for at in candidates:
+            if len(_joined(labels, kept | {at})) > width:
+                break
+            kept.add(at)
+    text = _joined(labels, kept)
+    if inner and kept.isdisjoint(inner) and width - len(text) >= _LEAST_NAME_WIDTH:
+        return _cut(_joined(labels, kept | {inner[0]}), width)
+    return text
+
+
+def _joined(labels: list[str], kept: set[int]) -> str:
+    """Return those of *labels* that are kept, with one sign wherever some are left out."""
+    parts, before = [], -1
+    for at in sorted(kept):
+        parts += [labels[at]] if at == before + 1 else [DIFFERENT, labels[at]]
+        before = at
+    return JOIN.join(parts if before == len(labels) - 1 else [*parts, DIFFERENT])
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(1, width - 1)] + DIFFERENT
+
+
+def _without_template_arguments(name: str) -> str:
+    """Return a name of C++ with what stands in its outermost angle brackets left out.
+
+    >>> _without_template_arguments("apply<std::vector<int> >::run")
+    'apply<…>::run'
+    """
+    if "operator" in name or name.count("<") != name.count(">"):
+        return name
+    parts, depth = [], 0
+    for piece in _BRACKETS.split(name):
+        if piece == "<":
+            parts += ["<…>"] if not depth else []
+            depth += 1
+        elif piece == ">":
+            depth -= 1
+        elif not depth:
+            parts.append(piece)
+    return "".join(parts)
+
+
+def seen_text(node: Node, tree: CallTree) -> str:
+    """Return at how many of the tree's times a node was seen, and how many threads are there."""
+    parts = []
+    if tree.samples > 1:
+        parts.append(f"{node.samples}/{tree.samples} samples")
+    if tree.has_threads:
+        parts.append(threads_text(node))
+    return "  ".join(parts)
+
+
+def threads_text(node: Node) -> str:
+    """Return how many threads each rank has at a node: ``× 3 threads``, ``× 1-4 threads``."""
+    low, high = node.threads_per_rank
+    if low == high:
+        return _count_text(low)
+    return f"× {low}-{high} threads"
+
+
+def _count_text(count: int) -> str:
+    return f"× {count} thread{'s'[: count != 1]}"
+
+
+class _Row:
+    """The parts of one line."""
+
+    def __init__(self, tree: CallTree, node: Node, *, is_odd: bool) -> None:
+        self.number = f"@{node.number}"
+        self.labels = node_labels(node)
+        # By line the frames say it themselves, also those of the caller for "(itself)".
+        self.place = "" if tree.by == "line" else _cut_left(place(node), _PLACE_WIDTH)
+        self.ranks = short_ranks(node.ranks)
+        self._seen = seen_text(node, tree)
+        if node.number > 1:
+            # Said once: columns are few.
+            self._seen = self._seen.replace(" samples", "")
+        self._mark = _MARK if is_odd else ""
+
+    def behind(self, width: int) -> str:
+        """Return what stands behind the frames, the ranks in *width* columns."""
+        ranks = f"{self.ranks:<{width}}" if self._seen else self.ranks
+        return "  ".join(part for part in (ranks, self._seen, self._mark) if part)
+
+
+def _guides(tree: CallTree, width: int) -> list[str]:
+    """Return what is drawn before the frames of each node, the last *width* columns of it."""
+    last = {children[-1] for children in tree.children()[1:] if children}
+    below = {0: ""}
+    made = []
+    for node in tree.nodes:
+        before = below[node.parent]
+        if not node.parent:
+            made.append("")
+            below[node.number] = ""
+            continue
+        is_last = node.number in last
+        own = f"{before}{'└─ ' if is_last else '├─ '}"
+        deeper = f"{before}{'   ' if is_last else '│  '}"
+        made.append(_cut_left(own, width))
+        below[node.number] = deeper[-width:]
+    return made
+
+
+def _cut_left(text: str, width: int) -> str:
+    return text if len(text) <= width else DIFFERENT + text[len(text) - width + 1 :]
+
+
+def _movement(tree: CallTree) -> list[str]:
+    """Say who was in the same place at all times, and who was not."""
+    last_s = tree.times_s[-1] - tree.times_s[0]
+    lines = [f"{tree.samples} samples within {last_s:.3g} s:"]
+    for node in tree.leaves:
+        ranks = node.steady & tree.stayed
+        if ranks:
+            lines.append(f"{short_ranks(ranks)} in the same place each time: @{node.number}")
+    if tree.moved:
+        lines.append(f"{short_ranks(tree.moved)} moved between places")
+    if tree.idle:
+        lines.append(f"{short_ranks(tree.idle)} stopped all the time")
+    if tree.stayed and not tree.moved:
+        lines.append("no rank that runs has moved: the job hangs, or is always in the same call")
+    return lines

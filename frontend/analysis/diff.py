@@ -1,0 +1,398 @@
+"""Values of many ranks compared field by field: what is common, and the places that differ.
+
+Two texts are the same where the merging holds them for the same: addresses do not count. Runs
+of equal elements are compared as runs, however long they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from pgdb.frontend.analysis.values import Group, Item, Leaf, Node, unparse
+from pgdb.merge.normalize import DIFFERENT, join_slots
+from pgdb.ranks import RankSet
+from pgdb.records import HOLE
+
+NONE = "(none)"
+"""Stands for an element or field that some ranks do not have."""
+NOT_SHOWN = "(beyond 'set print elements')"
+"""Stands for an element that GDB has not printed."""
+
+_FEWEST_REPEATS = 10  # GDB's "print repeats"
+_SCATTERED = 4  # so many runs that differ in an array are told one by one, whatever its length
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A part of a value that is not the same on all ranks."""
+
+    path: str
+    """How it is reached from the value: ``.x[1]``, ``[3]@5`` (five elements), ``%x(2)``."""
+    texts: tuple[tuple[RankSet, str], ...]
+    """What the ranks have there, most common first."""
+
+
+class Hole(msgspec.Struct, frozen=True):
+    """A part of a form that is filled differently on many ranks."""
+
+    path: str
+    number: int
+    """Which hole of the text it is."""
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """What is common to the values of several ranks, and where they differ."""
+
+    common: str
+    """The value, with ``…`` in place of what differs."""
+    places: tuple[Place, ...]
+    has_common: bool
+    """Whether *common* says anything but the names of fields."""
+
+
+Values = Sequence[tuple[RankSet, Node]]
+
+
+def compare(values: Values) -> Comparison:
+    """Compare the values of some ranks, field by field and element by element."""
+    comparing = _Comparing()
+    common = comparing.node(values, ())
+    return Comparison(common, tuple(comparing.places), comparing.has_common)
+
+
+def holes(form: Node) -> list[Hole]:
+    """Return the holes of the text of *form* in their order, each with the path to it."""
+    found: list[Hole] = []
+
+    def visit(node: Node, path: _Path) -> None:
+        if isinstance(node, Leaf):
+            take(node.text, path)
+            return
+        take(node.head.text, path)
+        is_fortran = node.opening.startswith("(")
+        at = 0
+        is_array = node.is_array
+        for item in node.items:
+            take(item.label.text, path)
+            label = item.label.text.replace(HOLE, DIFFERENT)
+            index = _Index(at, item.count, is_fortran)
+            visit(item.value, (*path, index) if is_array else (*path, *_step(label, is_fortran)))
+            at += item.count
+
+    def take(text: str, path: _Path) -> None:
+        for _ in range(text.count(HOLE)):
+            found.append(Hole(_path_text(path), len(found)))
+
+    visit(form, ())
+    return found
+
+
+def leaves(values: Values) -> dict[str, list[tuple[RankSet, str]]]:
+    """Return the text of every part that has no parts, by its path.
+
+    A run of equal elements is one part, cut where a run ends on any rank.
+    """
+    found: dict[str, list[tuple[RankSet, str]]] = {}
+
+    def visit(values: Values, path: _Path) -> None:
+        for ranks, node in values:
+            if isinstance(node, Leaf):
+                found.setdefault(_path_text(path), []).append((ranks, node.filled))
+        groups = [(ranks, node) for ranks, node in values if isinstance(node, Group)]
+        arrays = [(ranks, group) for ranks, group in groups if group.is_array]
+        for at, count, nodes in _aligned(arrays):
+            step = _Index(at, count, arrays[0][1].opening.startswith("("))
+            parts = [(ranks, node) for (ranks, _), node in zip(arrays, nodes, strict=True)]
+            visit([pair for pair in parts if not _is_absent(pair[1])], (*path, step))
+        members: dict[tuple[str, int], list[tuple[RankSet, Node]]] = {}
+        is_fortran = False
+        for ranks, group in groups:
+            if not group.is_array:
+                is_fortran = group.opening.startswith("(")
+                for key, item in _by_label(group).items():
+                    members.setdefault(key, []).append((ranks, item.value))
+        for (label, _), parts in members.items():
+            visit(parts, (*path, *_step(label, is_fortran)))
+
+    visit(values, ())
+    return found
+
+
+def _is_absent(node: Node) -> bool:
+    return isinstance(node, Leaf) and node.text in (NONE, NOT_SHOWN)
+
+
+class _Index(msgspec.Struct, frozen=True):
+    """A step of a path into an array."""
+
+    first: int
+    count: int
+    is_fortran: bool
+
+
+_Path = tuple[str | _Index, ...]
+
+
+class _Comparing:
+    """Collects the places that differ while a tree is walked."""
+
+    def __init__(self) -> None:
+        self.places: list[Place] = []
+        self.has_common = False
+
+    def node(self, values: Values, path: _Path) -> str:
+        """Return what is common; each difference becomes a place."""
+        first = values[0][1]
+        if isinstance(first, Leaf):
+            if all(node == first for _, node in values[1:]) or _is_same_leaf(values):
+                self.has_common = self.has_common or bool(first.text)
+                return _joined(values).filled
+            return self._differs(values, path)
+        groups = [(ranks, node) for ranks, node in values if isinstance(node, Group)]
+        if len(groups) < len(values) or not _is_same_kind(groups):
+            return self._differs(values, path)
+        if all(group.is_array for _, group in groups):
+            return self._array(groups, path)
+        if any(not group.items for _, group in groups) and any(g.items for _, g in groups):
+            return self._differs(values, path)
+        return self._struct(groups, path)
+
+    def _differs(self, values: Values, path: _Path) -> str:
+        self.places.append(Place(_path_text(path), _texts(values)))
+        return DIFFERENT
+
+    def _head(self, groups: Sequence[tuple[RankSet, Group]], path: _Path) -> str:
+        heads = [(ranks, group.head) for ranks, group in groups]
+        if _is_same_leaf(heads):
+            return _joined(heads).filled
+        # The length of a container: "std::vector of length 3, capacity 4 = ".
+        texts = [(ranks, Leaf(head.text.removesuffix(" = "), head.slots)) for ranks, head in heads]
+        self.places.append(Place(_path_text(path), _texts(texts)))
+        return re.sub(r"\d+", DIFFERENT, heads[0][1].filled)
+
+    def _struct(self, groups: Sequence[tuple[RankSet, Group]], path: _Path) -> str:
+        first = groups[0][1]
+        parts = [self._head(groups, path), first.opening]
+        is_fortran = first.opening.startswith("(")
+        keyed = [(ranks, _by_label(group)) for ranks, group in groups]
+        keys = dict.fromkeys(key for _, items in keyed for key in items)
+        for number, key in enumerate(keys):
+            here = next(items[key] for _, items in keyed if key in items)
+            values = [
+                (ranks, items[key].value if key in items else Leaf(NONE)) for ranks, items in keyed
+            ]
+            labels = [(ranks, items[key].label) for ranks, items in keyed if key in items]
+            label = _joined(labels).filled
+            parts += (here.before if number else "", label)
+            parts += (self.node(values, (*path, *_step(label, is_fortran))), here.after)
+        return "".join((*parts, first.end))
+
+    def _array(self, groups: Sequence[tuple[RankSet, Group]], path: _Path) -> str:
+        first = groups[0][1]
+        is_fortran = first.opening.startswith("(")
+        mark, had_common = len(self.places), self.has_common
+        head = self._head(groups, path)
+        shown: list[tuple[str, int]] = []
+        run: _Run | None = None
+        runs = differing = 0
+        for at, count, nodes in _aligned(groups):
+            values = [(ranks, node) for (ranks, _), node in zip(groups, nodes, strict=True)]
+            is_open = not any(isinstance(node, Group) for node in nodes)
+            if is_open and not _is_same_leaf(values):
+                differing += count
+                texts = _texts(values)
+                sets = tuple(ranks for ranks, _ in texts)
+                if run is None or run.sets != sets:
+                    if run is not None:
+                        self.places.append(run.place())
+                    runs += 1
+                    run = _Run(path, is_fortran, at, sets)
+                run.add(count, texts)
+                shown.append((DIFFERENT, count))
+                continue
+            if run is not None:
+                self.places.append(run.place())
+                run = None
+            step = _Index(at, count, is_fortran)
+            shown.append((self.node(values, (*path, step)), count))
+        if run is not None:
+            self.places.append(run.place())
+        length = sum(count for _, count in shown)
+        if runs > _SCATTERED and 2 * differing >= length:
+            del self.places[mark:]
+            self.has_common = had_common
+            return self._differs(groups, path)
+        separator = next((i.before for _, g in groups for i in g.items[1:]), ", ")
+        body = separator.join(_runs(shown))
+        return f"{head}{first.opening}{body}{first.end}"
+
+
+class _Run:
+    """Neighbouring elements that tell the same ranks apart: one place."""
+
+    def __init__(self, path: _Path, is_fortran: bool, at: int, sets: tuple[RankSet, ...]) -> None:
+        self.sets = sets
+        self._path = path
+        self._is_fortran = is_fortran
+        self._begin = at
+        self._count = 0
+        self._elements: list[list[tuple[str, int]]] = [[] for _ in sets]
+
+    def add(self, count: int, texts: Sequence[tuple[RankSet, str]]) -> None:
+        """Take *count* further elements in; *texts* are in the order of the sets."""
+        self._count += count
+        for elements, (_, text) in zip(self._elements, texts, strict=True):
+            elements.append((text, count))
+
+    def place(self) -> Place:
+        """Return the place of all elements."""
+        texts = []
+        for ranks, elements in zip(self.sets, self._elements, strict=True):
+            text = ", ".join(_runs(elements))
+            texts.append((ranks, text if self._count == 1 else f"{{{text}}}"))
+        step = _Index(self._begin, self._count, self._is_fortran)
+        return Place(_path_text((*self._path, step)), tuple(texts))
+
+
+def _runs(shown: Sequence[tuple[str, int]]) -> list[str]:
+    """Return elements as GDB lists them, long runs of equal ones once."""
+    joined: list[tuple[str, int]] = []
+    for text, count in shown:
+        if joined and joined[-1][0] == text:
+            count += joined.pop()[1]
+        joined.append((text, count))
+    parts: list[str] = []
+    for text, count in joined:
+        if count >= _FEWEST_REPEATS:
+            parts.append(f"{text} <repeats {count} times>")
+        else:
+            parts += [text] * count
+    return parts
+
+
+def _aligned(groups: Sequence[tuple[RankSet, Group]]) -> Iterator[tuple[int, int, list[Node]]]:
+    """Yield position, length and values of the runs in which every array has one value."""
+    lengths = [sum(item.count for item in group.items) for _, group in groups]
+    number = [0] * len(groups)
+    used = [0] * len(groups)
+    at = 0
+    while at < max(lengths, default=0):
+        count = max(lengths) - at
+        nodes: list[Node] = []
+        for index, (_, group) in enumerate(groups):
+            if number[index] < len(group.items):
+                item = group.items[number[index]]
+                count = min(count, item.count - used[index])
+                nodes.append(item.value)
+            else:
+                nodes.append(Leaf(NOT_SHOWN if group.is_cut else NONE))
+        for index, (_, group) in enumerate(groups):
+            if number[index] < len(group.items):
+                used[index] += count
+                if used[index] == group.items[number[index]].count:
+                    number[index] += 1
+                    used[index] = 0
+        yield at, count, nodes
+        at += count
+
+
+def _is_same_leaf(values: Values) -> bool:
+    """Return whether all values are leaves that the merging holds for equal."""
+    first = values[0][1]
+    return isinstance(first, Leaf) and all(
+        isinstance(node, Leaf) and node.text == first.text for _, node in values
+    )
+
+
+def _is_same_kind(groups: Sequence[tuple[RankSet, Group]]) -> bool:
+    first = groups[0][1]
+    head = re.sub(r"\d+", "", first.head.text)
+    return all(
+        group.opening[0] == first.opening[0]
+        and group.is_array == first.is_array
+        and re.sub(r"\d+", "", group.head.text) == head
+        for _, group in groups
+    )
+
+
+def _joined(values: Sequence[tuple[RankSet, Node]]) -> Leaf:
+    """Return equal leaves as one, with the addresses in which they agree."""
+    leaves = [node for _, node in values if isinstance(node, Leaf)]
+    slots = leaves[0].slots
+    for leaf in leaves[1:]:
+        if len(leaf.slots) == len(slots):
+            slots = join_slots(slots, leaf.slots)
+    return Leaf(leaves[0].text, slots)
+
+
+def _texts(values: Values) -> tuple[tuple[RankSet, str], ...]:
+    """Return the different texts of some values with their ranks, the most common first."""
+    members: dict[str, list[tuple[RankSet, Leaf]]] = {}
+    for ranks, node in values:
+        # Most are leaves, and there can be a million of them.
+        leaf = node if isinstance(node, Leaf) else Leaf(unparse(node), tuple(_slots(node)))
+        members.setdefault(leaf.text, []).append((ranks, leaf))
+    pairs = [
+        (RankSet.union(ranks for ranks, _ in same) if len(same) > 1 else same[0][0], text)
+        for same in members.values()
+        for text in (_joined(same).filled if same[0][1].slots else same[0][1].text,)
+    ]
+    return tuple(sorted(pairs, key=lambda pair: (-len(pair[0]), pair[0].first)))
+
+
+def _slots(node: Node) -> Iterator[str]:
+    if isinstance(node, Leaf):
+        yield from node.slots
+        return
+    yield from node.head.slots
+    for item in node.items:
+        yield from item.label.slots
+        yield from _slots(item.value)
+
+
+def _by_label(group: Group) -> dict[tuple[str, int], Item]:
+    """Return the items of a structure by label; unnamed members and equal names by order."""
+    found: dict[tuple[str, int], Item] = {}
+    for item in group.items:
+        number = 0
+        while (item.label.text, number) in found:
+            number += 1
+        found[item.label.text, number] = item
+    return found
+
+
+def _step(label: str, is_fortran: bool) -> tuple[str, ...]:
+    name = label.removesuffix(" = ").removeprefix("static ")
+    # The members of a base class and of an unnamed union are reached by their own names.
+    if not name or name.startswith("<"):
+        return ()
+    if name.startswith("["):
+        return (name,)
+    return (f"%{name}" if is_fortran else f".{name}",)
+
+
+def _path_text(path: _Path) -> str:
+    text = ""
+    at = 0
+    while at < len(path):
+        step = path[at]
+        at += 1
+        if isinstance(step, str):
+            text += step
+        elif not step.is_fortran:
+            text += f"[{step.first}]" + (f"@{step.count}" if step.count > 1 else "")
+        else:
+            # The first index varies fastest: it is that of the innermost brackets.
+            indexes = [_fortran(step)]
+            while at < len(path) and isinstance(inner := path[at], _Index) and inner.is_fortran:
+                indexes.insert(0, _fortran(inner))
+                at += 1
+            text += f"({','.join(indexes)})"
+    return text
+
+
+def _fortran(step: _Index) -> str:
+    first = step.first + 1
+    return f"{first}:{first + step.count - 1}" if step.count > 1 else str(first)

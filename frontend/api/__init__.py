@@ -1,0 +1,1 @@
+"""The session as a program sees it: requests to ranks and their answers; it never prints."""

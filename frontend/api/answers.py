@@ -1,0 +1,164 @@
+"""What a session's calls return: typed answers that know their classes, ranks and missing ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pgdb.errors import CommandError, NoAnswerError
+from pgdb.frontend.analysis.diff import leaves
+from pgdb.frontend.analysis.values import number_of, parse
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.graph import to_networkx
+from pgdb.merge.normalize import DIFFERENT
+from pgdb.ranks import RankSet
+from pgdb.records import HOLE, Failure, Record, Value, Various
+
+if TYPE_CHECKING:
+    import networkx
+    import numpy
+    from numpy.typing import NDArray
+
+
+class FieldValues(msgspec.Struct, frozen=True):
+    """What the ranks have in one field or element of a value."""
+
+    ranks: NDArray[numpy.int64]
+    values: NDArray[Any]
+    """A number for each rank where all are numbers, else texts."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The merged answer of some ranks to one command.
+
+    Every rank that was asked is in exactly one class or in :attr:`missing`.
+    """
+
+    command: str
+    """The command, as a user would type it."""
+    ranks: RankSet
+    """The ranks that were asked."""
+    classes: tuple[EquivalenceClass[Record], ...]
+    """Who said what, least rank first."""
+    missing: Missing = msgspec.field(default_factory=Missing)
+    """Who said nothing, and why."""
+    request_id: int = 0
+    elapsed_s: float = 0.0
+    told: bool = False
+    """Whether its stops have been told as events, so that they need not be shown again."""
+
+    may_run: bool = False
+    """Whether ranks that still run are no failure, since nobody wanted to wait for them all."""
+
+    def __iter__(self) -> Iterator[EquivalenceClass[Record]]:
+        return iter(self.classes)
+
+    def for_rank(self, rank: int) -> Record:
+        """Return what one rank said.
+
+        :raises NoAnswerError: if it said nothing, or if so many different things were said that
+            only a summary has come.
+        """
+        for each in self.classes:
+            if rank in each.ranks:
+                if isinstance(each.record, Various):
+                    raise NoAnswerError(
+                        f"'{self.command}': of [{each.ranks}] there is a summary only; ask "
+                        f"rank {rank} alone, or 'expand' the answer for it"
+                    )
+                return each.filled
+        raise NoAnswerError(f"rank {rank} has not answered '{self.command}'")
+
+    @property
+    def errors(self) -> tuple[EquivalenceClass[Record], ...]:
+        """The classes on whose ranks the command failed."""
+        return tuple(each for each in self.classes if each.is_error)
+
+    @property
+    def ok(self) -> bool:
+        """Whether all ranks that were asked have answered, and none with an error."""
+        return not self.errors and not self.missing
+
+    @property
+    def values(self) -> dict[int, int | float | str]:
+        """The value of each rank that has one: a number where its text is one."""
+        found: dict[int, int | float | str] = {}
+        for each in self.classes:
+            record = each.filled
+            if isinstance(record, Value):
+                number = record.number
+                for rank in each.ranks:
+                    found[rank] = record.text if number is None else number
+        return dict(sorted(found.items()))
+
+    def numbers(self) -> tuple[NDArray[numpy.int64], NDArray[Any]]:
+        """Return ranks, in order, and their values: those of the ranks whose value is a number.
+
+        The values are integers where all are and fit in 64 bits, else floats.
+        """
+        pairs = [
+            (each.ranks, number_of(each.filled.text))
+            for each in self.classes
+            if isinstance(each.record, Value) and isinstance(each.filled, Value)
+        ]
+        return _arrays([(ranks, number) for ranks, number in pairs if number is not None])
+
+    def fields(self) -> dict[str, FieldValues]:
+        """Return what ranks have in each field and element of a structure or array, by its path.
+
+        Paths are what GDB takes behind the expression: ``.x[1]``; the empty one is a value
+        without parts. A run of elements that are equal on every rank is one: ``[3]@97``.
+        """
+        values = [
+            (each.ranks, parse(each.record.text, each.slots))
+            for each in self.classes
+            if isinstance(each.record, Value)
+        ]
+        found = {}
+        for path, texts in leaves(values).items():
+            pairs = [(ranks, number_of(text)) for ranks, text in texts]
+            numbers = [(ranks, number) for ranks, number in pairs if number is not None]
+            ranks, array = _arrays(numbers if len(numbers) == len(pairs) else texts)
+            found[path] = FieldValues(ranks, array)
+        return found
+
+    def check(self) -> Answer:
+        """Return this answer.
+
+        :raises CommandError: if the command failed on some rank; its message says on which.
+        :raises NoAnswerError: if some rank has not answered.
+        """
+        for each in self.errors:
+            failure = each.filled
+            if isinstance(failure, Various):
+                failure = failure.form
+            assert isinstance(failure, Failure)
+            message = failure.message.replace(HOLE, DIFFERENT) or "each says something else"
+            raise CommandError(f"'{self.command}' failed on [{each.ranks}]: {message}")
+        if self.missing:
+            raise NoAnswerError(f"'{self.command}': no answer from [{self.missing.ranks}]")
+        return self
+
+    def graph(self) -> networkx.DiGraph[Any]:
+        """Return the answer graph, for analysis and export; see :func:`to_networkx`."""
+        return to_networkx(self.classes)
+
+
+def _arrays(
+    pairs: Sequence[tuple[RankSet, int | float | str]],
+) -> tuple[NDArray[numpy.int64], NDArray[Any]]:
+    """Return ranks, in order, and the value of each."""
+    import numpy
+
+    ranks = [numpy.frombuffer(members.to_array(), numpy.uint32) for members, _ in pairs]
+    if not ranks:
+        return numpy.empty(0, numpy.int64), numpy.empty(0)
+    values = numpy.array([value for _, value in pairs])
+    if values.dtype == object:  # integers beyond 64 bits
+        values = values.astype(float)
+    every_rank = numpy.concatenate(ranks).astype(numpy.int64)
+    every_value = numpy.repeat(values, [len(members) for members in ranks])
+    order = numpy.argsort(every_rank)
+    return every_rank[order], every_value[order]

@@ -1,0 +1,191 @@
+"""What every rank is doing, as the front end knows it. No I/O.
+
+Stops can overtake the acknowledgement of the command that led to them, and an old stop can be
+under way while a rank has been set running again. Every run therefore has a number, the request
+that started it; a stop counts only for ranks that have not been started again since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import Event, Exit, Gone, Running, Stop
+
+_MOST_REPLACED = 100
+"""Runs of which is known what they took over, should ranks say late that they do not run."""
+
+
+class JobState:
+    """The ranks of a session, by what they are doing."""
+
+    def __init__(self, ranks: RankSet) -> None:
+        self.ranks = ranks
+        """All ranks of the session."""
+        self.stopped = RankSet()
+        self.running = RankSet()
+        self.exited = RankSet()
+        self.lost = RankSet()
+        """Ranks whose debugger, aggregator or host is gone."""
+        self.detached = RankSet()
+        self._runs: dict[int, RankSet] = {}
+        self._replaced: dict[int, dict[int, RankSet]] = {}  # what a run that may fail took over
+        self._latest: list[EquivalenceClass[Event]] = []
+
+    @property
+    def live(self) -> RankSet:
+        """Ranks that can be asked something."""
+        return self.stopped | self.running
+
+    def named(self, name: str) -> RankSet | None:
+        """Return the automatic set of a name: running, stopped, exited, lost, error, bpN."""
+        match name:
+            case "running":
+                return self.running
+            case "stopped":
+                return self.stopped
+            case "exited":
+                return self.exited
+            case "lost":
+                return self.lost
+            case "error":
+                bad = self._where(lambda event: isinstance(event, Stop | Exit) and is_bad(event))
+                return bad - self.running - self.detached
+        if name.startswith("bp") and name[2:].isdecimal() and len(name) < 20:
+            number = int(name[2:])
+            return self.stopped & self._where(
+                lambda event: isinstance(event, Stop) and event.breakpoint == number
+            )
+        return None
+
+    def absent(self, ranks: RankSet) -> list[str]:
+        """Return lines that say why *ranks* cannot be asked, and what helps, for each reason."""
+        reasons = (
+            (ranks & self.lost, "lost; 'reattach' gets hold of {them} again"),
+            (ranks & self.detached, "let go; 'reattach' gets hold of {them} again"),
+            (ranks & self.exited, "ended"),
+            (ranks & self.live, "not there when it was asked"),
+        )
+        return [
+            f"[{part}] {text.format(them='it' if len(part) == 1 else 'them')}"
+            for part, text in reasons
+            if part
+        ]
+
+    def start_run(self, run: int, ranks: RankSet) -> None:
+        """Note that *ranks* are being set running by request *run*."""
+        self._replaced[run] = {
+            other: part for other, members in self._runs.items() if (part := members & ranks)
+        }
+        while len(self._replaced) > _MOST_REPLACED:
+            del self._replaced[next(iter(self._replaced))]
+        self._runs = {
+            other: left for other, members in self._runs.items() if (left := members - ranks)
+        }
+        self._runs[run] = ranks
+        self.stopped = self.stopped - ranks
+        self.running = self.running | ranks
+
+    def cancel_run(self, run: int, ranks: RankSet) -> None:
+        """Note that *ranks* have not been set running by request *run* after all."""
+        ranks = ranks & self._runs.get(run, RankSet()) & self.running
+        self.running = self.running - ranks
+        self.stopped = self.stopped | ranks
+        self._runs[run] = self._runs[run] - ranks if run in self._runs else RankSet()
+        for other, members in self._replaced.get(run, {}).items():
+            self._runs[other] = self._runs.get(other, RankSet()) | (members & ranks)
+
+    def runners(self, run: int) -> RankSet:
+        """Return the ranks that run since request *run*."""
+        return self._runs.get(run, RankSet()) & self.running
+
+    def latest(self, ranks: RankSet) -> tuple[EquivalenceClass[Event], ...]:
+        """Return the last stop or end of *ranks*, as classes, least rank first."""
+        found = [
+            EquivalenceClass(ranks=each.ranks & ranks, record=each.record, slots=each.slots)
+            for each in self._latest
+            if not each.ranks.isdisjoint(ranks)
+        ]
+        return tuple(sorted(found, key=lambda each: each.ranks.first))
+
+    def apply(
+        self, classes: Iterable[EquivalenceClass[Event]]
+    ) -> tuple[EquivalenceClass[Event], ...]:
+        """Take events; return those that are news, without ranks for which they are stale."""
+        news = []
+        for each in classes:
+            event, ranks = each.record, each.ranks & self.ranks
+            match event:
+                case Stop(run=run):
+                    ranks = self._not_restarted(run, ranks) - self.exited - self.detached
+                    # Where they stand is told again after a loss.
+                    same = (old.ranks for old in self._latest if _are_same(old, each))
+                    ranks -= self.stopped & RankSet.union(same)
+                    self._set(ranks, "stopped")
+                case Running(run=run):
+                    ranks = self._not_restarted(run, ranks) - self.exited - self.detached
+                    ranks -= self.runners(run)
+                    self._set(ranks, "running")
+                    self._runs[run] = self._runs.get(run, RankSet()) | ranks
+                case Exit():
+                    ranks = ranks - self.exited
+                    self._set(ranks, "exited")
+                case Gone():
+                    ranks = ranks - self.exited - self.lost
+                    self._set(ranks, "lost")
+                case _:
+                    pass
+            if not ranks:
+                continue
+            kept = EquivalenceClass(ranks=ranks, record=event, slots=each.slots)
+            if isinstance(event, Stop | Exit):
+                self._remember(kept)
+            news.append(kept)
+        return tuple(news)
+
+    def lose(self, ranks: RankSet) -> RankSet:
+        """Note that *ranks* cannot be reached; return those for which that is news."""
+        ranks = ranks & (self.ranks - self.exited - self.lost - self.detached)
+        self._set(ranks, "lost")
+        return ranks
+
+    def detach(self, ranks: RankSet) -> None:
+        """Note that *ranks* run free."""
+        self._set(ranks & (self.ranks - self.exited), "detached")
+
+    def take_back(self, ranks: RankSet) -> None:
+        """Note that ranks which were lost or let go are under a debugger again."""
+        self._set(ranks & (self.lost | self.detached), "stopped")
+
+    def _not_restarted(self, run: int, ranks: RankSet) -> RankSet:
+        newer = (members for number, members in self._runs.items() if number > run)
+        return ranks - RankSet.union(newer)
+
+    def _set(self, ranks: RankSet, where: str) -> None:
+        for name in ("stopped", "running", "exited", "lost", "detached"):
+            members: RankSet = getattr(self, name)
+            setattr(self, name, members | ranks if name == where else members - ranks)
+
+    def _remember(self, each: EquivalenceClass[Event]) -> None:
+        kept = []
+        for other in self._latest:
+            if left := other.ranks - each.ranks:
+                kept.append(EquivalenceClass(ranks=left, record=other.record, slots=other.slots))
+        kept.append(each)
+        self._latest = kept
+
+    def _where(self, holds: object) -> RankSet:
+        assert callable(holds)
+        return RankSet.union(each.ranks for each in self._latest if holds(each.record))
+
+
+def _are_same(one: EquivalenceClass[Event], other: EquivalenceClass[Event]) -> bool:
+    return one.record == other.record and one.slots == other.slots
+
+
+def is_bad(event: Stop | Exit) -> bool:
+    """Return whether an event means that something went wrong on a rank."""
+    if isinstance(event, Exit):
+        return bool(event.signal) or bool(event.code)
+    return event.reason == "signal-received"

@@ -1,0 +1,46 @@
+"""Answers that come when nobody waits for them any longer, those of one moment told together.
+
+Ranks that are late are so for one reason mostly, and answer one after the other once that is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from pgdb.frontend.api.answers import Answer
+from pgdb.merge.classes import EquivalenceClass, Merger
+from pgdb.ranks import RankSet
+from pgdb.records import Record
+
+WINDOW_S = 0.15
+"""What comes within this time is told together."""
+
+
+class LateAnswers:
+    """Gathers what ranks say to a command, and has it told as one answer."""
+
+    def __init__(self, tell: Callable[[Answer], None]) -> None:
+        self._tell = tell
+        self._kept: dict[int, tuple[str, Merger[Record]]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(
+        self, request_id: int, command: str, classes: Sequence[EquivalenceClass[Record]]
+    ) -> None:
+        """Take what ranks have said to *command*."""
+        _, merger = self._kept.setdefault(request_id, (command, Merger()))
+        merger.add_classes(classes)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(WINDOW_S, self.flush)
+
+    def flush(self) -> None:
+        """Have told what there is."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        kept, self._kept = self._kept, {}
+        for request_id, (command, merger) in kept.items():
+            classes = merger.classes
+            ranks = RankSet.union(each.ranks for each in classes)
+            self._tell(Answer(command=command, ranks=ranks, classes=classes, request_id=request_id))

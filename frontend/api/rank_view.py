@@ -1,0 +1,504 @@
+"""Some ranks of a session, and what can be done with them.
+
+Every method returns an :class:`~pgdb.frontend.api.answers.Answer`; a command that fails on some
+ranks is an answer with errors in it, not an exception (see :meth:`Answer.check`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from pgdb.errors import UsageError
+from pgdb.frontend.analysis.arrays import Arrays, read_arrays
+from pgdb.frontend.analysis.assertions import Check, ask_condition, check, parse, where
+from pgdb.frontend.analysis.calltree import CallTree, TreeBy
+from pgdb.frontend.analysis.comparing import By, Comparison, compare, in_full
+from pgdb.frontend.analysis.histogram import bin_ends
+from pgdb.frontend.analysis.sampling import take
+from pgdb.frontend.api import deadline, gdb_commands
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.workers import with_file
+from pgdb.frontend.show.export.array_files import FORMATS, check_suffix, write_arrays
+from pgdb.frontend.store.user_files import check_place
+from pgdb.overlay.messages import (
+    Backtrace,
+    BreakpointCommands,
+    ChangeBreakpoints,
+    Console,
+    Detach,
+    Evaluate,
+    Interrupt,
+    Kill,
+    ListBreakpoints,
+    ListVariables,
+    Reduce,
+    RunWord,
+    Script,
+    SelectFrame,
+)
+from pgdb.ranks import RankSet
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.session import Session
+
+DETACH_TIMEOUT_S = 30.0
+INTERRUPT_TIMEOUT_S = 10.0
+STAT_LIMIT_BYTES = 1 << 30
+"""Largest array of one rank that is summed up."""
+
+
+class Ranks:
+    """A view on some ranks of a session."""
+
+    def __init__(self, session: Session | None, ranks: RankSet) -> None:
+        self._owner = session
+        self._ranks = ranks
+
+    @property
+    def set(self) -> RankSet:
+        """The ranks of this view."""
+        return self._ranks
+
+    @property
+    def _session(self) -> Session:
+        assert self._owner is not None
+        return self._owner
+
+    @property
+    def _raw_pointers(self) -> bool:
+        return self._session.options.compare_pointers == "raw"
+
+    async def evaluate(
+        self, expression: str, *, format: str = "", timeout_s: float | None = None
+    ) -> Answer:
+        """Print the value of *expression*, with GDB's *format* letter if there is one."""
+        word = f"print/{format}" if format else "print"
+        return await self._session.ask(
+            f"{word} {expression}",
+            Evaluate(expression=expression, format=format, raw_pointers=self._raw_pointers),
+            self.set,
+            timeout_s=timeout_s,
+        )
+
+    async def backtrace(
+        self,
+        limit: int = 0,
+        *,
+        fold: bool = True,
+        split: bool = False,
+        threads: bool = False,
+        offsets: bool = False,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """List the *limit* innermost frames (outermost if negative, all for 0).
+
+        With *fold* what goes on inside an MPI call is left out. Ranks at the same place are of
+        one class, whose arguments show as ``…`` where they differ; with *split* they are not.
+        With *threads* the answer has the stacks of all threads: with *fold* without those of the
+        MPI library itself; :func:`~pgdb.frontend.show.text.thread_stacks.stacks_of` puts them in
+        order by stack.
+        With *offsets* frames say how far into their function they are.
+        """
+        words = ["thread apply all"] * threads + ["backtrace"] + [str(limit)] * bool(limit)
+        return await self._session.ask(
+            " ".join(words),
+            Backtrace(limit=limit, fold=fold, split=split, threads=threads, offsets=offsets),
+            self.set,
+            timeout_s=timeout_s,
+        )
+
+    async def tree(
+        self,
+        by: TreeBy = "function",
+        threads: bool = False,
+        samples: int = 1,
+        every_s: float = 1.0,
+        fold: bool = True,
+    ) -> CallTree:
+        """Merge the call stacks into one tree; what tells two frames apart is said with *by*.
+
+        With *threads* it is of all threads. With several *samples* the ranks that run are
+        stopped for each, and run for *every_s* seconds between two; they run on after the last.
+        With *fold* what goes on inside an MPI call is left out.
+
+        :raises UsageError: if a number is out of range, or no rank runs and several samples are
+            wanted.
+        """
+        found = await take(
+            self._session,
+            self.set,
+            by=by,
+            threads=threads,
+            samples=samples,
+            every_s=every_s,
+            fold=fold,
+        )
+        return found.tree
+
+    async def stat(
+        self,
+        expression: str,
+        *,
+        bins: int = 0,
+        limit_bytes: int = STAT_LIMIT_BYTES,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """Sum up a number, or all elements of an array of numbers, over the ranks.
+
+        What travels is of one size, however many ranks and elements there are. The answer has a
+        class whose record is Various, with the :class:`~pgdb.merge.summary.Summary` as its one
+        column; ranks on which *expression* is no number are in classes of errors. With *bins* the
+        ranks are asked twice, for the histogram needs the range first; integers get bins that end
+        halfway between two of them, at most one for each. Arrays of more than
+        *limit_bytes* on one rank are an error there.
+        """
+        command = f"stat {expression}"
+        reduce = Reduce(expression=expression, limit_bytes=limit_bytes)
+        answer = await self._session.ask(command, reduce, self.set, timeout_s=timeout_s)
+        column = next((each.columns[0] for each in answer.classes if each.columns), None)
+        if not bins or column is None or column.low is None or column.high is None:
+            return answer
+        low, high, count = bin_ends(column, bins)
+        reduce = Reduce(
+            expression=expression,
+            low=low,
+            high=high,
+            bins=count,
+            limit_bytes=limit_bytes,
+        )
+        return await self._session.ask(command, reduce, self.set, timeout_s=timeout_s)
+
+    async def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
+        """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""
+        return await self._session.ask(
+            line, SelectFrame(command=line), self.set, timeout_s=timeout_s
+        )
+
+    async def locals(self, *, timeout_s: float | None = None) -> Answer:
+        """List the local variables of the selected frame."""
+        return await self._session.ask(
+            "info locals",
+            ListVariables(which="locals", raw_pointers=self._raw_pointers),
+            self.set,
+            timeout_s=timeout_s,
+        )
+
+    async def arguments(self, *, timeout_s: float | None = None) -> Answer:
+        """List the arguments of the selected frame."""
+        return await self._session.ask(
+            "info args",
+            ListVariables(which="arguments", raw_pointers=self._raw_pointers),
+            self.set,
+            timeout_s=timeout_s,
+        )
+
+    async def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
+        """Run one GDB command as it is; a run command waits as :meth:`continue_` does.
+
+        :raises UsageError: for a command that PGDB has to carry out itself or refuses.
+        """
+        word = gdb_commands.resolve(line)
+        kind = gdb_commands.kind_of(word, line)
+        if word in ("detach", "kill", "quit", "interrupt"):
+            raise UsageError(f"'{word}' is a call of its own")
+        if kind is gdb_commands.Kind.REFUSED:
+            raise UsageError(gdb_commands.why_refused(word))
+        if kind is gdb_commands.Kind.MULTI_LINE:
+            raise UsageError(f"'{word}' takes several lines; use script()")
+        if kind is gdb_commands.Kind.BREAKPOINT:
+            return await self._session.insert_breakpoint(line, self.set, timeout_s=timeout_s)
+        if kind is gdb_commands.Kind.RUN:
+            answer = await self._session.start_console_run(line, self.set, timeout_s=timeout_s)
+            return await self._session.finish_run(answer, timeout_s=timeout_s)
+        return await self._session.ask(line, Console(command=line), self.set, timeout_s=timeout_s)
+
+    async def execute_plain(self, line: str, *, timeout_s: float | None = None) -> Answer:
+        """Run a GDB command that is known to leave the session's state alone."""
+        return await self._session.ask(line, Console(command=line), self.set, timeout_s=timeout_s)
+
+    async def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
+        """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``."""
+        return await self._session.ask(
+            lines[0] if lines else "", Script(lines=tuple(lines)), self.set, timeout_s=timeout_s
+        )
+
+    # -- arrays ------------------------------------------------------------------------------
+
+    async def array(self, expression: str, *, timeout_s: float | None = None) -> Arrays:
+        """Read numbers, or arrays of numbers such as ``p[0]@1000``, as they stand in memory.
+
+        Ranks that cannot give them are named in the result. *timeout_s* is for all pieces.
+
+        :raises CommandError: if all together are more than the option ``array_limit_bytes``.
+        """
+        with deadline.within(timeout_s):
+            return await read_arrays(
+                self._session.ask,
+                expression,
+                self.set,
+                limit_bytes=self._session.options.array_limit_bytes,
+            )
+
+    async def dump(
+        self, expression: str, path: Path | str, *, timeout_s: float | None = None
+    ) -> Arrays:
+        """Read numbers as :meth:`array` does and write them to a file; return what was written.
+
+        The file's suffix says how, see :func:`~pgdb.frontend.show.export.array_files.write_arrays`.
+        Where no rank gives any numbers nothing is written.
+
+        :raises UsageError: if the suffix is no known one.
+        :raises CommandError: if the file cannot be written, or the numbers are too many.
+        """
+        target = Path(path)
+        check_suffix(target, FORMATS)
+        with deadline.within(timeout_s):
+            await with_file(target, lambda: check_place(target))
+            arrays = await self.array(expression)
+            if arrays.by_rank:
+                size_bytes = arrays.size_bytes
+                await with_file(target, lambda: write_arrays(arrays, target), size_bytes=size_bytes)
+        return arrays
+
+    # -- checking ----------------------------------------------------------------------------
+
+    async def evaluate_in_full(
+        self, expression: str, *, format: str = "", timeout_s: float | None = None
+    ) -> Answer:
+        """Print the value of *expression*, each single one however many different ones there are.
+
+        :meth:`evaluate` only sums them up where there are very many.
+        """
+        with deadline.within(timeout_s):
+            answer = await self.evaluate(expression, format=format)
+            return await in_full(answer, self._session.recall)
+
+    async def where(self, condition: str, *, timeout_s: float | None = None) -> RankSet:
+        """Return the ranks on which *condition* holds now; GDB evaluates it.
+
+        :raises CommandError: if it could be evaluated on no rank.
+        """
+        return where(await self.evaluate_condition(condition, timeout_s=timeout_s))
+
+    async def evaluate_condition(self, condition: str, *, timeout_s: float | None = None) -> Answer:
+        """Evaluate a condition; one that compares an array as a whole is an error on its ranks."""
+
+        async def ask(expression: str, ranks: RankSet) -> Answer:
+            return await self._session.ranks(ranks).evaluate(expression)
+
+        with deadline.within(timeout_s):
+            return await ask_condition(condition, self.set, ask, self._session.recall)
+
+    async def check_that(
+        self, condition: str, *, running_ok: bool = False, timeout_s: float | None = None
+    ) -> Check:
+        """Check what must hold: ``x > 0``, ``x same``, ``x increasing``, ``x in 0..1``.
+
+        See :func:`~pgdb.frontend.analysis.assertions.parse` for all forms. Ranks that run or
+        have ended fail the check, unless *running_ok*; so do those that cannot evaluate it.
+        """
+
+        async def ask(expression: str, ranks: RankSet) -> Answer:
+            return await self._session.ranks(ranks).evaluate(expression)
+
+        requirement, recall = parse(condition), self._session.recall
+        with deadline.within(timeout_s):
+            return await check(requirement, self.set, ask, recall, running_ok=running_ok)
+
+    async def compare(
+        self,
+        expression: str,
+        other: Ranks | Answer,
+        *,
+        by: By | None = None,
+        tolerance: float = 0.0,
+        absolute_tolerance: float = 0.0,
+        timeout_s: float | None = None,
+    ) -> Comparison:
+        """Compare the values of *expression* with an earlier answer or with those of *other* ranks.
+
+        An earlier answer is the first side, other ranks are the second. Ranks of this session are
+        compared by value, all else by rank, unless *by* says otherwise; see
+        :func:`pgdb.frontend.analysis.comparing.compare`.
+
+        :raises UsageError: if a tolerance is negative, or ranks cannot be paired.
+        """
+        with deadline.within(timeout_s):
+            mine = await self.evaluate_in_full(expression)
+            if isinstance(other, Answer):
+                sides = (other, mine)
+            else:
+                sides = (mine, await other.evaluate_in_full(expression))
+        if isinstance(other, Ranks):
+            if by is None and other._session is self._session:
+                by = "value"
+        return compare(
+            *sides,
+            by=by or "rank",
+            tolerance=tolerance,
+            absolute_tolerance=absolute_tolerance,
+        )
+
+    # -- breakpoints -------------------------------------------------------------------------
+
+    async def break_at(
+        self, location: str = "", *, condition: str = "", temporary: bool = False
+    ) -> Answer:
+        """Set a breakpoint; all ranks get the same job-wide number for it."""
+        line = " ".join(
+            part
+            for part in (
+                "tbreak" if temporary else "break",
+                location,
+                f"if {condition}" if condition else "",
+            )
+            if part
+        )
+        return await self._session.insert_breakpoint(line, self.set)
+
+    async def watch(self, expression: str) -> Answer:
+        """Stop when the value of *expression* changes."""
+        return await self._session.insert_breakpoint(f"watch {expression}", self.set)
+
+    async def change_breakpoints(
+        self, command: str, numbers: Sequence[str] = (), argument: str = ""
+    ) -> Answer:
+        """Run ``delete``, ``disable``, ``enable``, ``condition`` or ``ignore`` on breakpoints.
+
+        No *numbers* means all.
+        """
+        line = " ".join(part for part in (command, *numbers, argument) if part)
+        return await self._session.ask(
+            line,
+            ChangeBreakpoints(command=command, numbers=tuple(numbers), argument=argument),
+            self.set,
+        )
+
+    async def delete(self, *numbers: int) -> Answer:
+        """Delete breakpoints by their job-wide numbers, or all."""
+        return await self.change_breakpoints("delete", [str(number) for number in numbers])
+
+    async def breakpoint_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Answer:
+        """Have GDB commands carried out whenever one of the breakpoints is hit."""
+        return await self._session.ask(
+            f"commands {' '.join(numbers)}",
+            BreakpointCommands(numbers=tuple(numbers), commands=tuple(commands)),
+            self.set,
+        )
+
+    async def breakpoints(self) -> Answer:
+        """List the breakpoints."""
+        return await self._session.ask("info breakpoints", ListBreakpoints(), self.set)
+
+    # -- running -----------------------------------------------------------------------------
+
+    async def run(
+        self,
+        word: RunWord,
+        argument: str = "",
+        *,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Answer:
+        """Set the ranks running by a GDB command.
+
+        With *wait*, return when all of them have stopped or ended, or after *timeout_s* (None:
+        no limit): then ``missing.running`` says who still runs. With *settle_s*, once a rank
+        has stopped and no further one has for that long, that is waited for no longer.
+        """
+        answer = await self._session.start_run(word, argument, self.set)
+        if not wait:
+            return answer
+        return await self._session.finish_run(answer, timeout_s=timeout_s, settle_s=settle_s)
+
+    async def continue_(self, *, wait: bool = True, timeout_s: float | None = None) -> Answer:
+        """Continue; see :meth:`run`."""
+        return await self.run("continue", wait=wait, timeout_s=timeout_s)
+
+    async def step(self, count: int = 1, *, timeout_s: float | None = None) -> Answer:
+        """Step by source lines into functions; see :meth:`run`."""
+        return await self.run("step", _count(count), timeout_s=timeout_s)
+
+    async def next(self, count: int = 1, *, timeout_s: float | None = None) -> Answer:
+        """Step by source lines over functions; see :meth:`run`."""
+        return await self.run("next", _count(count), timeout_s=timeout_s)
+
+    async def finish(self, *, timeout_s: float | None = None) -> Answer:
+        """Run until the selected frame returns; see :meth:`run`."""
+        return await self.run("finish", timeout_s=timeout_s)
+
+    async def until(self, location: str = "", *, timeout_s: float | None = None) -> Answer:
+        """Run until a line behind the current one, or *location*; see :meth:`run`."""
+        return await self.run("until", location, timeout_s=timeout_s)
+
+    async def advance(self, location: str, *, timeout_s: float | None = None) -> Answer:
+        """Run until *location*; see :meth:`run`."""
+        return await self.run("advance", location, timeout_s=timeout_s)
+
+    async def wait(
+        self, *, timeout_s: float | None = None, settle_s: float | None = None
+    ) -> Answer:
+        """Wait until these ranks have stopped or ended; see :meth:`run`."""
+        return await self._session.wait_stopped(
+            "wait", self.set, timeout_s=timeout_s, settle_s=settle_s
+        )
+
+    async def interrupt(self, *, timeout_s: float | None = None) -> Answer:
+        """Stop the ranks that run, and wait until they have stopped (10 s by default).
+
+        A function that GDB has called in a rank (``print f()``) is given up.
+        """
+        session, begun_s = self._session, time.monotonic()
+        running = self.set & session.state.running
+        with deadline.within(deadline.answers_s(INTERRUPT_TIMEOUT_S, timeout_s)):
+            # Those that are stopped may be in a function that GDB has called.
+            asked = await session.ask("interrupt", Interrupt(), self.set & session.state.live)
+            failed = RankSet.union(each.ranks for each in asked.errors)
+            stopped = await session.wait_stopped(
+                "interrupt", running - failed - asked.missing.ranks
+            )
+        return replace(
+            stopped,
+            ranks=running,
+            classes=(*stopped.classes, *asked.errors),
+            missing=stopped.missing | asked.missing,
+            request_id=asked.request_id,
+            elapsed_s=time.monotonic() - begun_s,
+        )
+
+    async def reattach(self, *, timeout_s: float | None = None) -> Answer:
+        """Get hold again of ranks whose debugger is gone or hangs, or that were let go.
+
+        They are stopped then, under a GDB of their own, with the session's breakpoints. Ranks whose
+        debugger answers are left as they are. *timeout_s* is that of a start by default; what is
+        not done by then goes on, and is told when it is done.
+        """
+        return await self._session.take_again(self.set, timeout_s=timeout_s)
+
+    # -- leaving -----------------------------------------------------------------------------
+
+    async def detach(self, *, timeout_s: float | None = None) -> Answer:
+        """Let the ranks go: they run on free, with no breakpoint left in them.
+
+        Those that are not free within *timeout_s* (30 s by default) are let go later, and told
+        then.
+        """
+        session = self._session
+        ranks = self.set & session.state.live
+        limit_s = deadline.answers_s(DETACH_TIMEOUT_S, timeout_s)
+        return await session.ask("detach", Detach(), ranks, timeout_s=limit_s)
+
+    async def kill(self, *, timeout_s: float | None = None) -> Answer:
+        """End the processes of the ranks."""
+        ranks = self.set & self._session.state.live
+        return await self._session.ask("kill", Kill(), ranks, timeout_s=timeout_s)
+
+
+def _count(count: int) -> str:
+    return str(count) if count != 1 else ""

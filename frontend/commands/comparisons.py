@@ -1,0 +1,443 @@
+"""Commands that compare and check: compare, save, assert, stat."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import AsyncIterator, Sequence
+
+from msgspec.structs import replace
+
+from pgdb.errors import CommandError, RankSetError, UsageError
+from pgdb.frontend.analysis import saved
+from pgdb.frontend.analysis.assertions import check, only_looks, parse
+from pgdb.frontend.analysis.comparing import By, compare, in_full, part_of
+from pgdb.frontend.analysis.saved import Saved
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.api.workers import with_file
+from pgdb.frontend.commands.table import (
+    COMMANDS,
+    Call,
+    Completes,
+    Group,
+    Outcome,
+    Shown,
+    is_number,
+    need_argument,
+    no_argument,
+)
+from pgdb.frontend.show.json import json_lines
+from pgdb.frontend.show.text import render, reports
+from pgdb.frontend.store.user_files import user_path
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import Record, Text, Various
+
+_BINS = 8
+_MOST_BINS = 100
+_SAVE = pattern(r"(?P<name>\S+)(?P<source>.*?)(?:\s-o\s+(?P<file>.+))?\Z", re.S)
+# What no expression of C can have: a name decremented behind an operand, or before one.
+_OPTION = pattern(
+    r"(?:(?<=[\w)\]'\"])\s+|\A(?=\S+\s+[\w('\"]))--([A-Za-z][\w-]*)(?:=\S*)?(?=\s|\Z)"
+)
+_WITH = pattern(r"\s*(?:(?P<left>.*)\s)?with\s+(?:session\s+)?(?P<right>.+)\Z", re.S)
+
+
+@COMMANDS.command(
+    "compare",
+    group=Group.DATA,
+    usage="compare EXPR with NAME|SET",
+    summary="what differs: between ranks, or from before",
+    completes=Completes.EXPRESSION,
+)
+async def _compare(call: Call) -> Outcome:
+    """Compare values of EXPR, and show where they differ and by how much.
+
+    compare EXPR SET1 with SET2   the values of two rank sets: which occur on one
+                                  side only; SET1 can be left out and is the rest
+                                  of the focus then; with --pairwise the first
+                                  rank of SET1 with the first of SET2, and so on
+    compare EXPR with NAME        what 'save NAME' has kept with what there is
+                                  now, rank by rank
+    compare EXPR with FILE.json   the same with a file, which another session can
+                                  have written
+    compare with NAME             the same with the command that was saved,
+                                  whatever it was; that of a file or a recording
+                                  only if all it can do is look
+
+    --tolerance T takes numbers for equal whose difference is at most T times the
+    larger of the two, --atol T those whose difference is at most T. Structures are
+    compared field by field, arrays element by element, as far as GDB prints them
+    ('set print elements'); addresses are no difference, nor is a NaN from a NaN.
+    --all shows every difference, and every value in full. A rank that cannot evaluate
+    EXPR is not compared, and the exit status of a batch run is 1. @1 is the set of the ranks
+    that are equal; @2, @3 … are those that differ, as they are shown.
+    """
+    flags, text = _take_options(call, ("pairwise", "all"), ("tolerance", "atol"))
+    tolerance, absolute_tolerance = _number(flags, "tolerance"), _number(flags, "atol")
+    match = _WITH.match(text)
+    if match is None:
+        raise UsageError("'compare' needs two sides: 'compare x with NAME', 'compare x 0 with 1-3'")
+    left, right = (match["left"] or "").strip(), match["right"].strip()
+    kept = await _find_saved(call, right)
+    by: By = "rank"
+    if kept is not None:
+        if "pairwise" in flags:
+            raise UsageError("compare: --pairwise is for two rank sets")
+        expression, before, after = left or kept.answer.command, right, "now"
+        if left and kept.answer.command != f"print {left}":
+            before += f" ('{kept.answer.command}')"
+        # Ranks of another job that this one does not have are told; those outside the focus not.
+        wanted = call.ranks | (kept.answer.ranks - call.shell.session.set)
+        sides = (part_of(kept.answer, wanted), await _ask_again(call, left, kept, right))
+    else:
+        by = "position" if "pairwise" in flags else "value"
+        expression, ranks, others = _rank_sides(call, left, right)
+        before, after = render.brackets(ranks), render.brackets(others)
+        session = call.shell.session
+        said = await session.ranks(ranks | others).evaluate_in_full(expression)
+        sides = (part_of(said, ranks), part_of(said, others))
+    found = compare(*sides, by=by, tolerance=tolerance, absolute_tolerance=absolute_tolerance)
+    text = reports.comparison(
+        found,
+        expression,
+        before=before,
+        after=after,
+        whole="all" in flags,
+        width=call.shell.display.width,
+    )
+    line = json_lines.comparison(
+        found, expression, before=before, after=after, text=_class_text(expression)
+    )
+    differing = [each.ranks for each in (*found.only_before, *found.only_after)]
+    sets = (found.equal, *(each.ranks for each in found.differences), *differing)
+    return Shown(text, sets=sets, line=line, failed=found.has_errors or not found.has_compared)
+
+
+@COMMANDS.command(
+    "save",
+    group=Group.DATA,
+    usage="save NAME [EXPR | N] [-o FILE]",
+    summary="keep an answer to compare later ones with",
+)
+async def _save(call: Call) -> Outcome:
+    """Keep the last answer, answer N, or the answer to 'print EXPR' under a name.
+
+    'compare EXPR with NAME' then shows what has changed. -o FILE writes it to a
+    file too, with which other sessions can compare; 'save NAME -o FILE' writes what
+    is saved under NAME. 'expand -l' lists the answers and their numbers.
+    """
+    match = _SAVE.match(need_argument(call, "a name"))
+    assert match is not None, "every text has a first word"
+    name, source, file = match["name"], match["source"].strip(), match["file"] or ""
+    shell = call.shell
+    before = shell.saved.get(name)
+    if source == "-o" or source.endswith(" -o"):
+        raise UsageError(f"save: -o needs a FILE: 'save {name} -o FILE'")
+    if file and not source:
+        if before is None:
+            raise CommandError(
+                f"save: nothing is saved as {name!r} ({_names(call)}); "
+                f"'save {name} EXPR -o {file}' saves a value"
+            )
+        await _write(before, file)
+        return f"{name} is written to {file}"
+    if is_number(source) or not source:
+        kept = shell.recall(int(source or 0))
+        word, _, expression = kept.command.partition(" ")
+        if word in ("stat", "plot"):
+            has = "summed up" if word == "stat" else "drawn"
+            raise CommandError(f"save: '{word}' has only {has}; write 'save {name} {expression}'")
+        answer = await in_full(kept, shell.session.recall)
+        if all(each.is_error for each in answer.classes):
+            raise CommandError(f"save: '{kept.command}' has failed, there is nothing to save")
+    else:
+        answer = await shell.session.ranks(call.ranks).evaluate_in_full(source)
+        if not answer.classes or all(each.is_error for each in answer.classes):
+            return answer  # says why there is nothing to save
+    made = Saved(name, answer, time.time(), shell.session.description, is_own=True)
+    replaced = shell.saved.put(made)
+    lines = [f"{name}: {_described(made)}"]
+    if replaced is not None:
+        lines.append(f"(in place of {_described(replaced)})")
+    if lost := _summed_up(answer) | (answer.missing.lost & shell.session.state.live):
+        lines.append(f"{render.brackets(lost)} not saved: their values are no longer kept")
+    if file:
+        try:
+            await _write(made, file)
+        except CommandError as error:
+            raise CommandError(f"{error}; it is saved as {name} in this session only") from None
+        lines.append(f"written to {file}")
+    return "\n".join(lines)
+
+
+@COMMANDS.command(
+    "saved", group=Group.DATA, usage="saved [-d NAME]", summary="list what 'save' has kept"
+)
+async def _saved(call: Call) -> Outcome:
+    """List the saved answers, the oldest first; -d NAME forgets one."""
+    option, _, name = call.argument.partition(" ")
+    if option == "-d":
+        if not name.strip():
+            raise UsageError(f"saved: -d needs the name of a saved answer ({_names(call)})")
+        if not call.shell.saved.forget(name.strip()):
+            raise CommandError(f"saved: there is no answer {name.strip()!r} ({_names(call)})")
+        return None
+    no_argument(call)
+    lines = [f"{each.name}: {_described(each)}" for each in call.shell.saved]
+    return "\n".join(lines) or "nothing is saved"
+
+
+@COMMANDS.command(
+    "assert",
+    group=Group.DATA,
+    usage="assert CONDITION",
+    summary="check what must hold on all ranks",
+    completes=Completes.EXPRESSION,
+)
+async def _assert(call: Call) -> Outcome:
+    """Check a condition over the selected ranks, and name those that fail it.
+
+    assert EXPR                 a comparison such as x > 0 or a == b && c: true on
+                                every rank; anything else: the same on all ranks
+    assert EXPR same            the same value on all ranks
+    assert EXPR true            true on every rank, for what does not look like a
+                                comparison
+    assert EXPR increasing      from each rank to the next; also decreasing,
+                                nondecreasing, nonincreasing
+    assert EXPR in LOW..HIGH    both ends included
+
+    GDB evaluates what one rank can tell by itself. Of an array every element is
+    compared, as far as GDB prints them; a NaN fails. Addresses differ on every rank
+    and count as the same. A rank that cannot evaluate EXPR fails the check; one that
+    runs or has ended cannot be checked, which counts as a failure too unless
+    --ranks-missing-ok is given. Where the check fails, the exit status of a batch run
+    is 1, or 4 if ranks have not answered. @1, @2 … are the ranks that fail, as they
+    are shown.
+    """
+    flags, text = _take_options(call, ("ranks-missing-ok",), ())
+    requirement = parse(text)
+    session = call.shell.session
+
+    async def ask(expression: str, ranks: RankSet) -> Answer:
+        return await session.ranks(ranks).evaluate(expression)
+
+    running_ok = "ranks-missing-ok" in flags
+    found = await check(requirement, call.ranks, ask, session.recall, running_ok=running_ok)
+    answer = found.answer
+    if answer is not None:
+        gone = found.missing.lost if running_ok else RankSet()
+        answer = replace(
+            answer,
+            ranks=answer.ranks - gone,
+            missing=found.missing - gone,
+            may_run=running_ok,
+        )
+    return Shown(
+        reports.check(found, width=call.shell.display.width),
+        answer=answer,
+        sets=tuple(each.ranks for each in found.failing) or (found.passed,),
+        line=json_lines.checked(found),
+        failed=not found.ok,
+    )
+
+
+@COMMANDS.command(
+    "stat",
+    group=Group.DATA,
+    usage="stat EXPR",
+    summary="numbers over ranks: range, mean, histogram",
+    completes=Completes.EXPRESSION,
+)
+async def _stat(call: Call) -> Outcome:
+    """Sum up the number EXPR, or all elements of the array EXPR, over the ranks.
+
+    Shows the least and the greatest with their ranks, mean and standard deviation,
+    a line of the values by rank and a histogram (--bins N, up to 100), and names the ranks
+    with a NaN or an infinity. It is summed up on the way, so that a million ranks
+    cost little more than a few.
+    """
+    flags, expression = _take_options(call, (), ("bins",))
+    if not expression:
+        raise UsageError("'stat' needs an expression")
+    bins = flags.get("bins", str(_BINS))
+    if not is_number(bins) or not int(bins):
+        raise UsageError(f"stat: --bins {bins!r} is no number of bins")
+    if int(bins) > _MOST_BINS:
+        raise UsageError(f"stat: --bins {bins} is too many; {_MOST_BINS} is the limit")
+    answer = await call.shell.session.ranks(call.ranks).stat(expression, bins=int(bins))
+    summed = next((each for each in answer.classes if each.columns), None)
+    summary = summed.columns[0] if summed is not None else None
+    ranks = summed.ranks if summed is not None else RankSet()
+    return Shown(
+        reports.statistics(expression, summary, ranks, answer, width=call.shell.display.width),
+        answer=answer,
+        line=json_lines.statistics(expression, summary, ranks, answer, _class_text(expression)),
+    )
+
+
+# -- inside ------------------------------------------------------------------------------------
+
+
+def _take_options(
+    call: Call, flags: Sequence[str], values: Sequence[str]
+) -> tuple[dict[str, str], str]:
+    """Take options out of what else is C or Fortran, where ``--`` has a meaning of its own.
+
+    :raises UsageError: if one needs a value, or there is none of its name.
+    """
+    found: dict[str, str] = {}
+
+    def take(match: re.Match[str]) -> str:
+        found[match[1]] = match[2] if match.lastindex == 2 else ""
+        return " "
+
+    text = call.argument
+    if flags:
+        text = re.sub(rf"(?:(?<=\s)|\A)--({'|'.join(flags)})(?=\s|\Z)", take, text)
+    if values:
+        text = re.sub(rf"(?:(?<=\s)|\A)--({'|'.join(values)})(?:=|\s+)(\S+)", take, text)
+    if match := _OPTION.search(text):
+        name = match[1]
+        if name in values:
+            raise UsageError(f"{call.word}: --{name} needs a value")
+        known = ", ".join(f"--{each}" for each in (*flags, *values))
+        raise UsageError(f"{call.word}: no option '--{name}'; there are {known}")
+    return found, text.strip()
+
+
+def _number(flags: dict[str, str], name: str) -> float:
+    text = flags.get(name, "0")
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"compare: --{name} {text!r} is no number") from None
+
+
+async def _find_saved(call: Call, name: str) -> Saved | None:
+    """Return the saved answer of a name or file, None where a rank set must be meant.
+
+    :raises CommandError: if a file cannot be read.
+    """
+    if (kept := call.shell.saved.get(name)) is not None:
+        return kept
+    # "0-8/2" is a rank set, and no set has a name with a dot.
+    if re.search(r"\.[A-Za-z]", name) or name.startswith(("/", "./", "../", "~")):
+        # Some MB to decode, on a file system that may be far away: the links need their heartbeats.
+        path = user_path(name)
+        return await with_file(path, lambda: saved.read(path))
+    if re.match(r"[A-Za-z_]\w*\Z", name) and name != "all":
+        raise CommandError(f"compare: no answer is saved as {name!r} ({_names(call)})")
+    return None
+
+
+async def _write(kept: Saved, file: str) -> None:
+    path = user_path(file)
+    await with_file(path, lambda: saved.write(kept, path))
+
+
+def _names(call: Call) -> str:
+    return ", ".join(each.name for each in call.shell.saved) or "nothing is saved"
+
+
+async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Answer:
+    """Return what the ranks say now to what was asked then.
+
+    :raises CommandError: if that was not asked by this session, and may do more than look.
+    """
+    session, command = call.shell.session, kept.answer.command
+    if expression:
+        return await session.ranks(call.ranks).evaluate_in_full(expression)
+    if not kept.is_own and not only_looks(command):
+        raise CommandError(
+            f"compare: '{command}' is what {name} wants asked, and may do more than look; "
+            f"'compare EXPR with {name}' asks what you write"
+        )
+    if kept.is_own or session.is_recorded:
+        outcome = await call.shell.dispatch(command, call.ranks)
+    else:
+        async with _without_calls(session, call.ranks) as ranks:
+            outcome = await call.shell.dispatch(command, ranks)
+        if isinstance(outcome, Answer) and (others := call.ranks - ranks):
+            # Those that could not be told to call nothing.
+            missing = outcome.missing | Missing(late=others)
+            outcome = replace(outcome, ranks=call.ranks, missing=missing)
+    if isinstance(outcome, Shown):
+        outcome = outcome.answer
+    if not isinstance(outcome, Answer):
+        raise CommandError(f"compare: '{command}' has no answer to be compared with")
+    return await in_full(outcome, session.recall)
+
+
+@contextlib.asynccontextmanager
+async def _without_calls(session: Session, ranks: RankSet) -> AsyncIterator[RankSet]:
+    """Have the GDBs call no function of the program's meanwhile; give the ranks where they do not.
+
+    The text of an expression does not tell: operators of C++ are functions, and GDB calls malloc
+    for the address of a string.
+    """
+    shown = await session.ranks(ranks).execute_plain("show may-call-functions")
+    told = [(each.ranks, each.filled) for each in shown.classes]
+    texts = [(ranks, each.text) for ranks, each in told if isinstance(each, Text)]
+    # Those that the user has told so stay as they are.
+    quiet = RankSet.union(ranks for ranks, text in texts if text.rstrip().endswith("off."))
+    changed = RankSet.union(ranks for ranks, _ in texts) - quiet
+    try:
+        if changed:
+            said = await session.ranks(changed).execute_plain("set may-call-functions off")
+            failed = RankSet.union(each.ranks for each in said.errors)
+            quiet |= changed - failed - said.missing.ranks
+        yield quiet
+    finally:
+        if changed:
+            # Also if Ctrl-C gives up waiting for it.
+            asked = session.ranks(changed).execute_plain("set may-call-functions on")
+            await asyncio.shield(asyncio.ensure_future(asked))
+
+
+def _rank_sides(call: Call, left: str, right: str) -> tuple[str, RankSet, RankSet]:
+    """Return the expression and the two sets of ``EXPR [SET1] with SET2``."""
+    session = call.shell.session
+    others = session.parse_ranks(right)
+    # The longest end of it that is a rank set: there may be blanks around operators.
+    for blank in re.finditer(r"\s+", left):
+        try:
+            RankSet.parse(left[blank.end() :], everything=session.set, named=lambda name: RankSet())
+        except RankSetError:
+            continue
+        ranks = session.parse_ranks(left[blank.end() :])
+        return _checked(left[: blank.start()], ranks, others)
+    return _checked(left, call.ranks - others, others)
+
+
+def _checked(expression: str, ranks: RankSet, others: RankSet) -> tuple[str, RankSet, RankSet]:
+    if not expression:
+        raise UsageError("compare: there is no expression")
+    if not ranks or not others:
+        raise UsageError("compare: there are no ranks on one of the two sides")
+    return expression, ranks, others
+
+
+def _class_text(expression: str) -> json_lines.ClassText:
+    def text(each: EquivalenceClass[Record]) -> str:
+        return render.record(each, f"print {expression}")
+
+    return text
+
+
+def _described(kept: Saved) -> str:
+    answer = kept.answer
+    count = len(answer.classes)
+    when = time.strftime("%H:%M:%S", time.localtime(kept.time_s))
+    return (
+        f"'{answer.command}' on {render.brackets(answer.ranks)}, "
+        f"{count} {'class' if count == 1 else 'classes'}, {when}"
+    )
+
+
+def _summed_up(answer: Answer) -> RankSet:
+    return RankSet.union(each.ranks for each in answer.classes if isinstance(each.record, Various))

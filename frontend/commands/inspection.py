@@ -1,0 +1,238 @@
+"""Commands that look: stacks, variables, values, source."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from pgdb.errors import UsageError
+from pgdb.frontend.api import deliveries, gdb_commands
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.commands import run_control, tree
+from pgdb.frontend.commands.breakpoints import info_breakpoints
+from pgdb.frontend.commands.table import (
+    COMMANDS,
+    Call,
+    Completes,
+    Group,
+    Outcome,
+    need_argument,
+)
+from pgdb.patterns import pattern
+
+_COUNT = pattern(r"-?[0-9]{1,9}\Z")
+# GDB's flags (-q, -c, -s) are about thread headings and errors, -ascending is about the order.
+_APPLY_ALL = pattern(r"a(?:p(?:ply?)?|ppl)?\s+a(?:ll?)?\s+(?:-[qcs]+\s+|-ascending\s+)*(\S.*)")
+_WHOLE = ("--full", "--full-mpi", "-full-mpi")
+_WITH_ARGUMENTS = ("-args", "--args")
+_ALL_THREADS = ("-threads", "--threads")
+_OPTIONS = (*_WHOLE, *_WITH_ARGUMENTS, *_ALL_THREADS, "-tree", "--tree")
+# Of GDB 12 and later; -past-entry and the like take on or off behind them.
+_GDB_OPTIONS = (
+    "-entry-values -frame-arguments -raw-frame-arguments -frame-info -past-main -past-entry -full "
+    "-no-filters -hide".split()
+)
+_TREE = pattern(r"(?:^|(?<=\s))--?tree(?!\S)")
+
+
+@COMMANDS.command(
+    "backtrace",
+    group=Group.STACK,
+    usage="backtrace [-args] [--full] [-threads] [-tree] [N]",
+    summary="show the call stacks, one for each class of ranks",
+    aliases=("bt", "where"),
+)
+async def _backtrace(call: Call) -> Outcome:
+    """Show the stack of the selected thread, innermost frame first; with N, the N innermost
+    (-N: outermost) frames. Ranks with the same stack are shown once.
+
+    What goes on inside an MPI call is folded away, since it changes from moment to moment;
+    --full (or -full-mpi) shows it. Arguments that differ inside a class are shown as …; -args makes
+    ranks with other arguments a class of their own. The calls of a recursion are folded as well;
+    'expand' shows them. -threads shows the stacks of all threads, each with the ranks that have so
+    many threads there, which are @1, @2 …; those of the MPI library itself only with --full. -tree
+    shows the merged call tree instead, with the options of 'tree' behind it.
+
+    Any other option goes to GDB as it is, and its text is merged: 'bt full' and 'bt -full' show the
+    local variables, as in GDB.
+    """
+    if _TREE.search(call.argument):
+        return await tree.show(call, _TREE.sub("", call.argument, count=1).strip())
+    merged = _merged_backtrace(call, call.argument, threads=False)
+    if merged is not None:
+        return await merged
+    return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+
+
+def _merged_backtrace(call: Call, argument: str, *, threads: bool) -> Awaitable[Answer] | None:
+    """Ask for stacks as the *argument* of a backtrace says, if it has no options of GDB's."""
+    fold, split, limit, rest = True, False, 0, []
+    _check_options(argument)
+    for word in argument.split():
+        if word in _WHOLE:
+            fold = False
+        elif word in _WITH_ARGUMENTS:
+            split = True
+        elif word in _ALL_THREADS:
+            threads = True
+        elif _COUNT.match(word) and not limit:
+            limit = int(word)
+        else:
+            rest.append(word)
+    if rest:
+        return None
+    ranks = call.shell.session.ranks(call.ranks)
+    return ranks.backtrace(limit, fold=fold, split=split, threads=threads)
+
+
+def _check_options(argument: str) -> None:
+    """Check that the options are GDB's or ours: GDB takes any other for an expression.
+
+    :raises UsageError: if one is neither.
+    """
+    for word in argument.split():
+        name = word.lstrip("-")
+        dashes = len(word) - len(name)
+        if not dashes or not name[:1].isalpha():
+            continue
+        known = word in _OPTIONS or (
+            dashes == 1 and any(each.startswith(word) for each in _GDB_OPTIONS)
+        )
+        if not known:
+            raise UsageError(
+                f"backtrace: no option {word!r}; there are -args, -threads, -tree, --full, and "
+                "those of GDB's backtrace"
+            )
+
+
+@COMMANDS.command(
+    "thread",
+    group=Group.STACK,
+    usage="thread [N | apply N… COMMAND | apply all COMMAND]",
+    summary="select a thread; 'thread apply all bt' merges the stacks of all",
+    aliases=("t",),
+)
+async def _thread(call: Call) -> Outcome:
+    """Select thread N on each rank, or carry out COMMAND on several threads, as in GDB.
+
+    'thread apply all bt' is merged over threads and ranks, as 'bt -threads' is: each stack once,
+    with the ranks that have so many threads there. A number and the options of 'bt' may follow.
+    The text of all other forms is merged as it is.
+    """
+    match = _APPLY_ALL.match(call.argument)
+    if match is not None and gdb_commands.resolve(match[1]) == "backtrace":
+        merged = _merged_backtrace(call, match[1].partition(" ")[2], threads=True)
+        if merged is not None:
+            return await merged
+    kind = gdb_commands.kind_of(call.word, call.line)
+    if kind is gdb_commands.Kind.REFUSED:
+        raise UsageError(gdb_commands.why_refused(call.word))
+    if kind is gdb_commands.Kind.RUN:
+        return await run_control.console_run(call)
+    ranks = call.shell.session.ranks(call.ranks)
+    if kind is gdb_commands.Kind.MULTI_LINE:
+        block = await call.shell.read_block(call.word)
+        return await ranks.script([call.line, *block, "end"])
+    return await ranks.execute_plain(call.line)
+
+
+@COMMANDS.command(
+    "print",
+    group=Group.DATA,
+    usage="print[/FORMAT] EXPR",
+    summary="show the value of an expression on each rank",
+    aliases=("p", "inspect"),
+    completes=Completes.EXPRESSION,
+)
+async def _print(call: Call) -> Outcome:
+    """Show the value of EXPR, equal values once with their ranks.
+
+    Many different numbers are summed up; 'expand' shows them all. FORMAT is one of GDB's
+    letters: x, d, u, o, t, a, c, f, s, z.
+    """
+    expression = call.argument or "$"
+    if expression.startswith("-"):
+        return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+    return await call.shell.session.ranks(call.ranks).evaluate(expression, format=call.letters)
+
+
+@COMMANDS.command(
+    "info",
+    group=Group.STACK,
+    usage="info TOPIC",
+    summary="locals, args, breakpoints, threads, source, sharedlibrary …",
+    aliases=("i", "inf"),
+    completes=Completes.INFO,
+)
+async def _info(call: Call) -> Outcome:
+    """Show what GDB knows of a topic. All of GDB's topics work.
+
+    'info locals' and 'info args' are merged variable by variable, 'info breakpoints' shows the
+    job-wide numbers, 'info sbd' what bringing the ranks' files to the hosts has cost (--sbd); the
+    text of all others is merged as it is.
+    """
+    topic, _, rest = need_argument(call, "a topic, for example 'info locals'").partition(" ")
+    ranks = call.shell.session.ranks(call.ranks)
+    if not rest.strip():
+        if "locals".startswith(topic) and len(topic) > 1:
+            return await ranks.locals()
+        if "args".startswith(topic) and len(topic) > 1:
+            return await ranks.arguments()
+        if topic == "sbd":
+            return deliveries.report(call.shell.session.deliveries)
+        if topic in ("b", "watchpoints") or ("breakpoints".startswith(topic) and topic):
+            return await info_breakpoints(call)
+    return await ranks.execute_plain(call.line)
+
+
+@COMMANDS.command(
+    "frame",
+    group=Group.STACK,
+    usage="frame [N | function NAME]",
+    summary="select and show a frame",
+    aliases=("f",),
+)
+async def _frame(call: Call) -> Outcome:
+    """Select a frame by its number, or by 'function NAME', and show it with its line.
+
+    The number of a frame can differ between ranks that wait inside MPI: there 'frame function
+    NAME' selects the same frame everywhere.
+    """
+    return await _select(call)
+
+
+@COMMANDS.command(
+    "up", group=Group.STACK, usage="up [N]", summary="select the frame that called this one"
+)
+async def _up(call: Call) -> Outcome:
+    """Select the frame N levels further out, and show it."""
+    return await _select(call)
+
+
+@COMMANDS.command(
+    "down", group=Group.STACK, usage="down [N]", summary="select the frame called by this one"
+)
+async def _down(call: Call) -> Outcome:
+    """Select the frame N levels further in, and show it."""
+    return await _select(call)
+
+
+async def _select(call: Call) -> Outcome:
+    ranks = call.shell.session.ranks(call.ranks)
+    if call.argument.partition(" ")[0] in ("apply", "view"):
+        return await ranks.execute_plain(call.line)
+    return await ranks.select_frame(call.line)
+
+
+@COMMANDS.command(
+    "list",
+    group=Group.STACK,
+    usage="list [LOCATION]",
+    summary="show source lines",
+    aliases=("l",),
+    completes=Completes.LOCATION,
+)
+async def _list(call: Call) -> Outcome:
+    """Show source lines around LOCATION, or more of them when it is repeated."""
+    answer = await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+    call.shell.next_is_source()
+    return answer

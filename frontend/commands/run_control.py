@@ -1,0 +1,246 @@
+"""Commands that set ranks running, stop them, and end them."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from msgspec.structs import replace
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.api import durations
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.session import lines_of_detached
+from pgdb.frontend.commands.table import (
+    COMMANDS,
+    Call,
+    Completes,
+    Group,
+    Outcome,
+    need_argument,
+    no_argument,
+)
+from pgdb.overlay.messages import RunWord
+
+_WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
+
+
+async def _run(call: Call) -> Outcome:
+    return await call.shell.run_ranks(
+        call.ranks,
+        lambda: call.shell.session.start_run(_WORDS[call.word], call.argument, call.ranks),
+        call.background,
+    )
+
+
+def _declare(word: RunWord, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:
+    async def handler(call: Call) -> Outcome:
+        return await _run(call)
+
+    handler.__doc__ = text
+    completes = Completes.LOCATION if "LOCATION" in usage else Completes.NOTHING
+    COMMANDS.command(
+        word,
+        group=Group.RUNNING,
+        usage=usage,
+        summary=summary,
+        aliases=aliases,
+        completes=completes,
+    )(handler)
+
+
+_RULES = """The prompt comes back when all ranks have stopped or ended, or, once one has stopped,
+when no further one has for the settle time; 'wait' waits on. With & at the end it comes back
+at once. Ctrl-C interrupts the ranks."""
+_declare(
+    "continue", "continue [N] [&]", "let the ranks run on", ("c", "fg"),
+    f"Continue the selected ranks. With N, pass over the breakpoint N - 1 times.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "step", "step [N] [&]", "go to the next source line, into functions", ("s",),
+    f"Step N source lines, into functions that have line information.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "next", "next [N] [&]", "go to the next source line, over functions", ("n",),
+    f"Step N source lines, over function calls.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "stepi", "stepi [N] [&]", "execute one instruction, into calls", ("si",),
+    f"Execute N instructions.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "nexti", "nexti [N] [&]", "execute one instruction, over calls", ("ni",),
+    f"Execute N instructions, over calls.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "finish", "finish [&]", "run until the selected frame returns", ("fin",),
+    f"Run until the selected frame returns, and show what it returned.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "until", "until [LOCATION] [&]", "run to a line behind this one", ("u",),
+    f"Run until a source line behind the current one, or LOCATION.\n\n{_RULES}",
+)  # fmt: skip
+_declare(
+    "advance", "advance LOCATION [&]", "run to a location", (),
+    f"Run until LOCATION.\n\n{_RULES}",
+)  # fmt: skip
+
+
+@COMMANDS.command(
+    "interrupt", group=Group.RUNNING, aliases=("halt",), summary="stop the ranks that run"
+)
+async def _interrupt(call: Call) -> Outcome:
+    """Stop the selected ranks that run, and wait until they have stopped.
+
+    What GDB does without end is given up: a function that it has called ('print f()', a
+    condition), a loop of its own. Ctrl-C does all this while a command is waited for.
+
+    A rank is sent SIGURG for it, of which the program hears nothing, also where it has a handler.
+    One whose threads all block SIGURG cannot be stopped so, and says so; a breakpoint stops it.
+    """
+    no_argument(call, has_ranks=True)
+    answer = await call.shell.session.ranks(call.ranks).interrupt()
+    return call.shell.without_stops(answer)
+
+
+@COMMANDS.command(
+    "wait", group=Group.RUNNING, usage="wait [SECONDS]", summary="wait until the ranks have stopped"
+)
+async def _wait(call: Call) -> Outcome:
+    """Wait until the selected ranks have stopped or ended, for at most SECONDS."""
+    timeout_s = None
+    if call.argument:
+        timeout_s = durations.seconds(call.argument, "wait", least=True)
+    session = call.shell.session
+    ranks = call.ranks & (session.state.running | session.state.stopped)
+    limit_s = timeout_s
+    if timeout_s is None and call.shell.limit_s is not None:
+        limit_s = call.shell.run_timeout_s
+    with call.shell.foreground(ranks):
+        answer = await session.wait_stopped("wait", ranks, timeout_s=limit_s)
+    # Who says how long to wait has no failed command when the time is over.
+    return replace(call.shell.without_stops(answer), may_run=timeout_s is not None)
+
+
+@COMMANDS.command(
+    "timeout",
+    group=Group.SESSION,
+    usage="timeout SECONDS COMMAND",
+    summary="a command that waits no longer than that",
+    completes=Completes.COMMAND,
+)
+async def _timeout(call: Call) -> Outcome:
+    """Carry out COMMAND with a deadline of its own: 'timeout 5 bt', 'timeout 60 continue'.
+
+    It is for all that COMMAND asks together. Ranks that have not answered by then are named, and
+    their answers are shown when they come; ranks that have not stopped run on, and a 'detach' or
+    'reattach' that is not done goes on. 'set timeout' is for all commands from now on.
+    """
+    seconds, _, command = need_argument(call, "seconds and a command").partition(" ")
+    timeout_s = durations.seconds(seconds, "timeout")
+    if not command.strip():
+        raise UsageError("'timeout' needs a command after the seconds; 'set timeout' is for all")
+    with call.shell.limited(timeout_s):
+        return await call.shell.dispatch(command, call.ranks)
+
+
+@COMMANDS.command(
+    "reattach",
+    group=Group.SESSION,
+    usage="reattach [SET]",
+    summary="get hold again of ranks without a debugger",
+    completes=Completes.RANKS,
+)
+async def _reattach(call: Call) -> Outcome:
+    """Attach a new GDB to those of SET, or of the focus, that have none which answers.
+
+    Those are ranks whose GDB has died or hangs (it is ended then), and ranks that were let go.
+    They are stopped, and have the session's breakpoints again; settings of GDB's own that were
+    changed, values in its history and displays are not brought back.
+    """
+    session = call.shell.session
+    ranks = session.parse_ranks(call.argument) if call.argument else call.ranks
+    return call.shell.without_stops(await session.ranks(ranks).reattach())
+
+
+@COMMANDS.command("detach", group=Group.SESSION, summary="let the ranks go; they run on free")
+async def _detach(call: Call) -> Outcome:
+    """Take everything of PGDB's out of the selected ranks and let them run on.
+
+    When the last rank is let go the session ends.
+    """
+    no_argument(call, has_ranks=True)
+    session = call.shell.session
+    if not session.state.live:
+        call.shell.say("\n".join(session.state.absent(call.ranks)))
+        call.shell.quit(kill=False, why="no rank is left")
+    out_of_reach = _out_of_reach(call)
+    answer = await session.ranks(call.ranks).detach()
+    if answer.errors or answer.missing.late:
+        return answer
+    call.shell.say("\n".join([*lines_of_detached(answer.classes), *out_of_reach]))
+    if not session.state.live:
+        call.shell.quit(kill=False, why="the last rank was let go")
+    return None
+
+
+@COMMANDS.command("kill", group=Group.SESSION, aliases=("k",), summary="end the ranks' processes")
+async def _kill(call: Call) -> Outcome:
+    """End the processes of the selected ranks. Most launchers then end the whole job."""
+    no_argument(call, has_ranks=True)
+    out_of_reach = _out_of_reach(call)
+    if not await call.shell.confirm(f"Kill ranks [{call.ranks & call.shell.session.state.live}]?"):
+        return "not killed"
+    answer = await call.shell.session.ranks(call.ranks).kill()
+    if answer.errors or answer.missing:
+        return answer
+    return "\n".join([f"[{answer.ranks}] killed", *out_of_reach])
+
+
+def _out_of_reach(call: Call) -> list[str]:
+    """Say which of the selected ranks live and are not in our hands.
+
+    :raises CommandError: if none is.
+    """
+    state = call.shell.session.state
+    if not call.ranks & state.live:
+        raise CommandError(f"{call.word}: {'; '.join(state.absent(call.ranks))}")
+    return state.absent(call.ranks & (state.lost | state.detached))
+
+
+@COMMANDS.command("quit", group=Group.SESSION, aliases=("q", "exit"), summary="leave PGDB")
+async def _quit(call: Call) -> Outcome:
+    """Leave: a job that was attached to is detached and runs on, one that was launched is killed.
+
+    At a terminal it asks before it kills. To leave a launched job running, detach first.
+    """
+    no_argument(call)
+    shell = call.shell
+    kill = shell.session.kills_at_close
+    has_ranks = bool(shell.session.state.live)  # else its launcher is about to end by itself
+    if kill and has_ranks and not await shell.confirm("Quit and kill the job?"):
+        return "still here; 'detach' lets the job run on"
+    shell.quit(kill=kill)
+    return None
+
+
+@COMMANDS.command(
+    "jump",
+    group=Group.RUNNING,
+    usage="jump LOCATION [&]",
+    summary="run on from another place",
+    aliases=("j",),
+    completes=Completes.LOCATION,
+)
+async def _jump(call: Call) -> Outcome:
+    """Resume the selected ranks at LOCATION instead of where they stopped."""
+    need_argument(call, "a location")
+    return await console_run(call)
+
+
+async def console_run(call: Call) -> Answer | None:
+    """Carry out any GDB command that sets ranks running."""
+    return await call.shell.run_ranks(
+        call.ranks,
+        lambda: call.shell.session.start_console_run(call.line, call.ranks),
+        call.background,
+    )

@@ -1,0 +1,89 @@
+"""A job made of the processes that a user names, where nothing else finds its ranks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from pgdb.errors import DiscoveryError, UsageError
+from pgdb.frontend.discovery import mpir
+from pgdb.frontend.discovery.discover import FoundJob, LadderStep
+from pgdb.jobs import procfs
+from pgdb.jobs.environment_scan import Processes
+from pgdb.proctable import ProcTable, RankProcess
+from pgdb.ranks import RankSet
+
+
+def find_pids(entries: Sequence[str]) -> FoundJob:
+    """Make a job of the processes that a user names, each as ``PID`` or ``HOST:PID``.
+
+    The ranks are those that the processes' environments name, where all are on this host and
+    name different ones; else they are numbered as given. Other hosts are not asked.
+
+    :raises UsageError: if there is no entry, or one is malformed or given twice.
+    :raises DiscoveryError: if its process is no running one of this host.
+    """
+    if not entries:
+        raise UsageError("no pids were given; write PID or HOST:PID for each rank")
+    processes = Processes()
+    here = os.uname().nodename
+    places: dict[tuple[str, int], str] = {}
+    for entry in entries:
+        place = _place(entry, here)
+        if place in places:
+            raise UsageError(f"pid {entry!r} is given twice; leave one of them out")
+        places[place] = entry
+        if place[0] == here:
+            _check_by_hand(entry, place[1], processes)
+    identities = [processes.identity(pid) if host == here else None for host, pid in places]
+    named = [identity.rank for identity in identities if identity is not None]
+    by_environment = len(set(named)) == len(places)
+    ranks = named if by_environment else list(range(len(places)))
+    members = [
+        RankProcess(
+            rank=rank,
+            host=host,
+            pid=pid,
+            executable=(procfs.executable(pid) or "") if host == here else "",
+        )
+        for rank, (host, pid) in zip(ranks, places, strict=True)
+    ]
+    table = ProcTable(
+        processes=tuple(sorted(members, key=lambda each: each.rank)), source="pids given by hand"
+    )
+    sizes = {identity.size for identity in identities if identity is not None}
+    ranks_in_words = "1 rank" if len(places) == 1 else f"{len(places)} ranks"
+    how = "ranks by their environment" if by_environment else "numbered as given"
+    return FoundJob(
+        launcher_pid=0,
+        command=(),
+        table=table,
+        hosts=table.hosts,
+        # They may be a part of a job, and no others are wanted.
+        selector="",
+        slurm_job="",
+        steps=(LadderStep("pids", f"{ranks_in_words} given by hand, {how}"),),
+        job_size=sizes.pop() if by_environment and len(sizes) == 1 else None,
+        local_ranks=RankSet(each.rank for each in members if each.host == here),
+        ended=RankSet(),
+    )
+
+
+def _place(entry: str, here: str) -> tuple[str, int]:
+    host, _, number = entry.strip().rpartition(":")
+    if not (number.isascii() and number.isdecimal()) or (":" in entry and not host):
+        raise UsageError(f"{entry!r} is no pid; write PID or HOST:PID")
+    return (here if not host or mpir.is_this_host(host) else host), int(number)
+
+
+def _check_by_hand(entry: str, pid: int, processes: Processes) -> None:
+    stat = processes.stat(pid)
+    if stat is None:
+        raise DiscoveryError(
+            f"pid {entry!r}: there is no such process on {os.uname().nodename}; "
+            "write HOST:PID for a process of another host"
+        )
+    if stat.has_ended:
+        raise DiscoveryError(f"pid {entry!r}: {stat.comm} has ended; leave it out")
+    if stat.is_kernel_thread:
+        raise DiscoveryError(f"pid {entry!r}: {stat.comm} is a thread of the kernel; leave it out")

@@ -1,0 +1,234 @@
+"""The MPI jobs that can be seen from this host: its launchers, and the steps of its Slurm.
+
+Launchers are known by their names; nothing is asked of them that they could notice.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pwd
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from pgdb.errors import DiscoveryError
+from pgdb.frontend.discovery import discover, mpir, slurm
+from pgdb.jobs import procfs
+from pgdb.jobs.procfs import ProcessStat
+from pgdb.proctable import RankProcess
+
+_log = logging.getLogger(__name__)
+
+# What the launchers of our aggregators have in their environment.
+_OURS = "PGDB_WIRE_UP"
+# squeue answers in some 10 ms; with a controller that is down it tries for 9 s (Slurm 22.05).
+_SLURM_TIMEOUT_S = 2.0
+# Each look at a job's ranks reads all of /proc, which takes a while where there are thousands.
+_COUNTING_S = 0.3
+
+
+class RunningJob(msgspec.Struct, frozen=True):
+    """One job, as ``pgdb jobs`` shows it."""
+
+    target: str
+    """What to give to ``pgdb attach``: the launcher's pid, or Slurm's ``JOB`` or ``JOB.STEP``."""
+    launcher: str
+    """Name of the launcher's program, such as ``mpirun``."""
+    command: str
+    """The launcher's command line as the user gave it, for Slurm's steps their name."""
+    ranks: int | None
+    """Number of ranks; None where it cannot be told, or not in the time there is."""
+    hosts: int | None
+    """Number of hosts with ranks; None as for :attr:`ranks`."""
+    age_s: float
+    user: str
+    is_ours: bool
+    """Whether it is this user's, or this user is root."""
+
+
+def list_jobs() -> tuple[RunningJob, ...]:
+    """Return the jobs of all users that this host knows of, the youngest first.
+
+    Left out are PGDB's own processes, and launchers that another launcher has started for the
+    same job.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        steps = pool.submit(_steps) if slurm.is_available() else None
+        launchers = _launchers()
+        by_srun: dict[int, slurm.Step] = {}
+        found = []
+        for step in steps.result() if steps is not None else ():
+            # What an srun of this host has started is listed as that srun's, or left out as
+            # the daemons of another launcher's.
+            if mpir.is_this_host(step.srun_host) and procfs.is_alive(step.srun_pid):
+                by_srun[step.srun_pid] = step
+            else:
+                found.append(_of_step(step))
+    found += _of_launchers(launchers, by_srun)
+    return tuple(sorted(found, key=lambda job: (job.age_s, job.target)))
+
+
+def _launchers() -> list[ProcessStat]:
+    """Return the launchers of this host that have a job of their own, the youngest first."""
+    found: dict[int, ProcessStat] = {}
+    for pid in procfs.all_pids():
+        # The name first: it is the least to read, and there are thousands that are none.
+        if procfs.is_launcher_name(_name(pid)) and (stat := _launcher(pid)) is not None:
+            found[pid] = stat
+    own = [stat for stat in found.values() if not _is_helper(stat, found)]
+    return sorted(own, key=lambda stat: stat.start_time_ticks, reverse=True)
+
+
+def _name(pid: int) -> str:
+    # Read for every process of the host: a third of the time that pathlib would take.
+    try:
+        descriptor = os.open(f"/proc/{pid}/comm", os.O_RDONLY)
+    except OSError:
+        return ""
+    try:
+        return os.fsdecode(os.read(descriptor, 64)).rstrip("\n")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+
+
+def _launcher(pid: int) -> ProcessStat | None:
+    """Return who *pid* is if it is a launcher, and no script of that name."""
+    stat = procfs.read_stat(pid)
+    if stat is None or stat.has_ended or stat.is_kernel_thread or not procfs.on_this_host(pid):
+        return None
+    path = procfs.executable(pid)
+    if path is not None and not procfs.is_launcher_name(os.path.basename(path)):
+        return None
+    return stat
+
+
+def _is_helper(stat: ProcessStat, launchers: dict[int, ProcessStat]) -> bool:
+    """Return whether a launcher serves another one, or PGDB.
+
+    srun has a twin that forwards signals, and mpirun in an allocation of Slurm's starts its
+    daemons with srun. A launcher that a rank has started has that rank's environment.
+    """
+    environment = procfs.environment(stat.pid) or {}
+    if _OURS in environment or "pgdb.backend" in (procfs.command_line(stat.pid) or []):
+        return True
+    identity = procfs.rank_environment(environment)
+    return any(
+        above in launchers and procfs.rank_environment(procfs.environment(above) or {}) == identity
+        for above in _above(stat)
+    )
+
+
+def _above(stat: ProcessStat) -> Iterator[int]:
+    above: ProcessStat | None = stat
+    while above is not None and above.ppid > 0:
+        yield above.ppid
+        above = procfs.read_stat(above.ppid)
+
+
+def _of_launchers(
+    launchers: Sequence[ProcessStat], by_srun: Mapping[int, slurm.Step]
+) -> list[RunningJob]:
+    now_ticks = time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")
+    until = time.monotonic() + _COUNTING_S
+    found = []
+    for stat in launchers:
+        is_ours = os.geteuid() in (0, stat.uid)
+        ranks: int | None = None
+        hosts: int | None = None
+        if stat.pid in by_srun:
+            step = by_srun[stat.pid]
+            ranks, hosts = step.tasks or None, len(step.hosts) or None
+        elif is_ours and time.monotonic() < until:
+            ranks, hosts = _count(stat.pid)
+        words = procfs.command_line(stat.pid)
+        if not words:
+            continue  # it has ended
+        found.append(
+            RunningJob(
+                target=str(stat.pid),
+                launcher=stat.comm,
+                command=shlex.join(_without_hold(words)),
+                ranks=ranks,
+                hosts=hosts,
+                age_s=max(0.0, (now_ticks - stat.start_time_ticks) / os.sysconf("SC_CLK_TCK")),
+                user=_user_name(stat.uid),
+                is_ours=is_ours,
+            )
+        )
+    return found
+
+
+def _count(launcher_pid: int) -> tuple[int | None, int | None]:
+    """Return the number of ranks and of hosts, None for what cannot be told."""
+    try:
+        job = discover.find_job(launcher_pid, pmix=_no_pmix)
+    except DiscoveryError as error:
+        _log.info("ranks of %s: %s", launcher_pid, error)
+        return None, None
+    return job.job_size or len(job.table.processes) or None, len(job.hosts) or None
+
+
+def _no_pmix(launcher_pid: int) -> tuple[RankProcess, ...]:
+    # See pgdb.frontend.discovery.pmix: prterun notices, and may not end for it.
+    raise DiscoveryError(f"{launcher_pid} is not asked through PMIx for a list")
+
+
+def _without_hold(words: Sequence[str]) -> list[str]:
+    """Return a launcher's line without what ``pgdb launch`` has put before the program.
+
+    That is ``PYTHON -I -S hold.py ... --``, or ``-c`` and the text of that file.
+    """
+    kept: list[str] = []
+    at = 0
+    while at < len(words):
+        if "--" in words[at:] and _is_hold(words[at : at + 5]):
+            at = words.index("--", at)
+        else:
+            kept.append(words[at])
+        at += 1
+    return kept
+
+
+def _is_hold(words: Sequence[str]) -> bool:
+    match words:
+        case [_, "-I", "-S", "-c", text]:
+            return "pgdb: " in text
+        case [_, "-I", "-S", path, _]:
+            return os.path.basename(path) == "hold.py"
+    return False
+
+
+def _steps() -> tuple[slurm.Step, ...]:
+    try:
+        return slurm.steps(timeout_s=_SLURM_TIMEOUT_S)
+    except DiscoveryError as error:
+        _log.info("steps of Slurm: %s", error)
+        return ()
+
+
+def _of_step(step: slurm.Step) -> RunningJob:
+    # Of a step of daemons only the job can be attached to: its ranks are in no step, and some of
+    # them on the launcher's own host, where no daemon is.
+    return RunningJob(
+        target=step.job if step.has_daemons else step.target,
+        launcher="srun",
+        command=step.name,
+        ranks=None if step.has_daemons else step.tasks or None,
+        hosts=None if step.has_daemons else len(step.hosts) or None,
+        age_s=step.age_s,
+        user=step.user,
+        is_ours=os.geteuid() == 0 or step.user == _user_name(os.geteuid()),
+    )
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -1,1 +1,0 @@
-"""Files in formats of others: pictures, arrays, call trees."""

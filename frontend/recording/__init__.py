@@ -1,1 +1,0 @@
-"""What outlives a session: its log, its recording, the history of what was typed."""

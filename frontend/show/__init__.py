@@ -1,0 +1,1 @@
+"""Presentation of answers for people and programs; nothing here asks a rank."""

@@ -1,0 +1,267 @@
+"""How a session is shown to a person: events merged over a short window, answers, output.
+
+The REPL and text batch mode share it; :mod:`pgdb.frontend.ui.batch` has the one for programs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TextIO
+
+from pgdb.controls import OutputFilter, harmless
+from pgdb.errors import PgdbError
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.commands.table import Shown
+from pgdb.frontend.show.source_lines import source_line
+from pgdb.frontend.show.text import render
+from pgdb.overlay.node import EventBuffer
+from pgdb.ranks import RankSet
+from pgdb.records import Progress
+
+if TYPE_CHECKING:
+    from pgdb.frontend.show.text.palette import Palette
+
+_MOST_OF_A_LINE = 1 << 16
+WINDOW_S = 0.15
+"""Stops that come within this time are told together."""
+
+
+class TextDisplay:
+    """Text on a terminal or in a file."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out
+        # Before prompt_toolkit puts a stream of its own in the place of standard output.
+        stream = out if out is not None else sys.stdout
+        self._is_terminal = stream.isatty()
+        self._palette = _palette() if self._is_terminal else None
+        self._events = EventBuffer()
+        self._timer: asyncio.TimerHandle | None = None
+        self._open_lines: dict[str, str] = {}
+        self._filters: dict[str, OutputFilter] = {}  # of the job's output, at a terminal
+        self._last_word = ""
+
+    # -- Display -----------------------------------------------------------------------------
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal; 0 in a file."""
+        return shutil.get_terminal_size().columns if self._is_terminal else 0
+
+    def answer(self, answer: Answer, text: str, *, is_source: bool) -> None:
+        """Show the answer to a command."""
+        del answer
+        if text and is_source and self._palette is not None:
+            self._write(self._palette.source(harmless(text)) + "\n")
+        elif text:
+            self.text(text)
+
+    def command(self, focus: RankSet, line: str) -> None:
+        """Do nothing: what was typed at the prompt stands there."""
+
+    def text(self, text: str) -> None:
+        """Show a message."""
+        text = harmless(text)
+        if self._palette is not None:
+            text = self._palette.paint(text)
+        self._write(text + "\n")
+
+    def shown(self, shown: Shown) -> None:
+        """Show a tree, a picture, a comparison."""
+        self.text(shown.text)
+
+    def error(self, error: PgdbError, command: str) -> None:
+        """Show an error."""
+        del command
+        text = harmless(str(error))
+        self._write((self._palette.error(text) if self._palette is not None else text) + "\n")
+
+    def flush(self) -> None:
+        """Show what ranks have told up to now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for classes in self._events.take():
+            if text := render.events(classes, source_line, self.width):
+                self.text(text)
+        if self._last_word:
+            # The ends of its ranks can be told a moment later than the launcher's own.
+            self._end_lines()
+            self.text(self._last_word)
+            self._last_word = ""
+
+    # -- what the session tells --------------------------------------------------------------
+
+    def told(self, told: Told) -> None:
+        """Take what the session tells unasked."""
+        match told.kind:
+            case "event":
+                for each in told.classes:
+                    if not isinstance(each.record, Progress):
+                        self._events.add(each.ranks, each.record, each.slots)
+                self._flush_soon()
+            case "late":
+                assert told.answer is not None
+                self.flush()
+                text = render.answer(told.answer, width=self.width)
+                if text:
+                    self.text(f"late answer to '{told.answer.command}':\n{text}")
+                else:
+                    who = render.brackets(told.answer.ranks)
+                    self.text(f"{who} '{told.answer.command}' is done by now")
+            case "lost":
+                self.flush()
+                self.text(f"{render.brackets(told.ranks)} lost: {told.text}")
+            case "joined":
+                self.flush()
+                self.text(f"{render.brackets(told.ranks)} back: {told.text}")
+            case "notice":
+                self.flush()
+                self.text(f"note: {told.text}")
+            case "output":
+                self.output(told)
+            case "ended":
+                how = f"status {told.code}" if told.code >= 0 else f"signal {-told.code}"
+                self._last_word = f"the job's launcher has ended ({how})"
+                self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(WINDOW_S, self.flush)
+
+    def output(self, told: Told) -> None:
+        """Show what the job has printed, by whole lines so that no prompt cuts them."""
+        came = told.text
+        if self._is_terminal:
+            came = self._filters.setdefault(told.stream, OutputFilter()).feed(told.data)
+        text = self._open_lines.pop(told.stream, "") + came
+        whole, newline, rest = text.rpartition("\n")
+        if newline:
+            self._write(whole + newline)
+        if len(rest) > _MOST_OF_A_LINE:
+            # It may never end, and would be put together anew for each piece of it.
+            self._write(rest + "\n" * self._is_terminal)
+        elif rest:
+            self._open_lines[told.stream] = rest
+
+    def _end_lines(self) -> None:
+        for stream, kept in self._filters.items():
+            if text := kept.end():
+                self._open_lines[stream] = self._open_lines.get(stream, "") + text
+        for rest in self._open_lines.values():
+            self._write(rest + "\n")
+        self._open_lines.clear()
+
+    def close(self) -> None:
+        """Show what is left."""
+        self.flush()
+        self._end_lines()
+
+    def _write(self, text: str) -> None:
+        out = self._out if self._out is not None else sys.stdout
+        out.write(text)
+        out.flush()
+
+
+class StartProgress:
+    """How a start gets on: ``found 64 ranks on 4 hosts · aggregators 4/4 · GDB 61/64``.
+
+    On a terminal that is one line which changes; *verbose*, and notes, give lines that stay.
+    """
+
+    def __init__(self, out: TextIO, *, verbose: bool = False) -> None:
+        self._out = out
+        self._live = out.isatty()
+        self._verbose = verbose
+        self._begun_s = time.monotonic()
+        self._found = ""
+        self._aggregators = ""
+        self._hosts: Mapping[str, RankSet] = {}
+        self._done = {"held": 0, "gdb": 0}
+        self._attached = RankSet()
+        self._has_line = False
+
+    def step(self, text: str) -> None:
+        """Take a step of the start; one that begins with ``note:`` is shown at once."""
+        if text.startswith("note:"):
+            self._write(text)
+        elif self._verbose:
+            self._write(f"{time.monotonic() - self._begun_s:6.2f} s  {text}")
+        elif text.startswith("found ") or " held on " in text:
+            # The way they were found is for those who ask.
+            self._found = text.partition(" (")[0]
+            self._refresh()
+
+    def told(self, told: Told) -> None:
+        """Count the aggregators and ranks that have got on."""
+        if told.kind == "starting":
+            self._aggregators = told.text or self._aggregators
+            self._hosts = told.hosts or self._hosts
+        for each in told.classes:
+            if isinstance(each.record, Progress):
+                if each.record.stage == "attached":
+                    self._attached |= each.ranks
+                else:
+                    self._done[each.record.stage] += len(each.ranks)
+        self._refresh()
+
+    async def keep_time(self) -> None:
+        """Show how long it takes, also while nothing happens; runs until it is cancelled."""
+        while True:
+            await asyncio.sleep(1.0)
+            if self._has_line:
+                self._refresh()
+
+    def end(self) -> None:
+        """Take the line away."""
+        self._clear()
+
+    def _refresh(self) -> None:
+        if not self._live:
+            return
+        elapsed = f"{time.monotonic() - self._begun_s:.0f} s"
+        parts = [part for part in (self._found, self._aggregators, self._ranks(), elapsed) if part]
+        width = shutil.get_terminal_size().columns - 1
+        self._out.write(f"\r\x1b[K{harmless(' · '.join(parts))[:width]}")
+        self._out.flush()
+        self._has_line = True
+
+    def _ranks(self) -> str:
+        everybody = RankSet.union(self._hosts.values())
+        if not everybody:
+            return ""
+        if not self._attached:
+            return f"GDB {self._done['gdb']}/{len(everybody)}"
+        text = f"attached {len(self._attached)}/{len(everybody)}"
+        left = everybody - self._attached
+        if 0 < len(left) <= max(1, len(everybody) // 8):
+            rank = left.first
+            host = next((host for host, ranks in self._hosts.items() if rank in ranks), "")
+            text += f", last: rank {rank} on {host}"
+        return text
+
+    def _write(self, text: str) -> None:
+        self._clear()
+        self._out.write(harmless(text) + "\n")
+        self._out.flush()
+
+    def _clear(self) -> None:
+        if self._has_line:
+            self._out.write("\r\x1b[K")
+            self._out.flush()
+            self._has_line = False
+
+
+def _palette() -> Palette | None:
+    """Return the colours of this terminal, None where none are wanted."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "", None):
+        return None
+    from pgdb.frontend.show.text.palette import Palette
+
+    return Palette()

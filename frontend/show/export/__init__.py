@@ -1,0 +1,1 @@
+"""Files in other programs' formats: pictures, arrays, call trees; nothing here asks a rank."""

@@ -1,0 +1,150 @@
+"""Numbers of many ranks, or one global array, written to a file: NPZ, NPY, CSV, HDF5.
+
+A file is written beside its place and put there when it is whole, so that a failure leaves what
+there was. Nothing but a regular file is replaced.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.store.user_files import check_place, in_place_of, reason
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pgdb.frontend.analysis.arrays import Arrays
+
+FORMATS = (".npz", ".npy", ".csv", ".h5")
+"""What numbers of ranks can be written as, by the file's suffix."""
+_ROWS_AT_ONCE = 1 << 16
+
+
+def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Check that a file's name says a format.
+
+    :raises UsageError: if it says none of *suffixes*.
+    """
+    if path.suffix not in suffixes:
+        *others, last = suffixes
+        raise UsageError(f"{path}: the file's name must end in {', '.join(others)} or {last}")
+
+
+def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Have *write* write a file, and put it in its place when it is whole.
+
+    :raises CommandError: if that fails; what there was is left.
+    """
+    check_place(path)
+    try:
+        with in_place_of(path, mode=0o666) as file:
+            write(file)
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be written: {reason(error)}") from None
+
+
+def write_arrays(arrays: Arrays, path: Path) -> None:
+    """Write the numbers of each rank; the file's suffix says how.
+
+    ``.npz`` and ``.h5`` hold ``ranks``, and ``values`` with the ranks along the first index where
+    all shapes are equal, else one array ``rank_N`` for each; ``.npy`` holds the values alone;
+    ``.csv`` has a line ``rank,i0,i1,…,value`` for each number, indices counted from 0.
+
+    :raises UsageError: if the suffix is another one.
+    :raises CommandError: if the file cannot be written, or cannot hold the numbers.
+    """
+    check_suffix(path, FORMATS)
+    match path.suffix:
+        case ".npy":
+            write_array(arrays.stack(), path)
+        case ".csv":
+            replace_file(path, lambda file: _write_csv(arrays, file))
+        case suffix:
+            write_named(_named(arrays), path, suffix)
+
+
+def write_array(values: NDArray[Any], path: Path) -> None:
+    """Write one array as NPY.
+
+    :raises CommandError: if the file cannot be written.
+    """
+    import numpy
+
+    replace_file(path, lambda file: numpy.save(file, values, allow_pickle=False))
+
+
+def write_named(named: Mapping[str, NDArray[Any]], path: Path, suffix: str = ".npz") -> None:
+    """Write several arrays by name, as NPZ or as HDF5.
+
+    :raises CommandError: if the file cannot be written, or there is no h5py for HDF5.
+    """
+    if suffix == ".h5":
+        _write_hdf5(named, path)
+    else:
+        replace_file(path, lambda file: _write_npz(named, file))
+
+
+def _write_npz(named: Mapping[str, NDArray[Any]], file: BinaryIO) -> None:
+    import numpy
+
+    numpy.savez(file, **named)  # type: ignore[arg-type]  # no name of ours is "allow_pickle"
+
+
+def _named(arrays: Arrays) -> dict[str, NDArray[Any]]:
+    import numpy
+
+    ranks = numpy.array(list(arrays.by_rank), dtype=numpy.int64)
+    if len(arrays.forms) == 1:
+        return {"ranks": ranks, "values": arrays.stack()}
+    return {
+        "ranks": ranks,
+        **{f"rank_{rank}": values for rank, values in arrays.by_rank.items()},
+    }
+
+
+def _write_hdf5(named: Mapping[str, NDArray[Any]], path: Path) -> None:
+    try:
+        h5py = importlib.import_module("h5py")
+    except ImportError:
+        raise CommandError(
+            f"{path}: HDF5 needs the package h5py, which is not there; install "
+            "'pgdb-mpi[hdf5]', or write .npz"
+        ) from None
+
+    def write(file: BinaryIO) -> None:
+        with h5py.File(file, "w") as data:
+            for name, values in named.items():
+                data.create_dataset(name, data=values)
+
+    replace_file(path, write)
+
+
+def _write_csv(arrays: Arrays, file: BinaryIO) -> None:
+    import numpy
+
+    most = max((values.ndim for values in arrays.by_rank.values()), default=0)
+    text = io.TextIOWrapper(file, encoding="ascii", newline="")
+    rows = csv.writer(text)
+    rows.writerow(["rank", *(f"i{dimension}" for dimension in range(most)), "value"])
+    for rank, values in arrays.by_rank.items():
+        flat = values.ravel()
+        # A rank with fewer dimensions leaves the last columns empty.
+        empty = [""] * (most - values.ndim)
+        for start in range(0, values.size, _ROWS_AT_ONCE):
+            part = flat[start : start + _ROWS_AT_ONCE].tolist()
+            places: list[tuple[int, ...]] = [()]
+            if values.ndim:
+                numbers = numpy.arange(start, start + len(part))
+                indices = numpy.unravel_index(numbers, values.shape)
+                places = list(zip(*(each.tolist() for each in indices), strict=True))
+            rows.writerows(
+                (rank, *place, *empty, number) for place, number in zip(places, part, strict=True)
+            )
+    text.flush()
+    text.detach()

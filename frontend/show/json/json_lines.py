@@ -1,0 +1,578 @@
+"""What ``--json`` prints: one JSON object per line for every answer and every event.
+
+The shapes of the lines are in :mod:`pgdb.frontend.show.json.json_shapes`; here they are made and
+written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from pgdb.controls import harmless_json
+from pgdb.frontend.analysis.arrays import Arrays
+from pgdb.frontend.analysis.assertions import Check
+from pgdb.frontend.analysis.calltree import CallTree
+from pgdb.frontend.analysis.comparing import Comparison
+from pgdb.frontend.analysis.decompose import GlobalArray
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.show.json.json_shapes import (
+    _RECORD_OBJECTS,
+    SCHEMA_VERSION,
+    AnswerClass,
+    AnswerLine,
+    ArrayFailure,
+    ArrayForm,
+    ArraysLine,
+    AssertLine,
+    BreakpointLine,
+    Column,
+    ComparedPart,
+    ComparedRanks,
+    CompareLine,
+    EndLine,
+    ErrorLine,
+    ExitClass,
+    ExitLine,
+    FailingRanks,
+    HelloLine,
+    HistogramBin,
+    HostRanks,
+    LateLine,
+    LauncherEnd,
+    LeftOutRanks,
+    Line,
+    LostLine,
+    MissingRanks,
+    OutputLine,
+    PlacedRanks,
+    ProgressLine,
+    RanksLine,
+    RecordObject,
+    RunningLine,
+    StatLine,
+    StopClass,
+    StopLine,
+    TreeFailure,
+    TreeFrame,
+    TreeLine,
+    TreeNode,
+    TreeSource,
+    VariousRecord,
+    schema,
+)
+from pgdb.frontend.show.text.reports import Place
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.summary import Summary, iterate_bins
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import (
+    Breakpoint,
+    BreakpointsMade,
+    Event,
+    Exit,
+    Failure,
+    Gone,
+    Output,
+    Progress,
+    Record,
+    Running,
+    Stop,
+    Value,
+    Various,
+)
+from pgdb.version import __version__
+
+ClassText = Callable[[EquivalenceClass[Record]], str]
+"""Writes what a class says for people, without its ranks."""
+T = TypeVar("T", bound=Event)
+
+# An __int128 of the program's is a number still; beyond that, a reader's integers and Python's
+# own limit of 4300 digits for decimal output would be the next to break.
+_MAX_NUMBER_BITS = 128
+_SURROGATE = pattern("[\ud800-\udfff]")
+
+
+# -- making lines --------------------------------------------------------------------------------
+
+
+def hello(session: Session, now_s: float) -> HelloLine:
+    """Return the first line of a session that has started."""
+    members: dict[str, list[int]] = {}
+    for process in session.table.processes:
+        members.setdefault(process.host, []).append(process.rank)
+    return HelloLine(
+        time=now_s,
+        schema=SCHEMA_VERSION,
+        pgdb=__version__,
+        python=platform.python_version(),
+        gdb=session.gdb_version,
+        mpi=session.mpi_version,
+        mode=session.mode,
+        job=session.description,
+        ranks=str(session.table.ranks),
+        hosts=tuple(
+            HostRanks(host=host, ranks=str(RankSet(ranks))) for host, ranks in members.items()
+        ),
+        recorded=session.is_recorded,
+    )
+
+
+def answer(answer: Answer, text: ClassText, now_s: float) -> AnswerLine:
+    """Return the line of an answer; *text* writes a class for people."""
+    return AnswerLine(
+        time=now_s,
+        command=answer.command,
+        request=answer.request_id,
+        ranks=str(answer.ranks),
+        classes=_answer_classes(answer, text),
+        missing=_missing(answer.missing),
+        elapsed_s=round(answer.elapsed_s, 6),
+    )
+
+
+def breakpoints(answer: Answer, now_s: float) -> list[BreakpointLine]:
+    """Return a line for each breakpoint that *answer* tells of, by number.
+
+    A breakpoint that lies at different places on different ranks (several programs in one job)
+    has a line for each place.
+    """
+    found: dict[Breakpoint, list[RankSet]] = {}
+    for each in answer.classes:
+        record = each.filled
+        if isinstance(record, BreakpointsMade):
+            for made in record.breakpoints:
+                # How often it was hit is no part of what it is.
+                key = replace(made, times=0)
+                found.setdefault(key, []).append(each.ranks)
+    merged = [(made, RankSet.union(ranks)) for made, ranks in found.items()]
+    return [
+        BreakpointLine(
+            time=now_s,
+            number=made.number,
+            ranks=str(ranks),
+            kind=made.kind,
+            location=_location(made),
+            function=made.function,
+            file=made.file,
+            line=made.line,
+            location_count=made.location_count,
+            condition=made.condition,
+            temporary=made.disposition == "del",
+            request=answer.request_id,
+        )
+        for made, ranks in sorted(merged, key=lambda pair: (pair[0].number, pair[1].first))
+    ]
+
+
+def arrays(
+    found: Arrays, command: str, now_s: float, *, text: str, file: str, whole: GlobalArray | None
+) -> ArraysLine:
+    """Return the line of arrays, and of the global array *whole* that was made of them."""
+    return ArraysLine(
+        time=now_s,
+        command=command,
+        expression=found.expression,
+        ranks=str(found.ranks),
+        forms=tuple(
+            ArrayForm(ranks=str(ranks), dtype=dtype, shape=shape)
+            for (dtype, shape), ranks in found.forms.items()
+        ),
+        missing=_missing(found.missing),
+        errors=tuple(
+            ArrayFailure(ranks=str(each.ranks), message=each.record.message)
+            for each in found.errors
+            if isinstance(each.record, Failure)
+        ),
+        size_bytes=found.size_bytes,
+        text=text,
+        file=file,
+        shape=whole.values.shape if whole is not None else (),
+        absent=whole.missing_count if whole is not None else 0,
+        conflicts=whole.conflict_count if whole is not None else 0,
+    )
+
+
+def tree(tree: CallTree, command: str, now_s: float, files: Iterable[str] = ()) -> TreeLine:
+    """Return the line of a call tree; *files* are those that it was written to."""
+    odd = tree.odd
+    several = tree.samples > 1
+    nodes = [
+        TreeNode(
+            number=each.number,
+            ranks=str(each.ranks),
+            parent=each.parent,
+            frames=tuple(
+                TreeFrame(function=name, file=file, line=line, offset=offset)
+                for name, file, line, offset in each.frames
+            ),
+            sources=tuple(TreeSource(file=file, line=line) for file, line in each.sources),
+            leaf=each.is_leaf,
+            odd=odd is not None and odd.number == each.number,
+            threads=each.threads if tree.has_threads else UNSET,
+            samples=tuple(map(str, each.seen)) if several else (),
+        )
+        for each in tree.nodes
+    ]
+    return TreeLine(
+        time=now_s,
+        command=command,
+        by=tree.by,
+        ranks=str(tree.ranks),
+        nodes=tuple(nodes),
+        missing=_missing(tree.missing),
+        errors=tuple(
+            TreeFailure(ranks=str(ranks), message=message)
+            for message, ranks in tree.failures.items()
+        ),
+        times_s=tree.times_s if several else (),
+        stayed=str(tree.stayed),
+        moved=str(tree.moved),
+        stopped=str(tree.idle),
+        files=tuple(files),
+    )
+
+
+def comparison(
+    found: Comparison, expression: str, *, before: str, after: str, text: ClassText
+) -> CompareLine:
+    """Return the line of a comparison."""
+    return CompareLine(
+        time=0.0,
+        expression=expression,
+        before=before,
+        after=after,
+        by=found.by,
+        same=found.same,
+        equal=str(found.equal),
+        equal_others=str(found.equal_others),
+        differences=tuple(
+            ComparedRanks(
+                ranks=str(each.ranks),
+                others=str(each.others),
+                before=_record_object(each.before),
+                after=_record_object(each.after),
+                parts=tuple(
+                    ComparedPart(
+                        path=part.path,
+                        before=part.before,
+                        after=part.after,
+                        absolute=UNSET if part.absolute is None else part.absolute,
+                        relative=UNSET if part.relative is None else part.relative,
+                    )
+                    for part in each.parts
+                ),
+            )
+            for each in found.differences
+        ),
+        only_before=_classes(found.only_before, text),
+        only_after=_classes(found.only_after, text),
+        left_out=tuple(
+            LeftOutRanks(ranks=str(each.ranks), side=each.side, why=each.why)
+            for each in found.left_out
+        ),
+    )
+
+
+def checked(found: Check) -> AssertLine:
+    """Return the line of a check."""
+    return AssertLine(
+        time=0.0,
+        condition=found.requirement.title,
+        expression=found.requirement.expression,
+        ok=found.ok,
+        ranks=str(found.ranks),
+        passed=str(found.passed),
+        failing=tuple(
+            FailingRanks(ranks=str(each.ranks), value=each.value, why=each.why, error=each.is_error)
+            for each in found.failing
+        ),
+        missing=_missing(found.missing),
+        common=found.common,
+    )
+
+
+def statistics(
+    expression: str, found: Summary | None, ranks: RankSet, answer: Answer, text: ClassText
+) -> StatLine:
+    """Return the line of numbers of some ranks that are summed up."""
+    errors = _classes(answer.errors, text)
+    missing = _missing(answer.missing)
+    if found is None:
+        return StatLine(
+            time=0.0, expression=expression, ranks="", count=0, errors=errors, missing=missing
+        )
+    block, lows, highs = found.profile
+    bins = iterate_bins(found.bins) if found.bins is not None else ()
+    return StatLine(
+        time=0.0,
+        expression=expression,
+        ranks=str(ranks),
+        count=found.count,
+        low=UNSET if found.low is None else found.low,
+        high=UNSET if found.high is None else found.high,
+        at_low=str(found.at_low),
+        at_high=str(found.at_high),
+        mean=found.mean if math.isfinite(found.mean) else UNSET,
+        deviation=found.deviation if math.isfinite(found.deviation) else UNSET,
+        distinct=found.distinct,
+        nan=str(found.nan),
+        above=str(found.above),
+        below=str(found.below),
+        others=str(found.others),
+        bins=tuple(HistogramBin(low=low, high=high, count=count) for low, high, count in bins),
+        block=block,
+        lows=lows,
+        highs=highs,
+        errors=errors,
+        missing=missing,
+    )
+
+
+def places(
+    found: Sequence[Place],
+    latest: Sequence[EquivalenceClass[Event]],
+    sets: Mapping[str, RankSet],
+    text: ClassText,
+) -> RanksLine:
+    """Return the line that says who is where, and has stopped or ended how."""
+    return RanksLine(
+        time=0.0,
+        places=tuple(
+            PlacedRanks(ranks=str(each.ranks), host=each.host, pids=each.pids, state=each.state)
+            for each in found
+        ),
+        stops=tuple(_stop_class(each, text) for each in _only(Stop, latest)),
+        exits=tuple(_exit_class(each, text) for each in _only(Exit, latest)),
+        sets={name: str(ranks) for name, ranks in sets.items()},
+    )
+
+
+def told(told: Told, text: ClassText, now_s: float) -> list[Line]:
+    """Return the lines of what the session has told; *text* writes a class for people."""
+    match told.kind:
+        case "event":
+            return _events(told.classes, text, now_s)
+        case "late":
+            return _late(told.answer, text, now_s)
+        case "lost":
+            return [LostLine(time=now_s, ranks=str(told.ranks), why=told.text)]
+        case "starting":
+            return []
+        case "joined":
+            return [ProgressLine(time=now_s, stage="joined", ranks=str(told.ranks))]
+        case "notice":
+            return [OutputLine(time=now_s, stream="pgdb", text=f"{told.text}\n")]
+        case "output":
+            is_exact = told.text.encode("utf-8", "surrogatepass") == told.data
+            return [
+                OutputLine(
+                    time=now_s,
+                    stream=told.stream,
+                    text=told.text,
+                    data=b"" if is_exact else told.data,
+                )
+            ]
+        case "ended":
+            return [ExitLine(time=now_s, launcher=_launcher_end(told.code))]
+
+
+def error(message: str, now_s: float, command: str = "") -> ErrorLine:
+    """Return the line of an error; *command* is what could not be done, if it was one."""
+    return ErrorLine(time=now_s, message=message, command=command)
+
+
+def end(status: int, now_s: float) -> EndLine:
+    """Return the last line; *status* is the exit status of ``pgdb``."""
+    return EndLine(time=now_s, status=status)
+
+
+def encode(line: Line) -> str:
+    """Return the JSON text of *line*: one line, without a line end, fit to be written as UTF-8."""
+    try:
+        text = msgspec.json.encode(line).decode()
+    except UnicodeEncodeError:
+        # Arguments and file names that are no UTF-8 come with lone surrogates (PEP 383), which
+        # neither UTF-8 nor most readers of JSON accept.
+        plain = json.dumps(msgspec.to_builtins(line), ensure_ascii=False, separators=(",", ":"))
+        text = _SURROGATE.sub("\ufffd", plain)
+    return harmless_json(text)
+
+
+def _answer_classes(answer: Answer, text: ClassText) -> tuple[AnswerClass, ...]:
+    return _classes(answer.classes, text)
+
+
+def _classes(
+    classes: Iterable[EquivalenceClass[Record]], text: ClassText
+) -> tuple[AnswerClass, ...]:
+    made = []
+    for each in classes:
+        record = each.filled
+        made.append(
+            AnswerClass(
+                ranks=str(each.ranks),
+                text=text(each),
+                record=_record_object(record),
+                error=each.is_error,
+                value=_number(record),
+                columns=tuple(map(_column, each.columns)),
+            )
+        )
+    return tuple(made)
+
+
+def _column(summary: Summary) -> Column:
+    return Column(
+        count=summary.count,
+        low=summary.low,
+        high=summary.high,
+        at_low=str(summary.at_low),
+        at_high=str(summary.at_high),
+        mean=_finite(summary.mean),
+        deviation=_finite(summary.deviation),
+        distinct=summary.distinct,
+        nan=str(summary.nan),
+        above=str(summary.above),
+        below=str(summary.below),
+        others=str(summary.others),
+    )
+
+
+def _finite(number: float) -> float | None:
+    """Return a number for which JSON has a word, else None."""
+    return number if abs(number) < float("inf") else None
+
+
+def _record_object(record: Record) -> RecordObject:
+    if isinstance(record, Various):
+        # A union is not converted from attributes; this leaves one of the types in it.
+        form = _record_object(record.form)
+        return msgspec.convert(
+            {"kind": "various", "form": msgspec.to_builtins(form)}, VariousRecord
+        )
+    kind = _RECORD_OBJECTS[type(record)]
+    return msgspec.convert(record, kind, from_attributes=True)
+
+
+def _number(record: Record) -> int | float | UnsetType:
+    number = record.number if isinstance(record, Value) else None
+    if isinstance(number, int) and number.bit_length() <= _MAX_NUMBER_BITS:
+        return number
+    # JSON has no word for NaN and infinity; their text says which it is.
+    if isinstance(number, float) and abs(number) < float("inf"):
+        return number
+    return UNSET
+
+
+def _location(made: Breakpoint) -> str:
+    at = f"{made.file}:{made.line}" if made.file else made.function
+    return made.original or made.what or at
+
+
+def _missing(missing: Missing) -> MissingRanks:
+    return MissingRanks(
+        late=str(missing.late), lost=str(missing.lost), running=str(missing.running)
+    )
+
+
+def _late(answer: Answer | None, text: ClassText, now_s: float) -> list[Line]:
+    if answer is None:
+        return []
+    late = LateLine(
+        time=now_s,
+        command=answer.command,
+        request=answer.request_id,
+        ranks=str(answer.ranks),
+        classes=_answer_classes(answer, text),
+    )
+    return [late, *breakpoints(answer, now_s)]
+
+
+def _events(
+    classes: Iterable[EquivalenceClass[Event]], text: ClassText, now_s: float
+) -> list[Line]:
+    """Return the lines of events, in their order; those of one kind and run share a line."""
+    groups: dict[tuple[type, object], list[EquivalenceClass[Event]]] = {}
+    for each in classes:
+        event = each.record
+        # A run's stops belong together; of other events each is a line of its own.
+        key = event.run if isinstance(event, Stop | Exit | Running) else (event, each.slots)
+        groups.setdefault((type(event), key), []).append(each)
+    return [_event_line(group, text, now_s) for group in groups.values()]
+
+
+def _event_line(group: list[EquivalenceClass[Event]], text: ClassText, now_s: float) -> Line:
+    ranks = str(RankSet.union(each.ranks for each in group))
+    match group[0].filled:
+        case Stop(run=run):
+            stops = tuple(_stop_class(each, text) for each in _only(Stop, group))
+            return StopLine(time=now_s, request=run, classes=stops)
+        case Exit(run=run):
+            exits = tuple(_exit_class(each, text) for each in _only(Exit, group))
+            return ExitLine(time=now_s, request=run, classes=exits)
+        case Running(run=run):
+            return RunningLine(time=now_s, request=run, ranks=ranks)
+        case Output(text=printed):
+            return OutputLine(time=now_s, stream="gdb", text=printed, ranks=ranks)
+        case Progress(stage=stage):
+            return ProgressLine(time=now_s, stage=stage, ranks=ranks)
+        case Gone(why=why):
+            return LostLine(time=now_s, ranks=ranks, why=why)
+
+
+def _only(kind: type[T], group: Sequence[EquivalenceClass[Event]]) -> list[EquivalenceClass[T]]:
+    return [
+        EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)
+        for each in group
+        if isinstance(each.record, kind)
+    ]
+
+
+def _stop_class(each: EquivalenceClass[Stop], text: ClassText) -> StopClass:
+    stop = each.filled
+    return StopClass(
+        ranks=str(each.ranks),
+        reason=stop.reason,
+        text=text(EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)),
+        signal=stop.signal,
+        meaning=stop.meaning,
+        breakpoint=stop.breakpoint,
+        frame=UNSET if stop.frame is None else stop.frame,
+        inside=stop.inside,
+        detail=stop.detail,
+        program=stop.program,
+    )
+
+
+def _exit_class(each: EquivalenceClass[Exit], text: ClassText) -> ExitClass:
+    return ExitClass(
+        ranks=str(each.ranks),
+        text=text(EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)),
+        code=UNSET if each.record.code is None else each.record.code,
+        signal=each.record.signal,
+    )
+
+
+def _launcher_end(code: int) -> LauncherEnd:
+    if code >= 0:
+        return LauncherEnd(code=code)
+    try:
+        return LauncherEnd(signal=signal.Signals(-code).name)
+    except ValueError:  # a real-time signal between SIGRTMIN and SIGRTMAX
+        return LauncherEnd(signal=f"signal {-code}")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(schema(), indent=2, sort_keys=True) + "\n")

@@ -1,0 +1,1 @@
+"""Answers as plain text; nothing here reads or writes a stream."""

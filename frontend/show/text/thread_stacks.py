@@ -1,0 +1,182 @@
+"""The stacks of threads, merged over ranks: by stack, not by rank. No I/O, no session.
+
+What :meth:`Ranks.backtrace` answers for all threads has a class for each set of ranks that have
+the same threads; what is read is the other way round: a stack, and how many threads of which
+ranks stand there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.show.text.layout import DIFFERS, MOST_CLASSES, SHOWN_OF_MANY, Layout
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.normalize import DIFFERENT
+from pgdb.merge.record_visitor import map_texts
+from pgdb.ranks import RankSet
+from pgdb.records import HOLE, SLOT, Record, Stack, Threads, Various
+
+
+class ThreadGroup(msgspec.Struct, frozen=True):
+    """Threads of any ranks that have the same stack."""
+
+    ranks: RankSet
+    """The ranks that have such threads."""
+    counts: tuple[tuple[int, RankSet], ...]
+    """Numbers of such threads on one rank, least first, each with the ranks that have so many."""
+    stack: Stack
+    """Where they stand; ``…`` for arguments in which they differ."""
+
+    @property
+    def thread_count(self) -> int:
+        """Number of the threads, on all ranks together."""
+        return sum(count * len(ranks) for count, ranks in self.counts)
+
+
+def stacks_of(said: Answer) -> tuple[ThreadGroup, ...]:
+    """Return the stacks in an answer to ``backtrace(threads=True)``, those of most threads first.
+
+    Ranks that have failed or not answered are in none of them.
+    """
+    found: dict[Stack, _Group] = {}
+    for each in said.classes:
+        record, filled = threads_in(each)
+        if record is None or filled is None:
+            continue
+        for masked, whole in zip(record.stacks, filled.stacks, strict=True):
+            shape = map_texts(masked.stack, lambda text, _: _without_marks(text))
+            found.setdefault(shape, _Group()).add(each.ranks, masked.count, whole.stack)
+    groups = [group.made(shape) for shape, group in found.items()]
+    return tuple(sorted(groups, key=lambda each: (-each.thread_count, each.ranks.first)))
+
+
+def numbered_sets(said: Answer) -> tuple[RankSet, ...]:
+    """Return what @1, @2 … stand for: ranks with the same stack and number of threads, as they are
+    shown, then those that have failed; each set once."""
+    sets = [ranks for group in stacks_of(said) for _, ranks in group.counts]
+    sets += [each.ranks for each in without_threads(said).classes]
+    return tuple(dict.fromkeys(sets))
+
+
+def has_threads(said: Answer) -> bool:
+    """Return whether any rank has answered with its threads."""
+    return any(threads_in(each)[0] is not None for each in said.classes)
+
+
+def threads_in(
+    each: EquivalenceClass[Record],
+) -> tuple[Threads | None, Threads | None]:
+    """Return the threads that the ranks of a class have, with and without marks in their texts."""
+    record, filled = each.record, each.filled
+    if isinstance(record, Various):
+        record = record.form
+    if isinstance(filled, Various):
+        filled = filled.form
+    if isinstance(record, Threads) and isinstance(filled, Threads):
+        return record, filled
+    return None, None
+
+
+def lines(said: Answer, layout: Layout, show_stack: Callable[[Stack], str]) -> list[str]:
+    """Return the text of the threads in an answer; other classes are not in it."""
+    groups = stacks_of(said)
+    most = None if layout.whole else MOST_CLASSES
+    shown: Sequence[ThreadGroup] = groups
+    if len(groups) > MOST_CLASSES and not layout.whole:
+        layout.is_shortened = True
+        shown = (*groups[:SHOWN_OF_MANY], *groups[-SHOWN_OF_MANY:])
+    sizes = [len(each.ranks) for each in groups]
+    found = []
+    for each in shown:
+        own_sizes = [len(ranks) for _, ranks in each.counts]
+        for count, ranks in each.counts[:most]:
+            is_odd = _is_odd(len(each.ranks), sizes) if len(own_sizes) == 1 else False
+            is_odd = is_odd or _is_odd(len(ranks), own_sizes)
+            mark = f"  {DIFFERS}" if is_odd else ""
+            found.append(f"{layout.brackets(ranks)} {_number(count)}{mark}{layout.mark(ranks)}")
+        if left := len(each.counts) - len(each.counts[:most]):
+            layout.is_shortened = True
+            found.append(f"({left} more numbers of threads are folded)")
+        found.append(show_stack(each.stack))
+    if left := len(groups) - len(shown):
+        found.append(f"({left} more stacks are folded)")
+    return [*found, *_hidden_note(said)]
+
+
+def threads(said: Threads, show_stack: Callable[[Stack], str]) -> str:
+    """Return the text of the threads of one rank."""
+    parts = (f"{_number(each.count)}\n{show_stack(each.stack)}" for each in said.stacks)
+    return "\n".join(parts) or "No threads."
+
+
+def without_threads(said: Answer) -> Answer:
+    """Return the classes of an answer that are not about threads: the ranks that have failed."""
+    left = tuple(each for each in said.classes if threads_in(each)[0] is None)
+    return replace(said, classes=left)
+
+
+def _is_odd(size: int, sizes: Sequence[int]) -> bool:
+    # As for stacks: only where most are alike is there one that differs.
+    return sizes.count(min(sizes)) == 1 and size == min(sizes) < max(sizes)
+
+
+def _number(count: int) -> str:
+    return f"× {count} thread{'s'[: count != 1]}"
+
+
+def _hidden_note(said: Answer) -> list[str]:
+    hidden: list[tuple[str, int]] = []
+    for each in said.classes:
+        _, threads = threads_in(each)
+        if threads is not None and threads.hidden not in ("", "0"):
+            hidden.append((threads.hidden, len(each.ranks)))
+    if not hidden:
+        return []
+    what = "the threads"
+    if all(text.isdecimal() and len(text) < 10 for text, _ in hidden):
+        number = sum(int(text) * ranks for text, ranks in hidden)
+        what = f"{number} thread{'s'[: number != 1]}"
+    verb = "is" if what.startswith("1 ") else "are"
+    it = "it" if verb == "is" else "them"
+    return [f"({what} of the MPI library {verb} not shown; bt -threads --full shows {it})"]
+
+
+class _Group:
+    """Collects the threads that have one stack."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, list[RankSet]] = {}
+        self._texts: list[str] | None = None
+
+    def add(self, ranks: RankSet, count: int, stack: Stack) -> None:
+        """Add *count* threads on each of *ranks*."""
+        self._counts.setdefault(count, []).append(ranks)
+        texts: list[str] = []
+
+        def take(text: str, _: object) -> str:
+            texts.append(text)
+            return text
+
+        map_texts(stack, take)
+        known = self._texts or texts
+        self._texts = [
+            one if one == other else DIFFERENT for one, other in zip(known, texts, strict=True)
+        ]
+
+    def made(self, shape: Stack) -> ThreadGroup:
+        """Return the group; its stack has the *shape*."""
+        texts = iter(self._texts or ())
+        counts = tuple((count, RankSet.union(sets)) for count, sets in sorted(self._counts.items()))
+        return ThreadGroup(
+            ranks=RankSet.union(ranks for _, ranks in counts),
+            counts=counts,
+            stack=map_texts(shape, lambda *_: _without_marks(next(texts))),
+        )
+
+
+def _without_marks(text: str) -> str:
+    return text.replace(SLOT, DIFFERENT).replace(HOLE, DIFFERENT)

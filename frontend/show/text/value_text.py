@@ -1,0 +1,375 @@
+"""Values of many ranks as text: what is common once, what differs with its ranks.
+
+A few different values are listed, the most common first and outliers marked; many different
+numbers are summed up; structures and arrays are compared field by field.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from pgdb.frontend.analysis.diff import Comparison, Place, compare, holes, leaves
+from pgdb.frontend.analysis.values import Group, Leaf, Node, filled, number_of, parse
+from pgdb.frontend.show.text.layout import (
+    DIFFERS,
+    HANDFUL,
+    MOST_CLASSES,
+    SHOWN_OF_MANY,
+    Layout,
+    Row,
+    is_outlier,
+)
+from pgdb.merge.normalize import DIFFERENT
+from pgdb.merge.summary import SKETCH_SIZE, Summary, summarize
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import HOLE
+
+_MOST_PLACES = 12
+_BARS = "▁▂▃▄▅▆▇█"
+_SPARKLINE_WIDTH = 32
+_INDENT = "    "
+_PATH_WIDTH = 24
+_USUAL_WIDTH = 100  # of summaries in a log
+
+_MOST_ELEMENTS = 3  # that are named as NaN or infinite
+_RUN = pattern(r"\[(\d+)\]@\d+\Z")
+_INDEX = pattern(r"\[(\d+)\]")
+_NOWHERE: Mapping[str, str] = MappingProxyType({})
+
+Texts = Sequence[tuple[RankSet, str]]
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What some ranks say of one value."""
+
+    ranks: RankSet
+    text: str
+    """With marks for addresses; with holes where *columns* are given."""
+    slots: tuple[str, ...] = ()
+    """What stood at the marks."""
+    columns: tuple[Summary, ...] | None = None
+    """What is known of the parts in the holes."""
+
+
+def value_rows(name: str, said: Sequence[Said], layout: Layout) -> list[Row]:
+    """Return the rows for one value; *name* is what it is called, or empty."""
+    label = f"{name} = " if name else ""
+    plain = [each for each in said if each.columns is None]
+    rows = _plain_rows(label, plain, layout)
+    for each in said:
+        if each.columns is not None:
+            rows += _form_rows(label, each, layout)
+    return rows
+
+
+def summary_lines(
+    summary: Summary, layout: Layout, used: int = 0, *, places: Mapping[str, str] = _NOWHERE
+) -> list[str]:
+    """Return what is known of many numbers: range, extremes with their ranks, mean, shape.
+
+    *used* columns stand before each line. *places* are the elements that are NaN, inf or -inf.
+    """
+    if not summary.count and summary.others and not (summary.nan or summary.above or summary.below):
+        return ["different texts"]
+    room = (layout.width or _USUAL_WIDTH) - used
+    lines = []
+    if summary.low is not None and summary.high is not None:
+        low, high = _number(summary.low), _number(summary.high)
+        count = summary.distinct
+        about = "about " if count >= SKETCH_SIZE else ""
+        values = f"{about}{count} different values" if count > 1 else "the only number"
+        line = f"{low} … {high}, {values}  "
+        # Where there is no room for a shape, it is left out.
+        bars = sparkline(summary, min(_SPARKLINE_WIDTH, room - len(line)))
+        lines.append(f"{line}{bars}".rstrip())
+        parts = [
+            f"min {low} {layout.brackets(summary.at_low)}",
+            f"max {high} {layout.brackets(summary.at_high)}",
+            f"mean {summary.mean:.6g}",
+            f"std {summary.deviation:.6g}",
+        ]
+        lines += _packed(parts, room)
+    strange = (
+        ("NaN", summary.nan),
+        ("inf", summary.above),
+        ("-inf", summary.below),
+        ("no number", summary.others),
+    )
+    words = [
+        f"{word} on {layout.brackets(ranks)}{places.get(word, '')}"
+        for word, ranks in strange
+        if ranks
+    ]
+    return lines + _packed(words, room)
+
+
+def sparkline(summary: Summary, width: int) -> str:
+    """Return the numbers, in order of rank, as a line of at most *width* bars."""
+    _, lows, highs = summary.profile
+    known = [
+        (low, high)
+        for low, high in zip(lows, highs, strict=True)
+        if low is not None and high is not None
+    ]
+    if (
+        min(len(known), width) < 2
+        or summary.low is None
+        or summary.high is None
+        or summary.low == summary.high
+    ):
+        return ""
+    # Halves: the range of two large doubles can be beyond the largest.
+    bottom, top = summary.low / 2, summary.high / 2
+    middle = bottom + top
+    bars = []
+    cells = min(len(known), width)
+    for cell in range(cells):
+        part = known[cell * len(known) // cells : (cell + 1) * len(known) // cells]
+        # The extreme of a cell is what must not be averaged away.
+        peak = max((each for pair in part for each in pair), key=lambda value: abs(value - middle))
+        height = (peak / 2 - bottom) / (top - bottom)
+        bars.append(_BARS[min(len(_BARS) - 1, int(height * len(_BARS)))])
+    return "".join(bars)
+
+
+# -- a few values, or many -----------------------------------------------------------------------
+
+
+def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> list[Row]:
+    nodes = [(each.ranks, parse(each.text, each.slots)) for each in said]
+    if layout.whole or len(nodes) < 2:
+        return [(ranks, f"{label}{filled(node)}") for ranks, node in nodes]
+    comparison = compare(nodes)
+    places = comparison.places
+    if not places:  # equal after all: classes that differ in another variable
+        return [(RankSet.union(ranks for ranks, _ in nodes), f"{label}{comparison.common}")]
+    if comparison.common == DIFFERENT:
+        return _choice(label, places[0].texts, layout, path=places[0].path)
+    if not comparison.has_common and len(nodes) <= HANDFUL and _have_one_partition(places):
+        return _choice(label, _texts(nodes), layout)
+    return _compared(label, nodes, comparison, layout)
+
+
+def _texts(nodes: Iterable[tuple[RankSet, Node]]) -> Texts:
+    pairs = [(ranks, filled(node)) for ranks, node in nodes]
+    return sorted(pairs, key=lambda pair: (-len(pair[0]), pair[0].first))
+
+
+def _have_one_partition(places: Sequence[Place]) -> bool:
+    sets = [{ranks for ranks, _ in place.texts} for place in places]
+    return all(each == sets[0] for each in sets[1:])
+
+
+def _choice(
+    label: str, texts: Texts, layout: Layout, used: int = 0, *, path: str = ""
+) -> list[Row]:
+    """Return a row for each of a few values; of many numbers their summary.
+
+    A summary stands also above a few arrays of numbers of which a line cannot show all.
+    *used* columns stand before each row; *path* leads to the value.
+    """
+    rows: list[Row] = []
+    summed, listed = _summed(texts)
+    above = summed
+    if above is None and _is_long(label, texts, layout, used):
+        above = _summed_elements(texts)
+    if above is not None:
+        ranks = RankSet.union(
+            ranks for ranks, text in texts if summed is None or (ranks, text) not in listed
+        )
+        start = used + len(layout.brackets(ranks)) + 1 + len(label)
+        places = _strange_elements(texts, above, layout, path)
+        rows.append((ranks, _hung(label, summary_lines(above, layout, start, places=places))))
+        layout.is_shortened = layout.is_shortened or summed is not None
+    sizes = [len(ranks) for ranks, _ in texts]
+    shown = _chosen(listed)
+    for ranks, text in shown:
+        # Behind a summary of many numbers whatever is no number is what differs.
+        differs = summed is not None or is_outlier(len(ranks), sizes)
+        first, newline, rest = text.partition("\n")
+        mark = f"  {DIFFERS}" if differs else ""
+        rows.append((ranks, f"{label}{first}{mark}{newline}{rest}"))
+    if left := len(listed) - len(shown):
+        layout.is_shortened = True
+        count = sum(sizes) - sum(len(ranks) for ranks, _ in shown)
+        rows.append((None, f"({left} more classes with {count} ranks are folded)"))
+    return rows
+
+
+def _chosen(texts: Texts) -> Texts:
+    if len(texts) <= MOST_CLASSES:
+        return texts
+    return (*texts[:SHOWN_OF_MANY], *texts[-SHOWN_OF_MANY:])
+
+
+def _summed(texts: Texts) -> tuple[Summary | None, Texts]:
+    """Return the summary of many numbers, and what is to be listed beside or instead of it."""
+    if len(texts) <= HANDFUL:
+        return None, texts
+    numbers = [(ranks, text) for ranks, text in texts if number_of(text) is not None]
+    if len(numbers) > HANDFUL:
+        others = [each for each in texts if number_of(each[1]) is None]
+        return summarize([(ranks, str(number_of(text))) for ranks, text in numbers]), others
+    elements = _summed_elements(texts)
+    return (elements, ()) if elements is not None else (None, texts)
+
+
+def _summed_elements(texts: Texts) -> Summary | None:
+    """Return the summary of arrays of numbers, None if some text is none."""
+    elements = [(ranks, _elements(parse(text))) for ranks, text in texts]
+    if len(elements) < 2 or not all(each for _, each in elements):
+        return None
+    return summarize((ranks, str(number)) for ranks, found in elements for number in found)
+
+
+def _is_long(label: str, texts: Texts, layout: Layout, used: int) -> bool:
+    """Return whether a line cannot show all of some value."""
+    room = (layout.width or _USUAL_WIDTH) - used - len(label)
+    return any(len(layout.brackets(ranks)) + 1 + len(text) > room for ranks, text in texts)
+
+
+def _strange_elements(texts: Texts, summary: Summary, layout: Layout, path: str) -> dict[str, str]:
+    """Return where arrays have NaN and infinities, as it stands behind the ranks that do."""
+    run = _RUN.search(path)
+    if ":" in path or (run is None and "@" in path):
+        return {}  # parts of a Fortran array, or of several rows
+    first = int(run[1]) if run is not None else 0
+    named = {"NaN": summary.nan, "inf": summary.above, "-inf": summary.below}
+    strange = RankSet.union(named.values())
+    values = [(ranks, parse(text)) for ranks, text in texts if not ranks.isdisjoint(strange)]
+    found: dict[str, dict[str, RankSet]] = {name: {} for name in named}
+    for element, said in leaves(values).items():
+        for ranks, text in said:
+            number = number_of(text)
+            if element and number is not None and not math.isfinite(number):
+                name = "NaN" if math.isnan(number) else "inf" if number > 0 else "-inf"
+                at = _INDEX.sub(lambda index: f"[{int(index[1]) + first}]", element, count=1)
+                found[name][at] = found[name].get(at, RankSet()) | ranks
+    return {
+        name: f" at {_elements_text(elements, named[name], layout)}"
+        for name, elements in found.items()
+        if elements
+    }
+
+
+def _elements_text(elements: Mapping[str, RankSet], everybody: RankSet, layout: Layout) -> str:
+    shown = list(elements.items())[:_MOST_ELEMENTS]
+    parts = [
+        at if ranks == everybody else f"{at} of {layout.brackets(ranks)}" for at, ranks in shown
+    ]
+    return ", ".join(parts if len(elements) == len(shown) else [*parts, "…"])
+
+
+def _elements(node: Node) -> list[int | float]:
+    """Return the numbers of an array of nothing but numbers, each run of equal ones once."""
+    if isinstance(node, Leaf) or not node.is_array:
+        return []
+    found: list[int | float] = []
+    for item in node.items:
+        if isinstance(item.value, Group):
+            inner = _elements(item.value)
+        else:
+            number = number_of(item.value.text)
+            inner = [] if number is None else [number]
+        if not inner:
+            return []
+        found += inner
+    return found
+
+
+# -- field by field ------------------------------------------------------------------------------
+
+
+def _compared(
+    label: str, nodes: Sequence[tuple[RankSet, Node]], comparison: Comparison, layout: Layout
+) -> list[Row]:
+    everybody = RankSet.union(ranks for ranks, _ in nodes)
+    places = comparison.places[:_MOST_PLACES]
+    rows: list[Row] = [(everybody, f"{label}{comparison.common}")]
+    paths = [place.path or label.removesuffix(" = ") for place in places]
+    column = min(max(map(len, paths)), _PATH_WIDTH)
+    start_width = len(_INDENT) + column + 2
+    blocks = [_choice("", place.texts, layout, start_width, path=place.path) for place in places]
+    ranks_column = layout.column([ranks for block in blocks for ranks, _ in block if ranks])
+    for path, block in zip(paths, blocks, strict=True):
+        start = f"{_INDENT}{path:<{column}}  "
+        for ranks, text in block:
+            if ranks is not None:
+                # A summary is of all ranks, unless it says otherwise.
+                is_all = ranks == everybody and len(block) == 1
+                if not is_all:
+                    start += f"{layout.brackets(ranks):<{ranks_column}} "
+                text = _hung(start, text.split("\n"))
+                first, newline, rest = text.partition("\n")
+                text = layout.fit(first, layout.mark(ranks)) + newline + rest
+            else:
+                text = start + text
+            rows.append((None, text))
+            start = " " * start_width
+    if left := len(comparison.places) - len(places):
+        layout.is_shortened = True
+        rows.append((None, f"{_INDENT}({left} more places differ)"))
+    return rows
+
+
+def _form_rows(label: str, said: Said, layout: Layout) -> list[Row]:
+    """Return the rows of ranks whose values have been summed up on the way."""
+    columns = said.columns or ()
+    layout.is_shortened = True
+    form = parse(said.text, said.slots)
+    found = holes(form)
+    if not found or len(found) != len(columns):
+        text = filled(form).replace(HOLE, DIFFERENT)
+        note = f"different on each of {len(said.ranks)} ranks"
+        return [(said.ranks, f"{label}{text}  ({note})" if text else f"{label}{note}")]
+    if said.text == HOLE:
+        used = len(layout.brackets(said.ranks)) + 1 + len(label)
+        return [(said.ranks, _hung(label, summary_lines(columns[0], layout, used)))]
+    constants = [_constant(column) for column in columns]
+    pieces = filled(form).split(HOLE)
+    parts = [piece + (constant or DIFFERENT) for piece, constant in zip(pieces, constants)]  # noqa: B905
+    rows: list[Row] = [(said.ranks, f"{label}{''.join(parts)}{pieces[-1]}")]
+    differing = [hole for hole in found if not constants[hole.number]]
+    shown = differing[:_MOST_PLACES]
+    width = min(max((len(hole.path) for hole in shown), default=0), _PATH_WIDTH)
+    for hole in shown:
+        start = f"{_INDENT}{hole.path:<{width}}  "
+        lines = summary_lines(columns[hole.number], layout, len(start))
+        rows.append((None, _hung(start, lines)))
+    if left := len(differing) - len(shown):
+        rows.append((None, f"{_INDENT}({left} more places differ)"))
+    return rows
+
+
+def _constant(summary: Summary) -> str:
+    """Return the one number that all ranks have in a hole, else an empty text."""
+    strange = summary.nan or summary.above or summary.below or summary.others
+    if strange or summary.low is None or summary.low != summary.high:
+        return ""
+    return _number(summary.low)
+
+
+def _hung(start: str, lines: Sequence[str]) -> str:
+    """Return lines of which the first stands behind *start* and the others below it."""
+    blank = " " * len(start)
+    return "\n".join((blank if number else start) + line for number, line in enumerate(lines))
+
+
+def _packed(parts: Sequence[str], room: int) -> list[str]:
+    """Return parts in as few lines of *room* columns as hold them."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and len(lines[-1]) + 2 + len(part) <= room:
+            lines[-1] += f"  {part}"
+        else:
+            lines.append(part)
+    return lines
+
+
+def _number(number: int | float) -> str:
+    return str(number) if isinstance(number, int) else f"{number:.6g}"

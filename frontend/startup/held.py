@@ -1,0 +1,243 @@
+"""Launch a job whose ranks wait in the hold program, and hear on which hosts they are."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pgdb.errors import StartError
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.startup.job import JobLauncher, StreamName
+from pgdb.frontend.startup.shipping import carried_program
+from pgdb.jobs import hold
+from pgdb.overlay import addresses
+
+_HOLD_MARGIN_S = 30.0
+_MAX_REPORT_BYTES = 1 << 14
+"""Names of a host and a path: it is read before it is known whose it is."""
+_FIELDS = 10
+_LENGTH_DIGITS = 8
+_READ_AHEAD_BYTES = 1 << 14
+"""Of each connection, before it has said anything that makes sense."""
+REPORT_TIMEOUT_S = 10.0
+"""How long a connection may take to report; the hold program does so at once."""
+MAX_PENDING = 512
+"""Connections that have not reported; one more takes the place of the oldest."""
+T = TypeVar("T")
+
+
+class HeldJob:
+    """A job that was launched, all of whose ranks are held or about to be."""
+
+    def __init__(self, session: Session, listening: asyncio.Server, reports: Reports) -> None:
+        self._session = session
+        self._listening = listening
+        self.reports = reports
+
+    @classmethod
+    async def launch(
+        cls,
+        session: Session,
+        held: Callable[[Sequence[str]], tuple[str, ...]],
+        *,
+        stdin: int | None,
+        on_this_host_only: bool,
+    ) -> HeldJob:
+        """Start the job's launcher, with the line that *held* makes of the hold program's.
+
+        :raises StartError: if it cannot be started.
+        """
+        options, directory = session.options, session.directory
+        reports = Reports(directory.mark)
+        offered = _offered_addresses(options.listen, on_this_host_only=on_this_host_only)
+        listening = await asyncio.start_server(reports.serve, offered, 0, limit=_READ_AHEAD_BYTES)
+        # asyncio gives every address a port of its own.
+        names = [each.getsockname() for each in listening.sockets]
+        prefix = (
+            *_hold_program(options),
+            directory.mark,
+            ",".join(f"{name[0]}:{name[1]}" for name in names),
+            str(options.start_timeout_s + _HOLD_MARGIN_S),
+            str(options.aggregators),
+            "--",
+        )
+
+        def output(stream: StreamName, data: bytes) -> None:
+            session.take_output(stream, data)
+
+        session.job = await JobLauncher.start(
+            held(prefix),
+            environment=os.environ,
+            on_output=output,
+            stdin=stdin,
+            leftover=directory.leftover_output,
+        )
+        session.watch_job()
+        job = cls(session, listening, reports)
+        session.on_close(job._close())
+        return job
+
+    async def wait_known(self) -> None:
+        """Wait until the hosts of all ranks are known.
+
+        :raises StartError: if the job ends before that.
+        """
+        await self.unless_it_ends(self.reports.known.wait())
+        # Nobody else has anything to say; those who have are heard on.
+        self._listening.close()
+
+    async def unless_it_ends(self, waiting: Coroutine[Any, Any, T]) -> T:
+        """Return what *waiting* does.
+
+        :raises StartError: if the job ends before that.
+        """
+        job = self._session.job
+        assert job is not None
+        ended = asyncio.ensure_future(job.process.wait())
+        waited = asyncio.ensure_future(waiting)
+        try:
+            await asyncio.wait((ended, waited), return_when=asyncio.FIRST_COMPLETED)
+            if waited.done():
+                return waited.result()
+            await job.wait_output_read()
+            raise StartError(
+                f"the job ended (status {ended.result()}) before its ranks could be held; "
+                "what its launcher said is above"
+            )
+        finally:
+            ended.cancel()
+            waited.cancel()
+
+    async def _close(self) -> None:
+        self._listening.close()
+        self.reports.close()
+
+
+class Reports:
+    """Hears the first held rank of each host; its connection lasts until it is let go."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._writers: list[asyncio.StreamWriter] = []
+        self._pending: dict[asyncio.StreamWriter, None] = {}  # oldest first
+        self._heard: set[bytes] = set()
+        self._local_sizes: dict[tuple[str, str, str], int] = {}
+        self.known = asyncio.Event()
+        """Set when the hosts of all ranks have reported."""
+        self.hosts: dict[tuple[str, str, str], str] = {}
+        """For each host, by its names and address, the name to start aggregators with."""
+        self.size = 0
+        self.program = ""
+        self.slurm_job = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Read one report and keep the connection."""
+        self._pending[writer] = None
+        if len(self._pending) > MAX_PENDING:
+            oldest = next(iter(self._pending))
+            del self._pending[oldest]
+            oldest.transport.abort()
+        try:
+            async with asyncio.timeout(REPORT_TIMEOUT_S):
+                fields = await self._read(reader, writer)
+            self._pending.pop(writer, None)
+            if not fields:
+                return
+            self._take(fields, writer.get_extra_info("peername")[0])
+            self._writers.append(writer)
+            # The rank executes its program, which closes its end. It says nothing more.
+            await reader.read(1)
+        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            # Anybody may connect here; what is no report of this session is nobody's loss.
+            pass
+        except asyncio.CancelledError:
+            # The loop ends; asyncio would report the cancelled task of a server as an error.
+            pass
+        finally:
+            self._pending.pop(writer, None)
+            writer.close()
+
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[str]:
+        """Read the fields of a report; none if it is not of this session, or was heard before."""
+        length = int((await reader.readuntil(b"\n"))[: _LENGTH_DIGITS + 1])
+        if not 0 < length <= _MAX_REPORT_BYTES or not _may_report(writer):
+            return []
+        code, _, told = (await reader.readexactly(length)).partition(b"\0")
+        if not hmac.compare_digest(code, hold.authentication(self._mark, told)):
+            return []
+        if code in self._heard:
+            return []
+        fields = told.decode("utf-8", "surrogateescape").split("\0")
+        if len(fields) != _FIELDS:
+            return []
+        self._heard.add(code)
+        name, alias, slurm_job = fields[6:9]
+        # They become words of the line that starts the aggregators.
+        are_names = addresses.is_host_name(name) and (not alias or addresses.is_host_name(alias))
+        return fields if are_names and (not slurm_job or slurm_job.isdecimal()) else []
+
+    def _take(self, fields: list[str], peer: str) -> None:
+        _rank, size, _local_rank, local_size, _pid = (int(field) for field in fields[1:6])
+        name, alias, slurm_job, program = fields[6:]
+        key = (name, alias, peer)
+        self._local_sizes[key] = local_size
+        # Launchers know a Slurm host by the name that it has there; any other by its own name,
+        # if that means something here.
+        known = alias or (name if addresses.resolve(name) is not None else peer)
+        self.hosts[key] = known
+        self.size, self.program = size, self.program or program
+        self.slurm_job = self.slurm_job or slurm_job
+        if sum(self._local_sizes.values()) >= size:
+            self.known.set()
+
+    def told(self) -> str:
+        """Return in words how far it has come."""
+        count = sum(self._local_sizes.values())
+        if not count:
+            return "no rank is held yet"
+        return f"{count} of {self.size} ranks are held, on {', '.join(self.hosts.values())}"
+
+    @property
+    def all_here(self) -> bool:
+        """Whether all ranks are on this very host."""
+        own = addresses.own_names()
+        return all(name in own for name, _, _ in self.hosts) and len(self.hosts) == 1
+
+    def close(self) -> None:
+        """Close all connections, at which ranks that are still held go on."""
+        for writer in self._writers:
+            writer.close()
+
+
+def _may_report(writer: asyncio.StreamWriter) -> bool:
+    """Return whether the other end can be a rank: on this host, one of the same user.
+
+    The mark is in the ranks' command lines, which any user of their hosts can read.
+    """
+    peer, own = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
+    if not (peer[0].startswith("127.") or peer[0] in addresses.own_addresses()):
+        return True
+    return addresses.user_of_peer(peer[:2], own[:2]) in (os.geteuid(), 0)
+
+
+def _hold_program(options: SessionOptions) -> tuple[str, ...]:
+    """Return what is put before the program on the hosts; -I and -S make it start quickly."""
+    if options.ship:
+        return carried_program(Path(hold.__file__), options.remote_python or "python3")
+    return (options.remote_python or sys.executable, "-I", "-S", hold.__file__)
+
+
+def _offered_addresses(listen: str, *, on_this_host_only: bool) -> list[str]:
+    """Return where the first rank of each host may report."""
+    if on_this_host_only:
+        return ["127.0.0.1"]
+    if listen:
+        return [addresses.check_own(listen)]
+    # Which of them a host can reach is for the host to find out.
+    return list(addresses.own_addresses()) or ["127.0.0.1"]

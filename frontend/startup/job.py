@@ -1,0 +1,345 @@
+"""The launcher processes that a session starts: the job's (launch mode) and the aggregators'.
+
+Both run in sessions of their own: the terminal's Ctrl-C must not reach the job, and no launcher
+may take the input that is meant for the prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pgdb import core_limit
+from pgdb.errors import StartError
+from pgdb.frontend.startup.subprocesses import Program
+from pgdb.jobs import keeper
+from pgdb.patterns import pattern
+
+TERMINATE_TIMEOUT_S = 3.0
+"""How long a launcher may take to end after SIGTERM. Open MPI 4's sometimes never does."""
+
+_OF_OURS = pattern(r"pgdb: |(?:[a-z_]+\.)*[A-Z]\w+(?:Error|Exception): ")
+StreamName = Literal["stdout", "stderr"]
+
+
+class Child:
+    """A process that may outlive us.
+
+    One of asyncio's may not: its transport kills it when it is forgotten (from Python 3.12 on;
+    seen with a launcher whose job had been let go). This one is waited for by a thread that is
+    there from the start, since no thread can be started once Python ends.
+    """
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], stdin: asyncio.WriteTransport | None = None
+    ) -> None:
+        self.stdin = stdin
+        """Where its input is written, when that is a pipe."""
+        self._process = process
+        self._ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._wait, args=(loop,), name="pgdb child", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status, negative for a signal, None while it runs."""
+        return self._process.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal; nothing happens if it has ended."""
+        self._process.send_signal(number)
+
+    async def wait(self) -> int:
+        """Return its exit status when it has ended."""
+        await self._ended.wait()
+        return self._process.returncode
+
+    def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed, nobody waits any longer
+            loop.call_soon_threadsafe(self._ended.set)
+
+
+class Launcher:
+    """A running launcher."""
+
+    def __init__(self, process: Program | Child) -> None:
+        self.process = process
+
+    @property
+    def pid(self) -> int:
+        """Process id of the launcher."""
+        return self.process.pid
+
+    async def wait(self) -> int:
+        """Return its exit status when it has ended."""
+        return await self.process.wait()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the launcher has ended."""
+        return self.process.returncode is not None
+
+    async def end(self) -> None:
+        """End the launcher, and what is left of its process group, if it has not ended."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.has_ended:
+                break
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(number)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TERMINATE_TIMEOUT_S):
+                    await self.process.wait()
+        # It leads a process group of its own; ranks that outlive it there are orphans.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    async def end_killed(self) -> None:
+        """End the launcher of ranks that have been killed: it first gets the time to notice.
+
+        Open MPI 4's mpirun crashes when SIGTERM comes while it is aborting by itself.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TERMINATE_TIMEOUT_S):
+                await self.process.wait()
+        await self.end()
+
+
+class OverlayLauncher(Launcher):
+    """A launcher of aggregators: credentials in, log out."""
+
+    def __init__(
+        self,
+        program: Program,
+        log: Path,
+        reading: asyncio.Task[None] | None = None,
+    ) -> None:
+        super().__init__(program)
+        self._program = program
+        self._log = log
+        self._reading = reading
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        rendezvous: Callable[[], Awaitable[str]],
+        log: Path,
+        keep_input: bool = False,
+        on_line: Callable[[str], None] | None = None,
+    ) -> OverlayLauncher:
+        """Start aggregators; *rendezvous* is all that they can read, and may come later.
+
+        With *keep_input* their input stays open for as long as we live. What they print goes to
+        *log*, and by lines to *on_line* if there is one.
+
+        :raises StartError: if the launcher cannot be started.
+        """
+        with log.open("ab") as output:
+            try:
+                process = await Program.start(
+                    *argv,
+                    stdin=subprocess.PIPE,
+                    stdout=output if on_line is None else subprocess.PIPE,
+                    stderr=output,
+                    env=dict(environment),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise StartError(f"cannot start {argv[0]}: {error.strerror}") from None
+        assert process.stdin is not None
+        reading = None
+        if on_line is not None and process.stdout is not None:
+            reading = asyncio.create_task(_read_lines(process.stdout, on_line, log))
+        launcher = cls(process, log, reading)
+        try:
+            told = await rendezvous()
+            with contextlib.suppress(ConnectionError):
+                process.stdin.write(told.encode("ascii") + b"\n")
+                await process.stdin.drain()
+        except BaseException:
+            await launcher.end()
+            raise
+        if not keep_input:
+            process.stdin.close()
+        return launcher
+
+    async def wait(self) -> int:
+        """Return its exit status when it has ended, and what it has printed was passed on."""
+        status = await super().wait()
+        if self._reading is not None:
+            await asyncio.wait((self._reading,))
+        return status
+
+    async def end(self) -> None:
+        """End the launcher, and what is left of its process group."""
+        await super().end()
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        await self._program.end()
+
+    def last_words(self) -> str:
+        """Return the last lines of the log, on one line, for a message."""
+        try:
+            lines = self._log.read_text("utf-8", "replace").strip().splitlines()
+        except OSError:
+            return ""
+        told = [line.strip() for line in lines]
+        # What our own processes said last says more than what a launcher says of their status.
+        own = [line for line in told if _OF_OURS.match(line)]
+        return " | ".join(own[-1:] or [line for line in told if line.strip(" -*")][-4:])
+
+
+async def _read_lines(
+    stream: asyncio.StreamReader, on_line: Callable[[str], None], log: Path
+) -> None:
+    with log.open("ab", buffering=0) as output:
+        async for data in stream:
+            output.write(data)
+            on_line(data.decode("utf-8", "replace").rstrip("\n"))
+
+
+class JobLauncher(Launcher):
+    """The launcher of the user's job: its input and output are ours to pass on."""
+
+    def __init__(
+        self,
+        process: Child,
+        keeper_process: Child,
+        keeper_pipe: int,
+        readers: list[asyncio.Task[None]],
+    ) -> None:
+        super().__init__(process)
+        self._child = process
+        self._keeper = keeper_process
+        self._keeper_pipe = keeper_pipe
+        self._readers = readers
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        on_output: Callable[[StreamName, bytes], None],
+        stdin: int | None,
+        leftover: Path,
+    ) -> JobLauncher:
+        """Start the job.
+
+        Its input is the descriptor *stdin*, or a pipe that :meth:`write` feeds if that is None.
+        If we die, what it prints from then on goes to the file *leftover*.
+
+        :raises StartError: if the launcher cannot be started.
+        """
+        pipes = {"stdout": os.pipe(), "stderr": os.pipe()}
+        try:
+            with core_limit.limit_as_given():
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.PIPE if stdin is None else stdin,
+                    stdout=pipes["stdout"][1],
+                    stderr=pipes["stderr"][1],
+                    env=dict(environment),
+                    start_new_session=True,
+                )
+        except OSError as error:
+            for ends in pipes.values():
+                os.close(ends[0])
+            raise StartError(f"cannot start {argv[0]}: {error.strerror}") from None
+        finally:
+            for ends in pipes.values():
+                os.close(ends[1])
+        reading = [ends[0] for ends in pipes.values()]
+        keeper_input, keeper_pipe = os.pipe()
+        keeper_process = subprocess.Popen(
+            [sys.executable, "-I", "-S", keeper.__file__, str(leftover), *map(str, reading)],
+            stdin=keeper_input,
+            # Whoever reads our output must not wait for the keeper to end as well.
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=reading,
+            start_new_session=True,
+        )
+        os.close(keeper_input)
+        writing = None
+        if process.stdin is not None:
+            writing, _ = await asyncio.get_running_loop().connect_write_pipe(
+                asyncio.BaseProtocol, process.stdin
+            )
+        readers = [
+            asyncio.create_task(_pump(descriptor, name, on_output))
+            for name, descriptor in zip(("stdout", "stderr"), reading, strict=True)
+        ]
+        return cls(Child(process, writing), Child(keeper_process), keeper_pipe, readers)
+
+    def write(self, data: bytes) -> bool:
+        """Send input to the job; return whether it still takes any."""
+        stdin = self._child.stdin
+        if stdin is None or stdin.is_closing():
+            return False
+        stdin.write(data)
+        return True
+
+    def close_input(self) -> None:
+        """End the job's input."""
+        if self._child.stdin is not None:
+            self._child.stdin.close()
+
+    async def wait_output_read(self) -> None:
+        """Wait until all that the job has printed was passed on."""
+        await asyncio.gather(*self._readers, return_exceptions=True)
+
+    def abandon(self) -> None:
+        """Leave the running job to its keeper: closing our end of the pipe is the sign."""
+        os.close(self._keeper_pipe)
+        self.close_input()
+        for reader in self._readers:
+            reader.cancel()
+
+    async def release_keeper(self) -> None:
+        """Tell the keeper that we are done, so that it ends."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._keeper_pipe, b"q")
+        os.close(self._keeper_pipe)
+        try:
+            async with asyncio.timeout(TERMINATE_TIMEOUT_S):
+                await self._keeper.wait()
+        except TimeoutError:
+            # Somebody has stopped it. All output has been read: nothing is lost with it.
+            self._keeper.send_signal(signal.SIGKILL)
+            await self._keeper.wait()
+        self.close_input()
+        for reader in self._readers:
+            reader.cancel()
+        await asyncio.gather(*self._readers, return_exceptions=True)
+
+
+async def _pump(descriptor: int, name: str, on_output: Callable[[StreamName, bytes], None]) -> None:
+    stream: StreamName = "stdout" if name == "stdout" else "stderr"
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", buffering=0)
+    )
+    try:
+        while data := await reader.read(65536):
+            on_output(stream, data)
+    finally:
+        transport.close()

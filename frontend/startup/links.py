@@ -1,0 +1,184 @@
+"""The links that the front end opens to aggregators, and keeps.
+
+Where the front end calls (``--connect``, ``--host``) that is the link to the first aggregator, and
+those to whoever has lost all that were above it and cannot call us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from pgdb.errors import LinkError, StartError
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.transport.overlay_root import Root
+from pgdb.overlay.channel import CALLED_LATER_S, HEARTBEAT_S, Channel, close_unused, connect
+from pgdb.overlay.messages import Table
+
+CALL_AGAIN_S = 1.0
+MOST_CALLED = 64
+"""Aggregators that are called at a time."""
+ORPHANS_AFTER_S = 1.0
+"""How long an aggregator that was lost may take to answer before those below it are called."""
+ANSWER_TIMEOUT_S = 3.0
+"""How long an aggregator that lives may take to show that to a caller."""
+SAY_TIMEOUT_S = 10.0
+CLOSE_S = 1.0
+"""How long an aggregator may take to hear that its link has ended, before it is cut off."""
+
+
+class Links:
+    """The links of one session that the front end has opened."""
+
+    def __init__(self, root: Root, options: SessionOptions) -> None:
+        self._root = root
+        self._options = options
+        self._kept: dict[int, tuple[int, asyncio.Task[None]]] = {}
+        """Generation of a node, and what keeps the link with it."""
+        self._calling = asyncio.Semaphore(MOST_CALLED)
+        self._is_stopped = False
+        self.credentials = b""
+        """Of the session, once it has some."""
+
+    def keep(
+        self, address: str, table: Table, *, must_be_there: bool = False
+    ) -> asyncio.Task[None]:
+        """Be the parent of the aggregator at *address*, which *table* is for; return what does it.
+
+        It is called again for the grace time when the link is lost. If it cannot be reached, those
+        below it, who cannot call us, are called. One that has another parent refuses.
+
+        Whatever has kept a link with that node before gives up. The task fails with
+        :exc:`StartError` if the aggregator *must_be_there* and cannot be reached the first time.
+        """
+        if table.node in self._kept:
+            self._kept[table.node][1].cancel()
+        task = asyncio.create_task(self._keep(address, table, must_be_there))
+        self._kept[table.node] = table.generation, task
+        return task
+
+    def keep_orphan(self, node: int) -> None:
+        """Be the parent of an aggregator that may live, and has lost those above it."""
+        known, topology = self._root.known[node], self._root.topology
+        table = Table(
+            node=node,
+            count=topology.count,
+            fan_out=topology.fan_out,
+            addresses=(),
+            is_parent=True,
+            generation=known.generation,
+        )
+        self.keep(known.address, table)
+
+    async def tell(self, address: str, table: Table) -> None:
+        """Tell an aggregator that waits to be called its place below another one.
+
+        :raises LinkError: if it cannot be reached.
+        """
+        channel = await self._call(address)
+        channel.send(table)
+        channel.close()
+        await channel.wait_closed(SAY_TIMEOUT_S)
+
+    async def answers(self, address: str) -> bool:
+        """Return whether an aggregator lives at *address*: one that hangs does not answer.
+
+        Nor does one that cannot be reached from here.
+        """
+        # ssh has much to do before the first word gets through.
+        limit_s = None if self._via(address) else ANSWER_TIMEOUT_S
+        async with self._calling:
+            try:
+                async with asyncio.timeout(limit_s):
+                    channel = await self._call(address)
+            except (LinkError, TimeoutError):
+                return False
+        channel.close()
+        return True
+
+    def stop(self) -> None:
+        """Call nobody again; the links that are up stay up."""
+        self._is_stopped = True
+
+    async def end(self) -> None:
+        """Give up all links."""
+        tasks = [task for _, task in self._kept.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._kept.clear()
+
+    async def _keep(self, address: str, table: Table, must_be_there: bool) -> None:
+        loop = asyncio.get_running_loop()
+        lost_at = loop.time()
+        while not self._is_stopped:
+            try:
+                if must_be_there:
+                    channel = await self._call(address)
+                else:
+                    channel = await self._call_again(address, table.node)
+            except LinkError as error:
+                if must_be_there:
+                    raise StartError(f"cannot reach the first aggregator: {error}") from None
+                self._call_orphans(table.node)
+            else:
+                must_be_there = False
+                channel.send(table)
+                before = self._root.known.get(table.node)
+                try:
+                    await self._root.serve_child(channel)
+                finally:
+                    await channel.wait_closed(CLOSE_S)
+                if self._root.known.get(table.node) is not before:
+                    lost_at = loop.time()
+                    continue
+            # They notice a loss up to a heartbeat after us, and live for the grace time then.
+            limit_s = self._options.grace_s + HEARTBEAT_S + CALLED_LATER_S
+            if table.node in self._root.joined or loop.time() > lost_at + limit_s:
+                return
+            await asyncio.sleep(CALL_AGAIN_S)
+
+    async def _call_again(self, address: str, node: int) -> Channel:
+        """Call an aggregator; if it does not answer soon, those below it as well.
+
+        One that hangs takes longer to show it than they may live without a parent.
+
+        :raises LinkError: if it cannot be reached.
+        """
+        calling = asyncio.create_task(self._call(address))
+        try:
+            # Through ssh nobody answers soon.
+            limit_s = None if self._via(address) else ORPHANS_AFTER_S
+            await asyncio.wait((calling,), timeout=limit_s)
+            if not calling.done():
+                self._call_orphans(node)
+            return await calling
+        except asyncio.CancelledError:
+            calling.cancel()
+            calling.add_done_callback(close_unused)
+            raise
+
+    def _call_orphans(self, lost: int) -> None:
+        """Call those that a lost aggregator was the parent of."""
+        root = self._root
+        # In order: those further down come back with their parents, mostly.
+        for node in root.topology.subtree(lost)[1:]:
+            called = {
+                other: generation
+                for other, (generation, task) in self._kept.items()
+                if not task.done()
+            }
+            if len(called) >= MOST_CALLED:
+                return
+            if node in root.joined or node not in root.known:
+                continue
+            # One whose place another has taken may be called still, in vain; one that is about to
+            # take it is not known yet.
+            if node not in called or called[node] < root.known[node].generation:
+                self.keep_orphan(node)
+
+    async def _call(self, address: str) -> Channel:
+        return await connect(address, self.credentials, via=self._via(address))
+
+    def _via(self, address: str) -> tuple[str, ...]:
+        host = self._options.host
+        return (*self._options.ssh, "-W", address, host) if host else ()

@@ -1,0 +1,72 @@
+"""A start of a session that is logged (``--log``), also where it fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.api.notifications import Listener, Told
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.store.log import SessionLog, open_log
+from pgdb.frontend.store.recording_file import check_place
+from pgdb.frontend.store.redact import private_words
+from pgdb.frontend.store.user_files import user_path
+
+OnStep = Callable[[str], None]
+Begin = Callable[[OnStep, Listener | None], Awaitable[Session]]
+
+
+async def logged(
+    begin: Begin,
+    mode: str,
+    options: SessionOptions,
+    *,
+    on_step: OnStep,
+    listener: Listener | None,
+    argv: Sequence[str] = (),
+) -> Session:
+    """Start a session by *begin*, which is given what it tells its steps and events to.
+
+    :raises UsageError: if the log cannot be begun, or a recording not be written at the end.
+    """
+    if options.record:
+        try:
+            check_place(user_path(options.record))
+        except CommandError as error:
+            raise UsageError(f"--record: {error}") from None
+
+    def complain(text: str) -> None:
+        on_step(f"note: {text}")
+
+    hidden = private_words(argv, lambda word: shutil.which(word) is not None)
+    log = open_log(options, os.environ, hidden=hidden, on_failure=complain)
+    if log is None:
+        return await begin(on_step, listener)
+    log.options(mode, options)
+    try:
+        session = await begin(*_heard(log, on_step, listener))
+    except BaseException as error:
+        log.failed(error)
+        log.close()
+        raise
+    log.on_failure = session.note
+    log.started(session)
+    session.log = log
+    session.on_close(log.end())
+    return session
+
+
+def _heard(log: SessionLog, on_step: OnStep, listener: Listener | None) -> tuple[OnStep, Listener]:
+    def step(text: str) -> None:
+        log.step(text)
+        on_step(text)
+
+    def told(told: Told) -> None:
+        log.told(told)
+        if listener is not None:
+            listener(told)
+
+    return step, told

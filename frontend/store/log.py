@@ -1,0 +1,386 @@
+"""The log of a session (``--log``): JSON lines that say what was asked when and what came of it.
+
+It is made for bug reports: what :mod:`pgdb.frontend.store.redact` takes out is not in it
+unless the user wants that. Each line is written at once, so that the last one says what was done
+last, whatever ends the front end. A log that cannot be written any further ends, not the session.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import json
+import logging
+import os
+import platform
+import shutil
+import stat
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+from pgdb.controls import harmless_json
+from pgdb.errors import PgdbError, UsageError
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.store.redact import Redactor, private_words
+from pgdb.frontend.store.user_files import reason, user_path
+from pgdb.overlay.messages import AnyOperation
+from pgdb.ranks import RankSet
+from pgdb.records import Progress
+from pgdb.regular_files import open_regular
+from pgdb.version import __version__
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.session import Session
+
+P = ParamSpec("P")
+FORMAT = "pgdb-log"
+VERSION = 1
+MAX_BYTES = 8 << 20
+"""Size of one file; the one before it is kept as FILE.1."""
+_MAX_FIRST_LINE = 4096
+_LOGGERS = ("pgdb", "asyncio")
+
+
+def _harmless(method: Callable[Concatenate[SessionLog, P], None]) -> Callable[..., None]:
+    """Have a method end the log, and nothing else, where it fails: the session is no part of it."""
+
+    @functools.wraps(method)
+    def guarded(log: SessionLog, *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            method(log, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001  it is told, and cannot be logged
+            log.give_up(f"{method.__name__}: {type(error).__name__}: {error}")
+
+    return guarded
+
+
+class SessionLog:
+    """A log file."""
+
+    def __init__(
+        self,
+        path: Path,
+        redactor: Redactor,
+        *,
+        on_failure: Callable[[str], None],
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        """Begin a log; one that is there already becomes FILE.1.
+
+        *on_failure* is told once if it cannot be written any further.
+
+        :raises UsageError: if it cannot be begun, or something else is there.
+        """
+        self._path = path
+        self._redactor = redactor
+        self.on_failure = on_failure
+        self._max_bytes = max_bytes
+        self._begun_s = time.monotonic()
+        self._size_bytes = 0
+        self._handler: _Handler | None = None
+        self._has_failed = False
+        try:
+            self._descriptor: int | None = _open(path)
+        except OSError as error:
+            raise UsageError(f"--log {path}: {reason(error)}") from None
+        self._head(0)
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether values of the program are in it."""
+        return self._redactor.keeps_values
+
+    # -- what is logged ----------------------------------------------------------------------
+
+    @_harmless
+    def options(self, mode: str, options: SessionOptions) -> None:
+        """Log how a session is started: the options that are not as they are by default."""
+        told: dict[str, Any] = {}
+        for each in fields(options):
+            value = getattr(options, each.name)
+            if value == each.default:
+                continue
+            if each.name in ("ssh", "overlay_launcher"):
+                value = self._redactor.line(value)
+            elif each.name in ("log", "record"):
+                value = "given"
+            elif isinstance(value, tuple):
+                value = list(map(self._redactor.command, value))
+            elif not isinstance(value, bool | int | float):
+                value = self._redactor.text(str(value))
+            told[each.name] = value
+        self.write("options", mode=mode, options=told)
+
+    @_harmless
+    def step(self, text: str) -> None:
+        """Log a step of the start."""
+        self.write("step", text=self._redactor.text(text))
+
+    @_harmless
+    def started(self, session: Session) -> None:
+        """Log a session that has come up."""
+        program, *arguments = session.description.split() or [""]
+        if session.mode == "attach":
+            # The program's name stands in those of its files.
+            programs = {Path(process.executable).name for process in session.table.processes}
+
+            def is_program(word: str) -> bool:
+                # It may have been started by a link, as "python3" is one mostly.
+                led_to = os.path.realpath(shutil.which(word) or word)
+                return not programs.isdisjoint((Path(word).name, Path(led_to).name))
+
+            self._redactor.hide(private_words((program, *arguments), is_program))
+        self.write(
+            "started",
+            job=self._redactor.line((program, *arguments)),
+            gdb=session.gdb_version,
+            mpi=session.mpi_version,
+            found=self._redactor.text(session.table.source),
+            hosts={host: str(ranks) for host, ranks in session.hosts.items()},
+            aggregators=[
+                {"node": node, "host": hello.host, "pid": hello.pid, "release": hello.release}
+                for node, hello in sorted(session.overlay.nodes.items())
+            ],
+            without_aggregators={
+                host: self._redactor.text(why) for host, why in session.overlay.failed.items()
+            },
+        )
+        if session.start_answer is not None:
+            self.answer(session.start_answer)
+
+    def failed(self, error: BaseException) -> None:
+        """Log what has ended a session or its start; of a bug where it was."""
+        text = str(error)
+        if isinstance(error, Exception) and not isinstance(error, PgdbError):
+            text = "".join(traceback.format_exception(error))
+        self.write("failed", error=type(error).__name__, text=self._redactor.text(text))
+
+    @_harmless
+    def request(self, number: int, operation: AnyOperation, ranks: RankSet) -> None:
+        """Log what is asked."""
+        told = self._redactor.operation(operation)
+        self.write("request", request=number, ranks=self._ranks(ranks), **told)
+
+    @_harmless
+    def answer(self, answer: Answer) -> None:
+        """Log what was answered."""
+        self.write(
+            "answer",
+            request=answer.request_id,
+            elapsed_s=round(answer.elapsed_s, 6),
+            classes=self._redactor.classes(answer.classes),
+            missing={
+                name: self._ranks(ranks)
+                for name in ("late", "lost", "running")
+                if (ranks := getattr(answer.missing, name))
+            },
+        )
+
+    @_harmless
+    def told(self, told: Told) -> None:
+        """Log what the session tells unasked."""
+        if told.kind == "output":
+            self.write("told", kind="output", stream=told.stream, bytes=len(told.data))
+            return
+        classes = [each for each in told.classes if not isinstance(each.record, Progress)]
+        if told.classes and not classes:
+            return
+        more: dict[str, Any] = {}
+        if classes:
+            more["classes"] = self._redactor.classes(classes)
+        if told.answer is not None:
+            more["request"] = told.answer.request_id
+            more["classes"] = self._redactor.classes(told.answer.classes)
+        if told.ranks:
+            more["ranks"] = self._ranks(told.ranks)
+        if told.text:
+            more["text"] = self._redactor.text(told.text)
+        if told.kind == "ended":
+            more["code"] = told.code
+        self.write("told", kind=told.kind, **more)
+
+    @_harmless
+    def record(self, record: logging.LogRecord) -> None:
+        """Log what our own code logs, with the traceback of a bug."""
+        text = record.getMessage()
+        if record.exc_info:
+            text += "\n" + logging.Formatter().formatException(record.exc_info)
+        self.write(
+            "log",
+            level=record.levelname,
+            by=record.name,
+            text=self._redactor.text(text),
+        )
+
+    def listen(self) -> None:
+        """Log from now on what our own code logs."""
+        if self._handler is None:
+            self._handler = _Handler(self)
+            for name in _LOGGERS:
+                logging.getLogger(name).addHandler(self._handler)
+
+    def close(self) -> None:
+        """End the log."""
+        self.write("end")
+        self._end()
+
+    async def end(self) -> None:
+        """End the log, when the session is closed."""
+        self.close()
+
+    # -- the file ----------------------------------------------------------------------------
+
+    def write(self, event: str, /, **told: Any) -> None:
+        """Write one line; a failure ends the log, and *on_failure* is told."""
+        if self._descriptor is None:
+            return
+        line = {
+            "time": round(time.time(), 6),
+            "at_s": round(time.monotonic() - self._begun_s, 6),
+            "event": event,
+            **told,
+        }
+        # Not msgspec's: texts of GDB and of hosts may be no valid UTF-8.
+        text = harmless_json(json.dumps(line, ensure_ascii=False))
+        data = f"{text}\n".encode("utf-8", "replace")
+        try:
+            if self._size_bytes + len(data) > self._max_bytes:
+                self._turn_over()
+            self._put(data)
+        except (OSError, UsageError) as error:
+            self.give_up(reason(error) if isinstance(error, OSError) else str(error))
+
+    def give_up(self, why: str) -> None:
+        """End the log, and tell that."""
+        self._end()
+        if not self._has_failed:
+            self._has_failed = True
+            self.on_failure(f"--log {self._path}: {why}; the log ends here, the session goes on")
+
+    def _put(self, data: bytes) -> None:
+        assert self._descriptor is not None
+        self._size_bytes += len(data)
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def _head(self, part: int) -> None:
+        self.write(
+            "begin",
+            format=FORMAT,
+            version=VERSION,
+            part=part,
+            keeps_values=self.keeps_values,
+            pgdb=__version__,
+            python=platform.python_version(),
+            system=platform.platform(),
+            pid=os.getpid(),
+        )
+
+    def _turn_over(self) -> None:
+        """Begin the file anew; what it has becomes FILE.1."""
+        assert self._descriptor is not None
+        os.close(self._descriptor)
+        self._descriptor, self._size_bytes = None, 0
+        self._descriptor = _open(self._path)
+        self._head(1)
+
+    def _end(self) -> None:
+        if self._handler is not None:
+            for name in _LOGGERS:
+                logging.getLogger(name).removeHandler(self._handler)
+            self._handler = None
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _ranks(self, ranks: RankSet) -> str:
+        return self._redactor.text(str(ranks))
+
+
+class _Handler(logging.Handler):
+    """Hands on what our own code logs."""
+
+    def __init__(self, log: SessionLog) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.record(record)
+
+
+def open_log(
+    options: SessionOptions,
+    environment: Mapping[str, str],
+    *,
+    hidden: Sequence[str] = (),
+    on_failure: Callable[[str], None],
+) -> SessionLog | None:
+    """Begin the log that *options* ask for; *hidden* are words that are not to stand in it.
+
+    :raises UsageError: if it cannot be begun.
+    """
+    if not options.log:
+        return None
+    redactor = Redactor(environment, hidden=hidden, keeps_values=options.log_values)
+    log = SessionLog(user_path(options.log), redactor, on_failure=on_failure)
+    log.listen()
+    return log
+
+
+def read_head(path: Path) -> dict[str, Any] | None:
+    """Return the first line of a log, None if the file is no log.
+
+    :raises OSError: if it cannot be read.
+    """
+    with open_regular(path) as file:
+        line = file.readline(_MAX_FIRST_LINE)
+    try:
+        head = json.loads(line)
+    except ValueError:
+        return None
+    return head if isinstance(head, dict) and head.get("format") == FORMAT else None
+
+
+def _open(path: Path) -> int:
+    """Make the file *path*; a log that is there becomes FILE.1, and an older one of that goes.
+
+    :raises UsageError: if something else is there, or another session writes it.
+    :raises OSError: if it cannot be made.
+    """
+    before = Path(f"{path}.1")
+    if os.path.lexists(path):
+        if _is_written(path):
+            raise UsageError(f"--log {path}: another session writes it; name another file")
+        if os.path.lexists(before) and not _is_log(before):
+            raise UsageError(f"--log {path}: {before} would be overwritten, and is no log of ours")
+        if _is_log(path):
+            os.replace(path, before)
+        else:
+            raise UsageError(f"--log {path}: it is there already, and is no log of PGDB's")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor
+
+
+def _is_log(path: Path) -> bool:
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return False
+    return not path.stat().st_size or read_head(path) is not None
+
+
+def _is_written(path: Path) -> bool:
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return False
+    with open_regular(path) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

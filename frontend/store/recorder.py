@@ -1,0 +1,218 @@
+"""What was asked of the ranks and answered, kept in memory for a recording. No I/O.
+
+What is kept are the answers themselves, which the shell mostly keeps as well; so it costs little.
+Where there are too many, the oldest of what was asked most often go first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.errors import CommandError
+from pgdb.frontend.analysis.saved import Saved, answer_size_bytes
+from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.answers import Answer
+from pgdb.merge.classes import Merger
+from pgdb.overlay import messages
+from pgdb.overlay.messages import AnyOperation
+from pgdb.ranks import RankSet
+from pgdb.records import Record
+
+MOST_EXCHANGES = 1000
+MOST_BYTES = 64 << 20
+"""What the kept answers may take together, about."""
+
+LookingOperation = (
+    messages.Evaluate
+    | messages.Backtrace
+    | messages.SelectFrame
+    | messages.ListVariables
+    | messages.ReadBlock
+    | messages.Reduce
+    | messages.Recall
+    | messages.Console
+    | messages.ListBreakpoints
+)
+"""What can be asked of a recording as well."""
+
+# What is taken hold of again has run meanwhile, and a script can be about anything.
+_RUNNING = (
+    messages.Resume,
+    messages.Interrupt,
+    messages.Kill,
+    messages.Detach,
+    messages.Reattach,
+    messages.Script,
+)
+_MOVING = ("thread", "frame", "up", "down", "select-frame", "up-silently", "down-silently")
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """One question and what was answered."""
+
+    sequence: int
+    """Counts up with each question and each change."""
+    operation: LookingOperation
+    answer: Answer
+    time_s: float
+    """When it was answered, in seconds since 1970."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What has made earlier answers of some ranks out of date."""
+
+    sequence: int
+    command: str
+    ranks: RankSet
+
+
+class ShellState(msgspec.Struct, frozen=True):
+    """What the user's shell keeps."""
+
+    focus: RankSet
+    history: tuple[tuple[int, Answer], ...] = ()
+    """The numbered answers, which ``expand`` shows."""
+    saved: tuple[Saved, ...] = ()
+    """What ``save`` has kept."""
+
+
+class Recorder:
+    """The answers of one session, as long as they find room."""
+
+    def __init__(self, most_exchanges: int = MOST_EXCHANGES, most_bytes: int = MOST_BYTES) -> None:
+        self._most_exchanges = most_exchanges
+        self._most_bytes = most_bytes
+        self._size_bytes = 0
+        self._sequence = 0
+        self._exchanges: OrderedDict[int, tuple[bytes, Exchange, int]] = OrderedDict()
+        self._of_key: dict[bytes, list[int]] = {}
+        self.begun_s = time.time()
+        """When the session began, in seconds since 1970."""
+        self.forgotten = 0
+        """Answers that found no room."""
+        self.runs: tuple[Change, ...] = ()
+        """The last command that has let each rank run, or stopped it."""
+        self.moves: tuple[Change, ...] = ()
+        """The last command that has selected another frame or thread on each rank."""
+        self.describe_shell: Callable[[], ShellState] | None = None
+        """Tells what the shell keeps, where there is one."""
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What is kept, the oldest first."""
+        return tuple(exchange for _, exchange, _ in self._exchanges.values())
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What a recording would answer, as it was typed, each once."""
+        return commands_of(self.exchanges)
+
+    def take(self, operation: AnyOperation, answer: Answer) -> None:
+        """Take what was asked and answered."""
+        self._sequence += 1
+        is_run = isinstance(operation, messages.Console) and operation.run
+        if isinstance(operation, _RUNNING) or is_run:
+            self.runs = _changed(self.runs, Change(self._sequence, answer.command, answer.ranks))
+            return
+        if not isinstance(operation, LookingOperation):
+            return
+        self._put(Exchange(self._sequence, operation, answer, time.time()))
+        if isinstance(operation, messages.SelectFrame) or (
+            isinstance(operation, messages.Console)
+            and gdb_commands.resolve(operation.command) in _MOVING
+        ):
+            self.moves = _changed(self.moves, Change(self._sequence, answer.command, answer.ranks))
+
+    def take_late(self, late: Answer) -> None:
+        """Take answers that have come after their deadline."""
+        for number, (key, exchange, size_bytes) in self._exchanges.items():
+            answer = exchange.answer
+            if answer.request_id != late.request_id:
+                continue
+            merger: Merger[Record] = Merger()
+            merger.add_classes(answer.classes)
+            merger.add_classes(each.part(each.ranks - merger.ranks) for each in late.classes)
+            whole = replace(answer, classes=merger.classes, missing=answer.missing - merger.ranks)
+            added = answer_size_bytes(late)
+            self._size_bytes += added
+            self._exchanges[number] = (
+                key,
+                replace(exchange, answer=whole),
+                size_bytes + added,
+            )
+            return
+
+    def _put(self, exchange: Exchange) -> None:
+        key, size_bytes = key_of(exchange.operation), answer_size_bytes(exchange.answer)
+        if size_bytes > self._most_bytes // 2:
+            self.forgotten += 1
+            return
+        self._exchanges[exchange.sequence] = (key, exchange, size_bytes)
+        self._of_key.setdefault(key, []).append(exchange.sequence)
+        self._size_bytes += size_bytes
+        while len(self._exchanges) > self._most_exchanges or self._size_bytes > self._most_bytes:
+            self._forget()
+
+    def _forget(self) -> None:
+        numbers = max(self._of_key.values(), key=len)
+        oldest = numbers[0] if len(numbers) > 1 else next(iter(self._exchanges))
+        key, _, size_bytes = self._exchanges.pop(oldest)
+        self._size_bytes -= size_bytes
+        self._of_key[key].remove(oldest)
+        if not self._of_key[key]:
+            del self._of_key[key]
+        self.forgotten += 1
+
+
+def commands_of(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
+    """Return what was asked for its own sake, as it was typed, each once, oldest first."""
+    asked = (
+        each.answer.command for each in exchanges if not isinstance(each.operation, messages.Recall)
+    )
+    return tuple(dict.fromkeys(asked))
+
+
+def listing(exchanges: Iterable[Exchange], ranks: RankSet) -> list[str]:
+    """Return a line for each command that was asked, with who was asked if not all of *ranks*."""
+    asked: dict[str, RankSet] = {}
+    for each in exchanges:
+        if not isinstance(each.operation, messages.Recall):
+            command = each.answer.command
+            asked[command] = asked.get(command, RankSet()) | each.answer.ranks
+    return [
+        f"  {command}" if of == ranks else f"  {command}  [{of}]" for command, of in asked.items()
+    ]
+
+
+def key_of(operation: LookingOperation) -> bytes:
+    """Return what two questions have in common that ask for the same."""
+    if isinstance(operation, messages.ReadBlock | messages.Reduce):
+        operation = replace(operation, limit_bytes=0)
+    elif isinstance(operation, messages.Console):
+        command = " ".join(operation.command.split())
+        operation = replace(operation, command=command)
+    return msgspec.msgpack.encode(operation)
+
+
+def check_changes_nothing(operation: AnyOperation, command: str) -> LookingOperation:
+    """Return *operation* if it only looks.
+
+    :raises CommandError: if it would change the job.
+    """
+    is_run = isinstance(operation, messages.Console) and operation.run
+    if isinstance(operation, LookingOperation) and not is_run:
+        return operation
+    raise CommandError(
+        f"'{command}' needs the job, and this is a recording of it; what can be asked is what "
+        "was asked then: 'session' lists it"
+    )
+
+
+def _changed(changes: tuple[Change, ...], new: Change) -> tuple[Change, ...]:
+    kept = [replace(each, ranks=left) for each in changes if (left := each.ranks - new.ranks)]
+    return (*kept, new)

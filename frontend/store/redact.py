@@ -1,0 +1,251 @@
+"""What of a session may stand in a log that is mailed to somebody. No I/O.
+
+Structure stays: which ranks said what kind of thing, where they stood, how long it took, what GDB
+complained of. Data go: values, texts, arguments of functions and of programs, literals and
+assignments in expressions, and what a command outside a short list was told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pgdb.frontend.api import gdb_commands
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay import messages
+from pgdb.overlay.messages import AnyOperation
+from pgdb.patterns import pattern
+from pgdb.records import (
+    Block,
+    Breakpoint,
+    BreakpointList,
+    BreakpointsMade,
+    Event,
+    Exit,
+    Failure,
+    Frame,
+    Gone,
+    Record,
+    Stack,
+    Stop,
+    Text,
+    Threads,
+    Value,
+    Variables,
+    Various,
+)
+
+HIDDEN = "…"
+MOST_FRAMES = 40
+MOST_CLASSES = 64
+MOST_TEXT = 4000
+"""Longer texts are cut off."""
+_SECRET_NAME = pattern(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|AUTH", re.IGNORECASE)
+_SHORTEST_SECRET = 6
+_TELLS_SOMETHING = pattern(r"\A(?=.*[^\W\d]).{3,}\Z", re.DOTALL)
+_PEM = pattern(r"-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|\Z)", re.DOTALL)
+# Keys and certificates without their frame, in base64 or hexadecimal.
+_LONG_WORD = pattern(r"[A-Za-z0-9+=]{48,}|[0-9A-Fa-f]{32,}")
+_LITERAL = pattern(r'"(?:\\.|[^"\\])*"?|\'(?:\\.|[^\'\\])*\'?')
+_ASSIGNMENT = pattern(r"(?<![=!<>])=(?!=).*", re.DOTALL)
+# Their arguments are names, places and numbers; those of any other may be anything.
+_TELLING = frozenset(
+    "info list frame up down thread x ptype whatis backtrace disassemble symbol display undisplay "
+    "break tbreak hbreak thbreak rbreak watch rwatch awatch catch until advance jump finish "
+    "stepi nexti step next continue delete enable disable ignore condition".split()
+)
+_SHORT_OPTION = pattern(r"-\w{1,2}\Z")
+
+
+def private_words(line: Sequence[str], is_program: Callable[[str], bool]) -> list[str]:
+    """Return the words of a launcher's line that are nobody else's business.
+
+    All behind the program, options too: ``-psecret`` is one. Of those before it the launcher's
+    options stay, and the program's own name; where no word is it, options of a letter or two.
+
+    >>> private_words(["mpirun", "-n", "4", "./a", "-psecret", "x"], lambda word: word == "./a")
+    ['4', '-psecret', 'x']
+    >>> private_words(["mpirun", "-n", "4", "./a", "-psecret"], lambda word: False)
+    ['4', './a', '-psecret']
+    """
+    words = [(at, word) for at, word in enumerate(line) if at and not word.startswith("-")]
+    at = next((at for at, word in words if is_program(word)), None)
+    if at is None:
+        return [word for word in line[1:] if not _SHORT_OPTION.match(word)]
+    behind = line[at + 1 :]
+    name = line[at : at + 1]
+    public = {*name, *(Path(each).name for each in name)}
+    return [word for word in (*(w for i, w in words if i < at), *behind) if word not in public]
+
+
+class Redactor:
+    """Takes out of texts what is nobody else's business."""
+
+    def __init__(
+        self, environment: Mapping[str, str], *, hidden: Iterable[str] = (), keeps_values: bool
+    ) -> None:
+        """Hide what looks like a secret in *environment*, the words *hidden*, and the home."""
+        secrets = {
+            value
+            for name, value in environment.items()
+            if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET
+        }
+        # The longest first: one may be a part of another.
+        self._secrets = sorted(secrets, key=len, reverse=True)
+        self._home = environment.get("HOME", "").rstrip("/")
+        self._words: re.Pattern[str] | None = None
+        self._hidden: set[str] = set()
+        self.keeps_values = keeps_values
+        self.hide(hidden)
+
+    def hide(self, words: Iterable[str]) -> None:
+        """Hide the arguments of a program from now on; those that are numbers tell nothing."""
+        if self.keeps_values:
+            return
+        for word in words:
+            self._hidden |= {
+                part for part in (word, word.partition("=")[2]) if _TELLS_SOMETHING.search(part)
+            }
+        if self._hidden:
+            either = "|".join(map(re.escape, sorted(self._hidden, key=len, reverse=True)))
+            self._words = re.compile(rf"(?<!\w)(?:{either})(?!\w)")
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets, with ``~`` for the home directory, not too long."""
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN)
+        if self._words is not None:
+            text = self._words.sub(HIDDEN, text)
+        text = _LONG_WORD.sub(HIDDEN, _PEM.sub(HIDDEN, text))
+        if self._home:
+            text = re.sub(rf"{re.escape(self._home)}(?=/|\W|\Z)", "~", text)
+        if len(text) <= MOST_TEXT:
+            return text
+        # The end of a traceback says what has happened, and its beginning where.
+        half = MOST_TEXT // 2
+        return f"{text[:half]} … ({len(text)} characters) … {text[-half:]}"
+
+    def lines(self, text: str) -> str:
+        """Return a text of many lines, each as :meth:`text` makes it."""
+        return "".join(f"{self.text(line)}\n" for line in text.splitlines())
+
+    def expression(self, text: str) -> str:
+        """Return an expression without literals of texts, and without what is assigned."""
+        if not self.keeps_values:
+            text = _ASSIGNMENT.sub(f"= {HIDDEN}", _LITERAL.sub(f'"{HIDDEN}"', text))
+        return self.text(text)
+
+    def command(self, line: str) -> str:
+        """Return a GDB command: whole if its arguments are names and places, else its word."""
+        word = gdb_commands.resolve(line)
+        if self.keeps_values or word in _TELLING:
+            return self.expression(line)
+        return f"{word} {HIDDEN}" if line.strip() != word else word
+
+    def line(self, words: Iterable[str]) -> str:
+        """Return a program's line: the program, and how many words follow."""
+        first, *rest = words or ("",)
+        if self.keeps_values:
+            return self.text(" ".join((first, *rest)))
+        return self.text(first) + (f" {HIDDEN} ({len(rest)} words)" if rest else "")
+
+    def operation(self, operation: AnyOperation) -> dict[str, Any]:
+        """Return what a request asks for."""
+        told: dict[str, Any] = {
+            name: value
+            for name, value in msgspec.structs.asdict(operation).items()
+            if isinstance(value, bool | int | float) and value
+        }
+        match operation:
+            case messages.Evaluate():
+                told["expression"] = self.expression(operation.expression)
+                told["format"] = operation.format
+            case messages.ReadBlock() | messages.Reduce():
+                told["expression"] = self.expression(operation.expression)
+            case messages.Console() | messages.SelectFrame() | messages.InsertBreakpoint():
+                told["command"] = self.command(operation.command)
+            case messages.Resume():
+                told["command"] = operation.command
+                told["argument"] = self.expression(operation.argument)
+            case messages.ChangeBreakpoints():
+                told["command"] = operation.command
+                told["numbers"] = list(operation.numbers)
+                told["argument"] = self.expression(operation.argument)
+            case messages.BreakpointCommands():
+                told["numbers"] = list(operation.numbers)
+                told["lines"] = len(operation.commands)
+            case messages.Script():
+                told["lines"] = len(operation.lines)
+            case messages.ListVariables():
+                told["which"] = operation.which
+            case _:
+                pass
+        return {"what": type(operation).__name__, **told}
+
+    def classes(
+        self, classes: Iterable[EquivalenceClass[Record]] | Iterable[EquivalenceClass[Event]]
+    ) -> list[dict[str, Any]]:
+        """Return who said what kind of thing; of very many classes the first."""
+        found: list[EquivalenceClass[Any]] = list(classes)
+        told = [
+            {"ranks": self.text(str(each.ranks)), **self._record(each.filled)}
+            for each in found[:MOST_CLASSES]
+        ]
+        if len(found) > MOST_CLASSES:
+            told.append({"what": f"{len(found) - MOST_CLASSES} more classes"})
+        return told
+
+    def _record(self, record: Record | Event) -> dict[str, Any]:
+        told: dict[str, Any] = {"what": type(record).__name__}
+        if self.keeps_values:
+            if isinstance(record, Block):
+                return told | {"dtype": record.dtype, "shape": list(record.shape)}
+            return told | {"record": self.text(msgspec.json.encode(record).decode())}
+        match record:
+            case Stack():
+                told["frames"] = [self._frame(frame) for frame in record.frames[:MOST_FRAMES]]
+                told["depth"] = len(record.frames)
+            case Threads():
+                told["stacks"] = len(record.stacks)
+                told["threads"] = sum(each.count for each in record.stacks)
+            case Value() | Text():
+                told["characters"] = len(record.text)
+            case Variables():
+                told["names"] = [self.text(each.name) for each in record.items[:MOST_FRAMES]]
+            case Block():
+                told |= {"dtype": record.dtype, "shape": list(record.shape)}
+            case Failure():
+                told["message"] = self.text(record.message)
+            case Various():
+                told["of"] = type(record.form).__name__
+            case Stop():
+                told |= {
+                    "reason": record.reason,
+                    "run": record.run,
+                    "breakpoint": record.breakpoint,
+                    "signal": record.signal,
+                    "inside": record.inside,
+                    "frame": self._frame(record.frame) if record.frame is not None else "",
+                }
+            case Exit():
+                told |= {"code": record.code, "signal": record.signal, "run": record.run}
+            case Gone():
+                told["why"] = self.text(record.why)
+            case BreakpointsMade() | BreakpointList():
+                told["breakpoints"] = [_breakpoint(each) for each in record.breakpoints]
+            case _:
+                pass
+        return told
+
+    def _frame(self, frame: Frame) -> str:
+        where = f"{frame.file}:{frame.line}" if frame.line else frame.library
+        return self.text(f"{frame.function} {where}".rstrip())
+
+
+def _breakpoint(made: Breakpoint) -> str:
+    where = f"{made.file}:{made.line}" if made.line else made.function
+    return f"{made.number} {made.kind} {where} ({made.location_count})".replace("  ", " ")

@@ -1,0 +1,254 @@
+"""Make a recording of a session: fetch what ``expand`` would show, and write it all to a file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pgdb.errors import PgdbError
+from pgdb.frontend.api import deadline
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.workers import with_file
+from pgdb.frontend.store import recording_file
+from pgdb.frontend.store.recorder import ShellState, commands_of
+from pgdb.frontend.store.recording_file import Answers, Recording, States, StoredName, StoredNumber
+from pgdb.frontend.store.user_files import user_path
+from pgdb.merge.classes import MOST_DISTINCT, EquivalenceClass
+from pgdb.merge.normalize import DIFFERENT_SLOT
+from pgdb.overlay.messages import Recall, Reduce
+from pgdb.ranks import RankSet
+from pgdb.records import Exit, Record, Running, Stop, Various
+from pgdb.version import __version__
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.session import Session
+
+LOG = logging.getLogger(__name__)
+
+FETCH_TIMEOUT_S = 20.0
+"""Longest time for what answers have kept back; then they are written as they came."""
+STEP_LEAST_S = 0.5
+"""Between two times that an unfinished recording is written."""
+STEP_SHARE = 0.05
+"""Most of a session's time that goes to writing it, by a thread beside the session."""
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A recording that was written."""
+
+    path: Path
+    size_bytes: int
+    commands: tuple[str, ...]
+    """What it answers, as it was typed, each once."""
+    forgotten: int
+    """Answers that the session's memory had no room for."""
+
+    @property
+    def text(self) -> str:
+        """The same in words."""
+        count = len(self.commands)
+        lines = [
+            f"{self.path}: {max(1, self.size_bytes >> 10)} KiB, "
+            f"{count} {'command' if count == 1 else 'commands'} and their answers; "
+            f"to open it: pgdb replay {_as_argument(self.path)}"
+        ]
+        if not count:
+            lines.append("nothing was asked yet: 'bt' or 'tree' before it makes it worth more")
+        if self.forgotten:
+            lines.append(f"{self.forgotten} older answers are not in it: they found no room")
+        return "\n".join(lines)
+
+
+def _as_argument(path: Path) -> str:
+    """Return a path as a shell takes it, and as no option."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
+
+
+def kept_back(answer: Answer) -> RankSet:
+    """Return the ranks that have said more than the answer holds."""
+    return RankSet.union(each.ranks for each in answer.classes if is_kept_back(each))
+
+
+def is_kept_back(each: EquivalenceClass[Record]) -> bool:
+    """Return whether the ranks of a class have said more than came with it."""
+    if isinstance(each.record, Stop | Exit | Running):
+        return False  # told as an event, of which the leaves keep nothing
+    return isinstance(each.record, Various) or DIFFERENT_SLOT in each.slots
+
+
+async def save(session: Session, path: Path) -> Written:
+    """Write a recording of *session* to a file.
+
+    :raises CommandError: if it cannot be written.
+    """
+    path = user_path(path)
+    await with_file(path, lambda: recording_file.check_place(path))
+    if not session.has_ended:
+        await _fetch(session)
+    exchanges = session.recorder.exchanges
+    pack = _collect(session, is_unfinished=False)
+    # Packing some MB takes a moment, in which ranks may tell something.
+    size_bytes = await with_file(path, lambda: recording_file.write(pack(), path))
+    return Written(path, size_bytes, commands_of(exchanges), session.recorder.forgotten)
+
+
+class Stepwise:
+    """Writes ``--record``'s file again and again while the session lasts, for it may be killed.
+
+    The file is replaced as a whole, by a thread, soon after something new was asked or told. It
+    has everything but what is fetched at the end. How long it takes grows with what was asked; so
+    the next time is put off for as long as keeps it to :data:`STEP_SHARE` of the session.
+    """
+
+    def __init__(self, session: Session, path: Path) -> None:
+        """Write to *path*."""
+        self._session = session
+        self._path = user_path(path)
+        self._is_due = False
+        self._next_s = 0.0
+        self._closed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.failure = ""
+        """Why it cannot be written, as the user was told; empty if it can."""
+
+    def due(self) -> None:
+        """Take that there is something new."""
+        self._is_due = True
+        if self._task is None and not self._closed.is_set() and not self.failure:
+            self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Return when nothing is written any longer: the whole recording comes now."""
+        self._closed.set()
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        while self._is_due and not self.failure:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, self._next_s - time.monotonic())):
+                    await self._closed.wait()
+            if self._closed.is_set():
+                break
+            self._is_due = False
+            begun_s = time.monotonic()
+            await self._write()
+            now_s = time.monotonic()
+            self._next_s = now_s + max(STEP_LEAST_S, (now_s - begun_s) * (1 / STEP_SHARE - 1))
+        self._task = None
+
+    async def _write(self) -> None:
+        pack = _collect(self._session, is_unfinished=True)
+        try:
+            # It may have been begun amid a command, whose time this is not.
+            with deadline.unlimited():
+                await with_file(self._path, lambda: recording_file.write(pack(), self._path))
+        except PgdbError as error:
+            self.failure = f"--record: {error}"
+            self._session.note(self.failure)
+        except Exception:
+            # Whatever it is, the session is to go on; the end tries it once more.
+            self.failure = "--record: it cannot be written, see the log"
+            LOG.exception("the recording could not be written")
+
+
+def _collect(session: Session, *, is_unfinished: bool) -> Callable[[], Recording]:
+    """Return what makes the recording of a session as it is now, in any thread."""
+    recorder, state = session.recorder, session.state
+    exchanges, runs, moves = recorder.exchanges, recorder.runs, recorder.moves
+    describe = recorder.describe_shell
+    shell = describe() if describe is not None else ShellState(focus=session.set)
+    history = shell.history
+    if describe is None:
+        # A program has no numbered answers of its own.
+        asked = [each for each in exchanges if not isinstance(each.operation, Recall)]
+        history = tuple((number, each.answer) for number, each in enumerate(asked, 1))
+    states = States(
+        stopped=state.stopped,
+        running=state.running,
+        exited=state.exited,
+        lost=state.lost,
+        detached=state.detached,
+        latest=state.latest(session.set),
+    )
+    table, ranks, saved_s = session.table, session.set, time.time()
+    sets, numbered_sets, deliveries = dict(session.sets), session.numbered_sets, session.deliveries
+    aggregators, last_breakpoint = session.aggregators, session.last_breakpoint
+    forgotten = recorder.forgotten
+
+    def pack() -> Recording:
+        answers = Answers()
+        return Recording(
+            pgdb=__version__,
+            begun_s=recorder.begun_s,
+            saved_s=saved_s,
+            mode=session.mode,
+            description=session.description,
+            gdb=session.gdb_version,
+            mpi=session.mpi_version,
+            source=table.source,
+            aggregators=aggregators,
+            fan_out=session.options.fan_out,
+            compare_pointers="raw" if session.options.compare_pointers == "raw" else "symbol",
+            last_breakpoint=last_breakpoint,
+            table=recording_file.store_table(table.only(ranks)),
+            states=states,
+            sets=sets,
+            numbered_sets=numbered_sets,
+            focus=shell.focus,
+            deliveries=deliveries,
+            exchanges=recording_file.store_exchanges(exchanges, answers),
+            runs=recording_file.store_changes(runs),
+            moves=recording_file.store_changes(moves),
+            history=tuple(
+                StoredNumber(number=number, answer=answers.put(answer))
+                for number, answer in history
+            ),
+            names=tuple(
+                StoredName(
+                    name=each.name,
+                    answer=answers.put(each.answer),
+                    time_s=each.time_s,
+                    job=each.job,
+                )
+                for each in shell.saved
+            ),
+            answers=tuple(answers.stored),
+            forgotten=forgotten,
+            is_unfinished=is_unfinished,
+        )
+
+    return pack
+
+
+async def _fetch(session: Session) -> None:
+    """Ask for what answers have kept back, so that it is in the recording.
+
+    Of each answer for as many ranks as ``expand`` shows at a time; what the aggregators have
+    forgotten stays as it came.
+    """
+    exchanges = session.recorder.exchanges
+    there: dict[int, RankSet] = {}
+    for each in exchanges:
+        if isinstance(each.operation, Recall):
+            known = there.get(each.operation.request_id, RankSet())
+            there[each.operation.request_id] = known | each.answer.ranks
+    with contextlib.suppress(TimeoutError, PgdbError):
+        async with asyncio.timeout(FETCH_TIMEOUT_S):
+            for each in reversed(exchanges):  # the last ones matter most
+                if isinstance(each.operation, Recall | Reduce):
+                    continue  # of a sum nothing more is kept
+                ranks = kept_back(each.answer)
+                page = RankSet(list(ranks)[:MOST_DISTINCT])
+                wanted = page & session.state.live - there.get(each.answer.request_id, RankSet())
+                if wanted:
+                    await session.recall(each.answer, wanted, timeout_s=FETCH_TIMEOUT_S)

@@ -1,1 +1,0 @@
-"""Records, classes and comparisons as text: no session, no input or output."""

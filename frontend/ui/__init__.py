@@ -1,0 +1,1 @@
+"""User interfaces: the program ``pgdb``, its arguments, prompt and batch mode."""

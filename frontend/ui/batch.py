@@ -1,0 +1,203 @@
+"""Batch mode: commands from files and the command line, text or JSON lines out, no terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TextIO, cast
+
+from msgspec.structs import replace
+
+from pgdb.controls import OutputFilter
+from pgdb.errors import PgdbError, SessionEndedError, UsageError
+from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.commands.shell import EXIT_FAILED, Quit, Shell
+from pgdb.frontend.commands.table import Shown
+from pgdb.frontend.show.display import TextDisplay
+from pgdb.frontend.show.json import json_lines, json_shapes
+from pgdb.frontend.show.text import render
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import Record
+
+_LEAVING = ("quit", "exit")
+
+
+class Script:
+    """Lines from ``-x`` files and ``-ex`` commands, in the order in which they were given."""
+
+    def __init__(self, parts: Sequence[tuple[str, str]]) -> None:
+        lines: list[str] = []
+        for kind, value in parts:
+            if kind == "ex":
+                lines += value.split("\n")
+                continue
+            try:
+                lines += Path(value).read_text("utf-8").removesuffix("\n").split("\n")
+            except (OSError, UnicodeDecodeError) as error:
+                reason = getattr(error, "strerror", None) or "it is no text file"
+                raise UsageError(f"-x {value}: {reason}") from None
+        self._lines: Iterator[str] = iter(lines)
+
+    async def read(self, prompt: str) -> str | None:
+        """Return the next line, None after the last."""
+        del prompt
+        return next(self._lines, None)
+
+
+class BatchText(TextDisplay):
+    """Text for a log: the job's output unchanged on our own streams, commands echoed.
+
+    A stream of ours that is a terminal gets it without what would drive that.
+    """
+
+    _is_mid_line = False
+
+    def command(self, focus: RankSet, line: str) -> None:
+        """Show a command before it is carried out, as it would stand at the prompt."""
+        if line.strip() and not line.lstrip().startswith("#"):
+            self.flush()
+            self.text(f"(pgdb {focus}) {line}")
+
+    def output(self, told: Told) -> None:
+        """Pass on what the job has printed: byte for byte, but to a terminal."""
+        data = told.data
+        stream = self._stream_of(told.stream)
+        if stream.isatty():
+            data = _encoded(
+                self._filters.setdefault(told.stream, OutputFilter()).feed(data), stream
+            )
+        self._pass_on(told.stream, data)
+
+    def _end_lines(self) -> None:
+        for name, kept in self._filters.items():
+            if text := kept.end():
+                self._pass_on(name, _encoded(text, self._stream_of(name)))
+
+    def _pass_on(self, name: str, data: bytes) -> None:
+        stream = self._stream_of(name)
+        stream.flush()
+        stream.buffer.write(data)
+        stream.buffer.flush()
+        if name == "stdout" and data:
+            self._is_mid_line = not data.endswith(b"\n")
+
+    @staticmethod
+    def _stream_of(name: str) -> TextIO:
+        return sys.stdout if name == "stdout" else sys.stderr
+
+    def text(self, text: str) -> None:
+        """Show a message, on a line of its own whatever the job has printed last."""
+        newline = "\n" if self._is_mid_line else ""
+        self._is_mid_line = False
+        super().text(newline + text)
+
+
+def _encoded(text: str, stream: TextIO) -> bytes:
+    return text.encode(stream.encoding or "utf-8", "backslashreplace")
+
+
+class JsonDisplay:
+    """One JSON object per line on standard output, and nothing else."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    @property
+    def width(self) -> int:
+        """No limit: nobody reads the text of an answer here."""
+        return 0
+
+    def hello(self, session: Session) -> None:
+        """Write the first line."""
+        self.write(json_lines.hello(session, time.time()))
+
+    def command(self, focus: RankSet, line: str) -> None:
+        """Do nothing: every answer names its command."""
+
+    def answer(self, answer: Answer, text: str, *, is_source: bool) -> None:
+        """Write the answer to a command, and the breakpoints it made."""
+        del text, is_source
+        now_s = time.time()
+
+        def text_of(each: EquivalenceClass[Record]) -> str:
+            return render.record(each, answer.command)
+
+        self.write(json_lines.answer(answer, text_of, now_s))
+        for line in json_lines.breakpoints(answer, now_s):
+            self.write(line)
+
+    def text(self, text: str) -> None:
+        """Write a message that is no answer of ranks."""
+        self.write(json_shapes.OutputLine(time=time.time(), stream="pgdb", text=text + "\n"))
+
+    def shown(self, shown: Shown) -> None:
+        """Write a tree, a picture, a comparison as a line of its own kind, else as text."""
+        if shown.line is None:
+            self.text(shown.text)
+        else:
+            line = replace(shown.line, time=time.time())
+            self.write(cast(json_shapes.Line, line))
+
+    def error(self, error: PgdbError, command: str) -> None:
+        """Write an error."""
+        self.write(json_lines.error(str(error), time.time(), command))
+
+    def flush(self) -> None:
+        """Do nothing: every event is written as it comes."""
+
+    def told(self, told: Told) -> None:
+        """Write what the session tells unasked."""
+        command = told.answer.command if told.answer is not None else ""
+
+        def text_of(each: EquivalenceClass[Record]) -> str:
+            return render.record(each, command)
+
+        for line in json_lines.told(told, text_of, time.time()):
+            self.write(line)
+
+    def write(self, line: json_shapes.Line) -> None:
+        """Write one line."""
+        self._out.write(json_lines.encode(line) + "\n")
+        self._out.flush()
+
+    def end(self, status: int) -> None:
+        """Write the last line."""
+        self.write(json_lines.end(status, time.time()))
+
+    def close(self) -> None:
+        """Do nothing: there is nothing kept back."""
+
+
+async def run_script(shell: Shell, script: Script) -> bool | None:
+    """Carry out all lines; return whether the job is to be killed, None for the usual rule."""
+    while (line := await script.read("")) is not None:
+        try:
+            shell.display.command(shell.focus, line)
+            await shell.run_line(line)
+        except Quit as leaving:
+            await complain_of_rest(shell, script, leaving)
+            return leaving.kill
+    return None
+
+
+async def complain_of_rest(shell: Shell, script: Script, leaving: Quit) -> None:
+    """Show which lines of a script come too late, unless one of its own has said to leave."""
+    rest: list[str] = []
+    while leaving.why and (line := await script.read("")) is not None:
+        line = line.strip()
+        if gdb_commands.resolve(line) in _LEAVING:
+            break
+        if line and not line.startswith("#"):
+            rest.append(line)
+    if not rest:
+        return
+    more = f" and {len(rest) - 1} more" if len(rest) > 1 else ""
+    error = SessionEndedError(f"{leaving.why}; not carried out: '{rest[0]}'{more}")
+    shell.worsen(EXIT_FAILED)
+    shell.display.error(error, rest[0])

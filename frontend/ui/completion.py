@@ -1,0 +1,70 @@
+"""Completion at the prompt, from the command table and from the session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.commands.table import COMMANDS, Completes
+
+_TOPICS = (
+    "args breakpoints display files frame functions line locals proc registers sharedlibrary "
+    "signals source sources symbol threads types variables".split()
+)
+_SETS = ("all", "@running", "@stopped", "@exited", "@lost", "@error")
+
+
+class CommandCompleter(Completer):
+    """Completes command words, rank sets, topics and breakpoint numbers."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        """Yield what the word before the cursor can become."""
+        del complete_event
+        words = document.text_before_cursor.split(" ")
+        current = words[-1]
+        for candidate in self._candidates(words[:-1]):
+            if candidate.startswith(current):
+                yield Completion(candidate, start_position=-len(current))
+
+    def _candidates(self, before: list[str]) -> Iterable[str]:
+        before = [word for word in before if word]
+        if not before:
+            return self._words()
+        command = COMMANDS.find(before[0]) or COMMANDS.find(gdb_commands.resolve(before[0]))
+        if command is None:
+            return ()
+        match command.completes:
+            case Completes.RANKS:
+                return self._sets()
+            case Completes.RANKS_THEN_COMMAND:
+                return self._sets() if len(before) == 1 else self._candidates(before[2:])
+            case Completes.INFO:
+                return _TOPICS if len(before) == 1 else ()
+            case Completes.COMMAND:
+                return self._words()
+            case Completes.BREAKPOINTS:
+                last = self._session.last_breakpoint
+                return [str(number) for number in range(1, last + 1)]
+            case _:
+                return ()
+
+    def _words(self) -> list[str]:
+        own = {command.word for command in COMMANDS.commands}
+        known = {
+            word
+            for word, kind in gdb_commands.KINDS.items()
+            if kind is not gdb_commands.Kind.REFUSED and word.isalpha()
+        }
+        return sorted(own | known)
+
+    def _sets(self) -> list[str]:
+        return [*_SETS, *(f"@{name}" for name in self._session.sets)]

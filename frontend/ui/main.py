@@ -1,0 +1,373 @@
+"""The program ``pgdb``: a session and one of its user interfaces. The only ``sys.exit``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import logging
+import os
+import signal
+import stat
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdb import core_limit
+from pgdb.controls import HarmlessFormatter, harmless
+from pgdb.errors import CommandError, PgdbError, StartError, UsageError
+from pgdb.frontend.api import deadline
+from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.api.shielding import to_its_end
+from pgdb.frontend.api.workers import beside, with_file
+from pgdb.frontend.commands.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
+from pgdb.frontend.show.display import StartProgress
+from pgdb.frontend.show.text import render
+from pgdb.frontend.startup.start import attach, launch
+from pgdb.frontend.startup.stdio_relay import relay_pipes
+from pgdb.frontend.store.settings import read_settings, settings_path
+from pgdb.frontend.transport.recorded import RecordedSession, replay
+from pgdb.frontend.ui.arguments import DEFAULT_SETTLE_S, Arguments, parse
+from pgdb.frontend.ui.batch import BatchText, JsonDisplay, complain_of_rest, run_script
+from pgdb.frontend.ui.cli_jobs import choose_job, look
+
+if TYPE_CHECKING:
+    from pgdb.frontend.ui.repl import Repl
+
+LOG = logging.getLogger(__name__)
+
+_SETTINGS_S = 5.0
+"""How long a prompt waits for what 'set -keep' has kept, where a file system hangs."""
+_TELL_S = 1.0
+"""After this the user is told what is waited for before the start."""
+
+
+def run() -> None:
+    """Be the program ``pgdb``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Where the locale is not UTF-8, a sign that it lacks is no reason to end.
+            stream.reconfigure(errors="backslashreplace")
+    relays = relay_pipes()
+    try:
+        status = main(sys.argv[1:])
+    except SystemExit as leaving:  # --help, for one
+        status = leaving.code if isinstance(leaving.code, int) else EXIT_OK
+    except Exception:
+        LOG.exception("a bug of PGDB's has ended it")
+        status = 1
+    with contextlib.suppress(OSError, ValueError):  # the usual way to leave tells of a lost output
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for each in relays:
+            each.close()
+        # Everything is closed; taking the interpreter apart would only keep the user waiting.
+        os._exit(status)
+    sys.exit(status)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run PGDB with a command line; return the exit status."""
+    try:
+        arguments = parse(argv)
+    except UsageError as error:
+        _complain(str(error))
+        return EXIT_USAGE
+    _begin_logging(arguments.options)
+    try:
+        if arguments.mode == "report-bug":
+            from pgdb.frontend.store.bug_report import report_bug
+
+            return asyncio.run(report_bug(arguments.target, arguments.output))
+        if arguments.mode in ("jobs", "doctor"):
+            return asyncio.run(look(arguments.mode, arguments.options, as_json=arguments.json))
+        if arguments.mode != "replay":
+            core_limit.leave_none()
+        return asyncio.run(_Program(arguments).run())
+    except PgdbError as error:
+        _complain(str(error))
+        return EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        _complain("interrupted")
+        return EXIT_START
+    except BrokenPipeError:
+        # Whoever read our output has left; the session has been closed on the way here.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+
+
+def _begin_logging(options: SessionOptions) -> None:
+    level = logging.INFO if options.verbose else logging.ERROR
+    _log_to_stderr(level)
+    if options.log:
+        # The log takes more than the terminal.
+        for handler in logging.getLogger().handlers:
+            handler.setLevel(level)
+        logging.getLogger("pgdb").setLevel(logging.INFO)
+
+
+class _Program:
+    """One run of the program."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._arguments = arguments
+        self._display: BatchText | JsonDisplay = (
+            JsonDisplay(sys.stdout) if arguments.json else BatchText()
+        )
+        self._progress = StartProgress(sys.stderr, verbose=arguments.options.verbose)
+        self._session: Session | None = None
+        self._shell: Shell | None = None
+        self._repl: Repl | None = None
+        self._show_told = self._display.told
+        self._early: list[Told] = []
+        self._job_code: int | None = None
+
+    async def run(self) -> int:
+        """Start the session, serve the user, end the session; return the exit status."""
+        task = asyncio.current_task()
+        assert task is not None
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # Only this task: the links must live until the session has been closed over them.
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        time_keeper = asyncio.create_task(self._progress.keep_time())
+        try:
+            session = await self._start()
+        except PgdbError as error:
+            self._progress.end()
+            if self._arguments.json:
+                for told in self._early:
+                    self._display.told(told)
+                self._display.error(error, "")
+                status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
+                assert isinstance(self._display, JsonDisplay)
+                self._display.end(status)
+            _complain(str(error))
+            return EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
+        finally:
+            time_keeper.cancel()
+        self._session = session
+        kill: bool | None = None
+        try:
+            kill = await self._serve(session)
+        except Exception as error:
+            if session.log is not None:
+                session.log.failed(error)
+            raise
+        finally:
+            try:
+                await to_its_end(session.close(kill=kill))
+            finally:
+                # Ranks are not held for what was typed.
+                if self._repl is not None:
+                    await self._repl.close()
+        if (leftover := session.leftover_output) is not None:
+            sys.stderr.write(f"the job runs on; what it prints from now on goes to {leftover}\n")
+        status = self._shell.status if self._shell is not None else EXIT_OK
+        if self._arguments.exit_code == "job" and session.job is not None:
+            # A launcher that we have killed ends with a status too, and never with success.
+            code = session.job.process.returncode if self._job_code is None else self._job_code
+            if code is not None:
+                status = code if code >= 0 else 128 - code
+        if isinstance(self._display, JsonDisplay):
+            self._display.end(status)
+        return status
+
+    async def _start(self) -> Session:
+        arguments = self._arguments
+        step = self._progress.step
+        if arguments.mode == "replay":
+            return await replay(arguments.target, listener=self._told)
+        if arguments.mode == "attach":
+            target = arguments.target
+            if not target and not arguments.pids:
+                target = await choose_job(arguments.options, asks=not arguments.batch)
+            session = await attach(
+                target,
+                arguments.options,
+                pids=arguments.pids,
+                on_step=step,
+                listener=self._told,
+            )
+        else:
+            stdin = await self._stdin()
+            try:
+                session = await launch(
+                    arguments.line,
+                    arguments.options,
+                    stdin=stdin,
+                    on_step=step,
+                    listener=self._told,
+                )
+            finally:
+                if stdin is not None and stdin > 2:
+                    os.close(stdin)
+        self._progress.end()
+        return session
+
+    async def _stdin(self) -> int | None:
+        """Return the descriptor for the job's input, None for a pipe that the prompt feeds."""
+        wanted = self._arguments.stdin
+        if wanted == "-":
+            return sys.stdin.fileno()
+        if wanted:
+            return await self._open_input(wanted)
+        if self._arguments.batch:
+            return os.open(os.devnull, os.O_RDONLY)
+        return None
+
+    async def _open_input(self, name: str) -> int:
+        """Open a file for the job's input; a named pipe waits for its writer, as in a shell.
+
+        Opened without waiting, a pipe that has no writer yet would be at its end for the job.
+
+        :raises UsageError: if it cannot be opened.
+        :raises StartError: if it is not open by the deadline of the start.
+        """
+        limit_s = self._arguments.options.start_timeout_s
+        why = ""
+
+        def open_it() -> int:
+            nonlocal why
+            if Path(name).is_fifo():
+                why = ": no program has opened the named pipe for writing"
+            return os.open(name, os.O_RDONLY)
+
+        def tell() -> None:
+            self._progress.step(f"note: --stdin {name} is not open yet{why}")
+
+        telling = asyncio.get_running_loop().call_later(_TELL_S, tell)
+        try:
+            async with asyncio.timeout(limit_s) as limit:
+                descriptor = await beside(open_it, name="stdin")
+        except OSError as error:
+            if limit.expired():
+                raise StartError(
+                    f"--stdin {name} could not be opened within {limit_s:g} s{why}; "
+                    "--start-timeout gives it longer"
+                ) from None
+            raise UsageError(f"--stdin {name}: {error.strerror}") from None
+        finally:
+            telling.cancel()
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise UsageError(f"--stdin {name}: it is a directory")
+        return descriptor
+
+    async def _serve(self, session: Session) -> bool | None:
+        arguments = self._arguments
+        if arguments.batch:
+            shell = self._shell = Shell(
+                session,
+                self._display,
+                read_line=arguments.script.read,
+                settle_s=arguments.settle_s,
+                run_timeout_s=arguments.run_timeout_s,
+            )
+            self._take_up(session, shell)
+            shell.apply(arguments.given)
+            self._introduce(session)
+            self._display.flush()
+            kill = await run_script(shell, arguments.script)
+            self._display.close()
+            return kill
+        # prompt_toolkit takes a while to import, and batch mode has no use for it.
+        from pgdb.frontend.ui.repl import Repl
+
+        repl = self._repl = Repl(session, settle_s=arguments.settle_s or DEFAULT_SETTLE_S)
+        self._shell = repl.shell
+        self._show_told = repl.told
+        self._take_up(session, repl.shell)
+        self._introduce(session)
+        if not session.is_recorded:
+            await self._use_kept_settings(session, repl.shell)
+        repl.display.flush()
+        try:
+            while (line := await arguments.script.read("")) is not None:
+                try:
+                    await repl.carry_out(line)
+                except Quit as leaving:
+                    await complain_of_rest(repl.shell, arguments.script, leaving)
+                    return leaving.kill
+            kill = await repl.run()
+        finally:
+            repl.leave()
+        kills = session.kills_at_close if kill is None else kill
+        if not session.job_has_ended and not session.is_recorded and not session.all_have_ended:
+            repl.display.text("killing the job" if kills else "leaving the job running")
+        return kill
+
+    def _take_up(self, session: Session, shell: Shell) -> None:
+        """Let recordings have what the shell keeps, and the shell what a recording has."""
+        session.recorder.describe_shell = lambda: shell.kept
+        if isinstance(session, RecordedSession):
+            shell.take_over(session.shell_state)
+
+    async def _use_kept_settings(self, session: Session, shell: Shell) -> None:
+        """Let the user have what ``set -keep`` has kept, but for what the command line says."""
+        given = self._arguments.given
+        shell.apply(given)
+        path = settings_path()
+        try:
+            with deadline.within(_SETTINGS_S):
+                shell.apply(await with_file(path, lambda: read_settings(path)) | given)
+        except CommandError as error:
+            session.note(str(error))
+
+    def _introduce(self, session: Session) -> None:
+        if isinstance(self._display, JsonDisplay) and self._arguments.json:
+            self._display.hello(session)
+        else:
+            line = render.job_line(
+                session.set,
+                session.hosts,
+                aggregators=session.aggregators,
+                fan_out=session.options.fan_out,
+                gdb=session.gdb_version,
+                mpi=session.mpi_version,
+            )
+            assert self._shell is not None
+            self._shell.display.text(line)
+        if isinstance(session, RecordedSession):
+            assert self._shell is not None
+            self._shell.display.text(session.describe())
+        for told in (*self._early, *session.start_told()):
+            self._show(told)
+        self._early.clear()
+        answer = session.start_answer
+        if answer is not None and (answer.errors or answer.missing):
+            assert self._shell is not None
+            self._shell.show_start(answer)
+
+    def _told(self, told: Told) -> None:
+        if told.kind == "ended":
+            self._job_code = told.code
+        if self._shell is None:
+            if told.kind == "output" and not self._arguments.json:
+                self._progress.end()
+                self._display.told(told)
+            elif told.kind in ("output", "notice", "lost", "joined", "late"):
+                self._early.append(told)
+            else:
+                self._progress.told(told)
+            return
+        self._show(told)
+
+    def _show(self, told: Told) -> None:
+        if self._shell is not None:
+            self._shell.judge_events(told.classes)
+        if self._session is not None and self._session.has_ended and told.kind != "output":
+            return
+        self._show_told(told)
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"pgdb: {harmless(text)}\n")
+
+
+def _log_to_stderr(level: int) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(HarmlessFormatter("pgdb: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])

@@ -1,0 +1,242 @@
+"""The prompt: read lines, carry them out, show what ranks tell meanwhile.
+
+While a run command is in the foreground the terminal is the job's: typed lines are its input,
+and Ctrl-C interrupts the ranks. A second Ctrl-C gives the prompt back although ranks are silent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections import deque
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.history import DummyHistory
+from prompt_toolkit.patch_stdout import patch_stdout
+
+from pgdb.errors import CommandError, PgdbError
+from pgdb.frontend.api import deadline
+from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.api.workers import with_file
+from pgdb.frontend.commands.shell import Quit, Shell
+from pgdb.frontend.show.display import TextDisplay
+from pgdb.frontend.store.history import CommandHistory
+from pgdb.frontend.ui.completion import CommandCompleter
+from pgdb.ranks import RankSet
+
+_REPEATED_WITHOUT_ARGUMENT = ("list", "l", "x")
+_HISTORY_READ_S = 1.0
+"""How long the first prompt waits for what was typed at earlier ones."""
+_HISTORY_S = 10.0
+"""Longest time for what was typed to be written, once the session is over; a lock takes half."""
+
+
+class Repl:
+    """One user at one terminal."""
+
+    def __init__(self, session: Session, *, settle_s: float) -> None:
+        self.display = TextDisplay()
+        self._session = session
+        self._loop = asyncio.get_running_loop()
+        self._history = CommandHistory(_history_path(), self._tell_from_thread)
+        self._prompt: PromptSession[str] = PromptSession(
+            enable_suspend=True,
+            history=self._history,
+            completer=CommandCompleter(session),
+            complete_while_typing=False,
+        )
+        # What is said to a question is no line to be typed again.
+        self._question: PromptSession[str] = PromptSession(history=DummyHistory())
+        self.shell = Shell(
+            session,
+            self.display,
+            read_line=self._read_more,
+            ask=self._confirm,
+            settle_s=settle_s,
+        )
+        self._last_line = ""
+        self._pasted: deque[str] = deque()
+        self._interrupts = 0
+        self._background: set[asyncio.Task[object]] = set()
+
+    async def run(self) -> bool | None:
+        """Read and carry out lines until the user leaves; return whether the job is to be killed.
+
+        None stands for the session's own rule.
+        """
+        await self._history.read(_HISTORY_READ_S)
+        with patch_stdout(raw=True):
+            while True:
+                try:
+                    line = await self._next_line()
+                except KeyboardInterrupt:
+                    await self._interrupt_at_prompt()
+                    continue
+                except EOFError:
+                    line = "quit"
+                try:
+                    await self.carry_out(line)
+                except Quit as leaving:
+                    return leaving.kill
+
+    async def _next_line(self) -> str:
+        """Return the next line: of what was pasted, where it had several."""
+        if not self._pasted:
+            # It is asked for its text whenever it is drawn, as below what ranks tell.
+            return self._first_of(await self._prompt.prompt_async(self._prompt_text))
+        line = self._pasted.popleft()
+        self.display.text(f"{self._prompt_text()}{line}")
+        return line
+
+    def _first_of(self, text: str) -> str:
+        first, *others = text.split("\n")
+        self._pasted.extend(each for each in others if each.strip())
+        return first
+
+    async def carry_out(self, line: str) -> None:
+        """Carry out one line; Ctrl-C meanwhile is the job's.
+
+        :raises Quit: if it says to leave.
+        """
+        line = line.strip()
+        if not line:
+            line = self._last_line
+            word, _, _ = line.partition(" ")
+            if word.partition("/")[0] in _REPEATED_WITHOUT_ARGUMENT:
+                line = word.partition("/")[0]
+        else:
+            self._last_line = line
+        task = asyncio.create_task(self.shell.run_line(line))
+        self._interrupts = 0
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._on_interrupt, task)
+        try:
+            with self._job_input():
+                await task
+        except asyncio.CancelledError:
+            own = asyncio.current_task()
+            if own is not None and own.cancelling():
+                raise  # not the command alone: the session is to end (SIGTERM, SIGHUP)
+            self._pasted.clear()
+            self.display.text("(given up waiting; the ranks go on)")
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    def told(self, told: Told) -> None:
+        """Take what the session tells."""
+        self.display.told(told)
+
+    def leave(self) -> None:
+        """Show what is left."""
+        self.display.close()
+
+    async def close(self) -> None:
+        """Write what was typed; another session can hold that up, and a file system that hangs."""
+        try:
+            with deadline.within(_HISTORY_S):
+                await with_file(_history_path(), self._history.close)
+        except CommandError as error:
+            self.display.text(f"history: {error}")
+
+    def _tell_from_thread(self, text: str) -> None:
+        told = Told(kind="notice", text=text)
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            self._loop.call_soon_threadsafe(self.display.told, told)
+
+    def _on_interrupt(self, task: asyncio.Task[None]) -> None:
+        self._interrupts += 1
+        self._pasted.clear()
+        state = self._session.state
+        running = self.shell.in_foreground & state.running
+        # Their GDBs may have called a function (`print f()`), or compute.
+        busy = self._session.asked & state.stopped
+        if self._interrupts == 1 and (running or busy):
+            self._start(self._interrupt(running or busy))
+            if not running:
+                self.display.text("(interrupting what is asked; Ctrl-C again gives up waiting)")
+        else:
+            task.cancel()
+
+    async def _interrupt_at_prompt(self) -> None:
+        ranks = self.shell.focus & self._session.state.running
+        if ranks:
+            await self._interrupt(ranks)
+            self.display.flush()
+
+    async def _interrupt(self, ranks: RankSet) -> None:
+        try:
+            answer = await self._session.ranks(ranks).interrupt()
+        except PgdbError as error:
+            self.display.text(str(error))
+            return
+        for each in answer.errors:
+            self.display.text(f"[{each.ranks}] cannot be interrupted: {each.filled.message}")  # type: ignore[union-attr]
+
+    def _start(self, coroutine: object) -> None:
+        assert asyncio.iscoroutine(coroutine)
+        task: asyncio.Task[object] = asyncio.create_task(coroutine)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    @contextlib.contextmanager
+    def _job_input(self):  # type: ignore[no-untyped-def]
+        """Give what is typed to the job, while a command of ours is being carried out."""
+        job = self._session.job
+        stdin = sys.stdin.fileno()
+        if job is None or job.process.stdin is None or not os.isatty(stdin):
+            yield
+            return
+        loop = asyncio.get_running_loop()
+
+        def typed() -> None:
+            if not self.shell.in_foreground:
+                # Typed ahead: the line stays for the prompt.
+                loop.remove_reader(stdin)
+                return
+            data = os.read(stdin, 4096)
+            if data:
+                job.write(data)
+            else:
+                job.close_input()
+                loop.remove_reader(stdin)
+
+        loop.add_reader(stdin, typed)
+        try:
+            yield
+        finally:
+            loop.remove_reader(stdin)
+
+    def _prompt_text(self) -> str:
+        focus = self.shell.focus
+        running = focus & self._session.state.running
+        state = " running" if running and running == focus else ""
+        if self._session.is_recorded:
+            state = " recorded"
+        return f"(pgdb {focus}{state}) "
+
+    async def _read_more(self, prompt: str) -> str | None:
+        if self._pasted:
+            return self._pasted.popleft()
+        try:
+            return self._first_of(await self._prompt.prompt_async(prompt))
+        except (EOFError, KeyboardInterrupt):
+            return None
+
+    async def _confirm(self, question: str) -> bool:
+        try:
+            reply = await self._question.prompt_async(f"{question} (y or n) ")
+        except KeyboardInterrupt:
+            return False
+        except EOFError:
+            return True
+        return reply.strip().lower() in ("y", "yes")
+
+
+def _history_path() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Path(state) / "pgdb" / "history"

@@ -1,0 +1,1 @@
+"""Delivery of executables, libraries and debug files to every node (``--sbd``)."""

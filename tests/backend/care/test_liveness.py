@@ -1,0 +1,111 @@
+"""How the end of processes is noticed, and of which ones nobody is told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from pgdb.backend.care import liveness
+from pgdb.records import Exit
+from tests.support.programs import is_alive, wait_until
+
+DEADLINE_S = 60.0
+KERNEL = tuple(int(each) for each in os.uname().release.split(".")[:2])
+SLEEPER = (sys.executable, "-c", "import time; time.sleep(1000)")
+
+Watch = Callable[[int, Callable[[], None]], Callable[[], None]]
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            await test
+
+    asyncio.run(bounded())
+
+
+@pytest.mark.parametrize(
+    ("code", "end"),
+    [
+        ("raise SystemExit(3)", Exit(code=3, run=7)),
+        ("", Exit(code=0, run=7)),
+        ("import os; os.kill(os.getpid(), 9)", Exit(signal="SIGKILL", run=7)),
+    ],
+)
+def test_how_a_process_has_ended_is_known_before_it_is_waited_for(code: str, end: Exit) -> None:
+    process = subprocess.Popen([sys.executable, "-c", f"input(); {code}"], stdin=subprocess.PIPE)
+    with closing(liveness.ProcessEnd(process.pid)) as watched:
+        assert watched.how(7) is None
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        wait_until(lambda: not is_alive(process.pid), "it has ended", DEADLINE_S)
+        assert liveness.has_ended(process.pid)
+        assert watched.how(7) == end
+        process.wait()
+        assert liveness.has_ended(process.pid)
+        # Who has waited for it has taken the status along, but for newer kernels.
+        assert watched.how(7) == (end if KERNEL >= (6, 15) else None)
+    assert watched.how(7) is None
+    with closing(liveness.ProcessEnd(process.pid)) as too_late:
+        assert too_late.how(7) is None
+
+
+def test_one_that_lives_has_not_ended() -> None:
+    assert not liveness.has_ended(os.getpid())
+    with closing(liveness.ProcessEnd(os.getpid())) as watched:
+        assert watched.how(0) is None
+
+
+@pytest.mark.parametrize("watch", [liveness.watch_end, liveness.watch_end_of_traced])
+def test_an_end_is_told_once_to_those_who_want_to_know(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "_LOOK_S", 0.02)
+    told: list[str] = []
+
+    async def test() -> None:
+        process = subprocess.Popen(SLEEPER)
+        other = subprocess.Popen(SLEEPER)
+        ended = asyncio.Event()
+
+        def heard() -> None:
+            told.append("wanted")
+            ended.set()
+
+        try:
+            watch(process.pid, heard)
+            call_off = watch(other.pid, lambda: told.append("lives"))
+            watch(process.pid, lambda: told.append("called off"))()
+            process.send_signal(signal.SIGKILL)
+            await ended.wait()
+            call_off()
+        finally:
+            for each in (process, other):
+                each.kill()
+                each.wait()
+
+    run(test())
+    assert told == ["wanted"]
+
+
+@pytest.mark.parametrize("watch", [liveness.watch_end, liveness.watch_end_of_traced])
+def test_one_that_has_gone_before_is_told_of(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liveness, "_LOOK_S", 0.02)
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+
+    async def test() -> None:
+        ended = asyncio.Event()
+        watch(process.pid, ended.set)
+        await ended.wait()
+
+    run(test())

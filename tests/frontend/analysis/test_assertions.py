@@ -1,0 +1,624 @@
+"""Conditions over ranks: how they are read, where they hold, who fails them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Mapping
+
+import pytest
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.analysis.assertions import Check, ask_condition, check, parse, truth, where
+from pgdb.frontend.analysis.histogram import bin_ends
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.show.text import reports
+from pgdb.frontend.show.text.reports import place_lines, places
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.summary import Summary, Totals, empty_bins, summarize
+from pgdb.proctable import RankProcess
+from pgdb.ranks import RankSet
+from pgdb.records import SLOT, Event, Failure, Record, Stop, Value
+
+ERROR = Failure(message='No symbol "x" in current context.')
+
+
+def ranks(text: str) -> RankSet:
+    return RankSet.parse(text) if text else RankSet()
+
+
+def answer(
+    said: Mapping[str, str | Record], missing: Missing | None = None, command: str = "print x"
+) -> Answer:
+    gone = missing or Missing()
+    classes = tuple(
+        EquivalenceClass[Record](
+            ranks=ranks(members),
+            record=Value(text=record) if isinstance(record, str) else record,
+        )
+        for members, record in said.items()
+    )
+    asked = RankSet.union([each.ranks for each in classes]) | gone.ranks
+    return Answer(command=command, ranks=asked, classes=classes, missing=gone)
+
+
+async def no_recall(answer: Answer, ranks: RankSet) -> Answer:
+    raise AssertionError(f"{answer.command} was recalled for {ranks}")
+
+
+def checked(
+    condition: str,
+    *said: tuple[str, Mapping[str, str | Record]],
+    running: str = "",
+    ok: bool = False,
+) -> Check:
+    """Check a condition on ranks that answer, in order, what is *said* to each expression."""
+    left = [*said]
+
+    async def ask(expression: str, asked: RankSet) -> Answer:
+        wanted, values = left.pop(0)
+        assert expression == wanted
+        whole = answer(values, Missing(running=ranks(running)))
+        classes = tuple(
+            EquivalenceClass[Record](ranks=each.ranks & asked, record=each.record)
+            for each in whole.classes
+            if each.ranks & asked
+        )
+        gone = Missing(running=asked & ranks(running))
+        return Answer(command=f"print {expression}", ranks=asked, classes=classes, missing=gone)
+
+    everybody = RankSet.union([ranks(members) for members in said[0][1]]) | ranks(running)
+    found = asyncio.run(check(parse(condition), everybody, ask, no_recall, running_ok=ok))
+    assert not left, f"not asked for: {left}"
+    # Everybody is in exactly one of the sets.
+    sets = [found.passed, found.failed, found.missing.ranks]
+    assert RankSet.union(sets) == everybody
+    assert sum(map(len, sets)) == len(everybody)
+    return found
+
+
+# -- reading conditions ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expression"),
+    [
+        ("x", "same", "x"),
+        ("x same", "same", "x"),
+        ("x is same", "same", "x"),
+        ("p->step increasing", "increasing", "p->step"),
+        ("a + b nonincreasing", "nonincreasing", "a + b"),
+        ("ready() true", "true", "ready()"),
+        ("x in 0..3", "within", "x"),
+        ("a[i] in -1.5 .. n - 1", "within", "a[i]"),
+        ("x > 0", "true", "x"),
+        ("(x > 0)", "true", "x"),
+        ("x >= y + 1", "true", "x"),
+        ("a.b[i < 3] == 7", "true", "a.b[i < 3]"),
+        ("x > 0 && y < 1", "true", "x > 0 && y < 1"),
+        ("0 < x < 3", "true", "0 < x < 3"),
+        ("!done", "true", "!done"),
+        ("step .lt. 10", "true", "step"),
+        ("step /= 10", "true", "step"),
+        (".not. done", "true", ".not. done"),
+        # None of these compares.
+        ("x << 3", "same", "x << 3"),
+        ("p->next", "same", "p->next"),
+        ("f(a < b)", "same", "f(a < b)"),
+        ("std::max<int>(a, b)", "same", "std::max<int>(a, b)"),
+        ("Grid<double>::count", "same", "Grid<double>::count"),
+        ('strlen("a == b")', "same", 'strlen("a == b")'),
+        ("c['<']", "same", "c['<']"),
+        ("increasing", "same", "increasing"),
+    ],
+)
+def test_forms(text: str, kind: str, expression: str) -> None:
+    found = parse(text)
+    assert (found.kind, found.expression) == (kind, expression)
+    if kind == "true":
+        assert len(found.conditions) == 1
+
+
+def test_a_range_is_two_conditions() -> None:
+    assert parse("x in 0..n-1").conditions == ("(x) >= (0)", "(x) <= (n-1)")
+
+
+def test_nothing_to_check() -> None:
+    with pytest.raises(UsageError, match="what is to hold"):
+        parse("  ")
+
+
+# -- where -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("0", False),
+        ("1", True),
+        ("-2", True),
+        ("0.0", False),
+        ("0.25", True),
+        ("nan(0x8000000000000)", True),
+        ("true", True),
+        ("false", False),
+        (".TRUE.", True),
+        (".FALSE.", False),
+        ("0 '\\000'", False),
+        ("97 'a'", True),
+        ("(int *) 0x0", False),
+        (f"(int *) {SLOT}", True),
+        ("(int *) 0x10", True),
+        ("red", None),
+        ("{x = 1}", None),
+    ],
+)
+def test_truth_of_values(text: str, holds: bool | None) -> None:
+    found = truth(answer({"0": text}))
+    assert (bool(found.true), bool(found.false), bool(found.errors)) == (
+        holds is True,
+        holds is False,
+        holds is None,
+    )
+
+
+def test_where_it_holds() -> None:
+    said = answer({"0-3": "1", "4-5": "0", "6": ERROR}, Missing(running=ranks("7")))
+    assert where(said) == ranks("0-3")
+    assert where(answer({"4-5": "0", "6": ERROR})) == RankSet()
+    with pytest.raises(CommandError, match=r"'x' failed on \[0-6\]: No symbol"):
+        where(answer({"0-6": ERROR}))
+    with pytest.raises(CommandError, match=r"\[7\] run"):
+        where(answer({}, Missing(running=ranks("7"))))
+    with pytest.raises(CommandError, match="no answer"):
+        where(answer({}, Missing(late=ranks("7"))))
+
+
+# -- checks ------------------------------------------------------------------------------------
+
+
+def test_same() -> None:
+    assert checked("x", ("x", {"0-31": "3"})).ok
+    found = checked("x", ("x", {"0-6,8-31": "3", "7": "9", "5,32-34": "4", "40": ERROR}))
+    assert not found.ok
+    assert found.common == "3"
+    assert [str(each.ranks) for each in found.failing] == ["7", "40", "5,32-34"]
+    assert reports.check(found).splitlines()[0].startswith("x is the same on all ranks: FAILED on")
+
+
+def test_same_without_a_majority_blames_all() -> None:
+    found = checked("x", ("x", {"0-1": "3", "2-3": "4"}))
+    assert (found.common, found.passed) == ("", RankSet())
+    assert found.failed == ranks("0-3")
+    assert "2 different answers on [0-3]" in reports.check(found)
+
+
+@pytest.mark.parametrize(
+    ("word", "values", "failing"),
+    [
+        ("increasing", ("1", "2", "3"), ""),
+        ("increasing", ("1", "1", "2"), "1"),
+        ("nondecreasing", ("1", "1", "2"), ""),
+        ("nondecreasing", ("1", "0.5", "2"), "1"),
+        ("decreasing", ("3", "2", "2"), "2"),
+        ("nonincreasing", ("3", "2", "2"), ""),
+        ("nonincreasing", ("3", "nan(0x8)", "2"), "1"),
+        ("increasing", ("1", "red", "2"), "1"),
+    ],
+)
+def test_orders(word: str, values: tuple[str, ...], failing: str) -> None:
+    said = {str(rank): value for rank, value in enumerate(values)}
+    found = checked(f"x {word}", ("x", said))
+    assert found.failed == ranks(failing)
+    assert found.ok == (not failing)
+
+
+def test_an_order_is_that_of_ranks_and_not_of_classes() -> None:
+    found = checked("x increasing", ("x", {"0,2": "5", "1": "7", "3": "9"}))
+    (each,) = found.failing
+    assert (each.ranks, each.value, each.why) == (ranks("2"), "5", "after 7")
+
+
+def test_who_fails_a_condition_is_told_with_its_value() -> None:
+    found = checked(
+        "x > 0",
+        ("x", {"0-29": "7", "30": "-1", "31": "0", "32": ERROR}),
+        ("x > 0", {"0-29": "1", "30-31": "0", "32": ERROR}),
+    )
+    assert found.passed == ranks("0-29")
+    assert reports.check(found) == (
+        "x > 0: FAILED on [30-32] (3 of 33)\n"
+        "[30] x = -1\n"
+        "[31] x = 0\n"
+        '[32] error: No symbol "x" in current context.\n'
+        "passed on [0-29]"
+    )
+    passed = checked("x > 0", ("x", {"0-31": "7"}), ("x > 0", {"0-31": "1"}))
+    assert reports.check(passed) == "x > 0: passed on [0-31]"
+
+
+def test_a_range_asks_the_second_only_of_those_that_pass_the_first() -> None:
+    found = checked(
+        "x in 0..3",
+        ("x", {"0-5": "2", "6": "4", "7": "-1"}),
+        ("(x) >= (0)", {"0-6": "1", "7": "0"}),
+        ("(x) <= (3)", {"0-5": "1", "6": "0"}),
+    )
+    assert [(str(each.ranks), each.value) for each in found.failing] == [("6", "4"), ("7", "-1")]
+    nobody = checked("x in 0..3", ("x", {"0-1": "-1"}), ("(x) >= (0)", {"0-1": "0"}))
+    assert nobody.failed == ranks("0-1")
+
+
+ARRAY = "{0, 1, 2 <repeats 20 times>}"
+
+
+@pytest.mark.parametrize(
+    ("condition", "array", "value"),
+    [
+        # GDB compares the address of an array, which is greater than 5 and below nothing.
+        ("x >= 0", ARRAY, ""),
+        ("x > 5", ARRAY, "[0] = 0"),
+        ("x < 2", ARRAY, "[2]@20 = 2"),
+        ("(x != 1)", ARRAY, "[1] = 1"),
+        ("x in 0..2", ARRAY, ""),
+        ("x in 1..2", ARRAY, "[0] = 0"),
+        ("x <= 1", "{{0, 1}, {1, 2}}", "[1][1] = 2"),
+        ("x .le. 1", "((0, 1) (1, 2))", "(2,2) = 2"),
+        ("x > 0", "{1, nan(0x8000000000000), 1}", "[1] = nan(0x8000000000000)"),
+        ("x != 3", "{1, -nan(0x8000000000000)}", "[1] = -nan(0x8000000000000)"),
+        ("x > 0", "std::vector of length 2, capacity 2 = {1, -1}", "[1] = -1"),
+    ],
+)
+def test_an_array_is_compared_element_by_element(condition: str, array: str, value: str) -> None:
+    found = checked(condition, ("x", {"0-3": array}))
+    assert found.ok == (not value)
+    if value:
+        (each,) = found.failing
+        assert (each.value, each.ranks, each.is_element) == (value, ranks("0-3"), True)
+        first = reports.check(found).splitlines()[1]
+        assert first.startswith(f"[0-3] x{value}")
+
+
+def test_ranks_fail_by_their_first_element_that_does() -> None:
+    said = {"0": "{1, 2, 3}", "1-2": "{1, -2, 3}", "3": "{-1, -2, 3}", "4": ERROR}
+    found = checked("x > 0", ("x", said), ("x > 0", {"4": ERROR}))
+    assert reports.check(found) == (
+        "x > 0: FAILED on [1-4] (4 of 5)\n"
+        "[3]   x[0] = -1, the first of several elements that fail\n"
+        '[4]   error: No symbol "x" in current context.\n'
+        "[1-2] x[1] = -2\n"
+        "passed on [0]"
+    )
+
+
+def test_the_other_side_can_differ_by_rank_and_be_an_array() -> None:
+    found = checked(
+        "x == n",
+        ("x", {"0-1": "{3, 3}", "2": "{4, 3}"}),
+        ("n", {"0": "3", "1": "4", "2": "{4, 3}"}),
+    )
+    assert found.passed == ranks("0,2")
+    found = checked("x < y", ("x", {"0": "{3, 3}"}), ("y", {"0": "{4, 5, 6}"}))
+    assert "different shapes" in found.failing[0].value
+
+
+@pytest.mark.parametrize(
+    ("condition", "said", "why"),
+    [
+        ("x > 0", {"x": '"abc"'}, "a string"),
+        ("x > 0", {"x": "'\\000' <repeats 15 times>"}, "a string"),
+        ("x > 0", {"x": "{{a = 1}, {a = 2}}"}, "an array of structures"),
+        ("x > 0", {"x": '{"ab", "cd"}'}, "[0] is no number"),
+        ("x > 0", {"x": "{1, 2...}"}, "set print elements unlimited"),
+        ("0 < x", {"x": ARRAY}, "'x > 0'"),
+        ("n > 0 && x > 0", {"n": "1", "x": ARRAY}, "'x > 0'"),
+        ("n || (x)", {"n": "1", "x": ARRAY}, "'x > 0'"),
+        ("n > 0 || !(x < 3)", {"n": "1", "x": ARRAY}, "'x > 0'"),
+        ("n in 0..x", {"n": "1", "x": ARRAY}, "'x > 0'"),
+    ],
+)
+def test_no_array_passes_by_its_address(condition: str, said: dict[str, str], why: str) -> None:
+    found = checked(condition, *((name, {"0-3": text}) for name, text in said.items()))
+    assert found.passed == RankSet()
+    (each,) = found.failing
+    if each.is_error:
+        assert why in each.value
+    else:
+        assert each.value.startswith(why)
+
+
+def test_what_has_an_effect_is_evaluated_once() -> None:
+    assert checked("x++ > 0", ("x++ > 0", {"0": "1"})).ok
+    assert checked("f(x) > 0", ("f(x) > 0", {"0": "1"})).ok
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("rank in 3..0", "runs backwards; write '0..3'"),
+        ("rank in 0", "'in' needs two ends: 'rank in 0..3'"),
+        ("a[i] is in 0..", "'in' needs two ends"),
+        ("rank foo", "what is 'foo'"),
+        ("a[i < 3] increasingly", "what is 'increasingly'"),
+    ],
+)
+def test_what_is_no_condition(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sizeof x", "(unsigned char) x", "unsigned long", "*(struct a *) p", "a[in] + b", "x[1]"],
+)
+def test_what_is_an_expression(text: str) -> None:
+    assert parse(text).kind == "same"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "9",
+        "a",
+        " ",
+        "x ",
+        " in 1",
+        " is in",
+        "<a",
+        "a<a",
+        "f<a> ",
+        "f<> ",
+        '\\"',
+        "'\\'",
+        "&&a",
+        "a ",
+    ],
+)
+@pytest.mark.parametrize("form", ["{}", "x > {}", '"{}', "({}) z", "x{}y z", "f<{}("])
+def test_a_long_line_takes_as_much_longer_as_it_is_longer(form: str, word: str) -> None:
+    def cpu_s(times: int) -> float:
+        text = form.format(word * times)
+        begin = time.process_time()
+        try:
+            parse(text)
+        except UsageError:
+            pass
+        return time.process_time() - begin
+
+    short_s = min(cpu_s(500) for _ in range(3))
+    long_s = min(cpu_s(4_000) for _ in range(3))
+    # Eight times the length; what tried from each letter anew would take 64 times as long.
+    assert long_s < 20 * short_s or long_s < 0.02
+
+
+@pytest.mark.parametrize("opens, closes", [("(", ")"), ("!", ""), (".not. ", "")])
+def test_brackets_and_negations_are_of_no_number(opens: str, closes: str) -> None:
+    many = 20_000
+    found = parse(f"{opens * many}x > 0{closes * many}")
+    assert found.kind == "true"
+    assert found.operands[0] == "x"
+
+
+def test_what_is_nested_deeper_than_anybody_would_is_refused() -> None:
+    assert len(parse(f"{'(a && ' * 40}b{')' * 40}").operands) == 2
+    for text in (f"{'(a && ' * 400}b{')' * 400}", f"{'!(' * 400}b{')' * 400}"):
+        with pytest.raises(UsageError, match="100 deep"):
+            parse(text)
+
+
+def test_ranks_that_run_fail_unless_they_may() -> None:
+    said = (("x", {"0-2": "1"}), ("x > 0", {"0-2": "1"}))
+    found = checked("x > 0", *said, running="3")
+    assert not found.ok
+    assert reports.check(found) == (
+        "x > 0: NOT CHECKED on [3] (1 of 4)\n[3] not checked: running\npassed on [0-2]"
+    )
+    found = checked("x > 0", *said, running="3", ok=True)
+    assert found.ok
+    assert reports.check(found) == "x > 0: passed on [0-2]; [3] not checked: running"
+
+
+def test_ranks_that_cannot_be_checked_are_not_among_those_that_fail() -> None:
+    said = (("x", {"0-1": "1", "2": "0"}), ("x > 0", {"0-1": "1", "2": "0"}))
+    for ok in (False, True):
+        assert reports.check(checked("x > 0", *said, running="3", ok=ok)) == (
+            "x > 0: FAILED on [2] (1 of 4)\n[2] x = 0\n[3] not checked: running\npassed on [0-1]"
+        )
+
+
+def test_ranks_that_have_ended_may_be_missing_too() -> None:
+    requirement = parse("x > 0")
+    gone = Missing(lost=ranks("3"))
+    for ok in (False, True):
+        found = Check(requirement, ranks("0-3"), ranks("0-2"), missing=gone, running_ok=ok)
+        assert found.ok == ok
+    late = Check(
+        requirement, ranks("0-3"), ranks("0-2"), missing=Missing(late=ranks("3")), running_ok=True
+    )
+    assert not late.ok
+
+
+# -- texts -------------------------------------------------------------------------------------
+
+
+def test_statistics_fit_a_terminal() -> None:
+    summary = summarize(
+        [(RankSet([rank]), str(rank * 1.5e-7)) for rank in range(32)]
+        + [(ranks("40-41"), "nan(0x8)"), (ranks("42"), "-inf"), (ranks("43"), "red")]
+    )
+    said = answer({"50": ERROR}, Missing(running=ranks("51")))
+    text = reports.statistics("x", summary, ranks("0-31,40-43"), said)
+    assert "min  0 [0]" in text
+    assert "max     4.65e-06 [31]" in text
+    assert "NaN on [40-41]" in text
+    assert "-infinity on [42]" in text
+    assert "no number on [43]" in text
+    assert '[50] error: No symbol "x"' in text
+    assert "[51] running" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def summed(*numbers: float, bins: int = 8) -> Summary:
+    """Return the summary of one number for each rank, with its histogram."""
+    pairs = [(RankSet([rank]), f"{number:.15g}") for rank, number in enumerate(numbers)]
+    totals = Totals(empty_bins(*bin_ends(summarize(pairs), bins)))
+    for members, text in pairs:
+        totals.add_text(members, text)
+    return totals.summary()
+
+
+def histogram(summary: Summary, width: int = 0) -> list[tuple[str, int]]:
+    """Return the bins of the text of a summary, with their counts."""
+    text = reports.statistics("x", summary, RankSet.range(0, 9), answer({}), width=width)
+    rows = re.findall(r"^  +(\S+(?: … \S+)?) +(\d+)(?: █*)?$", text, re.M)
+    return [(label, int(count)) for label, count in rows]
+
+
+def test_bins_of_integers_are_of_integers() -> None:
+    assert histogram(summed(0, 1, 2, 3)) == [("0", 1), ("1", 1), ("2", 1), ("3", 1)]
+    assert histogram(summed(*range(9), bins=4)) == [("0 … 2", 3), ("3 … 5", 3), ("6 … 8", 3)]
+    assert histogram(summed(*range(10), bins=4)) == [
+        ("0 … 2", 3),
+        ("3 … 5", 3),
+        ("6 … 8", 3),
+        ("9", 1),
+    ]
+    assert histogram(summed(*range(50), bins=49))[0] == ("0 … 1", 2)
+    # Whole numbers among others are no integers.
+    halves = summed(*(rank / 2 for rank in range(9)), bins=2)
+    assert histogram(halves) == [("0 … 2", 4), ("2 … 4", 5)]
+
+
+def test_ends_of_bins_can_be_told_apart() -> None:
+    near = summed(*(100 + rank * 1e-4 for rank in range(8)), bins=4)
+    assert [label for label, _ in histogram(near)] == [
+        "100 … 100.0002",
+        "100.0002 … 100.0003",
+        "100.0003 … 100.0005",
+        "100.0005 … 100.0007",
+    ]
+
+
+@pytest.mark.parametrize("width", [30, 50, 80])
+def test_statistics_are_as_wide_as_the_terminal(width: int) -> None:
+    numbers = summed(*(rank * 1.5e-7 for rank in range(64)))
+    text = reports.statistics("x", numbers, ranks("0-63"), answer({}), width=width)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= width
+    assert any("█" in line for line in lines)
+    assert "std dev" in text
+
+
+def test_an_estimate_is_told_as_one() -> None:
+    few, many = (summed(*range(count)) for count in (100, 500))
+    assert "  100 different" in reports.statistics("x", few, ranks("0"), answer({}))
+    assert re.search(r" about \d+ different", reports.statistics("x", many, ranks("0"), answer({})))
+
+
+def test_structures_that_should_be_the_same_are_told_by_their_fields() -> None:
+    long = ", ".join(str(number) for number in range(100, 160))
+    said = {"0-2": f"{{id = 1, u = {{{long}}}}}", "3": f"{{id = 2, u = {{{long}}}}}"}
+    lines = reports.check(checked("p", ("p", said)), width=80).splitlines()
+    assert lines[0] == "p is the same on all ranks: FAILED on [3] (1 of 4)"
+    assert lines[1].startswith("[0-3] p = {id = …, u = {100, ")
+    assert [line.split() for line in lines[2:4]] == [
+        [".id", "[0-2]", "1"],
+        ["[3]", "2", "<--", "differs"],
+    ]
+    assert max(map(len, lines)) <= 80
+
+
+def test_places_are_merged_by_host_and_state() -> None:
+    processes = [RankProcess(rank, f"node{rank // 16}", 100 + rank, "a") for rank in range(32)]
+    found = places(processes, {"stopped": ranks("0-30"), "running": ranks("31")})
+    latest = (
+        EquivalenceClass[Event](ranks=ranks("0-30"), record=Stop(reason="other", meaning="odd")),
+    )
+    assert place_lines(found, latest, {"late": ranks("3")}).splitlines() == [
+        "[0-15]  stopped on node0, pid 100-115",
+        "[16-30] stopped on node1, pid 116-130",
+        "[31]    running on node1, pid 131",
+        "[0-30]  stopped (odd) in ??",
+        "@late = [3]",
+    ]
+    scattered = [RankProcess(rank, "n", 100 + 7 * rank, "a") for rank in range(32)]
+    only = places(scattered, {"running": ranks("0-31")})
+    assert place_lines(only, (), {}) == "[0-31] running on n, pid 100,… 32 processes"
+    assert place_lines((), (), {}) == "no ranks"
+
+
+# -- conditions of sets ------------------------------------------------------------------------
+
+
+def test_an_array_makes_no_condition() -> None:
+    said = {
+        "u": {
+            "0-1": "{1, -2}",
+            "2": "7",
+            "3": Failure(message='No symbol "u" in current context.'),
+        },
+        "u > 0": {"2": "1", "3": Failure(message='No symbol "u" in current context.')},
+    }
+    asked: list[tuple[str, str]] = []
+
+    async def ask(expression: str, members: RankSet) -> Answer:
+        asked.append((expression, str(members)))
+        return answer(said[expression])
+
+    found = asyncio.run(ask_condition("u > 0", RankSet.range(0, 4), ask, no_recall))
+    assert asked == [("u", "0-3"), ("u > 0", "2-3")]
+    assert where(found) == RankSet([2])
+    errors = {str(each.ranks): each.record for each in found.errors}
+    assert errors.keys() == {"0-1", "3"}
+    assert errors["0-1"] == Failure(message="u is an array; name an element of it, such as u[0]")
+
+
+def test_what_assigns_in_another_language_than_fortran_is_not_asked() -> None:
+    probed = answer({"0,2": ".TRUE.", "1,3": Failure(message="Left operand of assignment is …")})
+    asked: list[tuple[str, str]] = []
+
+    async def ask(expression: str, members: RankSet) -> Answer:
+        asked.append((expression, str(members)))
+        return probed if expression == "1 /= 2" else answer({str(members): ".TRUE."})
+
+    everybody = RankSet.range(0, 4)
+    found = asyncio.run(ask_condition("u /= 3", everybody, ask, no_recall))
+    assert asked == [("1 /= 2", "0-3"), ("u", "0,2"), ("u /= 3", "0,2")]
+    assert where(found) == ranks("0,2")
+    assert [str(each.ranks) for each in found.errors] == ["1,3"]
+    checked = asyncio.run(check(parse("u /= 3"), everybody, ask, no_recall))
+    assert (checked.passed, checked.failed) == (ranks("0,2"), ranks("1,3"))
+    with pytest.raises(UsageError, match=r"on \[1,3\]: '/=' would change the program"):
+        asyncio.run(check(parse("(u /= 3) + 1 same"), everybody, ask, no_recall))
+    assert {each for each in asked if "u" in each[0]} == {("u", "0,2"), ("u /= 3", "0,2")}
+    # In quotes it is a text, of which nobody need be asked.
+    asked.clear()
+    asyncio.run(ask_condition("s == '/='", everybody, ask, no_recall))
+    assert asked[0][0] == "s"
+
+
+def test_a_condition_of_arrays_alone_fails() -> None:
+    async def ask(expression: str, members: RankSet) -> Answer:
+        assert expression == "u"
+        return answer({"0-1": "{1, -2}"})
+
+    found = asyncio.run(ask_condition("u", RankSet.range(0, 2), ask, no_recall))
+    with pytest.raises(CommandError, match=r"\[0-1\]: u is an array"):
+        where(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x = 1", "x += 2", "(y = 3) > 2", "a[i = 1] same", "x <<= 1", "x xor_eq 1", "1 > x or_eq 2"],
+)
+def test_what_would_assign_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="would change the program"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["x == 1", "x <= 1", "x >= 1", "x != 1", 's == "a = b"', "c == '='", "x /= 3"]
+)
+def test_what_compares_assigns_nothing(text: str) -> None:
+    assert parse(text)

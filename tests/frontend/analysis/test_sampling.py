@@ -1,0 +1,174 @@
+"""Snapshots of a job that runs: whatever happens, it ends up as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.analysis import sampling
+from pgdb.frontend.analysis.calltree import CallTree
+from pgdb.frontend.api import deadline
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.job_state import JobState
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.session import Session
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.ranks import RankSet
+from pgdb.records import Event, Frame, Record, Stack, Stop
+
+
+class FakeSession:
+    """Ranks 0-3, of which 3 is stopped."""
+
+    def __init__(self) -> None:
+        self.state = JobState(RankSet.range(0, 4))
+        self.state.start_run(1, RankSet.range(0, 4))
+        self.options = SessionOptions()
+        self.has_ended = False
+        self.runs = 1
+        self.asked = 0
+        self.own_stops: dict[int, str] = {}
+        """Ranks that stop by themselves at the next interrupt, by the signal or an empty text."""
+        self.fails = False
+        self.is_interrupting = asyncio.Event()
+        self.may_stop = asyncio.Event()
+        self.may_stop.set()
+        self.stop(RankSet([3]))
+
+    def stop(self, ranks: RankSet, reason: Any = "interrupted", signal: str = "") -> None:
+        stop: Event = Stop(reason=reason, run=self.runs, signal=signal)
+        self.state.apply([EquivalenceClass(ranks=ranks, record=stop)])
+
+    def ranks(self, which: RankSet) -> FakeSession:
+        return self
+
+    async def interrupt(self) -> Answer:
+        running = self.state.running
+        self.is_interrupting.set()
+        await self.may_stop.wait()
+        for rank, signal in self.own_stops.items():
+            reason = "signal-received" if signal else "breakpoint-hit"
+            self.stop(RankSet([rank]), reason, signal)
+        self.stop(self.state.running)
+        return Answer(command="interrupt", ranks=running, classes=())
+
+    async def ask(self, command: str, operation: object, ranks: RankSet) -> Answer:
+        self.asked += 1
+        if self.fails:
+            raise CommandError("no")
+        record: Record = Stack(frames=(Frame(level=0, function="main"),))
+        missing = Missing(running=ranks & self.state.running)
+        classes = (EquivalenceClass(ranks=ranks - missing.ranks, record=record),)
+        return Answer(command=command, ranks=ranks, classes=classes, missing=missing)
+
+    @contextlib.contextmanager
+    def hushed(self, ranks: RankSet) -> Iterator[None]:
+        del ranks
+        yield
+
+    async def start_run(self, word: str, argument: str, ranks: RankSet) -> None:
+        assert (word, argument) == ("continue", "")
+        self.runs += 1
+        self.state.start_run(self.runs, ranks)
+
+    async def wait_stopped(self, command: str, ranks: RankSet, *, timeout_s: float) -> None:
+        await asyncio.sleep(0)
+
+    async def take(self, samples: int = 3) -> CallTree:
+        session = cast(Session, self)
+        found = await sampling.take(session, self.state.ranks, samples=samples, every_s=1.0)
+        return found.tree
+
+
+def test_who_ran_runs_and_who_was_stopped_is_stopped() -> None:
+    async def check() -> None:
+        session = FakeSession()
+        tree = await session.take()
+        assert (tree.samples, session.asked) == (3, 3)
+        assert str(tree.ranks) == "0-3"
+        assert (str(tree.stayed), str(tree.idle)) == ("0-2", "3")
+        assert (str(session.state.running), str(session.state.stopped)) == ("0-2", "3")
+
+    asyncio.run(check())
+
+
+def test_a_rank_that_stops_by_itself_stays_stopped() -> None:
+    async def check() -> None:
+        session = FakeSession()
+        session.own_stops = {1: ""}
+        await session.take()
+        assert str(session.state.running) == "0,2"
+
+    asyncio.run(check())
+
+
+def test_a_crash_stops_all_and_ends_the_sampling() -> None:
+    async def check() -> None:
+        session = FakeSession()
+        session.own_stops = {1: "SIGSEGV"}
+        tree = await session.take()
+        assert tree.samples == 1
+        assert not session.state.running
+
+    asyncio.run(check())
+
+
+def test_samples_end_with_the_time_and_leave_them_running() -> None:
+    async def check() -> None:
+        session = FakeSession()
+        with deadline.within(0.0):
+            tree = await session.take()
+        assert tree.samples == 1
+        assert str(session.state.running) == "0-2"
+        with deadline.within(0.0, for_stops=False):
+            assert (await session.take()).samples == 3
+
+    asyncio.run(check())
+
+
+def test_an_error_leaves_them_running() -> None:
+    async def check() -> None:
+        session = FakeSession()
+        session.fails = True
+        with pytest.raises(CommandError):
+            await session.take()
+        assert str(session.state.running) == "0-2"
+
+    asyncio.run(check())
+
+
+def test_giving_up_in_the_midst_of_a_sample_leaves_them_running() -> None:
+    async def check() -> None:
+        session = FakeSession()
+        session.may_stop.clear()
+        task = asyncio.create_task(session.take())
+        await session.is_interrupting.wait()
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
+        session.may_stop.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert session.asked == 0
+        assert str(session.state.running) == "0-2"
+
+    asyncio.run(check())
+
+
+def test_what_cannot_be_sampled_is_refused() -> None:
+    async def check() -> None:
+        session = FakeSession()
+        for samples in (0, -1, sampling.MOST_SAMPLES + 1):
+            with pytest.raises(UsageError, match="samples cannot be taken"):
+                await session.take(samples)
+        await session.interrupt()
+        with pytest.raises(UsageError, match=r"no rank of \[0-3\] runs.*'continue &'"):
+            await session.take(2)
+        assert (await session.take(1)).samples == 1
+
+    asyncio.run(check())

@@ -1,0 +1,31 @@
+"""What ``info sbd`` says of what bringing files has cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdb.frontend.api.deliveries import progress, report
+from pgdb.overlay.messages import FRONT_END, Delivered
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (1023, "1023 bytes"),
+        (1024, "1 kB"),
+        (1000 << 10, "1000 kB"),
+        ((1 << 20) - 1, "1024 kB"),
+        (3 << 29, "1.5 GB"),
+    ],
+)
+def test_sizes_are_short(size_bytes: int, text: str) -> None:
+    told = progress([Delivered(node=FRONT_END, host="login", read_bytes=size_bytes)])
+    assert told == f"files: {text} read, 0 bytes received on the hosts"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "text"), [(1, "1 aggregator needed 2"), (2, "2 aggregators needed 4")]
+)
+def test_hosts_are_counted(hosts: int, text: str) -> None:
+    nodes = [Delivered(node=node, host=f"n{node}", wanted_files=2) for node in range(hosts)]
+    assert f"\n{text} files: 0 from their caches" in report(nodes)

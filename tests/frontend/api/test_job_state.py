@@ -1,0 +1,321 @@
+"""What every rank is doing, whatever the order in which its events arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgdb.frontend.api.job_state import JobState, is_bad
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import Event, Exit, Gone, Output, Progress, Running, Stop
+
+ALL = RankSet.range(0, 4)
+
+
+def ranks(text: str) -> RankSet:
+    return RankSet.parse(text) if text else RankSet()
+
+
+def tell(state: JobState, text: str, event: Event) -> str:
+    """Apply an event; return the ranks for which it is news."""
+    news = state.apply([EquivalenceClass(ranks(text), event)])
+    return str(RankSet.union(each.ranks for each in news))
+
+
+def stop(run: int = 0, **fields: object) -> Stop:
+    return Stop(reason="breakpoint-hit", run=run, **fields)  # type: ignore[arg-type]
+
+
+def started(state: JobState | None = None) -> JobState:
+    """Return a job whose ranks have all stopped at the start."""
+    state = state or JobState(ALL)
+    assert tell(state, "0-3", stop()) == "0-3"
+    return state
+
+
+def assert_disjoint(state: JobState) -> None:
+    sets = [state.stopped, state.running, state.exited, state.lost, state.detached]
+    assert sum(len(each) for each in sets) == len(RankSet.union(sets))
+    assert RankSet.union(sets) <= state.ranks
+
+
+def test_nobody_does_anything_at_first() -> None:
+    state = JobState(ALL)
+    assert not state.live and state.latest(ALL) == ()
+
+
+def test_a_run_and_its_stop() -> None:
+    state = started()
+    state.start_run(5, ranks("0-2"))
+    assert (str(state.running), str(state.stopped)) == ("0-2", "3")
+    assert str(state.runners(5)) == "0-2"
+    assert tell(state, "1", stop(5)) == "1"
+    assert str(state.runners(5)) == "0,2"
+    assert str(state.live) == "0-3"
+
+
+def test_an_old_stop_of_a_rank_that_was_set_running_again_is_stale() -> None:
+    state = started()
+    state.start_run(5, ALL)
+    tell(state, "0-1", stop(5))
+    state.start_run(7, ranks("0-1"))
+    assert tell(state, "0-3", stop(5)) == "2-3"
+    assert str(state.running) == "0-1"
+    assert tell(state, "0-1", stop(7)) == "0-1"
+
+
+def test_a_stop_that_overtakes_the_acknowledgement_of_its_run_counts() -> None:
+    state = started()
+    state.start_run(5, ALL)
+    assert tell(state, "2", stop(5)) == "2"
+    state.cancel_run(5, ranks("3"))  # the acknowledgement: 3 could not be set running
+    assert (str(state.running), str(state.stopped)) == ("0-1", "2-3")
+    state.cancel_run(5, ranks("2"))
+    assert str(state.stopped) == "2-3"
+
+
+def test_a_run_that_was_cancelled_is_taken_back_for_its_ranks_alone() -> None:
+    state = started()
+    state.start_run(5, ranks("0-1"))
+    state.start_run(6, ranks("2"))
+    state.cancel_run(5, ALL)
+    assert (str(state.running), str(state.stopped)) == ("2", "0-1,3")
+
+
+def test_a_rank_that_goes_on_by_itself_runs_and_stops_again() -> None:
+    state = started()
+    state.start_run(5, ALL)
+    tell(state, "0-3", stop(5))
+    assert tell(state, "1", Running(run=5)) == "1"
+    assert str(state.runners(5)) == "1"
+    assert tell(state, "1", stop(5)) == "1"
+
+
+def test_an_old_running_is_stale_too() -> None:
+    state = started()
+    state.start_run(5, ALL)
+    tell(state, "0-3", stop(5))
+    state.start_run(7, ALL)
+    tell(state, "0", stop(7))
+    assert tell(state, "0", Running(run=5)) == ""
+    assert str(state.stopped) == "0"
+
+
+def test_a_cancelled_run_does_not_make_the_events_of_the_one_before_stale() -> None:
+    # Commands of a breakpoint go on (Running is under way) just as the user types 'continue';
+    # the leaf says that the rank runs already, and the run is cancelled.
+    state = started()
+    state.start_run(5, ALL)
+    tell(state, "0-3", stop(5))
+    state.start_run(6, ranks("1"))
+    state.cancel_run(6, ranks("1"))
+    assert tell(state, "1", Running(run=5)) == "1"
+    assert "1" in str(state.running)
+    assert tell(state, "1", stop(5)) == "1"
+    assert str(state.stopped) == "0-3"
+
+
+def test_runs_of_two_commands_at_once_are_cancelled_each_for_itself() -> None:
+    state = started()
+    state.start_run(4, ALL)
+    tell(state, "0-3", stop(run=4))
+    state.start_run(5, ranks("0-1"))
+    state.start_run(6, ranks("2-3"))
+    state.cancel_run(5, ranks("0-1"))
+    # A stop of an earlier run is as stale as it was.
+    assert tell(state, "0-3", stop(run=1)) == ""
+    assert (str(state.stopped), str(state.running)) == ("0-1", "2-3")
+
+
+def test_exits_are_final() -> None:
+    state = started()
+    state.start_run(5, ALL)
+    assert tell(state, "2", Exit(code=0, run=5)) == "2"
+    assert tell(state, "2", Exit(code=0, run=5)) == ""
+    assert tell(state, "2", stop(5)) == ""
+    assert tell(state, "2", Running(run=5)) == ""
+    assert tell(state, "2", Gone(why="GDB ended")) == ""
+    assert state.lose(ranks("2")) == RankSet()
+    state.detach(ALL)
+    assert (str(state.exited), str(state.detached)) == ("2", "0-1,3")
+
+
+def test_an_exit_counts_even_for_a_rank_that_was_started_again() -> None:
+    state = started()
+    state.start_run(5, ALL)
+    tell(state, "0-3", stop(5))
+    state.start_run(6, ALL)
+    assert tell(state, "0", Exit(signal="SIGKILL", run=5)) == "0"
+    assert str(state.runners(6)) == "1-3"
+
+
+def test_lost_ranks_are_news_once_and_can_come_back() -> None:
+    state = started()
+    assert str(state.lose(ranks("0-1"))) == "0-1"
+    assert state.lose(ranks("0-1")) == RankSet()
+    assert tell(state, "0-2", Gone(why="killed")) == "2"
+    assert str(state.live) == "3"
+    assert tell(state, "0", stop(0)) == "0"  # an orphan announced it
+    assert str(state.live) == "0,3"
+
+
+def test_why_ranks_cannot_be_asked() -> None:
+    state = started()
+    assert state.absent(RankSet()) == []
+    state.lose(ranks("0-1"))
+    state.detach(ranks("2"))
+    assert state.absent(ALL) == [
+        "[0-1] lost; 'reattach' gets hold of them again",
+        "[2] let go; 'reattach' gets hold of it again",
+        "[3] not there when it was asked",
+    ]
+    tell(state, "3", Exit(code=1))
+    assert state.absent(ranks("3")) == ["[3] ended"]
+
+
+def test_losing_ranks_that_run_free_is_no_loss() -> None:
+    state = started()
+    state.detach(ranks("0-1"))
+    assert str(state.lose(ALL)) == "2-3"
+    assert str(state.detached) == "0-1"
+
+
+@pytest.mark.parametrize("event", [stop(0), Running(run=0)])
+def test_a_late_event_of_a_rank_that_runs_free_does_not_catch_it_again(event: Event) -> None:
+    # Replies go up at once, events wait for the window at every level.
+    state = started()
+    state.detach(ranks("1"))
+    assert tell(state, "1", event) == ""
+    assert str(state.detached) == "1"
+
+
+def test_ranks_of_other_jobs_are_ignored() -> None:
+    state = started()
+    assert tell(state, "2-9", stop(0, detail="other")) == "2-3"
+    assert_disjoint(state)
+
+
+def test_where_ranks_stand_is_news_once() -> None:
+    state = started()
+    state.start_run(5, ranks("0-2"))
+    assert tell(state, "0-1", stop(5)) == "0-1"
+    assert tell(state, "0-2", stop(5)) == "2"
+    assert tell(state, "0-2", stop(5, detail="other")) == "0-2"
+    assert state.lose(ranks("0-1")) == ranks("0-1")
+    assert tell(state, "0-2", stop(5, detail="other")) == "0-1"
+    assert str(state.stopped) == "0-3"
+    state.start_run(6, ranks("0"))
+    assert tell(state, "0", Running(run=6)) == ""
+
+
+def test_other_events_are_passed_on() -> None:
+    state = started()
+    assert tell(state, "1", Output(text="hello")) == "1"
+    assert tell(state, "1", Progress(stage="gdb")) == "1"
+    assert str(state.stopped) == "0-3"
+
+
+def test_the_latest_are_the_last_stops_and_ends_as_classes() -> None:
+    state = started()
+    tell(state, "1-2", stop(0, breakpoint=4))
+    tell(state, "2", Exit(code=1))
+    found = state.latest(ranks("1-3"))
+    assert [(str(each.ranks), each.record) for each in found] == [
+        ("1", stop(0, breakpoint=4)),
+        ("2", Exit(code=1)),
+        ("3", stop()),
+    ]
+    state.start_run(9, ALL)
+    assert len(state.latest(ALL)) == 4 - 1
+
+
+def test_slots_stay_with_their_class() -> None:
+    state = JobState(ALL)
+    state.apply([EquivalenceClass(ALL, stop(), ("a", ""))])
+    tell(state, "0", stop(breakpoint=1))
+    assert [each.slots for each in state.latest(ALL)] == [(), ("a", "")]
+
+
+def test_automatic_sets() -> None:
+    state = started()
+    tell(state, "0", stop(0, breakpoint=2))
+    tell(state, "1", Stop(reason="signal-received", signal="SIGSEGV"))
+    tell(state, "2", Exit(code=3))
+    assert str(state.named("stopped")) == "0-1,3"
+    assert str(state.named("exited")) == "2"
+    assert str(state.named("error")) == "1-2"
+    assert str(state.named("bp2")) == "0"
+    assert state.named("bp9") == RankSet()
+    assert state.named("running") == RankSet() == state.named("lost")
+    assert state.named("nonsense") is None and state.named("bp") is None
+    state.start_run(4, ranks("0"))
+    assert state.named("bp2") == RankSet()
+    assert str(state.named("running")) == "0"
+
+
+def test_a_rank_that_went_on_is_no_error_any_longer() -> None:
+    state = started()
+    tell(state, "1", Stop(reason="signal-received", signal="SIGUSR1"))
+    state.start_run(4, ranks("1"))
+    assert state.named("error") == RankSet()
+
+
+@pytest.mark.parametrize(
+    ("event", "bad"),
+    [
+        (Exit(code=0), False),
+        (Exit(code=1), True),
+        (Exit(signal="SIGKILL"), True),
+        (Exit(), False),
+        (Stop(reason="signal-received", signal="SIGSEGV"), True),
+        (Stop(reason="interrupted"), False),
+        (Stop(reason="breakpoint-hit"), False),
+    ],
+)
+def test_what_is_bad(event: Stop | Exit, bad: bool) -> None:
+    assert is_bad(event) is bad
+
+
+any_event = st.one_of(
+    st.builds(stop, st.integers(0, 5)),
+    st.builds(Running, run=st.integers(0, 5)),
+    st.just(Exit(code=0)),
+    st.just(Gone(why="x")),
+    st.just(Output(text="x")),
+)
+some_ranks = st.frozensets(st.integers(0, 5), min_size=1).map(RankSet)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["event", "start", "cancel", "lose", "detach"]), some_ranks, any_event
+    ),
+    max_size=15,
+)
+
+
+@given(steps)
+def test_every_rank_is_in_at_most_one_set(steps: Iterable[tuple[str, RankSet, Event]]) -> None:
+    state = JobState(ALL)
+    run = 0
+    for what, some, event in steps:
+        exited = state.exited
+        match what:
+            case "start":
+                run += 1
+                state.start_run(run, some & state.stopped)
+            case "cancel":
+                state.cancel_run(run, some)
+            case "lose":
+                state.lose(some)
+            case "detach":
+                state.detach(some)
+            case _:
+                news = state.apply([EquivalenceClass(some, event)])
+                assert all(each.ranks <= some & ALL for each in news)
+        assert_disjoint(state)
+        assert exited <= state.exited
+        seen = [each.ranks for each in state.latest(ALL)]
+        assert sum(len(each) for each in seen) == len(RankSet.union(seen))

@@ -1,0 +1,148 @@
+"""What ranks get that come back, and what the user is told where that is not all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.recovery import Reviver
+from pgdb.frontend.startup.overlay import Overlay
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import AnyOperation, InsertBreakpoint, Setup, Share
+from pgdb.overlay.topology import Topology
+from pgdb.proctable import ProcTable, RankProcess
+from pgdb.ranks import RankSet
+from pgdb.records import Breakpoint, BreakpointsMade, Failure, Record
+
+# 0 above 1 and 2, 1 above 3 and 4; two ranks each, in order.
+TREE = Topology(count=5, fan_out=2)
+TABLE = ProcTable(
+    processes=tuple(
+        RankProcess(rank=rank, host="h", pid=1000 + rank, executable="") for rank in range(10)
+    ),
+    source="",
+)
+SETUP = Setup(shares=(), gdb="gdb", is_held=True)
+
+
+class FakeRoot:
+    """A root that keeps what it was to tell."""
+
+    def __init__(self, lost: Collection[int], *, setup: Setup | None = SETUP) -> None:
+        self.topology = TREE
+        self.shares = {node: Share.of(node, RankSet([2 * node, 2 * node + 1])) for node in range(5)}
+        self.out_of_reach = {node: self.shares[node].ranks for node in lost}
+        self.setup = setup
+        self.bare: set[int] = set()
+        self.told: list[Setup] = []
+
+    def apply_setup(self, setup: Setup) -> None:
+        self.told.append(setup)
+
+
+class Revived:
+    """A reviver of a session, and what it has done."""
+
+    def __init__(
+        self, root: FakeRoot, *, reasons: dict[int, str] | None = None, fails: str = ""
+    ) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.started: set[int] = set()
+        self.notes: list[str] = []
+        self._fails = fails
+        self._reasons = reasons or {}
+        overlay = cast("Overlay", SimpleNamespace(root=root, revive=self._revive))
+        self.reviver = Reviver(overlay, ask=self._ask, note=self.notes.append)
+
+    async def _revive(self, nodes: Collection[int]) -> dict[int, str]:
+        self.started = set(nodes)
+        return self._reasons
+
+    async def _ask(self, command: str, operation: AnyOperation, ranks: RankSet) -> Answer:
+        self.asked.append((command, str(ranks)))
+        record: Record = made(1)
+        if command == self._fails:
+            record = Failure(message="No symbol table is loaded.")
+        return Answer(command=command, ranks=ranks, classes=(EquivalenceClass(ranks, record),))
+
+    def aggregators(self, ranks: str) -> None:
+        asyncio.run(self.reviver.revive_aggregators(RankSet.parse(ranks), TABLE))
+
+
+def made(number: int) -> BreakpointsMade:
+    return BreakpointsMade(breakpoints=(Breakpoint(number=number, kind="breakpoint"),))
+
+
+@pytest.mark.parametrize(
+    ("lost", "ranks", "started", "told"),
+    [
+        ((3,), "6-7", {3}, {3}),
+        # Whose ranks nobody has asked for stay lost, also those above; who is below gets to know
+        # through the new one.
+        ((0, 1, 3), "3", {1}, {1, 3, 4}),
+        ((0, 1, 3), "0-7", {0, 1, 3}, {0, 1, 2, 3, 4}),
+    ],
+)
+def test_the_aggregators_of_these_ranks_are_started(
+    lost: tuple[int, ...], ranks: str, started: set[int], told: set[int]
+) -> None:
+    root = FakeRoot(lost)
+    revived = Revived(root)
+    revived.aggregators(ranks)
+    assert revived.started == started
+    (setup,) = root.told
+    assert {share.node for share in setup.shares} == told
+    # Nobody holds them any longer; only who is new needs to know the processes.
+    assert not setup.is_held
+    for share in setup.shares:
+        pids = [1000 + rank for rank in share.ranks] if share.node in started else []
+        assert list(share.pids) == pids
+    assert not revived.notes
+
+
+@pytest.mark.parametrize("root", [FakeRoot(()), FakeRoot((4,)), FakeRoot((3,), setup=None)])
+def test_nothing_is_started_where_nothing_is_lost(root: FakeRoot) -> None:
+    revived = Revived(root)
+    revived.aggregators("6-7")
+    assert (revived.started, root.told, revived.notes) == (set(), [], [])
+
+
+def test_one_that_was_cut_off_before_it_knew_its_ranks_is_told_of_them() -> None:
+    root = FakeRoot(())
+    root.bare = {3}
+    revived = Revived(root)
+    revived.aggregators("0-9")
+    assert revived.started == set()
+    (setup,) = root.told
+    (share,) = [each for each in setup.shares if each.node == 3]
+    assert list(share.pids) == [1006, 1007]
+
+
+def test_an_aggregator_that_cannot_be_had_is_told_with_the_ranks_that_were_asked_for() -> None:
+    root = FakeRoot((1, 3))
+    revived = Revived(root, reasons={3: "nothing at h answers"})
+    revived.aggregators("3-6")
+    assert {share.node for share in root.told[0].shares} == {1, 4}
+    why = "their aggregator cannot be started again: nothing at h answers"
+    assert revived.notes == [f"[6] {why}"]
+
+
+def test_breakpoints_are_set_again_and_those_that_cannot_be_are_told() -> None:
+    revived = Revived(FakeRoot(()), fails="break gone")
+    everyone = RankSet.parse("0-9")
+    for number, line in enumerate(("break main", "break gone"), 1):
+        revived.reviver.breakpoints.take(
+            line,
+            InsertBreakpoint(command=line, first_number=number),
+            everyone,
+            (EquivalenceClass(everyone, made(number)),),
+        )
+    asyncio.run(revived.reviver.set_breakpoints(RankSet.parse("2-3")))
+    assert revived.asked == [("break main", "2-3"), ("break gone", "2-3")]
+    why = "'break gone' cannot be carried out again: No symbol table is loaded."
+    assert revived.notes == [f"[2-3] {why}"]

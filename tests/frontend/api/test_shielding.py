@@ -1,0 +1,38 @@
+"""What is carried out to its end, whoever cancels."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pgdb.frontend.api.shielding import to_its_end
+
+
+def test_it_goes_on_however_often_it_is_cancelled() -> None:
+    async def run() -> int:
+        begun, go = asyncio.Event(), asyncio.Event()
+
+        async def work() -> int:
+            begun.set()
+            await go.wait()
+            return 7
+
+        task = asyncio.create_task(to_its_end(work()))
+        await begun.wait()
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
+        assert not task.done()
+        go.set()
+        return await task
+
+    assert asyncio.run(run()) == 7
+
+
+def test_what_it_raises_is_raised() -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(to_its_end(fail()))

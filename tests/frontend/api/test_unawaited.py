@@ -1,0 +1,268 @@
+"""What ranks answer when nobody waits for it any longer is taken all the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from pgdb.errors import UsageError
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api.notifications import Teller, Told
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.overlay.messages import Request
+from pgdb.overlay.router import Gathered
+from pgdb.ranks import RankSet
+from pgdb.records import (
+    Breakpoint,
+    BreakpointsMade,
+    Done,
+    Event,
+    Exit,
+    Failure,
+    Gone,
+    Record,
+    Running,
+    Stop,
+    Value,
+)
+
+ALL, SLOW = RankSet.parse("0-3"), RankSet([3])
+STOP = Stop(reason="attached")
+
+
+class Job:
+    """A launched session whose ranks answer when they are told to."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.told: list[Told] = []
+        self.session = session = Session("launch", SessionOptions(), SessionDirectory())
+        self.root = session.overlay.root
+        self.root.start_request = self.requests.append  # type: ignore[method-assign]
+        session.begin(ALL)
+        session.started(Answer("launch", ALL, (EquivalenceClass[Record](ALL, STOP),)))
+        session.subscribe(self.told.append)
+
+    def answer(
+        self, *said: tuple[RankSet, Record], missing: Missing | None = None, is_late: bool = False
+    ) -> None:
+        """Answer what was asked last."""
+        classes = tuple(EquivalenceClass(ranks, record) for ranks, record in said)
+        number = self.requests[-1].request_id
+        self.root.answered(Gathered(number, classes, missing or Missing(), is_late=is_late))
+
+    async def begin(self, work: Coroutine[Any, Any, Answer]) -> asyncio.Task[Answer]:
+        """Begin a command, up to where it waits for its answer."""
+        task = asyncio.create_task(work)
+        before = len(self.requests)
+        while len(self.requests) == before:
+            await asyncio.sleep(0)
+        return task
+
+    async def give_up(self, work: Coroutine[Any, Any, Answer]) -> None:
+        """Begin a command and give it up before it is answered."""
+        task = await self.begin(work)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    async def late_answers(self) -> list[Answer]:
+        """Return what was told as late."""
+        self.session._late_answers.flush()
+        return [told.answer for told in self.told if told.answer is not None]
+
+
+def run(test: Callable[[Job], Coroutine[Any, Any, None]]) -> None:
+    async def begin() -> None:
+        await test(Job())
+
+    asyncio.run(begin())
+
+
+def test_ranks_that_say_late_that_they_do_not_run_are_stopped() -> None:
+    async def test(job: Job) -> None:
+        task = await job.begin(job.session.start_run("until", "nosuch", ALL))
+        job.answer(missing=Missing(late=ALL))
+        await task
+        assert job.session.state.running == ALL
+        refused = Failure(message="no such function")
+        job.answer((SLOW, refused), (ALL - SLOW, Running(run=1)), is_late=True)
+        state = job.session.state
+        assert (state.stopped, state.running) == (SLOW, ALL - SLOW)
+        # Where they stand from then on is news again.
+        job.session._events((EquivalenceClass[Event](SLOW, Stop(reason="interrupted")),))
+        assert [str(each.ranks) for told in job.told for each in told.classes][-1] == "3"
+
+    run(test)
+
+
+def test_a_run_that_was_given_up_is_taken_as_it_is_answered() -> None:
+    async def test(job: Job) -> None:
+        await job.give_up(job.session.start_run("finish", "", ALL))
+        job.answer((ALL - SLOW, Running(run=1)), (SLOW, Failure(message="outermost")))
+        state = job.session.state
+        assert (state.stopped, state.running) == (SLOW, ALL - SLOW)
+
+    run(test)
+
+
+def test_a_run_that_cannot_be_asked_for_has_not_begun() -> None:
+    async def test(job: Job) -> None:
+        with pytest.raises(UsageError):
+            await job.session.start_run("until", "\udcff", ALL)
+        assert job.session.state.stopped == ALL and not job.requests
+
+    run(test)
+
+
+def test_ranks_whose_detach_was_given_up_have_left_as_it_is_answered() -> None:
+    async def test(job: Job) -> None:
+        await job.give_up(job.session.detach())
+        assert job.session.kills_at_close
+        job.answer((ALL - SLOW, Done()), missing=Missing(late=SLOW))
+        assert job.session.state.detached == ALL - SLOW
+        job.answer((SLOW, Done()), is_late=True)
+        assert job.session.state.detached == ALL and not job.session.kills_at_close
+        notes = [told.text for told in job.told if told.kind == "notice"]
+        assert notes == ["[0-2] detached; they run on", "[3] detached; they run on"]
+        assert await job.late_answers() == []
+
+    run(test)
+
+
+def test_a_question_that_was_given_up_is_answered_late() -> None:
+    async def test(job: Job) -> None:
+        await job.give_up(job.session.evaluate("x"))
+        job.answer((ALL, Value(text="7")))
+        (answer,) = await job.late_answers()
+        assert (answer.command, str(answer.ranks)) == ("print x", "0-3")
+        # A recording has it, too.
+        (kept,) = job.session.recorder.exchanges
+        assert kept.answer.classes == answer.classes
+
+    run(test)
+
+
+def test_an_answer_that_comes_in_the_moment_it_is_given_up_is_taken() -> None:
+    async def test(job: Job) -> None:
+        task = await job.begin(job.session.detach())
+        job.answer((ALL, Done()))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert job.session.state.detached == ALL
+
+    run(test)
+
+
+def made(*numbers: int) -> BreakpointsMade:
+    return BreakpointsMade(tuple(Breakpoint(number=each, kind="breakpoint") for each in numbers))
+
+
+def test_breakpoints_whose_command_was_given_up_have_their_numbers_and_are_set_again() -> None:
+    async def test(job: Job) -> None:
+        session = job.session
+        await job.give_up(session.break_at("f"))
+        job.answer((ALL, made(1)))
+        await job.give_up(session.insert_breakpoint("rbreak ^g", ALL))
+        # Nobody knows yet which numbers it takes.
+        first = session.last_breakpoint + 1
+        job.answer((ALL, made(2, 3, 4)))
+        task = await job.begin(session.break_at("h"))
+        assert job.requests[-1].operation.first_number == first > 4  # type: ignore[union-attr]
+        job.answer((ALL, made(first)))
+        await task
+        again = session._reviver.breakpoints.of(ALL)
+        assert [each.numbers for each in again] == [(1,), (2, 3, 4), (first,)]
+
+    run(test)
+
+
+def test_numbers_of_breakpoints_follow_each_other() -> None:
+    async def test(job: Job) -> None:
+        session = job.session
+        for line, said, last in (
+            ("rbreak ^g", made(1, 2, 3), 3),
+            ("break nosuch", Failure(message="no such function"), 3),
+            ("rbreak nosuch", Done(), 3),
+            ("break f", made(4), 4),
+        ):
+            task = await job.begin(session.insert_breakpoint(line, ALL))
+            job.answer((ALL, said))
+            await task
+            assert session.last_breakpoint == last, line
+
+    run(test)
+
+
+@pytest.mark.parametrize("was_lost", [True, False])
+def test_a_new_gdb_that_dies_while_others_are_taken_back_leaves_its_rank_lost(
+    was_lost: bool,
+) -> None:
+    async def test(job: Job) -> None:
+        state = job.session.state
+        if was_lost:
+            state.lose(SLOW)
+        task = await job.begin(job.session.reattach())
+        # Of a rank that had a GDB it may be that one's end, on its way when it was asked.
+        job.session._events((EquivalenceClass[Event](SLOW, Gone(why="it was killed")),))
+        job.answer((ALL, STOP))
+        await task
+        assert state.lost == (SLOW if was_lost else RankSet())
+        assert state.stopped == ALL - state.lost
+
+    run(test)
+
+
+def test_a_reattach_that_was_given_up_ends_what_it_has_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(job: Job) -> None:
+        begun, go, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def revive(ranks: RankSet, table: object) -> None:
+            begun.set()
+            await go.wait()
+            done.set()
+
+        monkeypatch.setattr(job.session._reviver, "revive_aggregators", revive)
+        task = asyncio.create_task(job.session.reattach())
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go.set()
+        await asyncio.wait_for(done.wait(), 5)
+
+    run(test)
+
+
+def test_an_end_that_a_reattach_finds_late_is_taken() -> None:
+    async def test(job: Job) -> None:
+        job.session.state.lose(SLOW)
+        task = await job.begin(job.session.reattach())
+        job.answer((ALL - SLOW, Done()), missing=Missing(late=SLOW))
+        await task
+        job.answer((SLOW, Exit(code=3)), is_late=True)
+        assert job.session.state.exited == RankSet()
+        await asyncio.gather(*job.session._background)
+        assert job.session.state.exited == SLOW
+
+    run(test)
+
+
+def test_who_is_hushed_twice_is_heard_when_both_are_over() -> None:
+    teller = Teller()
+    one, other = teller.hush(RankSet([0])), teller.hush(RankSet([1]))
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    assert str(teller.hushed) == "1"
+    other.__exit__(None, None, None)
+    assert not teller.hushed

@@ -1,0 +1,121 @@
+"""Commands for numbers in memory: code of the user's that fails or does not return."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import numpy
+import pytest
+
+from pgdb.errors import CommandError
+from pgdb.frontend.analysis.arrays import Arrays
+from pgdb.frontend.commands.shell import Shell
+from pgdb.frontend.commands.table import COMMANDS, Call, Outcome, Shown
+from pgdb.frontend.show.text import render
+from pgdb.ranks import RankSet
+
+DEADLINE_S = 20.0
+
+
+class FakeShell:
+    """A shell with two ranks, which hold four numbers each."""
+
+    def __init__(self) -> None:
+        self.session = self
+        self.display = SimpleNamespace(width=80)
+        self.said: list[str] = []
+
+    def ranks(self, ranks: RankSet) -> FakeShell:
+        return self
+
+    async def array(self, expression: str) -> Arrays:
+        by_rank = {rank: numpy.arange(4.0) + rank for rank in range(2)}
+        return Arrays(expression, RankSet(by_rank), by_rank)
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+
+async def typed(shell: FakeShell, line: str) -> Outcome:
+    word, _, argument = line.partition(" ")
+    command = COMMANDS.find(word)
+    assert command is not None
+    call = Call(
+        shell=cast(Shell, shell),
+        ranks=RankSet(range(2)),
+        word=word,
+        letters="",
+        argument=argument,
+        line=line,
+        background=False,
+    )
+    return await command.handler(call)
+
+
+def write_map(directory: Path, body: str) -> Path:
+    path = directory / "maps.py"
+    path.write_text(body, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("def put(rank, own): raise SystemExit(3)", "the map failed for rank 0: SystemExit: 3"),
+        ("import sys\nsys.exit('bye')", "maps.py: SystemExit: bye"),
+        ("def put(rank, own): raise KeyboardInterrupt", "u: the map raised KeyboardInterrupt"),
+        ("def put(rank, own): return [0] * 10**19", "MemoryError|OverflowError"),
+    ],
+)
+def test_a_map_that_wants_to_end_all(tmp_path: Path, body: str, message: str) -> None:
+    path = write_map(tmp_path, body)
+    with pytest.raises(CommandError, match=message):
+        asyncio.run(typed(FakeShell(), f"decompose u --dims 8 --map {path}:put"))
+
+
+def test_a_map_that_does_not_return_is_given_up(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    body = f"def put(rank, own):\n    with open({str(pipe)!r}) as pipe:\n        pipe.read()\n"
+    path = write_map(tmp_path, body)
+    shell = FakeShell()
+    held: list[int] = []
+    done = threading.Event()
+
+    async def interrupted() -> None:
+        task = asyncio.create_task(typed(shell, f"decompose u --dims 8 --map {path}:put"))
+        held.append(await asyncio.to_thread(os.open, pipe, os.O_WRONLY))  # until the map reads
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    def session() -> None:
+        asyncio.run(interrupted())  # which would wait for a thread of asyncio's
+        done.set()
+
+    threading.Thread(target=session, daemon=True).start()
+    try:
+        assert done.wait(DEADLINE_S)
+    finally:
+        pipe.unlink()
+        for each in held:
+            os.close(each)
+    assert shell.said == [
+        f"({path}:put is given up; where it does not return it runs on until 'quit')"
+    ]
+
+
+def test_expand_after_plot_is_about_the_plot() -> None:
+    shown = asyncio.run(typed(FakeShell(), "plot u"))
+    assert isinstance(shown, Shown)
+    assert shown.answer is not None
+    assert shown.answer.command == "plot u"
+    assert shown.answer.ok
+    assert render.answer(shown.answer, whole=True) == (
+        "[0-1] has been drawn; 'print u' and 'dump u FILE' give the numbers"
+    )

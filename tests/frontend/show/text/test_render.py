@@ -1,0 +1,393 @@
+"""Answers as text: what is common once, what differs with its ranks, within a width."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from pgdb.errors import NoAnswerError
+from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.show.json import json_lines
+from pgdb.frontend.show.text import render
+from pgdb.frontend.show.text.layout import shortened
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.summary import summarize
+from pgdb.ranks import RankSet
+from pgdb.records import (
+    HOLE,
+    SLOT,
+    Event,
+    Exit,
+    Failure,
+    Frame,
+    Record,
+    Stack,
+    Stop,
+    Text,
+    Value,
+    Variable,
+    Variables,
+    Various,
+)
+
+PARTICLE = "{{id = {}, x = {{1, {}, 3}}, name = \"{}\", '\\000' <repeats 11 times>}}"
+
+
+def answer(command: str, *pairs: tuple[str, str | Record]) -> Answer:
+    classes = tuple(
+        EquivalenceClass[Record](
+            ranks=RankSet.parse(ranks), record=Value(said) if isinstance(said, str) else said
+        )
+        for ranks, said in pairs
+    )
+    return Answer(command, RankSet.union(each.ranks for each in classes), classes)
+
+
+def by_rank(command: str, said: Sequence[str | Record]) -> Answer:
+    return answer(command, *((str(rank), each) for rank, each in enumerate(said)))
+
+
+def shown(said: Answer, *, width: int = 80, whole: bool = False) -> list[str]:
+    lines = render.answer(said, number=5, width=width, whole=whole).split("\n")
+    assert whole or not width or max(map(len, lines)) <= width
+    return lines
+
+
+def test_all_agree() -> None:
+    assert shown(answer("print x", ("0-31", "5"))) == ["[0-31] x = 5"]
+
+
+def test_a_few_values_most_common_first() -> None:
+    said = answer("print x", ("0", "7"), ("1-30", "5"), ("31", Failure("No symbol.")))
+    assert shown(said) == [
+        "[1-30] x = 5  @2",
+        "[0]    x = 7  <-- differs  @1",
+        "[31]   error: No symbol.  @3",
+    ]
+    assert shown(said, whole=True) == ["[0]    x = 7", "[1-30] x = 5", "[31]   error: No symbol."]
+
+
+def test_halves_are_no_outliers() -> None:
+    said = answer("print x", ("0-30/2", "5"), ("1-31/2", "6"))
+    assert shown(said) == ["[0-30/2] x = 5  @1", "[1-31/2] x = 6  @2"]
+
+
+def test_many_numbers_are_summed_up() -> None:
+    texts = [f"{1.5 * rank:g}" for rank in range(32)]
+    texts[7], texts[9], texts[11] = "nan(0x8000000000000)", "-inf", "<optimized out>"
+    first, second, third, other, hint = shown(by_rank("print local", texts))
+    assert first.startswith("[0-10,12-31] local = 0 … 46.5, 29 different values  ▁")
+    assert second.strip() == "min 0 [0]  max 46.5 [31]  mean 24.2586  std 14.1486"
+    assert third.strip() == "NaN on [7]  -inf on [9]"
+    assert other == "[11]         local = <optimized out>  <-- differs  @12"
+    assert hint == "(expand 5 shows all of it)"
+    whole = shown(by_rank("print local", texts), whole=True)
+    assert len(whole) == 32 and whole[7] == "[7]  local = nan(0x8000000000000)"
+
+
+def test_the_differing_field_alone_is_listed() -> None:
+    said = answer(
+        "print particle",
+        ("0-6,8-31", PARTICLE.format(5, 2.5, "even")),
+        ("7", PARTICLE.format(5, "nan", "even")),
+    )
+    assert shown(said, width=120) == [
+        "[0-31] particle = {id = 5, x = {1, …, 3}, name = \"even\", '\\000' <repeats 11 times>}",
+        "    .x[1]  [0-6,8-31] 2.5  @1",
+        "           [7]        nan  <-- differs  @2",
+    ]
+    cut = shown(said, width=60)
+    assert cut[0].startswith("[0-31] particle = {id = 5, x = {1, …, 3}, name =")
+    assert cut[0].endswith("…")
+    assert cut[1:3] == shown(said, width=120)[1:]
+    assert cut[3] == "(expand 5 shows all of it)"
+
+
+def test_fields_with_many_numbers_have_their_summary() -> None:
+    texts = [PARTICLE.format(rank, 2.5, ("even", "odd")[rank % 2]) for rank in range(32)]
+    lines = shown(by_rank("print particle", texts))
+    assert lines[0].startswith("[0-31] particle = {id = …, x = {1, 2.5, 3}, name = …}")
+    assert lines[1].startswith("    .id    0 … 31, 32 different values  ▁")
+    assert lines[2].strip() == "min 0 [0]  max 31 [31]  mean 15.5  std 9.23309"
+    assert lines[3].startswith("    .name  [0-30/2] \"even\", '\\000'")
+
+
+def test_where_nothing_is_common_values_stay_whole() -> None:
+    said = by_rank("print p", ["{x = 1, y = 2}", "{x = 3, y = 4}"])
+    assert shown(said) == ["[0] p = {x = 1, y = 2}  @1", "[1] p = {x = 3, y = 4}  @2"]
+
+
+def test_arrays_of_numbers() -> None:
+    texts = [f"{{0, {', '.join(str(rank * n) for n in range(1, 50))}}}" for rank in range(20)]
+    lines = shown(by_rank("print u", texts))
+    assert lines[0] == "[0-19] u = {0, … <repeats 49 times>}"
+    assert lines[1].startswith("    [1]@49  0 … 931, ")
+    assert "min 0 [0]  max 931 [19]" in lines[2]
+
+
+@pytest.mark.parametrize("count", [2, 8, 9, 12])
+def test_a_nan_in_long_arrays_of_a_few_ranks_is_named(count: int) -> None:
+    def number(rank: int, at: int) -> str:
+        return "nan(0x8000000000000)" if (rank, at) == (1, 17) else f"{rank + at / 8:g}"
+
+    texts = [f"{{{', '.join(number(rank, at) for at in range(200))}}}" for rank in range(count)]
+    lines = shown(by_rank("print u", texts))
+    nan = next(number for number, line in enumerate(lines) if "NaN on [1] at [17]" in line)
+    assert nan < 4
+    assert any(f"max {count + 23.875:g} [{count - 1}]" in line for line in lines[:nan])
+    if count <= 8:  # the arrays stand below
+        assert [line.split()[0] for line in lines[nan + 1 : -1]] == [f"[{r}]" for r in range(count)]
+    assert lines[-1] == "(expand 5 shows all of it)"
+    assert len(shown(by_rank("print u", texts), whole=True)) == count
+
+
+def test_strange_elements_have_their_indices() -> None:
+    def text(strange: dict[int, str], first: str) -> str:
+        return f"{{{', '.join(strange.get(at, f'{first}{at}') for at in range(60))}}}"
+
+    texts = [
+        text({5: "-nan(0x8000000000000)", 40: "inf"}, "1"),
+        text({5: "nan(0x8000000000000)", 7: "nan(0x8000000000000)"}, "2"),
+        text({30: "-inf", 31: "-inf", 32: "-inf", 33: "-inf"}, "3"),
+    ]
+    told = "\n".join(shown(by_rank("print u", texts)))
+    assert "NaN on [0-1] at [5], [7] of [1]" in told
+    assert " inf on [0] at [40]" in told
+    assert "-inf on [2] at [30], [31], [32], …" in told
+    rows = [f"{{{each}, {texts[2]}}}" for each in texts]
+    assert "NaN on [0-1] at " in "\n".join(shown(by_rank("print u", rows)))
+
+
+def test_variables_one_by_one_addresses_apart() -> None:
+    def said(number: int, address: str) -> EquivalenceClass[Record]:
+        items = (
+            Variable("same", "42"),
+            Variable("text", f'{SLOT} "a"'),
+            Variable("i", str(number)),
+            Variable("text", f'{SLOT} "b"'),
+        )
+        return EquivalenceClass(
+            ranks=RankSet([number]), record=Variables(items), slots=(address, "0x55555")
+        )
+
+    classes = (said(0, "0x7ffe10"), said(1, "0x7ffe20"))
+    lines = shown(Answer("info locals", RankSet([0, 1]), classes))
+    assert lines == [
+        "[0-1] same = 42",
+        '[0-1] text = … "a"',
+        "[0]   i = 0  @1",
+        "[1]   i = 1  @2",
+        '[0-1] text (2) = 0x55555 "b"',
+    ]
+
+
+def various(form: Record, *columns: Sequence[str]) -> EquivalenceClass[Record]:
+    summaries = tuple(
+        summarize([(RankSet([rank]), text) for rank, text in enumerate(texts)]) for texts in columns
+    )
+    count = len(columns[0]) if columns else 2000
+    assert isinstance(form, Stack | Value | Variables | Text | Failure)
+    return EquivalenceClass(
+        ranks=RankSet.range(0, count), record=Various(form=form), columns=summaries
+    )
+
+
+def test_what_was_summed_up_on_the_way_looks_the_same() -> None:
+    ids = [str(rank) for rank in range(2000)]
+    rates = [str(rank / 8) for rank in range(1999)] + ["nan"]
+    form = Value(f"{{id = {HOLE}, x = {{{HOLE}, {HOLE}}}, name = {HOLE}}}")
+    said = various(form, ids, ["3"] * 2000, rates, ['"a"'] * 2000)
+    error = EquivalenceClass[Record](ranks=RankSet([2000]), record=Failure("No symbol."))
+    lines = shown(Answer("print p", RankSet.range(0, 2001), (said, error)))
+    assert lines[0] == "[0-1999] p = {id = …, x = {3, …}, name = …}  @1"
+    assert lines[1].startswith("    .id    0 … 1999, about ")
+    assert lines[3].startswith("    .x[1]  0 … 249.75, about ")
+    assert lines[5].strip() == "NaN on [1999]"
+    assert lines[6] == "    .name  different texts"
+    assert lines[7] == "[2000]   error: No symbol.  @2"
+    single = shown(Answer("print x", said.ranks, (various(Value(HOLE), rates),)))
+    assert single[0].startswith("[0-1999] x = 0 … 249.75, about ")
+    nothing = shown(Answer("print x", said.ranks, (various(Value("")),)))
+    assert nothing[0] == "[0-1999] x = different on each of 2000 ranks"
+    locals_form = Variables((Variable("a", HOLE), Variable("b", "5"), Variable("c", HOLE)))
+    listed = shown(Answer("info locals", said.ranks, (various(locals_form, ids, rates),)))
+    assert [line.partition(" = ")[0].strip() for line in listed if " = " in line] == [
+        "[0-1999] a",
+        "[0-1999] b",
+        "[0-1999] c",
+    ]
+    text = shown(Answer("info x", said.ranks, (various(Text(f"at {HOLE}"), ids),)))
+    assert text[:3] == ["[0-1999]", "at …", "different on each of 2000 ranks"]
+
+
+def test_rank_sets_are_shortened_in_the_middle() -> None:
+    squares = RankSet(n * n for n in range(40))
+    short = shortened(squares, 30)
+    assert short.startswith("[0-1,4,9,") and short.endswith(",… 40 ranks]") and len(short) <= 32
+    said = answer("print x", (str(squares), "5"), ("2-3", "6"))
+    assert shown(said)[0].startswith(f"{short} x = 5")
+    assert shown(said)[-1] == "(expand 5 shows all of it)"
+    assert shown(said, whole=True)[0].startswith(f"[{squares}] x = 5")
+    # A log has room.
+    assert f"[{squares}] x = 5" in shown(said, width=0)[0]
+    assert shortened(RankSet.range(0, 1 << 20), 30) == "[0-1048575]"
+    assert len(shortened(RankSet(n * n for n in range(1000)), 200)) <= 202
+
+
+def test_logs_are_not_cut() -> None:
+    text = f'"{"a" * 500}"'
+    assert shown(answer("print s", ("0-3", text)), width=0) == [f"[0-3] s = {text}"]
+    assert shown(answer("print s", ("0-3", text)))[0].endswith("a…")
+
+
+def test_many_texts_are_folded_and_counted() -> None:
+    lines = shown(by_rank("print s", [f'"text {rank}"' for rank in range(32)]))
+    assert len(lines) == 10
+    assert lines[-2:] == [
+        "(24 more classes with 24 ranks are folded)",
+        "(expand 5 shows all of it)",
+    ]
+    folded = shown(by_rank("info x", [Text(f"text {rank}") for rank in range(32)]))
+    assert folded[-2] == "(24 more classes with 24 ranks are folded)"
+
+
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [
+        (Exit(code=0), "exited normally"),
+        (Exit(code=3), "exited with code 3"),
+        (Exit(signal="SIGKILL"), "ended by SIGKILL"),
+        (Exit(), "ended, it is not known how"),
+    ],
+)
+def test_ends(end: Exit, text: str) -> None:
+    assert render.event(end) == text
+
+
+def test_wide_stops_leave_long_arguments_out() -> None:
+    frame = Frame(
+        level=0,
+        function="main",
+        arguments=(Variable("argc", "1"), Variable("argv", "0x7fffffffe0a8")),
+        file="/home/somebody/somewhere/deep/down/recursion.c",
+        line=50,
+    )
+    told = EquivalenceClass[Event](
+        ranks=RankSet([0]), record=Stop(reason="breakpoint-hit", breakpoint=1, frame=frame)
+    )
+    place = "at /home/somebody/somewhere/deep/down/recursion.c:50"
+    assert render.events([told], width=80) == (f"[0] Breakpoint 1, main (argc=1, argv=…) {place}")
+    whole = f"[0] Breakpoint 1, main (argc=1, argv=0x7fffffffe0a8) {place}"
+    assert render.events([told], width=len(whole)) == whole == render.events([told])
+
+
+def test_recursion_is_folded() -> None:
+    def recursive(depth: int) -> Stack:
+        names = ["crash", *["deep"] * depth, *["ping", "pong"] * 5, "main"]
+        return Stack(
+            frames=tuple(
+                Frame(level=level, function=name, file="rec.c", line=len(name))
+                for level, name in enumerate(names)
+            ),
+            hidden="0",
+        )
+
+    said = answer("backtrace", ("0,2", recursive(300)), ("1,3", recursive(301)))
+    assert shown(said) == [
+        "[0,2]  2 of 4  312 frames  @1",
+        "#0  crash () at rec.c:5",
+        "#1  deep () at rec.c:4",
+        "    … 298 more of deep at rec.c:4",
+        "#300 deep () at rec.c:4",
+        "#301 ping () at rec.c:4",
+        "#302 pong () at rec.c:4",
+        "    … 6 more of ping at rec.c:4 and pong at rec.c:4",
+        "#309 ping () at rec.c:4",
+        "#310 pong () at rec.c:4",
+        "#311 main () at rec.c:4",
+        *shown(said)[11:],
+    ]
+    assert shown(said)[11] == "[1,3]  2 of 4  313 frames  @2"
+    assert render.answer(said, number=5).splitlines()[-1] == "(expand 5 shows all of it)"
+    assert len(shown(said, whole=True)) == 2 + 312 + 313
+    few = answer("backtrace", ("0-3", recursive(4)))
+    assert "#4  deep () at rec.c:4" in shown(few)
+
+
+def test_stacks_and_missing_ranks() -> None:
+    def stack(function: str) -> Stack:
+        return Stack((Frame(level=0, function=function, file="a.c", line=3),))
+
+    said = answer("backtrace", ("0-2", stack("main")), ("3", stack("hang")))
+    missing = Missing(late=RankSet([4]), running=RankSet([5]))
+    said = Answer("backtrace", said.ranks, said.classes, missing, elapsed_s=10.0)
+    assert shown(said, width=0) == [
+        "[0-2]  3 of 4  @1",
+        "#0  main () at a.c:3",
+        "[3]  1 of 4  <-- differs  @2",
+        "#0  hang () at a.c:3",
+        "[5] running",
+        "[4] no answer yet after 10 s; it is shown when it comes",
+    ]
+
+
+@pytest.mark.parametrize("text", ["0", "-1.7e308", "1.7e308", "123456789012345678901234567890"])
+def test_extreme_numbers_have_a_summary(text: str) -> None:
+    texts = [text, "-1.7e308", *(str(rank) for rank in range(20))]
+    assert shown(by_rank("print x", texts))[0].startswith("[0-21] x = -1.7e+308 … ")
+
+
+# -- typed access --------------------------------------------------------------------------------
+
+
+def test_numbers_and_fields_as_arrays() -> None:
+    said = answer(
+        "print p",
+        ("0-6,8-9", PARTICLE.format(5, 2.5, "even")),
+        ("7", PARTICLE.format(6, "nan", "x")),
+    )
+    fields = said.fields()
+    assert list(fields) == [".id", ".x[0]", ".x[1]", ".x[2]", ".name"]
+    assert fields[".id"].ranks.tolist() == list(range(10))
+    assert fields[".id"].values.tolist() == [5] * 7 + [6] + [5] * 2
+    assert math.isnan(fields[".x[1]"].values[7]) and fields[".x[1]"].values.dtype == float
+    assert fields[".name"].values[0].startswith('"even"')
+    ranks, values = answer("print x", ("1,3", "5"), ("0", "nan"), ("2", "x")).numbers()
+    assert ranks.tolist() == [0, 1, 3]
+    assert values[1:].tolist() == [5, 5]
+    ranks, values = answer("print x", ("0", str(1 << 80)), ("1", "1")).numbers()
+    assert values.tolist() == [float(1 << 80), 1.0]
+    assert [len(each) for each in answer("print x", ("0", "x")).numbers()] == [0, 0]
+
+
+def test_no_single_value_of_a_summary() -> None:
+    said = Answer("print x", RankSet.range(0, 2), (various(Value(HOLE), ["1", "2"]),))
+    with pytest.raises(NoAnswerError, match="summary only"):
+        said.for_rank(1)
+    assert said.values == {}
+
+
+def test_columns_in_json() -> None:
+    said = Answer("print x", RankSet.range(0, 4), (various(Value(HOLE), ["1", "2", "nan", "inf"]),))
+    line = json.loads(json_lines.encode(json_lines.answer(said, lambda each: "text", 0.0)))
+    (column,) = line["classes"][0]["columns"]
+    assert (column["count"], column["low"], column["high"], column["mean"]) == (2, 1, 2, 1.5)
+    assert (column["at_low"], column["nan"], column["above"]) == ("0", "2", "3")
+    nothing = Answer("print x", RankSet.range(0, 2), (various(Value(HOLE), ["nan", "nan"]),))
+    text = json_lines.encode(json_lines.answer(nothing, lambda each: "text", 0.0))
+    assert "mean" not in json.loads(text)["classes"][0]["columns"][0]
+
+
+def test_values_on_several_lines() -> None:
+    one, other = ("{\n  a = 1,\n  b = 2\n}", "{\n  a = 1,\n  b = 3\n}")
+    assert shown(answer("print p", ("0-2", one), ("3", other))) == [
+        "[0-3] p = {",
+        "        a = 1,",
+        "        b = …",
+        "      }",
+        "    .b  [0-2] 2  @1",
+        "        [3]   3  <-- differs  @2",
+    ]

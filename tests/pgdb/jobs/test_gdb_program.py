@@ -1,0 +1,110 @@
+"""Which GDB is taken, and what is said of one that will not do."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgdb.errors import StartError
+from pgdb.jobs import gdb_program
+from pgdb.jobs.gdb_program import MINIMUM_GDB, check_gdb, find_gdb
+
+
+def gdb(directory: Path, text: str, name: str = "gdb") -> Path:
+    """Make a GDB whose ``--version`` carries *text* out."""
+    directory.mkdir(exist_ok=True)
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def says(version: str) -> str:
+    return f"echo '{version}'; echo 'Copyright (C) 2023 Free Software Foundation, Inc. 9.9'"
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("GNU gdb (Debian 13.1-3) 13.1", "13.1"),
+        ("GNU gdb (GDB) 18.1.0.20260101-git", "18.1"),
+        ("GNU gdb (GDB) Red Hat Enterprise Linux 14.2-3.el9", "14.2"),
+        ("GNU gdb (GDB; openSUSE Leap 15.6) 12.1", "12.1"),
+    ],
+)
+def test_the_version_is_the_last_word_of_the_first_line(
+    tmp_path: Path, line: str, version: str
+) -> None:
+    assert check_gdb(str(gdb(tmp_path, says(line)))) == version
+
+
+@pytest.mark.parametrize("version", ["7.12", "12.0", "9.2"])
+def test_an_old_gdb_is_refused_with_the_way_out(tmp_path: Path, version: str) -> None:
+    path = gdb(tmp_path, says(f"GNU gdb (GDB) {version}"))
+    wanted = ".".join(map(str, MINIMUM_GDB))
+    told = re.escape(f"{path} is GDB {version}; at least {wanted} is needed")
+    with pytest.raises(StartError, match=rf"{told} .*--gdb"):
+        check_gdb(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("echo LLDB version fifteen", "is no GDB: it calls itself 'LLDB version fifteen'"),
+        ("echo 'false (GNU coreutils) 99.1'", "is no GDB: .*; --gdb names one"),
+        ("exit 1", "is no GDB: it calls itself ''"),
+        ("echo 'no such library' >&2; exit 127", "does not start: no such library; --gdb names"),
+        ("exec yes", "is no GDB: it calls itself 'y'"),
+        ("printf 'not text \\377\\n'", "is no GDB"),
+    ],
+)
+def test_what_is_no_gdb_is_refused_by_what_it_says(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(StartError, match=message):
+        check_gdb(str(gdb(tmp_path, text)))
+
+
+def test_a_gdb_that_cannot_be_executed_is_told(tmp_path: Path) -> None:
+    path = gdb(tmp_path, "")
+    path.write_text("#!/no/such/interpreter\n")
+    with pytest.raises(StartError, match=f"{re.escape(str(path))} cannot be run: "):
+        check_gdb(str(path))
+
+
+def test_a_file_that_is_no_program_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "gdb"
+    path.touch(mode=0o644)
+    with pytest.raises(StartError, match=f"{re.escape(str(path))} cannot be run: .*--gdb"):
+        check_gdb(str(path))
+
+
+def test_a_gdb_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gdb_program, "_DEADLINE_S", 0.2)
+    with pytest.raises(StartError, match="has not told its version within"):
+        check_gdb(str(gdb(tmp_path, "exec sleep 60")))
+
+
+def test_without_any_gdb_the_ways_to_get_one_are_named() -> None:
+    with pytest.raises(StartError, match=r"no GDB 'no-such-gdb' in PATH; install gdb, .*--gdb"):
+        check_gdb("no-such-gdb")
+
+
+def test_path_comes_before_what_is_beside_our_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = gdb(tmp_path / "venv", "", "some-gdb")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "venv" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert find_gdb("some-gdb") == str(beside)
+    in_path = gdb(tmp_path / "bin", "", "some-gdb")
+    assert find_gdb("some-gdb") == str(in_path)
+    assert find_gdb("another-gdb") is None
+
+
+def test_a_path_to_a_gdb_is_taken_as_it_is(tmp_path: Path) -> None:
+    path = gdb(tmp_path, "")
+    assert find_gdb(str(path)) == str(path)
+    path.chmod(0o644)
+    assert find_gdb(str(path)) is None

@@ -1,0 +1,332 @@
+"""Masking takes addresses out of a record, and filling puts back exactly what was taken."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgdb.errors import ProtocolError
+from pgdb.merge import normalize
+from pgdb.merge.classes import fill_record
+from pgdb.merge.normalize import (
+    DIFFERENT,
+    DIFFERENT_SLOT,
+    SlotFiller,
+    join_slots,
+    mask_free_text,
+    mask_record,
+    mask_values,
+)
+from pgdb.records import (
+    SLOT,
+    Done,
+    Event,
+    Failure,
+    Frame,
+    Output,
+    Record,
+    Stack,
+    Stop,
+    Text,
+    Threads,
+    ThreadStack,
+    Value,
+    Variable,
+    Variables,
+    Various,
+)
+from tests.support.strategies import EVENTS, RECORDS, events, records, stacks, threads
+
+HEAP = "0x5555555592a0"
+STACK = "0x7ffe12345678"
+
+
+def test_the_strategies_leave_no_kind_out() -> None:
+    assert set(RECORDS) == set(get_args(Record))
+    assert set(EVENTS) == set(get_args(Event))
+
+
+# The threads of a rank are put into an order of their own, see below; what was summed up on the way
+# is never masked.
+ordered_records = st.one_of(
+    [made for kind, made in RECORDS.items() if kind not in (Threads, Various)]
+)
+
+
+@given(ordered_records | events)
+def test_filling_gives_back_what_masking_took(record: Record | Event) -> None:
+    masked = mask_record(record)
+    assert fill_record(masked.record, masked.slots) == record
+
+
+@given(records | events)
+def test_what_is_masked_has_nothing_left_to_mask(record: Record | Event) -> None:
+    masked = mask_record(record)
+    again = mask_record(masked.record)
+    assert again.record == masked.record
+    assert len(again.slots) == len(masked.slots)
+
+
+FRAGMENTS = (
+    *("\n", " ", "1 ", "a", "0x", "0x5555555592a0", "0x00007ffff7d8c740", "0x10", "(", ")", "-1"),
+    *("process ", "process 47", "LWP ", "(LWP 4711)", "* 1    LWP 4711 ", "  2    process 4 "),
+    *("poll (fds=0x7ffff7d8c740, timeout=", "__GI_epoll_wait (", "timeout=", "@entry=7", SLOT),
+)
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join), st.integers(1, 60))
+def test_a_text_is_masked_piece_by_piece_as_it_is_at_once(text: str, slice_bytes: int) -> None:
+    at_once: list[str] = []
+    masked = normalize._mask_lines(text, 0, len(text), at_once)
+    slots: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(normalize, "_SLICE", slice_bytes)
+        assert mask_free_text(text, slots) == masked
+    assert slots == at_once
+
+
+def test_timeouts_by_the_thousand_are_masked_like_one() -> None:
+    slots: list[str] = []
+    masked = mask_free_text("poll (" + "timeout=1 " * 5000 + ")", slots)
+    assert masked == "poll (" + f"timeout={SLOT} " * 5000 + ")"
+    assert slots == ["1"] * 5000
+
+
+def test_a_line_too_long_to_be_one_of_threads_has_only_its_addresses_masked() -> None:
+    slots: list[str] = []
+    text = "x" * normalize._LONGEST_LINE + " (process 47) 0x7ffff7d8c740"
+    assert mask_free_text(f"{text}\n(process 47)", slots).endswith(
+        f" (process 47) {SLOT}\n(process {SLOT})"
+    )
+    assert slots == ["0x7ffff7d8c740", "47"]
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join))
+def test_pointers_are_the_same_however_they_are_searched_for(text: str) -> None:
+    slots: list[str] = []
+    masked = mask_values(text, slots)
+    # With a mark at its end it is searched for in the other way.
+    others: list[str] = []
+    assert mask_values(text + f" {SLOT}", others) == f"{masked} {SLOT}"
+    assert others == [*slots, SLOT]
+
+
+@given(stacks)
+def test_filling_gives_back_arguments_that_were_masked_whole(stack: Stack) -> None:
+    masked = mask_record(stack, join_arguments=True)
+    assert fill_record(masked.record, masked.slots) == stack
+
+
+@given(records)
+def test_numbers_that_are_data_are_left_alone(record: Record) -> None:
+    masked = mask_record(record, numbers_are_data=True)
+    assert (masked.record, masked.slots) == (record, ())
+
+
+@given(
+    st.lists(st.tuples(*[st.sampled_from(["", "1", DIFFERENT_SLOT])] * 2), min_size=3, max_size=3)
+)
+def test_joining_slots_is_a_merge(rows: list[tuple[str, str]]) -> None:
+    a, b, c = rows
+    assert join_slots(a, b) == join_slots(b, a)
+    assert join_slots(join_slots(a, b), c) == join_slots(a, join_slots(b, c))
+    assert join_slots(a, a) == a
+
+
+def test_slots_that_differ_are_shown_as_different() -> None:
+    one, other = (mask_record(Value(text=f"(int *) {at}")) for at in (HEAP, STACK))
+    assert one.record == other.record
+    both = join_slots(one.slots, other.slots)
+    assert fill_record(one.record, both) == Value(text=f"(int *) {DIFFERENT}")
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (HEAP, SLOT),
+        (f'(char *) {HEAP} "abc"', f'(char *) {SLOT} "abc"'),
+        (f"{{{HEAP}, {STACK}}}", f"{{{SLOT}, {SLOT}}}"),
+        ("(int *) 0x12345", f"(int *) {SLOT}"),
+        # Null and offsets from null are data: they must go on telling ranks apart.
+        ("(int *) 0x0", "(int *) 0x0"),
+        ("(int *) 0x10", "(int *) 0x10"),
+        ("0x1234", "0x1234"),
+        ("12345678", "12345678"),
+        ("a0x5555555592a0", "a0x5555555592a0"),
+        ("0x5555555592a0g", "0x5555555592a0g"),
+    ],
+)
+def test_which_values_are_masked(text: str, masked: str) -> None:
+    slots: list[str] = []
+    assert mask_values(text, slots) == masked
+    assert len(slots) == masked.count(SLOT)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("rip 0x555555555189 <main+4>", f"rip {SLOT} <main+4>"),
+        ("0x00007ffff7dd5000 libc", f"{SLOT} libc"),
+        (STACK, SLOT),
+        # Not where Linux maps programs: a number of the program's own.
+        ("rax 0xdeadbeef", "rax 0xdeadbeef"),
+        ("eflags 0x246", "eflags 0x246"),
+        ("0xffffffffffffffff", "0xffffffffffffffff"),
+        # The numbers of threads and processes in what GDB prints.
+        (
+            f"* 1    Thread {STACK} (LWP 4711) main ()\n  2    LWP 4712 work ()",
+            f"* 1    Thread {SLOT} (LWP {SLOT}) main ()\n  2    LWP {SLOT} work ()",
+        ),
+        ("* 1    process 4711 1 (native) /bin/a", f"* 1    process {SLOT} 1 (native) /bin/a"),
+        ("[Switching to thread 1 (process 47)]", f"[Switching to thread 1 (process {SLOT})]"),
+        ("process 4711\ncmdline = './a'\n", f"process {SLOT}\ncmdline = './a'\n"),
+        (
+            f"__GI___poll (fds={STACK}, nfds=1, timeout=3599317) at poll.c:29",
+            f"__GI___poll (fds={SLOT}, nfds=1, timeout={SLOT}) at poll.c:29",
+        ),
+        ("epoll_wait (epfd=1, timeout=timeout@entry=5)", f"epoll_wait (epfd=1, timeout={SLOT})"),
+        # Not where the program's own text may stand.
+        ("send_all (count=3, timeout=30)", "send_all (count=3, timeout=30)"),
+        ("process 3", "process 3"),
+        ('"process 3 of LWP 4"', '"process 3 of LWP 4"'),
+        ("solved by process 3\n", "solved by process 3\n"),
+    ],
+)
+def test_free_text_is_masked_only_where_programs_lie(text: str, masked: str) -> None:
+    assert mask_free_text(text, []) == masked
+
+
+def test_a_mark_in_the_programs_data_gets_itself_back() -> None:
+    for record in (
+        Value(text=f'"{SLOT}"'),
+        Text(text=f"{SLOT}\n{STACK} {SLOT}"),
+        Output(text=SLOT),
+        Failure(message=f"{SLOT} {HEAP}"),
+        Variables(items=(Variable(name="s", value=f'{HEAP} "{SLOT}"'),)),
+    ):
+        masked = mask_record(record)
+        assert fill_record(masked.record, masked.slots) == record
+
+
+def test_stops_at_one_place_are_equal_whatever_arguments_and_depth() -> None:
+    def stop(rank: int) -> Stop:
+        argument = Variable(name="rank", value=str(rank), is_argument=rank > 0)
+        frame = Frame(level=rank, function="work", arguments=(argument,), file="a.c", line=3)
+        return Stop(reason="breakpoint-hit", frame=frame, detail=f"x: 0 -> {rank}")
+
+    masked = [mask_record(stop(rank)) for rank in (1, 2)]
+    assert masked[0].record == masked[1].record
+    shown = fill_record(stop(1), ())
+    assert shown == stop(1)
+    joined = fill_record(masked[0].record, join_slots(masked[0].slots, masked[1].slots))
+    assert isinstance(joined, Stop) and joined.frame is not None
+    assert joined.frame.arguments[0].value == DIFFERENT
+    assert joined.frame.level == -1
+    assert joined.detail == f"x: {DIFFERENT}"
+    elsewhere = mask_record(Stop(reason="breakpoint-hit", frame=Frame(level=0, function="other")))
+    assert elsewhere.record != masked[0].record
+
+
+def test_arguments_of_a_stack_split_classes_unless_they_are_joined() -> None:
+    def stack(value: str) -> Stack:
+        argument = Variable(name="x", value=value, is_argument=True)
+        return Stack(frames=(Frame(level=0, function="f", arguments=(argument,)),))
+
+    split = [mask_record(stack(value)).record for value in ("1", "2")]
+    assert split[0] != split[1]
+    joined = [mask_record(stack(value), join_arguments=True).record for value in ("1", "2")]
+    assert joined[0] == joined[1]
+
+
+def test_the_number_of_hidden_frames_does_not_split() -> None:
+    masked = [mask_record(Stack(frames=(), hidden=hidden)).record for hidden in ("3", "14")]
+    assert masked[0] == masked[1]
+    assert mask_record(Stack(frames=())).record != masked[0]
+
+
+def test_records_without_texts_have_no_slots() -> None:
+    assert mask_record(Done()).slots == ()
+
+
+def test_more_marks_than_slots_are_shown_as_different() -> None:
+    filler = SlotFiller(["1"])
+    assert filler.fill(f"{SLOT}{SLOT}") == f"1{DIFFERENT}"
+
+
+def test_an_argument_whose_value_is_empty_stays_empty() -> None:
+    frame = Frame(level=0, function="f", arguments=(Variable(name="x", value=""),))
+    stop = Stop(reason="breakpoint-hit", frame=frame)
+    masked = mask_record(stop)
+    assert fill_record(masked.record, masked.slots) == stop
+
+
+# -- threads ---------------------------------------------------------------------------------------
+
+
+def stack_at(address: str, function: str = "work") -> Stack:
+    argument = Variable(name="p", value=address, is_argument=True)
+    return Stack(frames=(Frame(level=0, function=function, arguments=(argument,)),))
+
+
+@given(threads, st.randoms(use_true_random=False), st.booleans())
+def test_threads_are_the_same_in_any_order(
+    record: Threads, rng: random.Random, join_arguments: bool
+) -> None:
+    shuffled = list(record.stacks)
+    rng.shuffle(shuffled)
+    other = Threads(stacks=tuple(shuffled), hidden=record.hidden)
+    one_masked, other_masked = (
+        mask_record(each, join_arguments=join_arguments) for each in (record, other)
+    )
+    assert one_masked == other_masked
+
+
+@given(threads)
+def test_no_thread_is_lost_or_made_up(record: Threads) -> None:
+    masked = mask_record(record)
+    assert isinstance(masked.record, Threads)
+    expected: Counter[Stack] = Counter()
+    originals: dict[Stack, set[Stack]] = {}
+    for each in record.stacks:
+        stack = mask_record(each.stack).record
+        assert isinstance(stack, Stack)
+        expected[stack] += each.count
+        originals.setdefault(stack, set()).add(each.stack)
+    assert {each.stack: each.count for each in masked.record.stacks} == expected
+    filled = fill_record(masked.record, masked.slots)
+    assert isinstance(filled, Threads) and filled.hidden == record.hidden
+    # Where one stack has become of one, or of equal ones, it is filled as it was.
+    for before, after in zip(masked.record.stacks, filled.stacks, strict=True):
+        if len(originals[before.stack]) == 1:
+            assert {after.stack} == originals[before.stack]
+
+
+def test_threads_that_differ_in_addresses_only_are_counted() -> None:
+    said = [stack_at(HEAP), stack_at(STACK), stack_at("7"), stack_at(HEAP, "main")]
+    masked = mask_record(Threads(stacks=tuple(ThreadStack(stack=each) for each in said)))
+    assert isinstance(masked.record, Threads)
+    assert sorted(each.count for each in masked.record.stacks) == [1, 1, 2]
+    filled = fill_record(masked.record, masked.slots)
+    assert isinstance(filled, Threads)
+    (both,) = (each for each in filled.stacks if each.count == 2)
+    assert both.stack.frames[0].arguments[0].value == DIFFERENT
+
+
+def test_ranks_with_the_same_threads_are_of_one_class_whatever_their_order() -> None:
+    one, other = (stack_at(HEAP, name) for name in ("a", "b"))
+    orders = [(one, other), (other, one)]
+    masked = [
+        mask_record(Threads(stacks=tuple(ThreadStack(stack=each) for each in order), hidden=hidden))
+        for order, hidden in zip(orders, ("2", "3"), strict=True)
+    ]
+    assert masked[0].record == masked[1].record
+
+
+def test_slots_of_another_number_are_refused() -> None:
+    with pytest.raises(ProtocolError, match="1 slots and 2 slots"):
+        join_slots(("a",), ("a", "b"))

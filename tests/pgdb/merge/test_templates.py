@@ -1,0 +1,141 @@
+"""Forms: what is taken out of a record fills it again, whatever its texts are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgdb.merge.templates import (
+    Formed,
+    FormTable,
+    count_holes,
+    fill_form,
+    fill_rows,
+    nothing_common,
+    take_form,
+)
+from pgdb.records import (
+    HOLE,
+    SLOT,
+    Failure,
+    Frame,
+    Stack,
+    Text,
+    Threads,
+    ThreadStack,
+    Value,
+    Variable,
+    Variables,
+)
+from tests.support.strategies import formed
+
+
+@given(formed)
+def test_the_parts_fill_the_form(record: Formed) -> None:
+    form, parts = take_form(record)
+    assert type(form) is type(record)
+    assert count_holes(form) == len(parts)
+    assert fill_form(form, parts) == record
+
+
+@given(st.text(alphabet=f"{HOLE}{SLOT}\"'\\0123.xe+-naif_ {{}}=,$\n", max_size=40) | st.text())
+def test_any_text_can_be_taken_apart(text: str) -> None:
+    for record in (Value(text=text), Text(text=text), Failure(message=text)):
+        form, parts = take_form(record)
+        assert fill_form(form, parts) == record
+
+
+@given(formed)
+def test_a_form_does_not_take_other_numbers_of_parts(record: Formed) -> None:
+    form, parts = take_form(record)
+    with pytest.raises(ValueError, match="more parts than holes"):
+        fill_form(form, (*parts, "1"))
+    if parts:
+        with pytest.raises(ValueError, match="fewer parts than holes"):
+            fill_form(form, parts[:-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "parts"),
+    [
+        ("42", "□", ["42"]),
+        ("-1.5e-07", "□", ["-1.5e-07"]),
+        ("0x10", "□", ["0x10"]),
+        ("nan(0x8000000000000)", "□", ["nan(0x8000000000000)"]),
+        ("-nan(0x8000000000000)", "□", ["-nan(0x8000000000000)"]),
+        ("-inf", "□", ["-inf"]),
+        ("97 'a'", "□ □", ["97", "'a'"]),
+        ("39 '\\''", "□ □", ["39", "'\\''"]),
+        ('"a\\"b 3", \'\\000\' <repeats 15 times>', "□, □ <repeats □ times>", None),
+        ('{id = 3, x = {1, 2.5}, name = 0x4006 "a"}', "{id = □, x = {□, □}, name = □ □}", None),
+        ("{0 <repeats 200 times>, 1...}", None, None),
+        (f"(int *) {SLOT} <buf+8>", f"(int *) {SLOT} <buf+□>", ["8"]),
+        ("<optimized out>", "<optimized out>", []),
+        ("Cannot access memory at address 0x10", "Cannot access memory at address □", ["0x10"]),
+        # Parts of names are no numbers.
+        ("x86_64 u8 $1 a.5 step2", "x86_64 u8 $1 a.5 step2", []),
+        ("RED", "RED", []),
+        ("(RED | 4)", "(RED | □)", ["4"]),
+        ("1 + 2i", None, None),
+        ("true", "true", []),
+    ],
+)
+def test_texts_as_gdb_prints_them(text: str, form: str | None, parts: list[str] | None) -> None:
+    found, taken = take_form(Value(text=text))
+    assert fill_form(found, taken) == Value(text=text)
+    assert isinstance(found, Value)
+    if form is not None:
+        assert found.text == form.replace("□", HOLE)
+    if parts is not None:
+        assert list(taken) == parts
+
+
+def frame(function: str, value: str) -> Frame:
+    return Frame(level=0, function=function, arguments=(Variable(name="n", value=value),), line=7)
+
+
+def test_names_and_places_are_no_parts() -> None:
+    records: list[tuple[Formed, tuple[str, ...]]] = [
+        (Stack(frames=(frame("f2", "1"),)), ("1",)),
+        (Threads(stacks=(ThreadStack(stack=Stack(frames=(frame("f2", "1"),)), count=3),)), ("1",)),
+        (Variables(items=(Variable(name="a1", value="2"), Variable(name="b", value="c3"))), ("2",)),
+    ]
+    for record, parts in records:
+        assert take_form(record)[1] == parts
+
+
+def test_what_has_nothing_in_common_has_no_holes() -> None:
+    for kind in (Stack, Threads, Value, Variables, Text, Failure):
+        form = nothing_common(kind)
+        assert type(form) is kind and count_holes(form) == 0
+        assert take_form(form) == (form, ())
+
+
+@given(st.lists(formed, min_size=1, max_size=6), st.data())
+def test_a_table_takes_and_fills_as_without_it(records: list[Formed], data: st.DataObject) -> None:
+    table = FormTable()
+    for _ in range(8):
+        record = data.draw(st.sampled_from(records))
+        form, parts = take_form(record)
+        if data.draw(st.booleans()):
+            assert table.take(record) == (form, parts)
+        else:
+            assert table.fill_rows(form, parts, 2) == fill_rows(form, parts, 2) == [record] * 2
+
+
+def test_a_table_fills_each_record_once() -> None:
+    table = FormTable()
+    form, _ = take_form(Value(text="{1, 2}"))
+    first = table.fill_rows(form, ["1", ("2", "3")], 2)
+    again = table.fill_rows(form, [("1", "1", "4"), ("3", "2", "5")], 3)
+    assert [each.text for each in again] == ["{1, 3}", "{1, 2}", "{4, 5}"]  # type: ignore[union-attr]
+    assert again[0] is first[1] and again[1] is first[0]
+    assert table.take(again[2]) == (form, ("4", "5"))
+
+
+@pytest.mark.parametrize("columns", [["1"], ["1", "2", "3"], ["1", ("2", "3", "4")]])
+def test_a_table_refuses_parts_that_do_not_fit(columns: list[str | tuple[str, ...]]) -> None:
+    form, _ = take_form(Value(text="{1, 2}"))
+    with pytest.raises(ValueError):
+        FormTable().fill_rows(form, columns, 2)
