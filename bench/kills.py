@@ -24,7 +24,7 @@ from collections import Counter
 from pathlib import Path
 
 from pgdb.backend.gdb.debugger import Inferior
-from pgdb.backend.zygote.gdb_factory import Starter
+from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.overlay.messages import InsertBreakpoint, Resume
 from pgdb.records import BreakpointsMade, Event, Gone, Running, Stop
@@ -55,7 +55,9 @@ WATCHED_S = 0.5
 DEADLINE_S = 60.0
 
 
-async def kill_one(program: Path, starter: Starter, *, is_guarded: bool, after_s: float) -> str:
+async def kill_one(
+    program: Path, gdb_factory: GdbFactory, *, is_guarded: bool, after_s: float
+) -> str:
     """Return what becomes of one process: ``lives``, or the name of the signal that ended it."""
     process = subprocess.Popen([program], stdin=subprocess.DEVNULL)
     gone = asyncio.Event()
@@ -65,7 +67,7 @@ async def kill_one(program: Path, starter: Starter, *, is_guarded: bool, after_s
         if isinstance(event, Gone):
             gone.set()
 
-    inferior = Inferior(0, starter=starter, program="", tell=tell, is_guarded=is_guarded)
+    inferior = Inferior(0, gdb_factory=gdb_factory, program="", tell=tell, is_guarded=is_guarded)
     try:
         async with asyncio.timeout(DEADLINE_S):
             stop = await inferior.attach(process.pid, 1)
@@ -97,7 +99,7 @@ async def measure(rounds: int, seed: int) -> None:
     """Print the table."""
     gdb = shutil.which("gdb")
     assert gdb is not None, "there is no GDB"
-    starter = Starter(gdb, os.environ, (), IndexCache(os.environ, print))
+    gdb_factory = GdbFactory(gdb, os.environ, (), IndexCache(os.environ, print))
     with tempfile.TemporaryDirectory(prefix="pgdb-bench-") as folder:
         program = Path(folder) / "program"
         (Path(folder) / "program.c").write_text(PROGRAM)
@@ -112,7 +114,9 @@ async def measure(rounds: int, seed: int) -> None:
             found = Counter[str]()
             for _ in range(rounds):
                 after_s = rng.uniform(0.02, 0.1)
-                found[await kill_one(program, starter, is_guarded=is_guarded, after_s=after_s)] += 1
+                found[
+                    await kill_one(program, gdb_factory, is_guarded=is_guarded, after_s=after_s)
+                ] += 1
             ends = ", ".join(f"{name} {count}" for name, count in found.items() if name != "lives")
             what = "with a guard" if is_guarded else "without"
             print(f"| {what} | {rounds} | {found['lives']} | {ends or '-'} |", flush=True)

@@ -31,7 +31,7 @@ _INSTRUCTIONS = {
 """GDB's breakpoint instruction, by machine."""
 
 
-def mend(pid: int) -> int:
+def repair(pid: int) -> int:
     """Put back what breakpoint instructions have replaced in process *pid*; return how many.
 
     It need not be stopped. A process that has ended, or that may not be written to, is left.
@@ -51,7 +51,7 @@ def mend(pid: int) -> int:
             except OSError:
                 continue
             try:
-                count += _mend_mapping(memory, file, mapping, instruction)
+                count += _repair_mapping(memory, file, mapping, instruction)
             except OSError:
                 continue
             finally:
@@ -85,7 +85,7 @@ async def wake(pid: int) -> None:
                 os.kill(pid, signal.SIGCONT)
 
 
-def _mend_mapping(memory: int, file: int, mapping: MappedFile, instruction: bytes) -> int:
+def _repair_mapping(memory: int, file: int, mapping: MappedFile, instruction: bytes) -> int:
     count = 0
     for at in range(mapping.start, mapping.end, _CHUNK_BYTES):
         length = min(_CHUNK_BYTES, mapping.end - at)

@@ -20,7 +20,7 @@ _WAIT_S = 1.0
 """How long a GDB may leave a question without an answer."""
 
 
-class BreakIn:
+class GdbInterrupt:
     """Breaks in on one GDB; *pid* is always its rank's process."""
 
     def __init__(self, gdb: GdbSession) -> None:
@@ -34,7 +34,7 @@ class BreakIn:
         """Whether GDB was ever broken in on."""
         return bool(self._last_s)
 
-    def now(self, pid: int) -> bool:
+    def send(self, pid: int) -> bool:
         """Have GDB give up what it does: a function that it has called, or something of its own.
 
         It passes the signal on to a rank that runs for it, takes it back to where it was before the
@@ -57,20 +57,20 @@ class BreakIn:
     def _given_up(self, told: asyncio.Future[Result]) -> None:
         self.is_awaited = False
 
-    async def unless_it_answers(self, pid: int) -> bool:
+    async def send_if_silent(self, pid: int) -> bool:
         """Break in on a GDB that leaves a question without an answer; return as :meth:`now`."""
         (told,) = self._gdb.ask_together("-gdb-show confirm")
-        return bool((await asyncio.wait((told,), timeout=_WAIT_S))[0]) or self.now(pid)
+        return bool((await asyncio.wait((told,), timeout=_WAIT_S))[0]) or self.send(pid)
 
-    async def until_it_answers(self, pid: int) -> bool:
+    async def send_until_it_answers(self, pid: int) -> bool:
         """Break in again and again, for some seconds; return whether GDB answers then."""
         for _ in range(_TIMES):
-            self.now(pid)
+            self.send(pid)
             if await liveness.answers(self._gdb, liveness.QUIET_S / _TIMES):
                 return True
         return False
 
-    async def until_heard(self, told: asyncio.Future[Result], pid: int) -> Result:
+    async def wait_for(self, told: asyncio.Future[Result], pid: int) -> Result:
         """Return what GDB says, which reads nothing while it calls a function for a condition."""
         before, quiet_s = procfs.work_done(self._gdb.pid)[0], 0.0
         while not (await asyncio.wait((told,), timeout=_WAIT_S))[0]:
@@ -81,5 +81,5 @@ class BreakIn:
             before, quiet_s = ticks, quiet_s + _WAIT_S if is_quiet else 0.0
             if quiet_s >= liveness.QUIET_S:
                 quiet_s = 0.0
-                self.now(pid)
+                self.send(pid)
         return await told

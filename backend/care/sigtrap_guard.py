@@ -64,14 +64,14 @@ _SA_SIGINFO, _SA_RESTORER, _SA_RESTART = 0x4, 0x04000000, 0x10000000
 _SIGSET_BYTES = 8
 
 
-class Guard:
+class SigtrapGuard:
     """The handler of one rank, put in and taken out by its GDB while the rank is stopped."""
 
     def __init__(self, gdb: GdbSession) -> None:
         self._gdb = gdb
         self._page = 0
 
-    async def put_in(self, pid: int) -> str:
+    async def install(self, pid: int) -> str:
         """Put the handler in; return why that cannot be, or an empty string.
 
         :raises GdbError: if GDB ends.
@@ -87,7 +87,7 @@ class Guard:
         try:
             if signal.SIGTRAP in (procfs.caught_signals(pid) or ()):
                 return await self._find()
-            await self._put_in()
+            await self._install()
         except _RefusedError as error:
             return str(error)
         else:
@@ -95,7 +95,7 @@ class Guard:
         finally:
             await self._gdb.send("-gdb-set scheduler-locking replay")
 
-    async def take_out(self) -> None:
+    async def remove(self) -> None:
         """Take the handler out again, as far as it is there still.
 
         :raises GdbError: if GDB ends.
@@ -137,7 +137,7 @@ class Guard:
         self._page = page
         return ""
 
-    async def _put_in(self) -> None:
+    async def _install(self) -> None:
         protection = _READ | _EXECUTE
         page = await self._call(_MMAP, 0, 2 * _PAGE_BYTES, protection, _PRIVATE_ANONYMOUS, -1, 0)
         await self._call(_MPROTECT, page + _PAGE_BYTES, _PAGE_BYTES, _READ | _WRITE)

@@ -18,7 +18,7 @@ from pgdb.backend.gdb.mi import Result, console, quote
 from pgdb.backend.sbd import rank_files
 from pgdb.backend.sbd.mapped_objects import entry_point
 from pgdb.backend.sbd.rank_files import RankFiles, RankGdb
-from pgdb.backend.zygote.gdb_factory import Starter
+from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.backend.zygote.nursery import AFTER_ATTACH
 from pgdb.errors import GdbError
 from pgdb.jobs import hold, procfs
@@ -72,11 +72,11 @@ class Taking:
         tell: Callable[[Event], None],
         program: str,
         localise: Localise,
-        starter: Starter,
+        gdb_factory: GdbFactory,
         pauser: Pauser,
     ) -> None:
         self._gdb = gdb
-        self._starter = starter
+        self._gdb_factory = gdb_factory
         self._pauser = pauser
         self._localise = localise
         self._await_stop = await_stop
@@ -95,7 +95,7 @@ class Taking:
         was_stopped = status is not None and status.state == "T"
         try:
             files = await self._localise(rank_files.look_at(pid), pid)
-            is_forked = await self._starter.start_for(self._gdb, files, pid)
+            is_forked = await self._gdb_factory.start_for(self._gdb, files, pid)
             self._tell(Progress(stage="gdb"))
             await self._name_files(files, are_read=is_forked)
             if was_stopped:
@@ -140,7 +140,7 @@ class Taking:
 
         :raises GdbError: if GDB ends, or refuses.
         """
-        await self._starter.start(self._gdb)
+        await self._gdb_factory.start(self._gdb)
         self._tell(Progress(stage="gdb"))
         # Symbols of the interpreter that runs the hold program are of no interest.
         await self._must("-gdb-set auto-solib-add off")
@@ -171,7 +171,7 @@ class Taking:
             if payload.get("reason") not in ("breakpoint-hit", "exec"):
                 return Taken(pid, "main", payload)
         await self._must("-gdb-set auto-solib-add on")
-        await self._starter.executed(self._gdb, pid)
+        await self._gdb_factory.executed(self._gdb, pid)
         if self._brings_files:
             await self._bring_files(pid)
             return await self._run_to_main(pid, payload)

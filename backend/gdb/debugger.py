@@ -20,10 +20,10 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from pgdb.backend.care import liveness
-from pgdb.backend.care.breakpoint_repair import mend, wake
-from pgdb.backend.care.gdb_interrupt import BreakIn
+from pgdb.backend.care.breakpoint_repair import repair, wake
+from pgdb.backend.care.gdb_interrupt import GdbInterrupt
 from pgdb.backend.care.pausing import Pauser
-from pgdb.backend.care.sigtrap_guard import Guard
+from pgdb.backend.care.sigtrap_guard import SigtrapGuard
 from pgdb.backend.gdb import blocks, decode, queries, reduction
 from pgdb.backend.gdb.attach import Localise, Taken, Taking, as_they_are
 from pgdb.backend.gdb.breakpoints import Breakpoints
@@ -33,7 +33,7 @@ from pgdb.backend.gdb.queries import NeedsStopError, failure
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.sbd.rank_files import RankGdb
-from pgdb.backend.zygote.gdb_factory import Starter
+from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
 from pgdb.overlay.messages import (
@@ -89,7 +89,7 @@ class Inferior:
         self,
         rank: int,
         *,
-        starter: Starter,
+        gdb_factory: GdbFactory,
         program: str,
         tell: Callable[[int, Event], None],
         localise: Localise = as_they_are,
@@ -107,8 +107,8 @@ class Inferior:
         self._lock = asyncio.Lock()
         self._breakpoints = Breakpoints(self._gdb)
         self._stacks = Stacks(self._gdb)
-        self._break_in = BreakIn(self._gdb)
-        self._guard = Guard(self._gdb) if is_guarded else None
+        self._gdb_interrupt = GdbInterrupt(self._gdb)
+        self._guard = SigtrapGuard(self._gdb) if is_guarded else None
         self._displays = False
         self._group_has_ended = False  # of processes that GDB has, as it says
         self._stop_count = 0
@@ -136,7 +136,7 @@ class Inferior:
             tell=self._tell,
             program=program,
             localise=localise,
-            starter=starter,
+            gdb_factory=gdb_factory,
             pauser=pauser or Pauser(),
         )
 
@@ -250,7 +250,7 @@ class Inferior:
         if self.state not in ("stopped", "running") or not self._gdb.is_alive:
             return False
         is_there = await liveness.answers(self._gdb, timeout_s)
-        return is_there or await self._break_in.until_it_answers(self.pid)
+        return is_there or await self._gdb_interrupt.send_until_it_answers(self.pid)
 
     async def abandon(self) -> None:
         """End the GDB: by force if it has the rank, from which then is taken out what it leaves.
@@ -284,7 +284,7 @@ class Inferior:
         self._over.set()
         # Half of the time for one that computes, the other for it to give that up.
         is_there = await liveness.answers(self._gdb, timeout_s / 2)
-        if not (is_there or await self._break_in.until_it_answers(self.pid)):
+        if not (is_there or await self._gdb_interrupt.send_until_it_answers(self.pid)):
             await self.abandon()
             return
         async with self._lock:
@@ -399,7 +399,7 @@ class Inferior:
         if self.state == "stopped" and not (self._resuming or self._letting_go):
             # GDB may have called a function of the program's, or compute. Commands of a breakpoint
             # may be about to set the rank running, so that what it does now says little.
-            if not await self._break_in.unless_it_answers(self.pid):
+            if not await self._gdb_interrupt.send_if_silent(self.pid):
                 return Failure(
                     message="GDB waits for a function that the rank is in, where all threads block "
                     "SIGINT; it cannot be interrupted"
@@ -439,7 +439,7 @@ class Inferior:
         # a signal that comes too late is swallowed instead of stopping a later run.
         self._interrupting = True
         told = self._gdb.send(console(_STOP_AT_INTERRUPT))
-        result = await self._break_in.until_heard(told, self.pid)
+        result = await self._gdb_interrupt.wait_for(told, self.pid)
         if result.kind == "error":
             # It was this command that GDB has given up: it could not be seen to do anything else.
             self._interrupting = self.state == "running"
@@ -500,7 +500,7 @@ class Inferior:
         if self.state != "stopped":
             return
         if self._guard is not None:
-            await self._guard.take_out()
+            await self._guard.remove()
         self._may_end = True
         _, detached = self._gdb.ask_together(console(END_WHEN_FREE), "-target-detach")
         try:
@@ -540,7 +540,7 @@ class Inferior:
             and not procfs.blocked_in_all_threads(self.pid, INTERRUPT)
         )
         # A call can have returned between GDB's SIGINT and the rank's taking it.
-        is_left = self._break_in.has_happened and signal.SIGINT in pending
+        is_left = self._gdb_interrupt.has_happened and signal.SIGINT in pending
         if not is_caught and not is_left:
             return
         await self._gdb.send(console(_STOP_AT_INTERRUPT))
@@ -571,7 +571,7 @@ class Inferior:
             return self._ended(end)
         self.state = "stopped"
         notes = [*taken.notes]
-        if self._guard is not None and (why := await self._guard.put_in(self.pid)):
+        if self._guard is not None and (why := await self._guard.install(self.pid)):
             notes.append(f"is not guarded against the end of its GDB: {why}")
         stop = decode.stop(taken.payload, run=request_id, numbers={})
         # A rank can be stopped by a signal of its own on the way; SIGTRAP is how the kernel tells
@@ -631,9 +631,9 @@ class Inferior:
             self._tell(end)
             return
         stop = self._stop_of(payload)
-        if self._break_in.is_awaited and stop.signal == signal.SIGINT.name:
+        if self._gdb_interrupt.is_awaited and stop.signal == signal.SIGINT.name:
             stop = replace(stop, reason="interrupted", signal="", meaning="")
-            self._keep(self._tell_of_break_in(stop, payload, was_running=was_running))
+            self._keep(self._notify_of_gdb_interrupt(stop, payload, was_running=was_running))
             return
         # The kernel may give the signal to any thread, one of the MPI's own for example; where the
         # program is, its first thread tells.
@@ -662,7 +662,7 @@ class Inferior:
             stop = replace(stop, reason="interrupted", signal="", meaning="")
         return stop
 
-    async def _tell_of_break_in(
+    async def _notify_of_gdb_interrupt(
         self, stop: Stop, payload: dict[str, Any], *, was_running: bool
     ) -> None:
         """Tell of a stop at our SIGINT, but for one in a function that GDB has gone back from."""
@@ -766,8 +766,8 @@ class Inferior:
 
     async def _mend(self) -> None:
         """Take out what a GDB has left that was killed."""
-        mended = await asyncio.to_thread(mend, self.pid)
-        LOG.warning("rank %d: %d breakpoints taken out", self.rank, mended)
+        repaired = await asyncio.to_thread(repair, self.pid)
+        LOG.warning("rank %d: %d breakpoints taken out", self.rank, repaired)
         if not self._was_stopped:
             await wake(self.pid)
 

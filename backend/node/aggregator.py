@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.node.leaf import Leaf
 from pgdb.backend.sbd.deployment import Deployment
-from pgdb.backend.zygote.symbol_prefetch import HeadStart
+from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch
 from pgdb.errors import LinkError, PgdbError
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.overlay.addresses import own_names
@@ -75,7 +75,7 @@ class Place(msgspec.Struct, frozen=True):
 class Aggregator(TreeNode):
     """A node of the tree on a host of the job."""
 
-    def __init__(self, place: Place, head_start: HeadStart | None = None) -> None:
+    def __init__(self, place: Place, symbol_prefetch: SymbolPrefetch | None = None) -> None:
         super().__init__(place.node, place.topology)
         self._place = place
         self._addresses = place.addresses
@@ -102,7 +102,7 @@ class Aggregator(TreeNode):
             on_missing=self._not_answering,
             on_event=self.add_event,
             notice=self.add_notice,
-            head_start=head_start,
+            symbol_prefetch=symbol_prefetch,
         )
 
     async def run(self) -> None:

@@ -15,7 +15,7 @@ import socket
 import sys
 from collections.abc import MutableMapping
 
-from pgdb.backend.zygote.symbol_prefetch import HeadStart, Hint
+from pgdb.backend.zygote.symbol_prefetch import Hint, SymbolPrefetch
 from pgdb.controls import HarmlessFormatter
 from pgdb.jobs import procfs
 from pgdb.jobs.placement import absolute_parts
@@ -56,14 +56,14 @@ def clean_environment(environment: MutableMapping[str, str]) -> None:
 
 
 async def _run(hint: Hint | None) -> bool:
-    head_start = HeadStart.begin(hint)
+    symbol_prefetch = SymbolPrefetch.begin(hint)
     try:
-        if head_start is not None:
-            await head_start.begun()
+        if symbol_prefetch is not None:
+            await symbol_prefetch.begun()
         # GDB starts meanwhile: half of what is to be imported is of no use to it.
         from pgdb.backend.node.serving import serve
 
-        return await serve(head_start)
+        return await serve(symbol_prefetch)
     finally:
-        if head_start is not None:
-            await head_start.close()
+        if symbol_prefetch is not None:
+            await symbol_prefetch.close()

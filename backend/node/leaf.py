@@ -18,10 +18,10 @@ from pgdb.backend.gdb.reduction import sum_up
 from pgdb.backend.node.answer_cache import Memory, pack
 from pgdb.backend.sbd.deployment import Deployment
 from pgdb.backend.zygote import nursery
-from pgdb.backend.zygote.gdb_factory import Starter
+from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.backend.zygote.nursery import Nurseries
-from pgdb.backend.zygote.symbol_prefetch import HeadStart, gdb_environment
+from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch, gdb_environment
 from pgdb.errors import GdbError
 from pgdb.jobs import environment_scan, gdb_program, hold, procfs
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
@@ -95,10 +95,10 @@ class Leaf:
         on_missing: OnMissing,
         on_event: OnEvent,
         notice: Callable[[str], None],
-        head_start: HeadStart | None = None,
+        symbol_prefetch: SymbolPrefetch | None = None,
     ) -> None:
         self._notice = notice
-        self._head_start = head_start
+        self._symbol_prefetch = symbol_prefetch
         self._nurseries: Nurseries | None = None
         self._on_answer = on_answer
         self._on_missing = on_missing
@@ -147,13 +147,13 @@ class Leaf:
                 self._notice,
                 index_cache,
                 free=self._pauser.release,
-                head_start=self._head_start,
+                symbol_prefetch=self._symbol_prefetch,
             )
             if reason := nursery.why_not(setup.gdb_commands):
                 nurseries.fell_back(reason)
             else:
                 self._nurseries = nurseries
-        starter = Starter(
+        gdb_factory = GdbFactory(
             gdb,
             environment,
             setup.gdb_commands,
@@ -162,14 +162,14 @@ class Leaf:
             expected_version=setup.gdb_version,
             notice=self._notice,
         )
-        if self._nurseries is None and self._head_start is not None:
-            self._keep(asyncio.create_task(self._head_start.close()))
+        if self._nurseries is None and self._symbol_prefetch is not None:
+            self._keep(asyncio.create_task(self._symbol_prefetch.close()))
         localise = deployment.localised if deployment is not None else as_they_are
 
         def new(rank: int) -> Inferior:
             return Inferior(
                 rank,
-                starter=starter,
+                gdb_factory=gdb_factory,
                 program=setup.program,
                 tell=self._tell,
                 localise=localise,
@@ -217,8 +217,8 @@ class Leaf:
         self._pauser.release_all()
         if self._nurseries is not None:
             await self._nurseries.close()
-        if self._head_start is not None:
-            await self._head_start.close()
+        if self._symbol_prefetch is not None:
+            await self._symbol_prefetch.close()
         if self._deployment is not None:
             await self._deployment.close()
 

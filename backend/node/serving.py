@@ -10,7 +10,7 @@ import socket
 import sys
 
 from pgdb.backend.node.aggregator import Aggregator, Place
-from pgdb.backend.zygote.symbol_prefetch import HeadStart
+from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch
 from pgdb.overlay import addresses
 from pgdb.overlay.bootstrap_env import BEAT_S
 from pgdb.overlay.channel import listen_on
@@ -36,7 +36,7 @@ def host_for_links(rendezvous: Rendezvous) -> str:
     return addresses.address_towards(host for host in rendezvous.hosts if host not in own)
 
 
-async def serve(head_start: HeadStart | None) -> bool:
+async def serve(symbol_prefetch: SymbolPrefetch | None) -> bool:
     """Run the aggregator where it is told to; return whether it has been part of the session."""
     # NumPy's linear algebra would start a thread for each core as it is loaded, for nothing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -69,7 +69,7 @@ async def serve(head_start: HeadStart | None) -> bool:
         own_address=own_address,
         addresses=tuple(words[1:]),
     )
-    return await _serve(Aggregator(place, head_start), place, listening, anchor, beats)
+    return await _serve(Aggregator(place, symbol_prefetch), place, listening, anchor, beats)
 
 
 async def _serve(

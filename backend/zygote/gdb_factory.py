@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 _WITHOUT_PYTHON = "not supported in this copy of GDB"
 
 
-class Starter:
+class GdbFactory:
     """Starts the GDBs of one aggregator's ranks."""
 
     def __init__(

@@ -37,7 +37,7 @@ from pgdb.jobs import procfs
 from pgdb.patterns import pattern
 
 if TYPE_CHECKING:
-    from pgdb.backend.zygote.symbol_prefetch import HeadStart
+    from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch
 
 LOG = logging.getLogger(__name__)
 
@@ -354,10 +354,10 @@ class Nurseries:
         notice: Callable[[str], None],
         index_cache: IndexCache,
         free: Callable[[int], Awaitable[None]] | None = None,
-        head_start: HeadStart | None = None,
+        symbol_prefetch: SymbolPrefetch | None = None,
     ) -> None:
         self._free = free
-        self._head_start = head_start
+        self._symbol_prefetch = symbol_prefetch
         self._index_cache = index_cache
         self._gdb = gdb
         self._environment = environment
@@ -396,9 +396,9 @@ class Nurseries:
     async def _make(self, files: RankFiles, pid: int) -> Nursery | None:
         nursery = None
         try:
-            if self._head_start is not None:
-                nursery = await self._head_start.take(self._gdb, files)
-                for text in self._head_start.notices:
+            if self._symbol_prefetch is not None:
+                nursery = await self._symbol_prefetch.take(self._gdb, files)
+                for text in self._symbol_prefetch.notices:
                     self._notice(text)
             if nursery is None:
                 nursery = await Nursery.begin(

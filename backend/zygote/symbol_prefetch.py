@@ -23,7 +23,7 @@ from pgdb.errors import GdbError
 from pgdb.jobs import gdb_program, procfs
 from pgdb.jobs.placement import scrubbed_environment
 from pgdb.overlay.bootstrap_env import (
-    HEAD_START_VARIABLE,
+    SYMBOL_PREFETCH_VARIABLE,
     USER_LIBRARY_PATH_VARIABLE,
     USER_PYTHONPATH_VARIABLE,
 )
@@ -51,7 +51,7 @@ class Hint(msgspec.Struct, frozen=True):
     @classmethod
     def take(cls, environment: MutableMapping[str, str]) -> Hint | None:
         """Take the hint out of the environment, None if there is none."""
-        pid, _, rest = environment.pop(HEAD_START_VARIABLE, "").partition(":")
+        pid, _, rest = environment.pop(SYMBOL_PREFETCH_VARIABLE, "").partition(":")
         ticks, _, gdb = rest.partition(":")
         return cls(int(pid), int(ticks), gdb) if pid.isdecimal() and ticks.isdecimal() else None
 
@@ -62,7 +62,7 @@ class Hint(msgspec.Struct, frozen=True):
         return status is not None and status.start_time_ticks == self.start_time_ticks
 
 
-class HeadStart:
+class SymbolPrefetch:
     """The nursery that is begun, until it is known whether it is wanted."""
 
     def __init__(self, hint: Hint) -> None:
@@ -75,7 +75,7 @@ class HeadStart:
         )
 
     @classmethod
-    def begin(cls, hint: Hint | None) -> HeadStart | None:
+    def begin(cls, hint: Hint | None) -> SymbolPrefetch | None:
         """Begin one, unless the hint is for another host."""
         return cls(hint) if hint is not None and hint.holds else None
 

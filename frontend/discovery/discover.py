@@ -30,7 +30,7 @@ PmixQuery = Callable[[int], tuple[RankProcess, ...]]
 """Asks the launcher of that pid for its ranks; raises DiscoveryError where it does not tell."""
 
 
-class LadderStep(msgspec.Struct, frozen=True):
+class DiscoveryStep(msgspec.Struct, frozen=True):
     """One way of finding the ranks that was tried."""
 
     name: str
@@ -60,7 +60,7 @@ class FoundJob(msgspec.Struct, frozen=True):
     where nothing does."""
     slurm_job: str
     """The Slurm job that the launcher or the ranks run in, such as ``17``; else empty."""
-    steps: tuple[LadderStep, ...]
+    steps: tuple[DiscoveryStep, ...]
     """What was tried, the rung that found the ranks last."""
     job_size: int | None
     """Number of ranks in MPI_COMM_WORLD; None where nothing tells it."""
@@ -81,7 +81,7 @@ def find_job(target: int | str, *, pmix: PmixQuery | None = None) -> FoundJob:
     """
     stat = _process(target)
     processes = Processes()
-    steps: list[LadderStep] = []
+    steps: list[DiscoveryStep] = []
     launcher, rank_pid = _resolve(stat, processes, steps)
     if launcher:
         try:
@@ -89,7 +89,7 @@ def find_job(target: int | str, *, pmix: PmixQuery | None = None) -> FoundJob:
         except DiscoveryError as error:
             if not rank_pid or processes.environment(launcher) is None:
                 raise
-            steps.append(LadderStep("launcher", str(error)))
+            steps.append(DiscoveryStep("launcher", str(error)))
         else:
             if not rank_pid or any(each.pid == rank_pid for each in job.table.processes):
                 return job
@@ -97,7 +97,7 @@ def find_job(target: int | str, *, pmix: PmixQuery | None = None) -> FoundJob:
             # as the rank's own does on another host.
             steps[:] = job.steps
             outcome = f"{processes.describe(launcher)} has no rank with the pid {rank_pid}"
-            steps.append(LadderStep("launcher", outcome))
+            steps.append(DiscoveryStep("launcher", outcome))
     return _of_rank(rank_pid, launcher, processes, steps)
 
 
@@ -118,7 +118,9 @@ def _process(target: int | str) -> ProcessStat:
     return stat
 
 
-def _resolve(stat: ProcessStat, processes: Processes, steps: list[LadderStep]) -> tuple[int, int]:
+def _resolve(
+    stat: ProcessStat, processes: Processes, steps: list[DiscoveryStep]
+) -> tuple[int, int]:
     """Return the launcher that the user means by a pid, and the rank, each 0 if there is none.
 
     The rank is the one whose job is wanted: that around the pid, or the first one below it.
@@ -173,15 +175,15 @@ def _resolve(stat: ProcessStat, processes: Processes, steps: list[LadderStep]) -
         )
     if launcher := _owner_of_ports(first, processes):
         what = f"{pid} ({stat.comm}) has ranks below it"
-        steps.append(LadderStep("launcher", f"{what}, of {processes.describe(launcher)}"))
+        steps.append(DiscoveryStep("launcher", f"{what}, of {processes.describe(launcher)}"))
         return launcher, first
     outcome = f"{processes.describe(pid)} is no launcher PGDB knows; looked for ranks below it"
-    steps.append(LadderStep("launcher", outcome))
+    steps.append(DiscoveryStep("launcher", outcome))
     return pid, 0
 
 
 def _launcher_of(
-    pid: int, rank_pid: int, what: str, processes: Processes, steps: list[LadderStep]
+    pid: int, rank_pid: int, what: str, processes: Processes, steps: list[DiscoveryStep]
 ) -> int:
     """Return the launcher that process *pid* of rank *rank_pid* belongs to, 0 if it is not here."""
     launcher = _launcher_above(pid, processes) or _owner_of_ports(rank_pid, processes)
@@ -190,7 +192,7 @@ def _launcher_of(
         if launcher
         else "of a job whose launcher is not on this host or has ended"
     )
-    steps.append(LadderStep("launcher", f"{what} {whose}"))
+    steps.append(DiscoveryStep("launcher", f"{what} {whose}"))
     return launcher
 
 
@@ -236,7 +238,7 @@ def _count(ranks: int) -> str:
 class _Rung(msgspec.Struct, frozen=True):
     """What came of one rung that gives a table of all ranks."""
 
-    step: LadderStep
+    step: DiscoveryStep
     table: MpirTable | None = None
     source: str = ""
     has_no_symbol: bool = False
@@ -244,7 +246,7 @@ class _Rung(msgspec.Struct, frozen=True):
 
 
 def _of_launcher(
-    launcher: int, processes: Processes, steps: list[LadderStep], pmix: PmixQuery | None
+    launcher: int, processes: Processes, steps: list[DiscoveryStep], pmix: PmixQuery | None
 ) -> FoundJob:
     """Climb the ladder for a launcher of this host.
 
@@ -296,9 +298,9 @@ def _by_symbol(launcher: int, processes: Processes) -> _Rung:
                 has_no_symbol = isinstance(error, mpir.NoProctableError)
         else:
             who = processes.describe(pid)
-            step = LadderStep(name, f"{who} lists {_count(table.size)}")
+            step = DiscoveryStep(name, f"{who} lists {_count(table.size)}")
             return _Rung(step=step, table=table, source=f"MPIR_proctable of {who}")
-    return _Rung(step=LadderStep(name, outcome), has_no_symbol=has_no_symbol)
+    return _Rung(step=DiscoveryStep(name, outcome), has_no_symbol=has_no_symbol)
 
 
 def _by_structure(launcher: int, processes: Processes) -> _Rung:
@@ -306,15 +308,15 @@ def _by_structure(launcher: int, processes: Processes) -> _Rung:
     try:
         table = mpir.search_proctable(launcher)
     except DiscoveryError as error:
-        return _Rung(step=LadderStep(name, str(error)))
+        return _Rung(step=DiscoveryStep(name, str(error)))
     who = processes.describe(launcher)
     if not processes.is_launcher(launcher) and not any(
         _is_here(each, table.size, processes) for each in table.processes
     ):
         # In Python's own tables of words there is all that a table of one rank elsewhere has.
         outcome = f"{who} is no launcher, and what looks like a table names nobody on this host"
-        return _Rung(step=LadderStep(name, outcome))
-    step = LadderStep(name, f"the memory of {who} has a table of {_count(table.size)}")
+        return _Rung(step=DiscoveryStep(name, outcome))
+    step = DiscoveryStep(name, f"the memory of {who} has a table of {_count(table.size)}")
     return _Rung(step=step, table=table, source=f"table of ranks in the memory of {who}")
 
 
@@ -331,10 +333,10 @@ def _by_pmix(launcher: int, processes: Processes, pmix: PmixQuery | None) -> _Ru
     try:
         members = tuple(sorted(pmix(launcher), key=lambda each: each.rank))
     except DiscoveryError as error:
-        return _Rung(step=LadderStep("PMIx", str(error)))
+        return _Rung(step=DiscoveryStep("PMIx", str(error)))
     if not members:
-        return _Rung(step=LadderStep("PMIx", f"{who} names no rank"))
-    step = LadderStep("PMIx", f"{who} names {_count(len(members))}")
+        return _Rung(step=DiscoveryStep("PMIx", f"{who} names no rank"))
+    step = DiscoveryStep("PMIx", f"{who} names {_count(len(members))}")
     # PMIx leaves out the ranks that have ended.
     identities = (processes.identity(each.pid) for each in members)
     sizes = [each.size for each in identities if each is not None and each.size is not None]
@@ -343,7 +345,7 @@ def _by_pmix(launcher: int, processes: Processes, pmix: PmixQuery | None) -> _Ru
 
 
 def _from_table(
-    rung: _Rung, launcher: int, processes: Processes, steps: list[LadderStep]
+    rung: _Rung, launcher: int, processes: Processes, steps: list[DiscoveryStep]
 ) -> FoundJob:
     """Sort the entries of a launcher's table by where they are and whether they live.
 
@@ -423,7 +425,7 @@ def _lives(entry: RankProcess, below: set[int], processes: Processes) -> bool:
     return (identity is not None and identity.rank == entry.rank) or processes.is_daemon(parent)
 
 
-def _from_scan(launcher: int, processes: Processes, steps: list[LadderStep]) -> FoundJob:
+def _from_scan(launcher: int, processes: Processes, steps: list[DiscoveryStep]) -> FoundJob:
     """Take the ranks that the launcher has here, and the hosts where it started daemons.
 
     :raises DiscoveryError: if there are neither.
@@ -439,7 +441,7 @@ def _from_scan(launcher: int, processes: Processes, steps: list[LadderStep]) -> 
     outcome = _why_no_rank(launcher, processes)
     if hosts:
         outcome += f", but it started daemons on {_listed(hosts)}"
-    steps.append(LadderStep("environment", outcome))
+    steps.append(DiscoveryStep("environment", outcome))
     # In a Slurm job srun starts the daemons, and only Slurm knows on which hosts.
     is_elsewhere = bool(hosts or _slurm_job(launcher, 0, processes))
     if not is_elsewhere or not _selector_of_launcher(launcher, processes):
@@ -449,7 +451,7 @@ def _from_scan(launcher: int, processes: Processes, steps: list[LadderStep]) -> 
 
 
 def _of_rank(
-    rank_pid: int, launcher: int, processes: Processes, steps: list[LadderStep]
+    rank_pid: int, launcher: int, processes: Processes, steps: list[DiscoveryStep]
 ) -> FoundJob:
     """Find the ranks of this host that are of one job with a rank.
 
@@ -479,7 +481,7 @@ def _from_group(
     group: RankGroup,
     launcher: int,
     processes: Processes,
-    steps: list[LadderStep],
+    steps: list[DiscoveryStep],
     *,
     source: str,
     hosts: tuple[str, ...],
@@ -503,7 +505,7 @@ def _job(
     launcher: int,
     rank_pid: int,
     processes: Processes,
-    steps: list[LadderStep],
+    steps: list[DiscoveryStep],
     *,
     table: ProcTable,
     hosts: tuple[str, ...],
@@ -528,7 +530,7 @@ def _job(
     )
 
 
-def _scan_step(group: RankGroup, whose: str, others: int, hosts: tuple[str, ...]) -> LadderStep:
+def _scan_step(group: RankGroup, whose: str, others: int, hosts: tuple[str, ...]) -> DiscoveryStep:
     here = len(group.processes)
     outcome = f"{_count(here)} {whose}"
     if group.size is not None and here < group.size:
@@ -537,7 +539,7 @@ def _scan_step(group: RankGroup, whose: str, others: int, hosts: tuple[str, ...]
         outcome += f"; it started daemons on {_listed(hosts)}"
     if others:
         outcome += f"; left out: {others} more started with MPI_Comm_spawn"
-    return LadderStep("environment", outcome)
+    return DiscoveryStep("environment", outcome)
 
 
 def _missing(rank_pid: int, ranks: RankSet, processes: Processes) -> RankSet:
@@ -591,7 +593,7 @@ def _why_no_rank(launcher: int, processes: Processes) -> str:
     )
 
 
-def _nothing_found(launcher: int, processes: Processes, steps: list[LadderStep]) -> str:
+def _nothing_found(launcher: int, processes: Processes, steps: list[DiscoveryStep]) -> str:
     below = list(processes.below(launcher))
     who = processes.describe(launcher)
     if below and all(processes.has_ended(pid) for pid in below):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pgdb.errors import DiscoveryError, UsageError
 from pgdb.frontend.discovery import mpir
-from pgdb.frontend.discovery.discover import FoundJob, LadderStep
+from pgdb.frontend.discovery.discover import DiscoveryStep, FoundJob
 from pgdb.jobs import procfs
 from pgdb.jobs.environment_scan import Processes
 from pgdb.proctable import ProcTable, RankProcess
@@ -62,7 +62,7 @@ def find_pids(entries: Sequence[str]) -> FoundJob:
         # They may be a part of a job, and no others are wanted.
         selector="",
         slurm_job="",
-        steps=(LadderStep("pids", f"{ranks_in_words} given by hand, {how}"),),
+        steps=(DiscoveryStep("pids", f"{ranks_in_words} given by hand, {how}"),),
         job_size=sizes.pop() if by_environment and len(sizes) == 1 else None,
         local_ranks=RankSet(each.rank for each in members if each.host == here),
         ended=RankSet(),

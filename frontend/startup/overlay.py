@@ -27,7 +27,7 @@ from pgdb.jobs.launchers import Family, Launcher
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay import addresses
 from pgdb.overlay.archive_bootstrap import VARIABLE as SHIP_VARIABLE
-from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME, HEAD_START_VARIABLE
+from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME, SYMBOL_PREFETCH_VARIABLE
 from pgdb.overlay.channel import Listener, listen
 from pgdb.overlay.credentials import make_credentials
 from pgdb.overlay.messages import Find, Found, Hello, Joined, Lost, Notice, Shutdown, Table
@@ -292,7 +292,7 @@ class Overlay:
         if options.nursery and not options.sbd and not options.gdb_commands and place.local_pid:
             if (status := procfs.read_stat(place.local_pid)) is not None:
                 hint = f"{place.local_pid}:{status.start_time_ticks}:{options.gdb}"
-                variables[HEAD_START_VARIABLE] = hint
+                variables[SYMBOL_PREFETCH_VARIABLE] = hint
         return variables
 
     def _words(self, place: Place) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 import pgdb
 from pgdb.errors import DiscoveryError, PgdbError, StartError
 from pgdb.frontend.discovery import discover, explicit_pids, listing, mpir, slurm
-from pgdb.frontend.discovery.discover import FoundJob, LadderStep
+from pgdb.frontend.discovery.discover import DiscoveryStep, FoundJob
 from pgdb.frontend.discovery.listing import RunningJob
 from pgdb.frontend.startup.job import OverlayLauncher
 from pgdb.frontend.startup.session_directory import check_own
@@ -334,7 +334,7 @@ def _with_slurm_hosts(job: FoundJob) -> FoundJob:
         # The whole job's, whatever else runs in it as a step.
         hosts = slurm.find_step(f"{job.slurm_job}.batch").hosts
     except DiscoveryError as error:
-        step = LadderStep(name="Slurm", outcome=str(error))
+        step = DiscoveryStep(name="Slurm", outcome=str(error))
         return replace(job, steps=(*job.steps, step))
     return replace(job, hosts=hosts)
 
@@ -347,10 +347,10 @@ def _find_in_slurm(target: str) -> FoundJob:
         try:
             return discover.find_job(step.srun_pid)
         except DiscoveryError as error:
-            steps.append(LadderStep(name="srun's MPIR_proctable", outcome=str(error)))
+            steps.append(DiscoveryStep(name="srun's MPIR_proctable", outcome=str(error)))
     name = f"Slurm job {found.job}" if step is None else f"Slurm step {step.target}"
     outcome = f"{name} runs on {', '.join(found.hosts)}"
-    steps.append(LadderStep(name="Slurm", outcome=outcome))
+    steps.append(DiscoveryStep(name="Slurm", outcome=outcome))
     return FoundJob(
         launcher_pid=0,
         table=ProcTable(processes=(), source=name),

@@ -20,7 +20,7 @@ USER_PYTHONPATH_VARIABLE = "PGDB_USER_PYTHONPATH"
 USER_LIBRARY_PATH_VARIABLE = "PGDB_USER_LD_LIBRARY_PATH"
 """The LD_LIBRARY_PATH before ours, which GDB gets."""
 
-HEAD_START_VARIABLE = "PGDB_HEAD_START"
+SYMBOL_PREFETCH_VARIABLE = "PGDB_SYMBOL_PREFETCH"
 """``PID:START:GDB``: a rank of the front end's host, when it started (in ticks since the boot), and
 the GDB to run: what its program's symbols can be read by while MPI comes up."""
 

@@ -19,7 +19,7 @@ from pgdb.backend.gdb.debugger import Inferior
 from pgdb.backend.sbd.mapped_objects import linked
 from pgdb.backend.sbd.rank_files import look_at
 from pgdb.backend.zygote import nursery
-from pgdb.backend.zygote.gdb_factory import Starter
+from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.backend.zygote.index_cache import IndexCache, is_whole
 from pgdb.backend.zygote.nursery import Nurseries
 from pgdb.errors import GdbError
@@ -90,7 +90,7 @@ class Ranks:
         self.told: dict[int, list[Event]] = {}
         index_cache = IndexCache(environment, self.notices.append)
         self.nurseries = Nurseries(gdb, environment, self.notices.append, index_cache)
-        self._starter = Starter(
+        self._gdb_factory = GdbFactory(
             gdb,
             environment,
             (),
@@ -109,7 +109,7 @@ class Ranks:
             self.all.append(
                 Inferior(
                     rank,
-                    starter=self._starter,
+                    gdb_factory=self._gdb_factory,
                     program="",
                     tell=lambda rank, event: self.told[rank].append(event),
                 )

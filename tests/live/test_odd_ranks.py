@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.backend.care.breakpoint_repair import mend
+from pgdb.backend.care.breakpoint_repair import repair
 from pgdb.backend.gdb.debugger import Inferior
-from pgdb.backend.zygote.gdb_factory import Starter
+from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.jobs import hold
 from pgdb.overlay.messages import Backtrace, Console, Detach, Interrupt, Resume
@@ -89,7 +89,7 @@ def assert_free(ranks: dict[int, int]) -> None:
     """Check that ranks in a container run free, get on, and have no breakpoint in them."""
     for pid in ranks.values():
         assert not is_traced(pid)
-        assert mend(pid) == 0
+        assert repair(pid) == 0
     before = {pid: switches_of(pid) for pid in ranks.values()}
     wait_until(
         lambda: all(switches_of(pid) >= before[pid] + 10 for pid in ranks.values()), "they get on"
@@ -193,7 +193,7 @@ def assert_mended(pid: int) -> None:
         original = memory.read(1)
         memory.seek(at)
         memory.write(b"\xcc")
-        assert mend(pid) == (original != b"\xcc")
+        assert repair(pid) == (original != b"\xcc")
         memory.seek(at)
         assert memory.read(1) == original
 
@@ -344,7 +344,7 @@ async def inferior(told: Told) -> AsyncIterator[Inferior]:
     gdb = shutil.which("gdb") or pytest.skip("this machine has no GDB")
     rank = Inferior(
         0,
-        starter=Starter(gdb, dict(os.environ), (), IndexCache(os.environ, print)),
+        gdb_factory=GdbFactory(gdb, dict(os.environ), (), IndexCache(os.environ, print)),
         program="",
         tell=told,
     )

@@ -15,7 +15,7 @@ import pytest
 
 from pgdb.backend.gdb import process
 from pgdb.backend.gdb.debugger import Inferior
-from pgdb.backend.zygote.gdb_factory import Starter
+from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.backend.zygote.nursery import Nurseries
 from pgdb.overlay.messages import Console
@@ -130,7 +130,7 @@ async def attached(
     gdb = shutil.which("gdb") or "gdb"
     index_cache = IndexCache(trap.environment, notices.append)
     nurseries = Nurseries(gdb, trap.environment, notices.append, index_cache)
-    starter = Starter(
+    gdb_factory = GdbFactory(
         gdb,
         trap.environment,
         commands,
@@ -142,7 +142,10 @@ async def attached(
     def ignore(rank: int, event: Event) -> None:
         del rank, event
 
-    made = [Inferior(rank, starter=starter, program="", tell=ignore) for rank in range(len(pids))]
+    made = [
+        Inferior(rank, gdb_factory=gdb_factory, program="", tell=ignore)
+        for rank in range(len(pids))
+    ]
     try:
         said = await asyncio.gather(
             *(each.attach(pid, 1) for each, pid in zip(made, pids, strict=True))

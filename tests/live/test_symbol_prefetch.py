@@ -15,9 +15,9 @@ from pgdb.backend.sbd import rank_files
 from pgdb.backend.sbd.mapped_objects import mapped_objects
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.backend.zygote.nursery import Nurseries
-from pgdb.backend.zygote.symbol_prefetch import HeadStart, Hint, gdb_environment
+from pgdb.backend.zygote.symbol_prefetch import Hint, SymbolPrefetch, gdb_environment
 from pgdb.jobs import gdb_program, procfs
-from pgdb.overlay.bootstrap_env import HEAD_START_VARIABLE
+from pgdb.overlay.bootstrap_env import SYMBOL_PREFETCH_VARIABLE
 from tests.support.programs import is_alive, is_traced, wait_until
 
 GDB = gdb_program.find_gdb("gdb") or "gdb"
@@ -45,27 +45,29 @@ def hint_of(pid: int) -> str:
 
 
 def test_a_hint_is_taken_out_of_the_environment_and_holds_for_one_process(process: int) -> None:
-    environment = {HEAD_START_VARIABLE: hint_of(process)}
+    environment = {SYMBOL_PREFETCH_VARIABLE: hint_of(process)}
     hint = Hint.take(environment)
     assert hint is not None and hint.holds and not environment
     other = Hint(hint.pid, hint.start_time_ticks + 1, hint.gdb)
     assert not other.holds
     for text in ("", "x", "1", "1:", ":1:gdb", "1:x:gdb", "-1:1:gdb"):
-        assert Hint.take({HEAD_START_VARIABLE: text}) is None
+        assert Hint.take({SYMBOL_PREFETCH_VARIABLE: text}) is None
 
 
 def test_it_is_given_once_and_to_whom_it_fits(process: int) -> None:
     async def run() -> None:
-        head_start = HeadStart.begin(Hint.take({HEAD_START_VARIABLE: hint_of(process)}))
-        assert head_start is not None
+        symbol_prefetch = SymbolPrefetch.begin(
+            Hint.take({SYMBOL_PREFETCH_VARIABLE: hint_of(process)})
+        )
+        assert symbol_prefetch is not None
         files = rank_files.look_at(process)
-        assert await head_start.take("another gdb", files) is None
-        assert await head_start.take(GDB, rank_files.look_at(os.getpid())) is None
-        nursery = await head_start.take(GDB, files)
+        assert await symbol_prefetch.take("another gdb", files) is None
+        assert await symbol_prefetch.take(GDB, rank_files.look_at(os.getpid())) is None
+        nursery = await symbol_prefetch.take(GDB, files)
         assert nursery is not None and nursery.is_alive
         assert not is_traced(process)
-        assert await head_start.take(GDB, files) is None
-        await head_start.close()
+        assert await symbol_prefetch.take(GDB, files) is None
+        await symbol_prefetch.close()
         assert nursery.is_alive
         await nursery.close()
 
@@ -80,15 +82,15 @@ def test_what_nobody_takes_is_ended(process: int, tmp_path: Path) -> None:
 
     async def run(*, early: bool) -> None:
         pid, ticks, _ = hint_of(process).split(":")
-        head_start = HeadStart.begin(Hint(int(pid), int(ticks), str(gdb)))
-        assert head_start is not None
+        symbol_prefetch = SymbolPrefetch.begin(Hint(int(pid), int(ticks), str(gdb)))
+        assert symbol_prefetch is not None
         while not told.exists() or not told.read_text():
             await asyncio.sleep(0.01)
         if not early:
-            assert await head_start.take("another gdb", rank_files.look_at(process)) is None
-            while not head_start.is_ready:
+            assert await symbol_prefetch.take("another gdb", rank_files.look_at(process)) is None
+            while not symbol_prefetch.is_ready:
                 await asyncio.sleep(0.01)
-        await head_start.close()
+        await symbol_prefetch.close()
         assert not is_alive(int(told.read_text()))
         told.unlink()
 
@@ -100,13 +102,13 @@ def test_what_cannot_be_read_is_no_head_start(process: int) -> None:
     async def run(gdb: str, pid: int) -> None:
         status = procfs.read_stat(pid)
         assert status is not None
-        head_start = HeadStart.begin(Hint(pid, status.start_time_ticks, gdb))
-        assert head_start is not None
-        assert await head_start.take(gdb, rank_files.look_at(process)) is None
-        await head_start.close()
+        symbol_prefetch = SymbolPrefetch.begin(Hint(pid, status.start_time_ticks, gdb))
+        assert symbol_prefetch is not None
+        assert await symbol_prefetch.take(gdb, rank_files.look_at(process)) is None
+        await symbol_prefetch.close()
 
     asyncio.run(asyncio.wait_for(run("/nonexistent/gdb", process), 120))
-    assert HeadStart.begin(Hint(process, 0, GDB)) is None
+    assert SymbolPrefetch.begin(Hint(process, 0, GDB)) is None
 
 
 def test_what_it_finds_wrong_with_the_index_cache_is_told(
@@ -121,13 +123,15 @@ def test_what_it_finds_wrong_with_the_index_cache_is_told(
     async def run() -> list[str]:
         notices: list[str] = []
         environment = gdb_environment(os.environ)
-        head_start = HeadStart.begin(Hint.take({HEAD_START_VARIABLE: hint_of(process)}))
+        symbol_prefetch = SymbolPrefetch.begin(
+            Hint.take({SYMBOL_PREFETCH_VARIABLE: hint_of(process)})
+        )
         nurseries = Nurseries(
             GDB,
             environment,
             notices.append,
             IndexCache(environment, notices.append),
-            head_start=head_start,
+            symbol_prefetch=symbol_prefetch,
         )
         try:
             assert await nurseries.find(rank_files.look_at(process), process) is not None
