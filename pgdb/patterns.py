@@ -1,7 +1,7 @@
 """Regular expressions that are compiled when they are first used.
 
 There are some 150 in the program, of which a session needs few; to compile them all is a tenth of
-the time until a front end or an aggregator can begin (docs/performance.md).
+the time until a front end or an aggregator can begin (docs/internals/performance.md).
 """
 
 from __future__ import annotations

@@ -20,9 +20,13 @@ from pgdb.frontend.show.text import layout
 from pgdb.merge.classes import MOST_COLUMNS, MOST_DISTINCT
 
 ROOT = Path(__file__).parent.parent
-ANSWERS = ROOT / "docs" / "answers.md"
-API = ROOT / "docs" / "api.md"
-PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ANSWERS = ROOT / "docs" / "guide" / "reading-answers.md"
+API = ROOT / "docs" / "reference" / "api.md"
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "examples" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 WIDTH = 80
 _LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
 
@@ -39,8 +43,8 @@ def screens(path: Path) -> Iterator[str]:
 
 
 def test_command_page_is_what_the_table_says() -> None:
-    written = text_of(ROOT / "docs" / "commands.md")
-    assert written == page(), "run: python -m pgdb.frontend.commands > docs/commands.md"
+    written = text_of(ROOT / "docs" / "reference" / "commands.md")
+    assert written == page(), "run: python -m pgdb.frontend.commands > docs/reference/commands.md"
 
 
 def test_readme_names_every_exit_status() -> None:
@@ -114,7 +118,8 @@ def test_page_about_the_api_has_every_option() -> None:
 @pytest.mark.parametrize("name", ["architecture.md", "decisions.md"])
 def test_page_names_files_that_there_are(name: str) -> None:
     found = re.findall(
-        r"`((?:pgdb|frontend|backend|tests|docs|bench)/[\w/.-]+)`", text_of(ROOT / "docs" / name)
+        r"`((?:pgdb|frontend|backend|tests|docs|bench)/[\w/.-]+)`",
+        text_of(ROOT / "docs" / "internals" / name),
     )
     assert len(found) > 3
     for each in found:

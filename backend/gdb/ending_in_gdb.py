@@ -2,7 +2,7 @@
 
 A GDB that has detached forgets all symbols, and at its end its Python takes itself apart, too. For
 one that was forked that is the dearest part of its life, since memory that it shares with all the
-others has to be copied before it can be given back (see docs/performance.md).
+others has to be copied before it can be given back (see docs/internals/performance.md).
 """
 
 from __future__ import annotations

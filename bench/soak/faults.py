@@ -101,7 +101,8 @@ class OneHost(Soak):
             os.kill(pid, signal.SIGKILL)
         self._until_lost(session, ranks)
         if is_hot:
-            # One cannot be mended in time where the GDB itself is killed, see docs/faults.md.
+            # A breakpoint is not restored in time where the GDB itself is killed (see
+            # docs/reference/faults.md).
             session.delete(session.last_breakpoint)
         return ranks
 
@@ -161,7 +162,8 @@ class OneHost(Soak):
 
     def _gdb_of_some(self, session: Session, job: Job) -> tuple[int, int]:
         state = self._state(session)
-        # Without --guard nobody can help one that was stopped by a step, see docs/faults.md.
+        # Without --guard a rank that a step has stopped is lost (see
+        # docs/reference/faults.md).
         stepped = RankSet.union(
             each.ranks
             for each in session._session.state.latest(state["stopped"])
@@ -382,7 +384,7 @@ class OneHost(Soak):
         """Have ranks run on without their breakpoint.
 
         GDB may have been stepping them over it: without --guard nobody can help them then if their
-        GDB is killed, see docs/faults.md.
+        GDB is killed, see docs/reference/faults.md.
         """
         session.delete(session.last_breakpoint)
         session.ranks(ranks).continue_(wait=False)

@@ -416,7 +416,8 @@ class Soak(Notes):
                 word = self._random.choice(["step", "next", "stepi", "nexti"])
                 view.run(word, "1000000", timeout_s=self._random.random())
                 view.interrupt(timeout_s=DEADLINE_S)
-                # A rank that a step has stopped is not to lose its GDB, see docs/faults.md.
+                # A rank that a step has stopped must keep its GDB (see
+                # docs/reference/faults.md).
                 view.continue_(wait=False)
             case "to a breakpoint":
                 view.break_at("hit")

@@ -1,4 +1,7 @@
-"""Write the page of all commands: ``python -m pgdb.frontend.commands > docs/commands.md``."""
+"""Write the page of all commands, docs/reference/commands.md.
+
+Run ``python -m pgdb.frontend.commands > docs/reference/commands.md``.
+"""
 
 import sys
 
@@ -6,13 +9,15 @@ from pgdb.frontend.commands.table import COMMANDS
 
 
 def page() -> str:
-    """Return docs/commands.md."""
+    """Return docs/reference/commands.md."""
     lines = [
         "# Commands",
         "",
-        "Made from the command table by `python -m pgdb.frontend.commands > docs/commands.md`.",
-        "Every other command is GDB's: it goes to the GDBs of the selected ranks and what they",
-        "say is merged.",
+        "The command table makes this page:",
+        "`python -m pgdb.frontend.commands > docs/reference/commands.md`.",
+        "",
+        "Every other command is GDB's. PGDB sends it to the GDBs of the selected ranks and merges",
+        "their answers.",
     ]
     group = None
     for command in COMMANDS.commands:

@@ -152,7 +152,7 @@ class Shell:
             raise
         except Exception as error:
             # It ends this command, not the session, and not a job that was launched with it.
-            # Its arguments are not for a log (docs/recording.md).
+            # Its arguments are not for a log (docs/reference/recording.md).
             LOG.exception("'%s' met a bug", line.split()[0])
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             self._tell_error(

@@ -371,7 +371,7 @@ def _common(scripted: _Parser) -> _Parser:
     add("--no-nursery", action="store_true",
         help="start each rank's GDB anew, do not fork it from one with the symbols")  # fmt: skip
     add("--guard", action="store_true",
-        help="ranks survive a GDB's end at any breakpoint, see docs/faults.md")  # fmt: skip
+        help="ranks survive a GDB's end at any breakpoint: docs/reference/faults.md")  # fmt: skip
     add("--sbd", action="store_true",
         help="bring executables, libraries and debug files to the hosts, read once")  # fmt: skip
     add("--sbd-cache", action=_Named, metavar="DIR",

@@ -4,7 +4,7 @@ A peer that closes or dies is seen at once; one whose host is gone, or that hang
 has come from it for the loss time although heartbeats are due. Nothing is dropped silently:
 what cannot be sent ends the link. asyncio's TLS streams were taken rather than ZeroMQ: the
 connection *is* the link, so that loss, order and back pressure need no monitors, handlers or
-heartbeats beside the ones below (docs/decisions.md).
+heartbeats beside the ones below (docs/internals/decisions.md).
 """
 
 from __future__ import annotations

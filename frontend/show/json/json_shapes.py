@@ -1,8 +1,10 @@
 """The shapes of what ``--json`` prints: every line, part of a line and record.
 
-All objects are declared here, so that the encoder, the tests and ``docs/json-schema.json``
-(``python -m pgdb.frontend.show.json.json_lines > docs/json-schema.json``) cannot disagree;
-``docs/json.md`` says what the fields mean. Within one :data:`SCHEMA_VERSION` types, fields and
+All objects are declared here, so that the encoder, the tests and
+``docs/reference/json-schema.json``
+(``python -m pgdb.frontend.show.json.json_lines > docs/reference/json-schema.json``) cannot
+disagree; ``docs/reference/json.md`` says what the fields mean. Within one
+:data:`SCHEMA_VERSION` types, fields and
 words are added, never taken away, renamed or given another meaning.
 """
 
@@ -636,7 +638,8 @@ def schema() -> dict[str, object]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"PGDB JSON lines, schema version {SCHEMA_VERSION}",
-        "description": "One line of the output of pgdb --json; docs/json.md explains the fields.",
+        "description": "One line of the output of pgdb --json;"
+        " docs/reference/json.md explains the fields.",
         **{key: _opened(value) for key, value in declared.items()},
     }
 

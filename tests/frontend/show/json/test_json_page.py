@@ -25,8 +25,8 @@ from pgdb.records import (
 )
 
 ROOT = Path(__file__).resolve().parents[4]
-PAGE = ROOT / "docs" / "json.md"
-SCHEMA = ROOT / "docs" / "json-schema.json"
+PAGE = ROOT / "docs" / "reference" / "json.md"
+SCHEMA = ROOT / "docs" / "reference" / "json-schema.json"
 DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line, strict=True)
 
 
@@ -125,7 +125,7 @@ def test_page_names_every_reason_and_stage() -> None:
 
 
 def test_schema_file_is_up_to_date() -> None:
-    way_out = "run: python -m pgdb.frontend.show.json.json_lines > docs/json-schema.json"
+    way_out = "run: python -m pgdb.frontend.show.json.json_lines > docs/reference/json-schema.json"
     # Through JSON: msgspec has tuples for what a file has lists for.
     expected = json.loads(json.dumps(json_shapes.schema()))
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == expected, way_out
