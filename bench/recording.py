@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.store.log import SessionLog
 from pgdb.frontend.store.recorder import Recorder
 from pgdb.frontend.store.recording_file import Answers

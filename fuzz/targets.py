@@ -30,16 +30,16 @@ from pgdb.errors import (
     UsageError,
 )
 from pgdb.files.delivery import Delivery
-from pgdb.frontend.analysis import saved, values
+from pgdb.frontend.analysis import values
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.commands.shell import Quit, Shell
 from pgdb.frontend.discovery import mpir
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import render
-from pgdb.frontend.store import recording_file, settings
+from pgdb.frontend.store import recording_file, saved_files, settings
 from pgdb.frontend.store.recorder import Recorder
 from pgdb.frontend.ui.arguments import parse
 from pgdb.jobs import launchers
@@ -451,7 +451,7 @@ def run_values(data: bytes) -> None:
 def run_saved(data: bytes) -> None:
     """Read a file with an answer."""
     with scratch_file(data) as path:
-        saved.read(path)
+        saved_files.read(path)
 
 
 def run_recording(data: bytes) -> None:

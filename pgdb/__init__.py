@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from pgdb.errors import SessionEndedError as SessionEndedError
     from pgdb.errors import StartError as StartError
     from pgdb.errors import UsageError as UsageError
+    from pgdb.frontend.analysis.answers import Answer as Answer
+    from pgdb.frontend.analysis.answers import FieldValues as FieldValues
     from pgdb.frontend.analysis.arrays import Arrays as Arrays
     from pgdb.frontend.analysis.assertions import Check as Check
     from pgdb.frontend.analysis.calltree import CallTree as CallTree
@@ -46,8 +48,6 @@ if TYPE_CHECKING:
     from pgdb.frontend.analysis.comparing import compare as compare
     from pgdb.frontend.analysis.decompose import GlobalArray as GlobalArray
     from pgdb.frontend.analysis.decompose import Layout as Layout
-    from pgdb.frontend.api.answers import Answer as Answer
-    from pgdb.frontend.api.answers import FieldValues as FieldValues
     from pgdb.frontend.api.notifications import Told as Told
     from pgdb.frontend.api.options import SessionOptions as SessionOptions
     from pgdb.frontend.api.sync import Ranks as Ranks
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from pgdb.ranks import RankSet as RankSet
 
 _HOMES = {
-    "Answer": "pgdb.frontend.api.answers",
+    "Answer": "pgdb.frontend.analysis.answers",
     "Arrays": "pgdb.frontend.analysis.arrays",
     "CallTree": "pgdb.frontend.analysis.calltree",
     "Check": "pgdb.frontend.analysis.assertions",
@@ -71,7 +71,7 @@ _HOMES = {
     "Comparison": "pgdb.frontend.analysis.comparing",
     "DiscoveryError": "pgdb.errors",
     "EquivalenceClass": "pgdb.merge.classes",
-    "FieldValues": "pgdb.frontend.api.answers",
+    "FieldValues": "pgdb.frontend.analysis.answers",
     "GdbError": "pgdb.errors",
     "InternalError": "pgdb.errors",
     "GlobalArray": "pgdb.frontend.analysis.decompose",

@@ -22,7 +22,7 @@ MAY = {
         "ui/batch",
         "commands/comparisons",
         "show/export/tree_files",
-        "store/bug_report",
+        "ui/bug_report",
         "store/history",
         "store/log",
         "store/recorder",

@@ -9,8 +9,8 @@ import pytest
 import pgdb
 from pgdb.backend.node.answer_cache import LIMIT_BYTES
 from pgdb.frontend.analysis import saved
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES
 from pgdb.frontend.commands import shell

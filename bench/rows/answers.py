@@ -26,7 +26,7 @@ from jobs import Job, at, placed_job
 from measuring import Row, cpu_s
 from plain import PlainGdb, plain_gdbs
 
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.start import attach
 from pgdb.jobs import procfs

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from pgdb.errors import CommandError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.decompose import GlobalArray, Layout, assemble
 from pgdb.frontend.analysis.limits import check_size
-from pgdb.frontend.api.answers import Answer
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import AnyOperation, ReadBlock
 from pgdb.ranks import RankSet

@@ -16,11 +16,11 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.comparing import RecallFull, in_full, number_of, part_of
 from pgdb.frontend.analysis.diff import leaves
 from pgdb.frontend.analysis.values import Group, Node
 from pgdb.frontend.analysis.values import parse as parse_value
-from pgdb.frontend.api.answers import Answer
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet

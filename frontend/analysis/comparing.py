@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis import values
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.diff import NONE
 from pgdb.frontend.analysis.diff import compare as differences_of
-from pgdb.frontend.api.answers import Answer
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.normalize import join_slots, mask_record
 from pgdb.ranks import RankSet

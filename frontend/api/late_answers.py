@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.ranks import RankSet
 from pgdb.records import Record

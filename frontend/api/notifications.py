@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Running, Stop

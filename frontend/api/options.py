@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from pgdb.errors import UsageError
-from pgdb.frontend.api import durations
+from pgdb.frontend.system import durations
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet

@@ -1,7 +1,7 @@
 """Some ranks of a session, and what can be done with them.
 
-Every method returns an :class:`~pgdb.frontend.api.answers.Answer`; a command that fails on some
-ranks is an answer with errors in it, not an exception (see :meth:`Answer.check`).
+Every method returns an :class:`~pgdb.frontend.analysis.answers.Answer`. A command that fails on
+some ranks returns an answer with errors in it and raises no exception (see :meth:`Answer.check`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, read_arrays
 from pgdb.frontend.analysis.assertions import Check, ask_condition, check, parse, where
 from pgdb.frontend.analysis.calltree import CallTree, TreeBy
 from pgdb.frontend.analysis.comparing import By, Comparison, compare, in_full
 from pgdb.frontend.analysis.histogram import bin_ends
-from pgdb.frontend.analysis.sampling import take
-from pgdb.frontend.api import deadline, gdb_commands
-from pgdb.frontend.api.answers import Answer
-from pgdb.frontend.api.workers import with_file
+from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.sampling import take
 from pgdb.frontend.show.export.array_files import FORMATS, check_suffix, write_arrays
-from pgdb.frontend.store.user_files import check_place
+from pgdb.frontend.system import deadline
+from pgdb.frontend.system.user_files import check_place
+from pgdb.frontend.system.workers import with_file
 from pgdb.overlay.messages import (
     Backtrace,
     BreakpointCommands,

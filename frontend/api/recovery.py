@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.breakpoint_journal import BreakpointLog
 from pgdb.frontend.startup.overlay import Overlay
 from pgdb.overlay.messages import AnyOperation, Share

@@ -27,8 +27,8 @@ from pgdb.errors import (
     SessionEndedError,
     UsageError,
 )
-from pgdb.frontend.api import deadline, deliveries, gdb_commands, losses
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api import deliveries, gdb_commands, losses
 from pgdb.frontend.api.breakpoint_journal import MAKES_MANY
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.late_answers import LateAnswers
@@ -43,6 +43,7 @@ from pgdb.frontend.store import saving
 from pgdb.frontend.store.log import SessionLog
 from pgdb.frontend.store.recorder import Recorder
 from pgdb.frontend.store.saving import Stepwise, Written
+from pgdb.frontend.system import deadline
 from pgdb.merge.classes import MOST_DISTINCT, EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import (
     AnyOperation,

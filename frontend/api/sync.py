@@ -17,13 +17,13 @@ from typing import Literal, Protocol, Self, TypedDict, Unpack
 
 from pgdb.controls import OutputFilter
 from pgdb.errors import UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.calltree import CallTree, TreeBy
 from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.api import rank_view as aio_view
 from pgdb.frontend.api import session as aio
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.notifications import Listener, Told
 from pgdb.frontend.api.options import SessionOptions

@@ -11,13 +11,11 @@ from collections.abc import AsyncIterator, Sequence
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, RankSetError, UsageError
-from pgdb.frontend.analysis import saved
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import check, only_looks, parse
 from pgdb.frontend.analysis.comparing import By, compare, in_full, part_of
 from pgdb.frontend.analysis.saved import Saved
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.api.workers import with_file
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -31,7 +29,9 @@ from pgdb.frontend.commands.table import (
 )
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import render, reports
-from pgdb.frontend.store.user_files import user_path
+from pgdb.frontend.store import saved_files
+from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -329,7 +329,7 @@ async def _find_saved(call: Call, name: str) -> Saved | None:
     if re.search(r"\.[A-Za-z]", name) or name.startswith(("/", "./", "../", "~")):
         # Some MB to decode, on a file system that may be far away: the links need their heartbeats.
         path = user_path(name)
-        return await with_file(path, lambda: saved.read(path))
+        return await with_file(path, lambda: saved_files.read(path))
     if re.match(r"[A-Za-z_]\w*\Z", name) and name != "all":
         raise CommandError(f"compare: no answer is saved as {name!r} ({_names(call)})")
     return None
@@ -337,7 +337,7 @@ async def _find_saved(call: Call, name: str) -> Saved | None:
 
 async def _write(kept: Saved, file: str) -> None:
     path = user_path(file)
-    await with_file(path, lambda: saved.write(kept, path))
+    await with_file(path, lambda: saved_files.write(kept, path))
 
 
 def _names(call: Call) -> str:

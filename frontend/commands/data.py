@@ -15,11 +15,10 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis import decompose
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, form_text
 from pgdb.frontend.analysis.decompose import GlobalArray, Layout
 from pgdb.frontend.analysis.limits import size_text
-from pgdb.frontend.api.answers import Answer
-from pgdb.frontend.api.workers import beside, with_file
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -32,7 +31,8 @@ from pgdb.frontend.commands.table import (
 from pgdb.frontend.show.export import array_files, pictures
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import plots, render
-from pgdb.frontend.store.user_files import check_place, user_path
+from pgdb.frontend.system.user_files import check_place, user_path
+from pgdb.frontend.system.workers import beside, with_file
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from pgdb.errors import UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import deliveries, gdb_commands
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.commands import run_control, tree
 from pgdb.frontend.commands.breakpoints import info_breakpoints
 from pgdb.frontend.commands.table import (

@@ -7,8 +7,7 @@ from typing import get_args
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.api import durations
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.session import lines_of_detached
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -19,6 +18,7 @@ from pgdb.frontend.commands.table import (
     need_argument,
     no_argument,
 )
+from pgdb.frontend.system import durations
 from pgdb.overlay.messages import RunWord
 
 _WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.durations import seconds
 from pgdb.frontend.api.options import POINTERS
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.api.workers import with_file
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
 from pgdb.frontend.store.recorder import listing
 from pgdb.frontend.store.settings import Settings, keep_settings, settings_path
+from pgdb.frontend.system.durations import seconds
+from pgdb.frontend.system.workers import with_file
 from pgdb.frontend.transport.recorded import RecordedSession
 
 

@@ -15,9 +15,9 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, InternalError, NotRecordedError, PgdbError, UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import SavedAnswers, answer_size_bytes
-from pgdb.frontend.api import deadline, gdb_commands
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands import breakpoints, run_control
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome, Shown
@@ -26,6 +26,7 @@ from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text import render
 from pgdb.frontend.store.recorder import ShellState
 from pgdb.frontend.store.settings import Settings
+from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import FATAL_SIGNALS, Event, Exit, Stop

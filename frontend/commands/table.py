@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pgdb.errors import PgdbError, UsageError
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import get_args
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.analysis import calltree_text, sampling
+from pgdb.frontend.analysis import calltree_text
 from pgdb.frontend.analysis.calltree import TreeBy
-from pgdb.frontend.api import durations
-from pgdb.frontend.api.workers import with_file
+from pgdb.frontend.api import sampling
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
 from pgdb.frontend.show.export import tree_files
 from pgdb.frontend.show.json import json_lines
-from pgdb.frontend.store.user_files import check_place, user_path
+from pgdb.frontend.system import durations
+from pgdb.frontend.system.user_files import check_place, user_path
+from pgdb.frontend.system.workers import with_file
 
 _BY: dict[str, TreeBy] = {each: each for each in get_args(TreeBy)}
 _FORMATS = {f"--{each}": each for each in tree_files.FORMATS}

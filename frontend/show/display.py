@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from pgdb.controls import OutputFilter, harmless
 from pgdb.errors import PgdbError
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Told
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.show.source_lines import source_line

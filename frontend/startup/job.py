@@ -19,7 +19,7 @@ from typing import Literal
 
 from pgdb import core_limit
 from pgdb.errors import StartError
-from pgdb.frontend.startup.subprocesses import Program
+from pgdb.frontend.system.subprocesses import Program
 from pgdb.jobs import keeper
 from pgdb.patterns import pattern
 

@@ -13,7 +13,7 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.store.log import SessionLog, open_log
 from pgdb.frontend.store.recording_file import check_place
 from pgdb.frontend.store.redact import private_words
-from pgdb.frontend.store.user_files import user_path
+from pgdb.frontend.system.user_files import user_path
 
 OnStep = Callable[[str], None]
 Begin = Callable[[OnStep, Listener | None], Awaitable[Session]]

@@ -32,7 +32,7 @@ from pgdb.frontend.startup.site import (
     Telling,
     own_python_path,
 )
-from pgdb.frontend.startup.subprocesses import LAST_WORDS_S, Program
+from pgdb.frontend.system.subprocesses import LAST_WORDS_S, Program
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launchers import Launcher
 from pgdb.overlay.node import release

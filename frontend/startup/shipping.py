@@ -33,7 +33,7 @@ from pathlib import Path
 import msgspec
 
 from pgdb.errors import StartError
-from pgdb.frontend.startup.subprocesses import Program
+from pgdb.frontend.system.subprocesses import Program
 from pgdb.overlay import archive_bootstrap
 from pgdb.overlay.channel import BACKLOG, Listener
 from pgdb.patterns import pattern

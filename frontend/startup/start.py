@@ -19,11 +19,10 @@ from pgdb.errors import (
     StartError,
     UsageError,
 )
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Listener
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.api.shielding import to_its_end
 from pgdb.frontend.discovery.discover import FoundJob
 from pgdb.frontend.startup.held import HeldJob
 from pgdb.frontend.startup.logged_start import OnStep, logged
@@ -32,6 +31,7 @@ from pgdb.frontend.startup.remote import RemoteSite
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.shipping import ship_by_ssh
 from pgdb.frontend.startup.site import LocalSite, Located, Site
+from pgdb.frontend.system.shielding import to_its_end
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launchers import (
     Launcher,

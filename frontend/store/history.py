@@ -18,8 +18,8 @@ from pathlib import Path
 
 from prompt_toolkit.history import History
 
-from pgdb.frontend.api.workers import beside
-from pgdb.frontend.store.user_files import locked, reason, write_atomically
+from pgdb.frontend.system.user_files import locked, reason, write_atomically
+from pgdb.frontend.system.workers import beside
 from pgdb.regular_files import open_regular
 
 MOST_ENTRIES = 2000

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from pgdb.controls import harmless_json
 from pgdb.errors import PgdbError, UsageError
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Told
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.store.redact import Redactor, private_words
-from pgdb.frontend.store.user_files import reason, user_path
+from pgdb.frontend.system.user_files import reason, user_path
 from pgdb.overlay.messages import AnyOperation
 from pgdb.ranks import RankSet
 from pgdb.records import Progress

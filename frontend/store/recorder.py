@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved, answer_size_bytes
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.answers import Answer
 from pgdb.merge.classes import Merger
 from pgdb.overlay import messages
 from pgdb.overlay.messages import AnyOperation

@@ -17,10 +17,10 @@ from typing import Any, Literal
 import msgspec
 
 from pgdb.errors import CommandError, ProtocolError, RankSetError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.store.recorder import Change, Exchange, LookingOperation, ShellState
-from pgdb.frontend.store.user_files import read_regular, reason, write_atomically
+from pgdb.frontend.system.user_files import read_regular, reason, write_atomically
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.graph import AnswerGraph, from_graph, to_graph
 from pgdb.merge.rankset_codec import pack, unpack

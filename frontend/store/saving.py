@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pgdb.errors import PgdbError
-from pgdb.frontend.api import deadline
-from pgdb.frontend.api.answers import Answer
-from pgdb.frontend.api.workers import with_file
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.store import recording_file
 from pgdb.frontend.store.recorder import ShellState, commands_of
 from pgdb.frontend.store.recording_file import Answers, Recording, States, StoredName, StoredNumber
-from pgdb.frontend.store.user_files import user_path
+from pgdb.frontend.system import deadline
+from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import MOST_DISTINCT, EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT_SLOT
 from pgdb.overlay.messages import Recall, Reduce

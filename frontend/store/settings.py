@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.api import durations
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.store.user_files import locked, read_regular, reason, write_atomically
+from pgdb.frontend.system import durations
+from pgdb.frontend.system.user_files import locked, read_regular, reason, write_atomically
 
 MAX_BYTES = 1 << 16
 _LOCK_TIMEOUT_S = 5.0

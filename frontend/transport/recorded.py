@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pgdb.errors import CommandError, NotRecordedError, SessionEndedError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.comparing import part_of
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.notifications import Listener
 from pgdb.frontend.api.options import SessionOptions
@@ -30,7 +30,7 @@ from pgdb.frontend.store.recorder import (
     listing,
 )
 from pgdb.frontend.store.recording_file import Loaded
-from pgdb.frontend.store.user_files import user_path
+from pgdb.frontend.system.user_files import user_path
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import (
     AnyOperation,

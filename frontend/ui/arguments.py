@@ -14,9 +14,10 @@ from typing import Any, NoReturn
 import msgspec
 
 from pgdb.errors import RankSetError, UsageError
-from pgdb.frontend.api import durations, gdb_commands
+from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.options import WIRE_UPS, SessionOptions
 from pgdb.frontend.store.settings import Settings
+from pgdb.frontend.system import durations
 from pgdb.frontend.ui.batch import Script
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
 from pgdb.patterns import pattern

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from pgdb.controls import OutputFilter
 from pgdb.errors import PgdbError, SessionEndedError, UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.api.notifications import Told
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.shell import EXIT_FAILED, Quit, Shell

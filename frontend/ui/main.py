@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING
 from pgdb import core_limit
 from pgdb.controls import HarmlessFormatter, harmless
 from pgdb.errors import CommandError, PgdbError, StartError, UsageError
-from pgdb.frontend.api import deadline
 from pgdb.frontend.api.notifications import Told
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.api.shielding import to_its_end
-from pgdb.frontend.api.workers import beside, with_file
 from pgdb.frontend.commands.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
 from pgdb.frontend.show.display import StartProgress
 from pgdb.frontend.show.text import render
 from pgdb.frontend.startup.start import attach, launch
 from pgdb.frontend.startup.stdio_relay import relay_pipes
 from pgdb.frontend.store.settings import read_settings, settings_path
+from pgdb.frontend.system import deadline
+from pgdb.frontend.system.shielding import to_its_end
+from pgdb.frontend.system.workers import beside, with_file
 from pgdb.frontend.transport.recorded import RecordedSession, replay
 from pgdb.frontend.ui.arguments import DEFAULT_SETTLE_S, Arguments, parse
 from pgdb.frontend.ui.batch import BatchText, JsonDisplay, complain_of_rest, run_script
@@ -79,7 +79,7 @@ def main(argv: Sequence[str]) -> int:
     _begin_logging(arguments.options)
     try:
         if arguments.mode == "report-bug":
-            from pgdb.frontend.store.bug_report import report_bug
+            from pgdb.frontend.ui.bug_report import report_bug
 
             return asyncio.run(report_bug(arguments.target, arguments.output))
         if arguments.mode in ("jobs", "doctor"):

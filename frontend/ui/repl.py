@@ -19,13 +19,13 @@ from prompt_toolkit.history import DummyHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from pgdb.errors import CommandError, PgdbError
-from pgdb.frontend.api import deadline
 from pgdb.frontend.api.notifications import Told
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.api.workers import with_file
 from pgdb.frontend.commands.shell import Quit, Shell
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.store.history import CommandHistory
+from pgdb.frontend.system import deadline
+from pgdb.frontend.system.workers import with_file
 from pgdb.frontend.ui.completion import CommandCompleter
 from pgdb.ranks import RankSet
 

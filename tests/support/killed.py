@@ -22,12 +22,13 @@ from typing import Any
 import msgspec
 import numpy
 
-from pgdb.frontend.analysis import saved
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.show.export import array_files
-from pgdb.frontend.store import recording_file, user_files
+from pgdb.frontend.store import recording_file, saved_files
 from pgdb.frontend.store.history import CommandHistory
 from pgdb.frontend.store.settings import Settings, keep_settings, read_settings
+from pgdb.frontend.system import user_files
 from pgdb.ranks import RankSet
 from tests.support.programs import ROOT
 
@@ -90,10 +91,10 @@ class Answered:
 
     def write(self, path: Path, number: int) -> None:
         answer = Answer("print " + "x" * SIZE, RankSet(), ())
-        saved.write(saved.Saved("a", answer, float(number)), path)
+        saved_files.write(Saved("a", answer, float(number)), path)
 
     def read(self, path: Path) -> int:
-        return int(saved.read(path).time_s)
+        return int(saved_files.read(path).time_s)
 
 
 class Dumped:

@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.shell import Shell

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.store.user_files import check_place, in_place_of, reason
+from pgdb.frontend.system.user_files import check_place, in_place_of, reason
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,10 +22,10 @@ import msgspec
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis import calltree_text
 from pgdb.frontend.analysis.calltree import CallTree, Node
-from pgdb.frontend.api.workers import with_file
 from pgdb.frontend.show.json import json_lines
-from pgdb.frontend.startup.subprocesses import Program
-from pgdb.frontend.store.user_files import in_place_of, reason
+from pgdb.frontend.system.subprocesses import Program
+from pgdb.frontend.system.user_files import in_place_of, reason
+from pgdb.frontend.system.workers import with_file
 
 Format = Literal["dot", "json", "svg", "png", "html"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -19,12 +19,12 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from pgdb.controls import harmless_json
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import Comparison
 from pgdb.frontend.analysis.decompose import GlobalArray
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.api.notifications import Told
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.json.json_shapes import (

@@ -13,8 +13,8 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis import calltree_text
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree_text import Absent
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.show.text import thread_stacks
 from pgdb.frontend.show.text.layout import DIFFERS, SHOWN_OF_MANY, Layout, Row
 from pgdb.frontend.show.text.layout import MOST_CLASSES as MOST_CLASSES

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdb.errors import CommandError, NoAnswerError, UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, Form, pieces, read_arrays
 from pgdb.frontend.analysis.limits import check_size, size_text
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.show.export import array_files, pictures
 from pgdb.merge.classes import Merger, Missing
 from pgdb.overlay.messages import AnyOperation, ReadBlock

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import pytest
 
 from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import Check, ask_condition, check, parse, truth, where
 from pgdb.frontend.analysis.histogram import bin_ends
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.show.text import reports
 from pgdb.frontend.show.text.reports import place_lines, places
 from pgdb.merge.classes import EquivalenceClass, Missing

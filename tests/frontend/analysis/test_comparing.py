@@ -12,14 +12,15 @@ import pytest
 
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis import saved
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.comparing import PAGE_RANKS, compare, in_full, pages, part_of
 from pgdb.frontend.analysis.saved import Saved, SavedAnswers
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.shell import EXIT_FAILED, EXIT_OK, Display, Shell
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.show.text import reports
+from pgdb.frontend.store import saved_files
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.normalize import mask_record
 from pgdb.ranks import RankSet
@@ -537,8 +538,8 @@ def test_a_file_gives_back_the_answer(tmp_path: Path) -> None:
     )
     path = tmp_path / "a.json"
     path.write_text("old")
-    saved.write(Saved("a", said, 12.5, "mpirun -n 6 ./a"), path)
-    again = saved.read(path)
+    saved_files.write(Saved("a", said, 12.5, "mpirun -n 6 ./a"), path)
+    again = saved_files.read(path)
     assert (again.name, again.time_s, again.job) == ("a", 12.5, "mpirun -n 6 ./a")
     assert again.answer == said
     assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
@@ -549,29 +550,29 @@ def test_a_file_that_is_none(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content)
     with pytest.raises(CommandError, match=r"a\.json is no saved answer"):
-        saved.read(path)
+        saved_files.read(path)
 
 
 def test_a_file_whose_sets_would_take_very_much_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    saved.write(Saved("a", answer(("0", "1")), 0.0), path)
+    saved_files.write(Saved("a", answer(("0", "1")), 0.0), path)
     file = json.loads(path.read_text())
     file["classes"] = [{**file["classes"][0], "ranks": "0-16777214/2"}] * 300
     path.write_text(json.dumps(file))
     with pytest.raises(CommandError, match=r"a\.json is no saved answer.*rank sets are too large"):
-        saved.read(path)
+        saved_files.read(path)
 
 
 def test_files_that_cannot_be_reached(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be read: No such file"):
-        saved.read(tmp_path / "none.json")
+        saved_files.read(tmp_path / "none.json")
     with pytest.raises(CommandError, match="cannot be written: No such file"):
-        saved.write(Saved("a", answer(("0", "1")), 0.0), tmp_path / "none" / "a.json")
+        saved_files.write(Saved("a", answer(("0", "1")), 0.0), tmp_path / "none" / "a.json")
     version = tmp_path / "new.json"
-    saved.write(Saved("a", answer(("0", "1")), 0.0), version)
+    saved_files.write(Saved("a", answer(("0", "1")), 0.0), version)
     version.write_text(version.read_text().replace('"version":1', '"version":2'))
     with pytest.raises(CommandError, match="of version 2, not"):
-        saved.read(version)
+        saved_files.read(version)
 
 
 def test_saved_answers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

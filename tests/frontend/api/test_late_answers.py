@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.late_answers import LateAnswers
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet

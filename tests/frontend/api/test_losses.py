@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.losses import describe
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session

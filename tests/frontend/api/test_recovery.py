@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.recovery import Reviver
 from pgdb.frontend.startup.overlay import Overlay
 from pgdb.merge.classes import EquivalenceClass

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pgdb.errors import UsageError
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Teller, Told
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from pgdb.errors import InternalError, PgdbError, UsageError
-from pgdb.frontend.analysis import sampling, saved
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.saved import Saved
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api import sampling
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.commands.ranks import split_set
 from pgdb.frontend.commands.shell import Shell
 from pgdb.frontend.commands.table import COMMANDS, CommandTable, Group, Outcome, Shown
+from pgdb.frontend.store import saved_files
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
 from pgdb.records import Frame, Stack, Value
@@ -302,7 +303,7 @@ def test_what_a_file_wants_asked_is_not_if_it_may_do_more_than_look(
 ) -> None:
     value = EquivalenceClass(ALL, Value("4"))
     kept = Saved("before", Answer(command, ALL, (value,)), 0.0, is_own=True)
-    saved.write(kept, tmp_path / "a.json")
+    saved_files.write(kept, tmp_path / "a.json")
     session = FakeSession()
     with pytest.raises(PgdbError, match="may do more than look; 'compare EXPR with "):
         dispatch(f"compare with {tmp_path}/a.json", session)

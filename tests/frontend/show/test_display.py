@@ -7,7 +7,7 @@ import io
 import pytest
 
 from pgdb.errors import CommandError, StartError
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Told
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.discovery.listing import RunningJob

@@ -15,7 +15,7 @@ from prompt_toolkit.history import FileHistory
 
 from pgdb.frontend.store import history as history_module
 from pgdb.frontend.store.history import MOST_ENTRIES, CommandHistory
-from pgdb.frontend.store.user_files import locked, write_atomically
+from pgdb.frontend.system.user_files import locked, write_atomically
 
 
 class Session:

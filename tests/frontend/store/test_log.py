@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pgdb.errors import UsageError
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Told
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.store import log as log_module

@@ -17,12 +17,13 @@ import pytest
 
 import pgdb
 from pgdb.errors import CommandError, PgdbError, ProtocolError
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Told
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.store import recording_file, user_files
+from pgdb.frontend.store import recording_file
 from pgdb.frontend.store.log import open_log
 from pgdb.frontend.store.recorder import Recorder, key_of
+from pgdb.frontend.system import user_files
 from pgdb.frontend.transport.recorded import replay
 from pgdb.frontend.ui.main import main
 from pgdb.merge.classes import EquivalenceClass, Missing

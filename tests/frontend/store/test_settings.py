@@ -23,7 +23,7 @@ from pgdb.frontend.store.settings import (
     read_settings,
     settings_path,
 )
-from pgdb.frontend.store.user_files import locked
+from pgdb.frontend.system.user_files import locked
 from pgdb.frontend.ui.arguments import parse
 from pgdb.ranks import RankSet
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from pgdb.errors import DiscoveryError, StartError
-from pgdb.frontend.api import workers
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.commands.shell import EXIT_START, EXIT_USAGE
 from pgdb.frontend.store.settings import Settings
+from pgdb.frontend.system import workers
 from pgdb.frontend.ui import main as main_module
 from pgdb.frontend.ui.arguments import parse
 from pgdb.frontend.ui.main import main

@@ -19,11 +19,11 @@ import pytest
 
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis.calltree import CallTree
-from pgdb.frontend.api import deadline, workers
 from pgdb.frontend.show.export import tree_files
 from pgdb.frontend.show.export.tree_files import Format
 from pgdb.frontend.show.json import json_shapes
-from pgdb.frontend.store.user_files import check_place
+from pgdb.frontend.system import deadline, workers
+from pgdb.frontend.system.user_files import check_place
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Frame, Stack

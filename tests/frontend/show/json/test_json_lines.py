@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.assertions import judge_values, parse
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import compare
 from pgdb.frontend.analysis.decompose import Layout
-from pgdb.frontend.api.answers import Answer
 from pgdb.frontend.api.notifications import Told
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session

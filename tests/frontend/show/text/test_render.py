@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from pgdb.errors import NoAnswerError
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.text.layout import shortened

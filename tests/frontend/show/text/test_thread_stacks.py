@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.text.thread_stacks import stacks_of
 from pgdb.merge.classes import Merger

@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.analysis import sampling
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree import CallTree
-from pgdb.frontend.api import deadline
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.api import sampling
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Frame, Record, Stack, Stop

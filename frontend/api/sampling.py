@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree import CallTree, TreeBy
-from pgdb.frontend.api import deadline, durations
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.system import deadline, durations
 from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import Backtrace
 from pgdb.ranks import RankSet

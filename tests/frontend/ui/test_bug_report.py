@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.store import bug_report
 from pgdb.frontend.store.log import open_log
+from pgdb.frontend.ui import bug_report
 from pgdb.frontend.ui.main import main
 from pgdb.version import __version__
 

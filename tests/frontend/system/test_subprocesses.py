@@ -16,8 +16,9 @@ import pytest
 from pgdb.errors import CommandError, StartError
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.show.export import tree_files
-from pgdb.frontend.startup import job, remote, shipping, subprocesses
-from pgdb.frontend.startup.subprocesses import Program
+from pgdb.frontend.startup import job, remote, shipping
+from pgdb.frontend.system import subprocesses
+from pgdb.frontend.system.subprocesses import Program
 from tests.support.programs import is_alive
 
 DEADLINE_S = 30.0

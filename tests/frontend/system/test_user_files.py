@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from pgdb.errors import CommandError, PgdbError
-from pgdb.frontend.analysis import saved
-from pgdb.frontend.store import bug_report, recording_file
+from pgdb.frontend.store import recording_file, saved_files
 from pgdb.frontend.store.history import CommandHistory
 from pgdb.frontend.store.settings import Settings, keep_settings, read_settings
-from pgdb.frontend.store.user_files import check_place, read_regular, write_atomically
+from pgdb.frontend.system.user_files import check_place, read_regular, write_atomically
+from pgdb.frontend.ui import bug_report
 from tests.support.killed import KINDS, Kind
 from tests.support.programs import ROOT
 
@@ -32,7 +32,7 @@ def read_history(path: Path) -> None:
 
 READERS: list[Callable[[Path], object]] = [
     read_settings,
-    saved.read,
+    saved_files.read,
     recording_file.read,
     read_history,
     lambda path: bug_report._read_logs(str(path)),

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pgdb.frontend.api.shielding import to_its_end
+from pgdb.frontend.system.shielding import to_its_end
 
 
 def test_it_goes_on_however_often_it_is_cancelled() -> None:

@@ -23,7 +23,7 @@ from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.start import open_site
 from pgdb.frontend.store.log import MAX_BYTES, read_head
 from pgdb.frontend.store.redact import Redactor
-from pgdb.frontend.store.user_files import reason, user_path, write_atomically
+from pgdb.frontend.system.user_files import reason, user_path, write_atomically
 from pgdb.regular_files import open_regular
 from pgdb.version import __version__
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pgdb.errors import CommandError
-from pgdb.frontend.api import deadline
+from pgdb.frontend.system import deadline
 
 FILE_TIMEOUT_S = 60.0
 """How long a command waits for a file, if no time was given."""

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.frontend.analysis import arrays
-from pgdb.frontend.api import deadline, workers
-from pgdb.frontend.api.answers import Answer
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Told
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
@@ -22,6 +21,7 @@ from pgdb.frontend.commands.shell import Shell
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.store.settings import Settings
+from pgdb.frontend.system import deadline, workers
 from pgdb.frontend.ui import repl
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import (

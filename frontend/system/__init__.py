@@ -1,0 +1,1 @@
+"""This process and its machine: time limits, threads, programs, files of the user."""
