@@ -1,9 +1,9 @@
-"""Take breakpoint instructions out of a process whose debugger died and left them in.
+"""Removal of breakpoint instructions that a dead debugger left in a process.
 
 A GDB that is killed while its rank runs leaves its breakpoints in the program's text; the next
-hit would kill the rank with SIGTRAP. What is to be there stands in the mapped files. Only single
-breakpoint instructions are put right: libraries patch code themselves (UCX puts jumps into libc
-to hear of memory being mapped), and must find it as they left it.
+hit would kill the rank with SIGTRAP. The mapped files hold the original bytes. Only single
+breakpoint instructions are replaced: libraries patch code themselves (UCX puts jumps into libc
+to observe memory mappings), and their patches must stay.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pgdb.jobs import procfs
 
 _PAGE_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
-_LOOKS_S = (0.0, 0.01, 0.04, 0.1)
-"""Pauses before each look."""
+_PAUSES_S = (0.0, 0.01, 0.04, 0.1)
+"""Pauses before each check of the process, in seconds."""
 _INSTRUCTIONS = {
     "x86_64": b"\xcc",
     "i686": b"\xcc",
@@ -32,9 +32,10 @@ _INSTRUCTIONS = {
 
 
 def repair(pid: int) -> int:
-    """Put back what breakpoint instructions have replaced in process *pid*; return how many.
+    """Restore the bytes that breakpoint instructions replace in process *pid*; return their number.
 
-    It need not be stopped. A process that has ended, or that may not be written to, is left.
+    The process need not be stopped. A process that has ended, or whose memory may not be
+    written, is left alone.
     """
     instruction = _INSTRUCTIONS.get(platform.machine())
     if instruction is None:
@@ -62,20 +63,21 @@ def repair(pid: int) -> int:
 
 
 async def wake(pid: int) -> None:
-    """Let process *pid* go on if its debugger has stopped it and died.
+    """Resume process *pid* if its debugger stopped it and died.
 
-    GDB stops threads by SIGSTOP, and may have been killed before it has seen them stop. One that a
-    thread has taken already and not heeded yet is seen neither as pending nor by its state, and
-    stops the process as soon as the thread runs, which on a busy host is late. A SIGCONT has the
-    kernel forget it, and is nothing to a process that goes on anyway. Where the program has a
-    handler for SIGCONT, which would be called, the SIGSTOP is looked for some times instead.
+    GDB stops threads by SIGSTOP, and may have been killed before it saw them stop. A SIGSTOP that a
+    thread has dequeued but not yet obeyed shows neither as pending nor in the thread's state; it
+    stops the process as soon as the thread runs, which on a busy host is late. SIGCONT makes the
+    kernel discard that SIGSTOP, and has no effect on a running process. If the program has a
+    handler for SIGCONT, which the signal would call, the process is checked for a SIGSTOP several
+    times instead.
     """
     status = procfs.read_stat(pid)
     is_free = status is not None and not status.tracer_pid
     if is_free and signal.SIGCONT not in (procfs.caught_signals(pid) or ()):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGCONT)
-    for pause_s in _LOOKS_S:
+    for pause_s in _PAUSES_S:
         await asyncio.sleep(pause_s)
         status = procfs.read_stat(pid)
         if status is None or status.tracer_pid:
@@ -104,7 +106,7 @@ def _repair_mapping(memory: int, file: int, mapping: MappedFile, instruction: by
 
 
 def _replaced(there: bytes, wanted: bytes, instruction: bytes) -> Iterator[int]:
-    """Yield where exactly one breakpoint instruction stands for something else."""
+    """Yield each offset at which exactly one breakpoint instruction replaces other bytes."""
     size = len(instruction)
     length = min(len(there), len(wanted))
     at = 0

@@ -1,4 +1,4 @@
-"""What becomes of a rank's process and of its GDB, seen from outside of both."""
+"""The ends of ranks' processes and of their GDBs, observed from outside."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pgdb.jobs import procfs
 from pgdb.records import Exit
 
 QUIET_S = 3.0
-"""A GDB that is asked something and neither answers nor computes for so long hangs."""
-# Nobody waits for a rank that is stopped, so that its end need not be known at once.
-_LOOK_S = 2.0
-# The first form of struct pidfd_info; its mask comes first, the exit status last.
+"""A GDB that neither answers nor computes for this time hangs, in seconds."""
+# No operation waits for a stopped rank, so its end may be noticed late.
+_POLL_S = 2.0
+# The first version of struct pidfd_info: the mask is its first field, the exit status its last.
 _PIDFD_INFO_BYTES = 64
 _PIDFD_GET_INFO = 3 << 30 | _PIDFD_INFO_BYTES << 16 | 0xFF << 8 | 11
 _PIDFD_INFO_EXIT = 1 << 3
 
 
 def watch_end(pid: int, on_end: Callable[[], None]) -> Callable[[], None]:
-    """Have *on_end* called once when a process has ended; return what calls that off.
+    """Call *on_end* once when a process has ended; return a function that cancels this.
 
-    One that has ended already is told of soon. Before Linux 5.3 nothing is told.
+    For a process that has ended already, the call comes soon. Before Linux 5.3 it never comes.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -47,28 +47,29 @@ def watch_end(pid: int, on_end: Callable[[], None]) -> Callable[[], None]:
             loop.remove_reader(process)
             os.close(process)
 
-    def take() -> None:
+    def end() -> None:
         stop()
         on_end()
 
-    loop.add_reader(process, take)
+    loop.add_reader(process, end)
     return stop
 
 
 def watch_end_of_traced(pid: int, on_end: Callable[[], None]) -> Callable[[], None]:
-    """Have *on_end* called once when a process that a debugger traces has ended.
+    """Call *on_end* once when a process that a debugger traces has ended; return a function that
+    cancels.
 
-    As long as the debugger does not wait for them, all threads of one that is killed are zombies,
-    and the kernel tells nobody (tried with Linux 6.18, descriptors of threads included). So it is
-    looked for now and then. Return what calls that off.
+    All threads of a killed process stay zombies until the debugger waits for them, and the
+    kernel notifies nobody (tried with Linux 6.18, descriptors of threads included). So the
+    process is polled.
     """
-    return _Looker.of_loop().add(pid, on_end)
+    return _Poller.of_loop().add(pid, on_end)
 
 
-class _Looker:
-    """Looks now and then whether processes are there still, all of one loop at a time."""
+class _Poller:
+    """Polls all watched processes of one event loop."""
 
-    _all: ClassVar[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Looker]] = (
+    _all: ClassVar[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Poller]] = (
         weakref.WeakKeyDictionary()
     )
 
@@ -77,32 +78,32 @@ class _Looker:
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
-    def of_loop(cls) -> _Looker:
+    def of_loop(cls) -> _Poller:
         return cls._all.setdefault(asyncio.get_running_loop(), cls())
 
     def add(self, pid: int, on_end: Callable[[], None]) -> Callable[[], None]:
         token = object()
         self._wanted[token] = (pid, on_end)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+            self._timer = asyncio.get_running_loop().call_later(_POLL_S, self._poll)
 
-        def call_off() -> None:
+        def cancel() -> None:
             self._wanted.pop(token, None)
 
-        return call_off
+        return cancel
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         self._timer = None
         for token, (pid, on_end) in list(self._wanted.items()):
             if not procfs.is_alive(pid) and has_ended(pid):
                 del self._wanted[token]
                 on_end()
         if self._wanted:
-            self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+            self._timer = asyncio.get_running_loop().call_later(_POLL_S, self._poll)
 
 
 def has_ended(pid: int) -> bool:
-    """Return whether a process has ended with all its threads: the first can end before others."""
+    """Return whether all threads of a process have ended: the first thread can end before others."""
     return not any(procfs.is_alive(int(each)) for each in _threads(pid))
 
 
@@ -114,10 +115,11 @@ def _threads(pid: int) -> list[str]:
 
 
 class ProcessEnd:
-    """How a process ends; made while it lives, it can tell that when somebody has waited for it.
+    """Exit status of a process; an object made while the process lives can read it after the
+    reaping.
 
-    That needs Linux 6.15 (``PIDFD_GET_INFO`` in ``linux/pidfd.h``); before, it is known only until
-    the process has been waited for.
+    That needs Linux 6.15 (``PIDFD_GET_INFO`` in ``linux/pidfd.h``); before, the status is known
+    only until another process has waited for the process.
     """
 
     def __init__(self, pid: int) -> None:
@@ -127,7 +129,8 @@ class ProcessEnd:
             self._process = os.pidfd_open(pid)
 
     def how(self, run: int) -> Exit | None:
-        """Return how it has ended, None where it has not or that cannot be known any longer."""
+        """Return how the process has ended, None if it has not or the status is no longer
+        available."""
         status = procfs.wait_status(self._pid)
         if status is None:
             status = self._status_of_reaped()
@@ -140,7 +143,7 @@ class ProcessEnd:
         return Exit(signal=known.get(-code, f"SIG{-code}"), run=run)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the process descriptor."""
         if self._process >= 0:
             os.close(self._process)
             self._process = -1
@@ -160,10 +163,10 @@ class ProcessEnd:
 
 
 async def answers(gdb: GdbSession, timeout_s: float) -> bool:
-    """Return whether a GDB gets on: it answers within the time, or it has ended.
+    """Return whether a GDB makes progress: it answers within the time, or it has ended.
 
-    One that computes may take its time, one that does nothing hangs. One that was stopped by a
-    signal is woken.
+    A GDB that computes may use the whole time; one that does nothing hangs. A GDB that a signal has
+    stopped is resumed.
     """
     if not gdb.is_alive:
         return True

@@ -1,9 +1,9 @@
-"""Keeping ranks from computing until their GDBs take them over.
+"""Suspension of ranks until their GDBs attach to them.
 
-Ranks that run or spin in MPI compete with the GDBs for the cores of their host, and go on for as
-long as the last of them is not attached to. They are stopped by ptrace(2), PTRACE_SEIZE and
-PTRACE_INTERRUPT, and not by a signal: when the process that has seized them ends, however it ends,
-the kernel lets them go on by itself. Nobody has to survive for that.
+Ranks that run or spin in MPI compete with the GDBs for the cores of their host, and run on until
+the last of them is attached. They are stopped by ptrace(2), PTRACE_SEIZE and PTRACE_INTERRUPT, not
+by a signal: when the tracer ends, however it ends, the kernel resumes them. No process of ours has
+to survive for that.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _PTRACE_INTERRUPT = 0x4207
 _PTRACE_EVENT_STOP = 128
 _WALL = 0x40000000
 
-_FIRST_LOOK_S = 0.0005
-_LAST_LOOK_S = 0.05
+_FIRST_POLL_S = 0.0005
+_LAST_POLL_S = 0.05
 _JOB_CONTROL = "T"
 
 
 class Pauser:
-    """Holds processes still; to be used by one thread alone, which is their tracer."""
+    """Suspends processes; only one thread, their tracer, may use it."""
 
     def __init__(self) -> None:
         self._threads: dict[int, list[int]] = {}  # of the processes that are held
@@ -37,10 +37,10 @@ class Pauser:
         self._ptrace.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
     def pause(self, pids: Iterable[int]) -> None:
-        """Have processes stand still, with all their threads; does not wait until they do.
+        """Suspend processes with all their threads, without waiting until they stand still.
 
-        One that may not be traced, that has ended or that is stopped already is left alone: whoever
-        attaches to it says what is wrong.
+        A process that may not be traced, has ended or is stopped already is left alone: the later
+        attach reports the reason.
         """
         for pid in pids:
             status = procfs.read_stat(pid)
@@ -56,22 +56,22 @@ class Pauser:
                 self._threads[pid] = held
 
     async def release(self, pid: int) -> None:
-        """Let a process go on, so that GDB can attach to it; returns when it is nobody's.
+        """Resume a process so that GDB can attach to it; return when it has no tracer.
 
-        A thread can be let go only where it stands, and one that waits for a disk gets there when
-        the disk answers.
+        A thread can be released only when it stands still; a thread that waits for a disk does so
+        when the disk answers.
         """
-        wait_s = _FIRST_LOOK_S
-        while not self._let_go(pid):
+        wait_s = _FIRST_POLL_S
+        while not self._release(pid):
             await asyncio.sleep(wait_s)
-            wait_s = min(_LAST_LOOK_S, 2 * wait_s)
+            wait_s = min(_LAST_POLL_S, 2 * wait_s)
 
     def release_all(self) -> None:
-        """Let go whatever is held. What does not stand yet goes on when this process ends."""
+        """Release all suspended processes. Threads not yet still resume when this process ends."""
         for pid in [*self._threads]:
-            self._let_go(pid)
+            self._release(pid)
 
-    def _let_go(self, pid: int) -> bool:
+    def _release(self, pid: int) -> bool:
         left = [each for each in self._threads.get(pid, ()) if not self._detach(each)]
         if left:
             self._threads[pid] = left
@@ -80,17 +80,18 @@ class Pauser:
         return not left
 
     def _detach(self, thread: int) -> bool:
-        """Let go of a thread; return False if that has to wait until it stands."""
+        """Release a thread; return False if the thread does not stand still yet."""
         try:
             waited, status = os.waitpid(thread, os.WNOHANG | _WALL)
         except ChildProcessError:
             return True  # not ours any more
         if waited != thread:
-            # The first thread of a process does not tell its end before the others have ended.
+            # The kernel does not report the end of a process's first thread before all others have
+            # ended.
             return not procfs.is_alive(thread)
         if not os.WIFSTOPPED(status):
             return True  # it has ended
-        # It may have stopped to be told of a signal of its own before it stood still for us.
+        # The thread may have stopped for a signal of its own before it stood still for us.
         is_ours = status >> 16 == _PTRACE_EVENT_STOP
         self._call(_PTRACE_DETACH, thread, 0 if is_ours else os.WSTOPSIG(status))
         return True

@@ -1,17 +1,18 @@
-"""A rank that survives its GDB, though it comes to a breakpoint at every moment (``--guard``).
+"""A SIGTRAP handler that lets a rank survive the end of its GDB (``--guard``).
 
-When a GDB is killed its rank runs on with breakpoint instructions in it, and the next one ends it
-by SIGTRAP, sooner than anybody could take them out. Ignoring or blocking the signal does not help:
-for one that the processor has raised the kernel goes back to the default action. A handler is
-called, though. So the rank is given one before breakpoints are set, on two pages of its own: it
-goes back to where the instruction was, sleeps a millisecond and tries again, until
-:mod:`.mending` has put back what belongs there. As long as a debugger is there the rank never gets
-the signal, and the handler is never called.
+When a GDB is killed, its rank runs on with breakpoint instructions in it, and the next one ends it
+by SIGTRAP, before anything could remove them. Ignoring or blocking the signal does not help: for a
+signal that the processor raises, the kernel restores the default action. But it does call a
+handler. So the rank gets one before breakpoints are set, on two pages of its own: the handler
+returns to the instruction's address, sleeps a millisecond and tries again, until
+:mod:`.breakpoint_repair` has restored the original instruction. While a debugger is attached, the
+rank never receives the signal, and the handler is never called.
 
-A signal of another origin, or ten seconds of trying in all, make the handler put the default
-action back and send the signal again: that is the program's own. What cannot be survived: GDB is
-killed between taking a hit from the kernel and setting the rank back to the instruction's
-address (four system calls; 2 of 40 and 1 of 100 kills with a hit every 0.6 ms, GDB 13.1).
+On a signal of another origin, or after ten seconds of tries in all, the handler restores the
+default action and sends the signal again: that signal is the program's own. The rank does not
+survive if GDB is killed between receiving a hit from the kernel and setting the rank back to the
+instruction's address (four system calls; 2 of 40 and 1 of 100 kills with a hit every 0.6 ms, GDB
+13.1).
 """
 
 from __future__ import annotations
@@ -65,21 +66,21 @@ _SIGSET_BYTES = 8
 
 
 class SigtrapGuard:
-    """The handler of one rank, put in and taken out by its GDB while the rank is stopped."""
+    """The handler of one rank, installed and removed by its GDB while the rank is stopped."""
 
     def __init__(self, gdb: GdbSession) -> None:
         self._gdb = gdb
         self._page = 0
 
     async def install(self, pid: int) -> str:
-        """Put the handler in; return why that cannot be, or an empty string.
+        """Install the handler; return the reason for a failure, or an empty string.
 
         :raises GdbError: if GDB ends.
         """
         if platform.machine() != "x86_64":
             return f"there is none for {platform.machine()}"
-        # No other thread is to run meanwhile. And a copy of an instruction that is stepped
-        # somewhere else would be gone on from there.
+        # No other thread may run meanwhile. And a copy of an instruction that is stepped elsewhere
+        # would be resumed there.
         for setting in ("scheduler-locking on", "displaced-stepping off"):
             result = await self._gdb.send(f"-gdb-set {setting}")
             if result.kind == "error":
@@ -96,7 +97,7 @@ class SigtrapGuard:
             await self._gdb.send("-gdb-set scheduler-locking replay")
 
     async def remove(self) -> None:
-        """Take the handler out again, as far as it is there still.
+        """Remove the handler as far as it is still there.
 
         :raises GdbError: if GDB ends.
         """
@@ -125,9 +126,9 @@ class SigtrapGuard:
             return False
 
     async def _find(self) -> str:
-        """Take over the handler that an earlier GDB has put in; return why that cannot be."""
+        """Adopt the handler that an earlier GDB installed; return the reason for a failure."""
         stack = await self._evaluate("(long)$sp")
-        # Far enough below to be nobody's, and to be left alone by the call.
+        # Far enough below the stack pointer to be unused, and untouched by the call.
         place = (stack - _PAGE_BYTES // 2) & ~15
         await self._call(_SIGACTION, signal.SIGTRAP, 0, place, _SIGSET_BYTES)
         page = int.from_bytes(await self._gdb.read_memory(place, 8), "little")
@@ -148,7 +149,7 @@ class SigtrapGuard:
         self._page = page
 
     async def _call(self, number: int, *arguments: int) -> int:
-        """Have the rank make a system call."""
+        """Make the rank execute a system call."""
         words = ",".join(map(str, (number, *arguments, *(0,) * (6 - len(arguments)))))
         types = ",".join(["long"] * 7)
         value = await self._evaluate(f"((long(*)({types}))syscall)({words})")
@@ -170,4 +171,4 @@ class SigtrapGuard:
 
 
 class _RefusedError(GdbError):
-    """The rank cannot be made to do it."""
+    """The rank cannot execute what was requested."""

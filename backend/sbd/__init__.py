@@ -1,1 +1,1 @@
-"""Delivered files as a host's GDB sees them (``--sbd``); no module here speaks to GDB."""
+"""The view of delivered files that a host's GDBs get (``--sbd``); no module here speaks to GDB."""

@@ -1,7 +1,7 @@
-"""The files of a host's ranks, brought to the host before their GDBs ask for them (``--sbd``).
+"""Delivery of the files of a host's ranks before their GDBs read them (``--sbd``).
 
-Whatever goes wrong, a rank's GDB then reads the files by itself, as it does without this, and the
-user is told once why.
+After any failure a rank's GDB reads the files by itself, as without ``--sbd``, and the user gets
+the reason once.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ LOG = logging.getLogger(__name__)
 
 
 class _View(msgspec.Struct, frozen=True):
-    """What the GDBs of all ranks with the same objects are pointed to."""
+    """The view that GDBs of all ranks with the same objects use."""
 
     directory: Path
     has_program: bool
     """Whether the program is in the cache."""
     folders: str
-    """Where libraries are looked for that the view lacks, as they have been made since."""
+    """Search path for libraries that the view lacks because they were made after it."""
 
 
 class Deployment:
@@ -50,20 +50,20 @@ class Deployment:
         self._is_late = False
 
     async def localised(self, files: RankFiles, pid: int) -> RankFiles:
-        """Return where the files of process *pid* are on this host once they have been brought.
+        """Return where the delivered files of process *pid* are on this host.
 
-        It waits for them, but not without end; then *files* are returned as they are.
+        The delivery may use a limited time; after it, *files* are returned as they are.
         """
         if files.root:
-            self._tell("ranks that have a root directory of their own are not served")
+            self._report("ranks that have a root directory of their own are not served")
             return files
         try:
             objects = await asyncio.to_thread(mapped_objects, pid)
         except OSError as error:
-            # Whoever attaches to it says what is wrong with it.
-            LOG.info("process %d: what it has mapped cannot be seen: %s", pid, error)
+            # The attach that follows reports the reason.
+            LOG.info("process %d: its mapped objects cannot be read: %s", pid, error)
             return files
-        # The same libraries may be mapped in another order, and nowhere are they at one address.
+        # Processes may map the same libraries in another order, and map each at other addresses.
         others = sorted(objects[1:], key=lambda each: each.path)
         key = tuple(replace(each, range="") for each in (*objects[:1], *others))
         if key not in self._made:
@@ -72,7 +72,7 @@ class Deployment:
             view = await asyncio.shield(self._made[key])
         except OSError as error:
             if not self._delivery.has_no_room:
-                self._tell(f"no view of the files ({error.strerror or error})")
+                self._report(f"no view of the files ({error.strerror or error})")
             self._delivery.leave(
                 FileKey(build_id=each.build_id) for each in objects if each.build_id
             )
@@ -93,7 +93,7 @@ class Deployment:
         )
 
     async def close(self) -> None:
-        """Remove what GDBs were pointed to; they have ended."""
+        """Remove the views; the GDBs that used them have ended."""
         for task in self._made.values():
             task.cancel()
         await asyncio.gather(*self._made.values(), return_exceptions=True)
@@ -106,9 +106,9 @@ class Deployment:
         keys = {each.path: FileKey(build_id=each.build_id) for each in named}
         if cache is None:
             self._delivery.leave(keys.values())
-            return None  # it has been told
+            return None  # the cache has reported why
         if len(named) < len(objects):
-            self._tell(
+            self._report(
                 _several([each.path for each in objects if not each.build_id], "no build-id")
             )
         files = [
@@ -129,14 +129,14 @@ class Deployment:
         self._delivery.leave(keys[path] for path, file in whole.items() if file is None)
         if late and not self._is_late:
             self._is_late = True
-            # Of most objects there is no debug file anywhere.
+            # Most objects have no debug file anywhere.
             count = sum(each in late for each in coming[: len(named)])
             what = "1 file has" if count == 1 else f"{count or 'debug'} files have"
-            self._tell(f"{what} not come within {self._wait_s:g} s")
+            self._report(f"{what} not come within {self._wait_s:g} s")
         elif (
             missing := [path for path, file in whole.items() if file is None]
         ) and not self._delivery.has_no_room:
-            self._tell(_several(missing, "no source"))
+            self._report(_several(missing, "no source"))
         if not any(come):
             return None
         placed = [
@@ -155,7 +155,7 @@ class Deployment:
         has_program = placed[0].file is not None and placed[0].path not in gone
         return _View(directory, has_program, _folders(objects))
 
-    def _tell(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         self._notice(f"--sbd: {what}; GDBs read the files by themselves")
 
 
@@ -165,14 +165,14 @@ def _several(paths: Sequence[str], what: str) -> str:
 
 
 def _folders(objects: Sequence[MappedObject]) -> str:
-    """Return the directories of objects as a search path of GDB's."""
+    """Return the directories of objects as a search path for GDB."""
     paths = (path for each in objects for path in (each.path, *each.names))
     folders = dict.fromkeys(os.path.realpath(os.path.dirname(path)) for path in paths)
     return ":".join(each for each in folders if ":" not in each and each.isprintable())
 
 
 def _auto_load(gdb: str) -> str:
-    """Return where a GDB has its scripts for system libraries, such as printers of libstdc++."""
+    """Return the directory of a GDB's scripts for system libraries, such as printers of libstdc++."""
     path = os.path.realpath(shutil.which(gdb) or gdb)
     folder = os.path.join(os.path.dirname(os.path.dirname(path)), "share/gdb/auto-load")
     return folder if os.path.isdir(folder) else ""

@@ -1,11 +1,11 @@
-"""A file system as GDB is to see it: the files of a rank from the cache, all others as they are.
+"""A file system view for GDB: a rank's files from the cache, all others from the real file system.
 
-A view is a directory that serves GDB as sysroot. What the cache has stands in it as a hard link
-under the name that the rank has for it: so GDB, which resolves symbolic links, shows that name
-behind the view's own, and cleaning the cache takes nothing away. What else lies in those
-directories, and every directory beside them, is a link to the real one, so that a program that is
-executed later, a library that is loaded later, a script of an object's (``…-gdb.py``) and what that
-imports are found as without us.
+A view is a directory that GDB uses as sysroot. Each cached file stands in it as a hard link under
+the name that the rank has for it: so GDB, which resolves symbolic links, shows that name behind
+the view's own, and cleaning the cache does not remove the file. All other entries of those
+directories, and every directory beside them, are links to the real ones, so that GDB finds a
+program that is executed later, a library that is loaded later, a script of an object
+(``…-gdb.py``) and the modules that it imports as it does without a view.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from pathlib import Path
 import msgspec
 
 MOST_ENTRIES = 20_000
-"""More of one directory are not linked."""
+"""Largest number of entries of one directory that are linked."""
 _LOCK = "lock"
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """An object and what of it is in the cache."""
+    """An object and its cached files."""
 
     path: str
     names: tuple[str, ...]
     file: Path | None
-    """Its copy; None leaves the real one in its place."""
+    """The cached copy; None leaves the real file in its place."""
     build_id: str = ""
     debug: Path | None = None
 
 
 class Views:
-    """The views of one process, below the cache; they go when it does."""
+    """The views of one process, below the cache; they are removed when the process ends."""
 
     def __init__(self, cache: Path) -> None:
-        """Make room for them, and remove what processes that were killed have left.
+        """Create the directory of the views, and remove views that killed processes have left.
 
-        :raises OSError: if that is not possible.
+        :raises OSError: if that fails.
         """
         folder = cache / "views"
         with contextlib.suppress(FileExistsError):
             folder.mkdir(0o700)
         _sweep(folder)
         self._folder = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
-        # Nobody takes it for a dead one's before it is locked: that takes the lock file.
+        # The directory cannot be swept before it is locked: a sweep needs the lock file.
         self._folder.mkdir(0o700)
         self._lock = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -58,9 +58,9 @@ class Views:
     def make(self, objects: Sequence[Placed], auto_load: str) -> tuple[Path, set[str]]:
         """Make a view; return its directory, and the paths of objects that are not in the cache.
 
-        ``root``, ``debug`` and ``auto-load`` are in the directory. What has gone from the cache
-        since (another process may keep only what itself needs) is where the rank has it.
-        *auto_load* is where GDB has scripts for objects by their names, empty for nowhere.
+        The directory contains ``root``, ``debug`` and ``auto-load``. An object that has left the
+        cache since (another process may keep only its own files) leads to the rank's file.
+        *auto_load* is the directory of GDB's scripts for objects by their names, empty for none.
 
         :raises OSError: if there is no room.
         """
@@ -84,20 +84,20 @@ class Views:
         scripts = view / "auto-load"
         scripts.mkdir()
         if auto_load:
-            # GDB puts the whole name of the object behind each of its directories of scripts.
+            # GDB appends the whole name of the object to each of its directories of scripts.
             place = Path(f"{scripts}{tree.root}")
             place.parent.mkdir(parents=True)
             os.symlink(auto_load, place)
         return view, gone
 
     def close(self) -> None:
-        """Remove them."""
+        """Remove the views."""
         shutil.rmtree(self._folder, ignore_errors=True)
         os.close(self._lock)
 
 
 class _Tree:
-    """The directory that GDB takes for the root of the file system."""
+    """The directory that GDB uses as the root of the file system."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -105,7 +105,7 @@ class _Tree:
         self._make("/")
 
     def place(self, path: str, file: Path | None) -> bool:
-        """Put a file where the rank has it; return False if it is no longer there."""
+        """Link a file under the rank's name for it; return False if it is no longer in the cache."""
         self._make(os.path.dirname(path))
         try:
             if file is not None:
@@ -117,7 +117,7 @@ class _Tree:
         return file is None
 
     def name(self, name: str, path: str) -> None:
-        """Make the file at *path* known by a name that leads there through symbolic links."""
+        """Add a name that leads to the file at *path* through symbolic links."""
         at = "/"
         *folders, last = [part for part in name.split("/") if part not in ("", ".")]
         for part in folders:
@@ -136,10 +136,10 @@ class _Tree:
         self._link(self.root + path, os.path.join(at, last))
 
     def fill(self) -> None:
-        """Let all else be as it is."""
+        """Link all other entries of the directories to the real ones."""
         for folder in self._folders:
-            # What is in the cache has its name by now. Another program that a rank executes, a
-            # library of any name, and what belongs to a program (.dwp) can lie beside it.
+            # Cached files have their names by now. Another program that a rank executes, a library
+            # of any name, and files that belong to a program (.dwp) can lie beside them.
             for entry in _entries(folder):
                 self._link(entry.path, entry.path)
 
@@ -164,7 +164,7 @@ def _entries(folder: str) -> Iterable[os.DirEntry[str]]:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found.append(entry)
-    # Of very many those first that GDB is likeliest to ask for.
+    # If there are too many, those that GDB is likeliest to open come first.
     found.sort(key=lambda entry: ".so" not in entry.name and "-gdb." not in entry.name)
     return found[:MOST_ENTRIES]
 

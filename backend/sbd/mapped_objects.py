@@ -1,7 +1,7 @@
-"""What a rank has mapped, and which objects these are, learnt from its memory alone.
+"""The object files that a rank has mapped, read from its memory alone.
 
-The build-id lies in the first mapped pages of an object, what the linker calls it in the link
-map; so the file system that the files come from is not asked.
+The build-id lies in the first mapped pages of an object, the linker's name for it in the link
+map; so the file system that holds the files is not accessed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _DELETED = " (deleted)"
 
 
 class MappedObject(msgspec.Struct, frozen=True):
-    """An object file that a process runs code of."""
+    """An object file whose code a process executes."""
 
     path: str
-    """What the kernel calls it: no part of it is a symbolic link."""
+    """The kernel's name for it: no part of it is a symbolic link."""
     names: tuple[str, ...]
-    """What the dynamic linker calls it, where that is another name."""
+    """The dynamic linker's names for it that differ from the path."""
     build_id: str
-    """Empty if it has none."""
+    """Build-id in hexadecimal; empty if the object has none."""
     range: str
     """Its name below /proc/PID/map_files."""
 
@@ -46,7 +46,7 @@ class _Mapping(msgspec.Struct, frozen=True):
 def mapped_objects(pid: int) -> tuple[MappedObject, ...]:
     """Return the object files that *pid* has mapped, the program first.
 
-    :raises OSError: if it has ended, or its memory may not be read.
+    :raises OSError: if the process has ended, or its memory may not be read.
     """
     mappings = list(_mappings(pid))
     code = {each.path for each in mappings if each.is_code}
@@ -76,9 +76,9 @@ def mapped_objects(pid: int) -> tuple[MappedObject, ...]:
 
 
 def linked(pid: int) -> tuple[str, ...]:
-    """Return the names by which the dynamic linker of process *pid* knows what it has loaded.
+    """Return the dynamic linker's names for the objects that process *pid* has loaded.
 
-    Those are the shared objects, itself included; none of a program that is linked statically.
+    These are the shared objects, the linker included; a statically linked program has none.
 
     :raises OSError: if the process has ended, or its memory may not be read.
     """
@@ -87,14 +87,15 @@ def linked(pid: int) -> tuple[str, ...]:
     if not links.interpreter:
         return ()
     names = (links.interpreter, *(each.name for each in links.loaded))
-    # The kernel's own object has a name that is no file's.
+    # The name of the kernel's own object (the vDSO) is not a path.
     return tuple(dict.fromkeys(name for name in names if name.startswith("/")))
 
 
 def entry_point(pid: int) -> int:
-    """Return where the program of *pid* begins, once the dynamic linker has loaded its libraries.
+    """Return the address at which the program of *pid* starts after the dynamic linker has loaded
+    it.
 
-    :raises OSError: if it has ended, or does not tell.
+    :raises OSError: if the process has ended, or has no such entry.
     """
     for _, auxv in _auxv(pid):
         if entry := auxv.get(_AT_ENTRY, 0):
@@ -103,7 +104,7 @@ def entry_point(pid: int) -> int:
 
 
 def _name_interpreter(found: dict[str, MappedObject], interpreter: str) -> None:
-    """Give the dynamic linker the name that the program has for it: GDB looks for it by that."""
+    """Add the program's name for the dynamic linker: GDB searches by that name."""
     for path, each in found.items():
         if path != interpreter and os.path.basename(path) == os.path.basename(interpreter):
             found[path] = MappedObject(path, (*each.names, interpreter), each.build_id, each.range)
@@ -112,7 +113,7 @@ def _name_interpreter(found: dict[str, MappedObject], interpreter: str) -> None:
 
 def _mappings(pid: int) -> Iterator[_Mapping]:
     with open(f"/proc/{pid}/maps", errors="surrogateescape", newline="\n") as maps:
-        # A name may hold all that Python takes for the end of a line, but for the kernel's own.
+        # A name may contain any character that Python treats as the end of a line, except "\n".
         lines = maps.read().split("\n")
     for line in lines:
         fields = line.split(maxsplit=5)
@@ -130,7 +131,7 @@ def _mappings(pid: int) -> Iterator[_Mapping]:
 
 @contextlib.contextmanager
 def _memory(pid: int) -> Iterator[elf.Read]:
-    """Give what reads the memory of a process; what cannot be read there is not there."""
+    """Provide a reader of a process's memory; it returns nothing for unreadable addresses."""
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
 
         def read(address: int, size_bytes: int) -> bytes:
@@ -156,9 +157,9 @@ def _link_map(pid: int, read: elf.Read) -> elf.LinkMap:
 
 
 def _auxv(pid: int) -> Iterator[tuple[bool, dict[int, int]]]:
-    """Yield the auxiliary vector, and whether the process has 64 bits.
+    """Yield whether the process has 64 bits, and its auxiliary vector.
 
-    The kernel gives it in the process's own words: ours, but for 32-bit programs.
+    The vector has the process's word size: ours, except for 32-bit programs.
     """
     with open(f"/proc/{pid}/auxv", "rb") as file:
         auxv = file.read()

@@ -1,10 +1,10 @@
-"""The files of a rank: where they can be opened from here, and what the rank calls them.
+"""The files of a rank: the paths that open them here, and the rank's own names for them.
 
-A rank can see another file system than we do: it runs in a container, or below a root of its
-own. The kernel shows that file system as /proc/PID/root. GDB's own way there (``target:`` names)
-is setns(2), which needs CAP_SYS_ADMIN and leads to the namespace's root, not to that of a process
-that has called chroot(2) (GDB 13.1). So GDB is given names below /proc/PID/root, and what it says
-is put back into the names that the rank has for its files: they are the same on all ranks.
+A rank can see another file system than we do: in a container, or below a root of its own. The
+kernel shows that file system as /proc/PID/root. GDB's own way there (``target:`` names) is
+setns(2), which needs CAP_SYS_ADMIN and leads to the namespace's root, not to that of a process
+that has called chroot(2) (GDB 13.1). So GDB gets names below /proc/PID/root, and its output is
+translated back into the names that the rank has for its files: they are the same on all ranks.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from pgdb.backend.gdb.session import GdbSession, Listener
 from pgdb.patterns import pattern
 
 _DELETED = " (deleted)"
-# proc_pid_maps(5). A name may hold all that Python takes for the end of a line, but for the
-# kernel's own.
+# proc_pid_maps(5). A name may contain any character that Python treats as the end of a line, except
+# "\n".
 _EXECUTABLE_MAPPING = pattern(r"^(\w+)-(\w+) ..x. (\w+) \S+ \d+ +(/[^\n]*)$", re.M | re.A)
 
 
 class RankGdb(GdbSession):
-    """A GDB that calls files what its rank calls them, wherever it has found them."""
+    """A GDB whose output names files as its rank does, wherever GDB has found them."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
         self._names: tuple[tuple[bytes, bytes], ...] = ()
 
     def rename(self, names: Sequence[tuple[str, str]]) -> None:
-        """Replace in all that GDB says from now on the first of each pair by the second."""
+        """Replace the first of each pair by the second in all further output of GDB."""
         self._names = tuple((os.fsencode(found), os.fsencode(name)) for found, name in names)
 
     def _renamed(self, line: bytes) -> bytes:
@@ -46,22 +46,21 @@ class RankGdb(GdbSession):
 
 
 class RankFiles(msgspec.Struct, frozen=True):
-    """Where GDB finds the files of one rank; empty where it finds them by itself."""
+    """Locations of one rank's files; an empty one is left to GDB."""
 
     root: str
-    """Directory that the rank's absolute names are below of."""
+    """Directory that holds the rank's absolute paths."""
     executable: str
     name: str
-    """What the rank calls its executable."""
+    """The rank's name for its executable."""
     identity: tuple[int, int]
     """Device and inode of the executable."""
     replaced: tuple[str, ...]
     """Executable and libraries whose files have been deleted or replaced since they were mapped."""
     mapped: tuple[MappedFile, ...] = ()
-    """Its executable mappings at that time."""
+    """Executable mappings of the rank at that time."""
     settings: tuple[tuple[str, str], ...] = ()
-    """What else GDB is to be told: names of settings and their values, with ``{}`` for what they
-    are."""
+    """Further GDB settings: names and values, with ``{}`` for the current value."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -70,15 +69,15 @@ class RankFiles(msgspec.Struct, frozen=True):
 
     @property
     def are_shared(self) -> bool:
-        """Whether other ranks can have the same files by the same names.
+        """Whether other ranks can open the same files by the same names.
 
-        Those below a root of the rank's own have other names for each, and a deleted one, too.
+        Files below a rank's own root, and deleted files, have other names for each rank.
         """
         return not self.root.startswith("/proc/") and not self.executable.startswith("/proc/")
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:
-        """What GDB says, and what the rank calls it; longest first."""
+        """Pairs of GDB's name and the rank's name, longest first."""
         pairs = ((self.executable, self.name), (f"{self.root}/", "/"))
         return tuple(pair for pair in pairs if pair[0] not in ("", "/"))
 
@@ -89,16 +88,16 @@ class MappedFile(msgspec.Struct, frozen=True):
     start: int
     end: int
     offset_bytes: int
-    """Where in the file it begins."""
+    """Offset of the mapping in the file."""
     path: str
     is_deleted: bool
     """Whether the file has gone, or another one has its name now."""
 
 
 def look_at(pid: int) -> RankFiles:
-    """Return where the files of the process *pid* are.
+    """Return the locations of the files of the process *pid*.
 
-    :raises OSError: if it has ended, or belongs to another user.
+    :raises OSError: if the process has ended, or belongs to another user.
     """
     identity = identity_of(pid)
     link = f"/proc/{pid}/exe"
@@ -106,7 +105,7 @@ def look_at(pid: int) -> RankFiles:
     is_deleted = name.endswith(_DELETED)
     name = name.removesuffix(_DELETED)
     root = root_of(pid)
-    # Not what a program has made executable itself, such as libffi's /memfd:libffi.
+    # Memory that a program has made executable itself, such as libffi's /memfd:libffi, is left out.
     mappings = tuple(mapped(pid))
     replaced = [each.path for each in mappings if each.is_deleted and ".so" in each.path]
     return RankFiles(
@@ -122,16 +121,16 @@ def look_at(pid: int) -> RankFiles:
 def identity_of(pid: int) -> tuple[int, int]:
     """Return device and inode of the executable of the process *pid*.
 
-    :raises OSError: if it has ended, or belongs to another user.
+    :raises OSError: if the process has ended, or belongs to another user.
     """
     status = os.stat(f"/proc/{pid}/exe")
     return status.st_dev, status.st_ino
 
 
 def root_of(pid: int) -> str:
-    """Return the directory below which *pid* has its files, empty where that is our own root.
+    """Return the root directory of *pid*, empty if it is our own root.
 
-    :raises OSError: if it has ended, or belongs to another user.
+    :raises OSError: if the process has ended, or belongs to another user.
     """
 
     def sight(process: str) -> tuple[int, int, int]:
@@ -142,7 +141,7 @@ def root_of(pid: int) -> str:
 
 
 def mapped(pid: int) -> Iterator[MappedFile]:
-    """Yield every executable mapping of a file in *pid*; none where they may not be read."""
+    """Yield every executable file mapping of *pid*; none if the mappings may not be read."""
     try:
         with open(f"/proc/{pid}/maps", errors="surrogateescape", newline="\n") as maps:
             text = maps.read()
@@ -161,10 +160,10 @@ def mapped(pid: int) -> Iterator[MappedFile]:
 def open_mapped(pid: int, mapping: MappedFile) -> int:
     """Open the file of a mapping of *pid*; return the descriptor.
 
-    :raises OSError: if it cannot be reached, or another one has its name now.
+    :raises OSError: if it cannot be reached, or another file has its name now.
     """
     try:
-        # The very file, though it be deleted; needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
+        # The very file, even if deleted; needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
         return os.open(f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}", os.O_RDONLY)
     except OSError:
         if mapping.is_deleted:
@@ -173,7 +172,7 @@ def open_mapped(pid: int, mapping: MappedFile) -> int:
 
 
 def _below_root(pid: int, path: str) -> str:
-    """Return what the process calls a file that the kernel calls *path*.
+    """Return the process's own name for a file that the kernel calls *path*.
 
     The two differ for a process that has called chroot(2) in its mount namespace.
     """
@@ -184,10 +183,10 @@ def _below_root(pid: int, path: str) -> str:
 def _for_gdb(link: str) -> str:
     """Return the name by which GDB reads the executable behind a link of /proc.
 
-    GDB resolves the link as text, and opens again by that name what it has closed (GDB 13.1). It
-    goes on with the link where there is no such file here, but another one of the same name
-    (/usr/bin/python3 in a container) would be taken for the rank's. Then it gets a copy, by a
-    name that does not resolve either.
+    GDB resolves the link as text, and reopens closed files by the resolved name (GDB 13.1). It
+    keeps the link if no such file exists here, but would read another file of the same name
+    (/usr/bin/python3 in a container) as the rank's. In that case GDB gets a copy, by a name that
+    does not resolve either.
     """
     resolved = os.path.realpath(link)
     if not os.path.exists(resolved) or os.path.samefile(resolved, link):
@@ -203,6 +202,6 @@ def _for_gdb(link: str) -> str:
 
 @cache
 def _copy_for(identity: tuple[int, int, int]) -> IO[bytes]:
-    """Return the file, without a name, for the copy of an executable: one for all its ranks."""
+    """Return the unnamed file for the copy of an executable: one for all its ranks."""
     del identity
     return tempfile.TemporaryFile(prefix="pgdb-")

@@ -1,4 +1,4 @@
-"""Where the GDB of a rank comes from: forked from a nursery, or started for that rank alone."""
+"""The source of a rank's GDB: a fork from a nursery, or a process started for that rank alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GdbFactory:
     ) -> None:
         self._expected_version = expected_version
         self._version: tuple[int, int] | None = None
-        self._is_told = False
+        self._has_warned = False
         self._notice = notice
         self._index_cache = index_cache
         self._gdb = gdb
@@ -44,27 +44,27 @@ class GdbFactory:
         self._nurseries = nurseries
 
     async def start(self, gdb: GdbSession, pid: int = 0) -> None:
-        """Start a GDB that has read nothing, and tell it how to behave; the user's commands last.
+        """Start a GDB without symbols, and configure it; the user's commands come last.
 
-        It is for process *pid*, or for one that has yet to execute its program (see
+        The GDB is for process *pid*, or (0) for one that has yet to execute its program (see
         :meth:`executed`).
 
-        :raises GdbError: if it cannot be started, or refuses.
+        :raises GdbError: if GDB cannot be started, or refuses a required setting.
         """
         await gdb.start(start_with(self._gdb, self._environment))
         await self._check_version(gdb)
         has_cache = bool(pid) and await self._index_cache.is_sound_for(pid)
-        await self._tell(gdb, (*settings(index_cache=has_cache), *self._own))
+        await self._configure(gdb, (*settings(index_cache=has_cache), *self._own))
 
     async def executed(self, gdb: GdbSession, pid: int) -> None:
-        """Take that the process of a GDB has executed its program, whose libraries come next."""
+        """Enable the index cache after the process of a GDB has executed its program."""
         if await self._index_cache.is_sound_for(pid):
             await gdb.send(console(USE_INDEX_CACHE))
 
     async def start_for(self, gdb: GdbSession, files: RankFiles, pid: int) -> bool:
         """Start a GDB for process *pid*; return whether it comes from a nursery.
 
-        One from a nursery has read the symbols of *files*, and has two inferiors (see
+        A GDB from a nursery has read the symbols of *files*, and has two inferiors (see
         :data:`~pgdb.backend.zygote.nursery.AFTER_ATTACH`).
 
         :raises GdbError: if it cannot be started, or refuses a command of the user's.
@@ -80,23 +80,23 @@ class GdbFactory:
             await self.start(gdb, pid)
             return False
         await self._check_version(gdb)
-        await self._tell(gdb, self._own)
+        await self._configure(gdb, self._own)
         return True
 
     async def _check_version(self, gdb: GdbSession) -> None:
-        """Compare this host's GDB with what is needed, and once with that of the front end.
+        """Check this host's GDB against the required version, and once against the front end's.
 
         :raises GdbError: if it is too old.
         """
         if self._version is None:
-            told = (await gdb.send(console("show version"))).text
-            self._version = version_in(told) or MINIMUM_GDB
+            text = (await gdb.send(console("show version"))).text
+            self._version = version_in(text) or MINIMUM_GDB
             version = ".".join(map(str, self._version))
             expected, self._expected_version = self._expected_version, ""
             if expected not in ("", version):
                 self._notice(
                     f"GDB {version} here, {expected} at the front end; "
-                    "equal states may be told in different words"
+                    "equal states may be worded differently"
                 )
         if self._version < MINIMUM_GDB:
             version, wanted = (".".join(map(str, each)) for each in (self._version, MINIMUM_GDB))
@@ -104,7 +104,7 @@ class GdbFactory:
                 f"{self._gdb} is GDB {version} on this host; at least {wanted} is needed"
             )
 
-    async def _tell(self, gdb: GdbSession, settings: Sequence[Setting]) -> None:
+    async def _configure(self, gdb: GdbSession, settings: Sequence[Setting]) -> None:
         answers = [gdb.send(console(each.command)) for each in settings]
         for each, answer in zip(settings, answers, strict=True):
             result = await answer
@@ -112,9 +112,9 @@ class GdbFactory:
                 continue
             if each.must:
                 raise GdbError(f"GDB refuses '{each.command}': {result.message}")
-            if _WITHOUT_PYTHON in result.message and not self._is_told:
-                # Where there was to be a nursery, that has been told.
-                self._is_told = True
+            if _WITHOUT_PYTHON in result.message and not self._has_warned:
+                # A nursery that failed has already reported it.
+                self._has_warned = True
                 if self._nurseries is None or not self._nurseries.has_fallen_back:
                     self._notice(
                         f"{self._gdb} has no Python on this host: it works more slowly, and shows "

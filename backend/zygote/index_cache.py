@@ -1,8 +1,8 @@
-"""Whether GDB's index cache is of use: the place where it keeps what it has learnt of a program.
+"""Checks of GDB's index cache, where GDB keeps the indexes of programs that it has read.
 
-GDB takes a full disk for no error and leaves an index that is cut off; the next GDB that looks
-something up in it crashes (GDB 13.1). So the cache is used only where there is room, and an index
-of a rank's program or libraries that is not whole is removed before a GDB reads it.
+GDB ignores a full disk and leaves a truncated index; the next GDB that reads the index crashes
+(GDB 13.1). So the cache is used only if there is room, and a damaged index of a rank's program or
+libraries is removed before a GDB reads it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pgdb.backend.sbd.mapped_objects import mapped_objects
 LOG = logging.getLogger(__name__)
 
 MIN_FREE_BYTES = 256 << 20
-"""Less room than this is too little for the index of a large program."""
+"""Free disk space that the index of a large program may need, in bytes."""
 
 
 def directory(environment: Mapping[str, str]) -> str:
-    """Return where a GDB with this environment keeps its index cache, empty if nowhere."""
+    """Return the directory of the index cache of a GDB with this environment, empty if none."""
     if base := environment.get("XDG_CACHE_HOME"):
         return os.path.join(base, "gdb")
     home = environment.get("HOME")
@@ -34,7 +34,7 @@ def directory(environment: Mapping[str, str]) -> str:
 
 
 def why_not(environment: Mapping[str, str]) -> str:
-    """Return in words why the index cache cannot be used, empty if it can."""
+    """Return the reason why the index cache cannot be used, empty if it can."""
     path = directory(environment)
     if not path:
         return "neither HOME nor XDG_CACHE_HOME is set"
@@ -69,7 +69,7 @@ class IndexCache:
             notice(f"GDB's index cache is not used, which takes longer: {reason}")
 
     async def is_sound_for(self, pid: int) -> bool:
-        """Return whether a GDB for process *pid* can use it; remove what is damaged first."""
+        """Return whether a GDB for process *pid* can use the cache; remove damaged indexes first."""
         return self._is_usable and await asyncio.to_thread(self._check, pid)
 
     def _check(self, pid: int) -> bool:
@@ -94,10 +94,10 @@ class IndexCache:
 
 
 def is_whole(path: Path) -> bool:
-    """Return whether an index of GDB's has all that it refers to.
+    """Return whether an index contains everything that it refers to.
 
     The format is that of section .gdb_index (GDB manual, "Index Section Format"), versions 7 to 9;
-    of others, GDB itself says that it does not know them.
+    GDB itself rejects other versions.
 
     :raises OSError: if it cannot be read.
     """

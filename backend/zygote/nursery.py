@@ -1,9 +1,9 @@
 """GDBs that are forked from one that has read the symbols of the ranks' program and libraries.
 
-Reading symbols is most of what attaching costs in time and memory, and all ranks of a host mostly
-run the same program. So one GDB for each program, the nursery, reads them once, attached to
-nothing, and is forked for each rank (:mod:`pgdb.backend.gdb.forking_in_gdb` does that inside of
-it). Whatever goes wrong, a rank gets a GDB that is started for it alone, as without a nursery.
+Reading symbols is most of the time and memory of attaching, and all ranks of a host mostly run
+the same program. So one GDB for each program, the nursery, reads them once, attached to nothing,
+and is forked for each rank (:mod:`pgdb.backend.gdb.forking_in_gdb` runs inside it and forks).
+After any failure a rank gets a GDB that is started for it alone, as without a nursery.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ LOG = logging.getLogger(__name__)
 
 CONTROL_VARIABLE = "PGDB_NURSERY_CONTROL"
 AFTER_ATTACH = "python forking_in_gdb.settle()"
-"""GDB command by which a forked GDB that has attached goes on as any other."""
+"""GDB command that a forked GDB needs after its attach, before it works as any other."""
 
-# What of a user's commands is about showing, stopping and running, and not about what is read.
+# User commands about display, stops and execution, which do not affect the reading of symbols.
 _NOT_ABOUT_READING = pattern(
     r"\s*(?:set\s+(?:p|pr|pri|prin|print|pagination|confirm|width|height|verbose|logging|history|style"
     r"|listsize|max-value-size|language|input-radix|output-radix|radix|disassembly-flavor|breakpoint"
@@ -55,39 +55,39 @@ _NOT_ABOUT_READING = pattern(
     r"|set\s+\$|(?:handle|skip|directory|dir|alias|echo|show|unset|tty)\b|\#|\Z)"
 )
 _MAX_ANSWER_BYTES = 1 << 20
-# A fork copies the table of all pages, and the end of a process takes it apart: half as long with
-# large ones (glibc 2.35; the kernel has them where a program asks for them, as a rule).
+# A fork copies the whole page table, and the end of a process frees it: large pages halve that time
+# (glibc 2.35; the kernel usually grants them to a program that asks).
 _LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432"}
 _NAMES_AT_ONCE = 100
 STALL_S = 20.0
-"""A GDB that has not computed for so long will not read the symbols any longer."""
+"""A GDB that does not compute for this time will not finish reading symbols, in seconds."""
 _FORK_TIMEOUT_S = 20.0
 _END_TIMEOUT_S = 5.0
 _LAST_WORDS_S = 1.0
-"""How long a process that has closed its socket may take to end."""
+"""Time that a process may take to end after it closed its socket, in seconds."""
 
 
 def why_not(commands: Sequence[str]) -> str:
-    """Return why GDBs that are told the user's *commands* cannot be forked, empty if they can.
+    """Return why GDBs with the user's *commands* cannot be forked, empty if they can.
 
-    A child reads nothing again, so what the user wants to be had with a program or library, or
-    where it is to be looked for, would not be. What is not known to be about other things may be
-    about that: a file of commands, a script.
+    A child does not read symbols again, so commands that configure the reading of a program or
+    library, or its search paths, would have no effect. A command that is not known to concern other
+    things may do so: a file of commands, a script.
     """
     about = next((each for each in commands if not _NOT_ABOUT_READING.match(each)), "")
     return f"'{about.strip()}' may be for GDBs that read libraries themselves" if about else ""
 
 
 class Nursery:
-    """One GDB that has read the symbols of one program, and those forked from it."""
+    """A GDB that has read the symbols of one program, and the GDBs forked from it."""
 
     def __init__(self, files: RankFiles) -> None:
         self.files = files
-        """Of the ranks that it is for."""
+        """Files of the ranks that the nursery is for."""
         self._process: asyncio.subprocess.Process | None = None
         self._control: socket.socket | None = None
         self._stderr = StandardError()
-        self._last_errors = ""
+        self._errors = ""
         self._lock = asyncio.Lock()
         self._has_answered = False
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -103,10 +103,10 @@ class Nursery:
         environment: Mapping[str, str],
         index_cache: IndexCache,
     ) -> Nursery:
-        """Start one for these files, of which process *pid* tells what the program is linked with.
+        """Start a nursery for these files; the libraries of process *pid* are the ones to read.
 
-        :raises GdbError: if it cannot be had.
-        :raises OSError: if the process cannot be looked at.
+        :raises GdbError: if it cannot be started.
+        :raises OSError: if the process cannot be read.
         """
         nursery = cls(files)
         await nursery.start(gdb, environment)
@@ -144,7 +144,7 @@ class Nursery:
             self._stderr.close()
             raise GdbError(f"cannot start {gdb}: {error.strerror or error}") from None
         except asyncio.CancelledError:
-            # It may run already; at the end of its control socket it ends.
+            # GDB may run already; it ends when its control socket is closed.
             self._shut()
             self._stderr.close()
             raise
@@ -154,10 +154,10 @@ class Nursery:
         asyncio.get_running_loop().add_reader(ours, self._receive)
 
     async def read(self, pid: int, index_cache: IndexCache) -> None:
-        """Have the GDB read all symbols; process *pid* tells what the program is linked with.
+        """Make the GDB read all symbols, those of the libraries of process *pid* included.
 
-        :raises GdbError: if it cannot; it has ended then.
-        :raises OSError: if the process cannot be looked at; likewise.
+        :raises GdbError: if that fails; the GDB has ended then.
+        :raises OSError: if the process cannot be read; likewise.
         """
         try:
             names = await asyncio.to_thread(linked, pid)
@@ -189,9 +189,9 @@ class Nursery:
         await self._ask({"sealed": True})
 
     async def _while_it_works(self, reading: asyncio.Task[None]) -> None:
-        """Wait for a task as long as the GDB computes: for a large program it does for minutes.
+        """Wait for a task as long as the GDB computes, which takes minutes for a large program.
 
-        Ranks that read the same by themselves would be slower still.
+        Ranks whose GDBs read the same symbols themselves would be slower still.
         """
         before = -1
         while not (await asyncio.wait((reading,), timeout=STALL_S))[0]:
@@ -203,7 +203,7 @@ class Nursery:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked for GDBs."""
+        """Whether the nursery can fork GDBs."""
         return self._control is not None
 
     @property
@@ -212,9 +212,9 @@ class Nursery:
         return self._process.pid if self._process is not None else 0
 
     async def fork(self, on_line: OnLine, on_end: OnEnd) -> ForkedGdb:
-        """Return a new GDB, to which nothing has been said yet.
+        """Return a new GDB that has received no command yet.
 
-        :raises GdbError: if there is none to be had.
+        :raises GdbError: if none can be forked.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         gdb: ForkedGdb | None = None
@@ -242,11 +242,11 @@ class Nursery:
         raise why
 
     async def rehearse(self, pid: int) -> None:
-        """Attach to a process of the program and let it go, so that children know how to.
+        """Attach to a process of the program and detach, so that children inherit what GDB learns.
 
-        :raises GdbError: if that fails. One that has hung in it is ended.
+        :raises GdbError: if that fails. A GDB that hangs in it is ended.
         """
-        rehearsing = asyncio.create_task(self._tell_to_rehearse(pid))
+        rehearsing = asyncio.create_task(self._ask_to_rehearse(pid))
         try:
             await self._while_it_works(rehearsing)
         except BaseException:
@@ -255,15 +255,15 @@ class Nursery:
                 await self.close()
             raise
 
-    async def _tell_to_rehearse(self, pid: int) -> None:
+    async def _ask_to_rehearse(self, pid: int) -> None:
         await self._ask({"rehearse": pid})
 
     async def close(self) -> None:
-        """End it; GDBs that were forked from it are not concerned."""
+        """End the nursery; the GDBs forked from it live on."""
         self._shut()
-        self._hear_errors()
+        self._collect_errors()
         if self._process is not None:
-            # It reads until its control socket is closed; in the middle of symbols, it does not.
+            # GDB ends when its control socket is closed, but not while it reads symbols.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_END_TIMEOUT_S):
                     await self._process.wait()
@@ -278,14 +278,14 @@ class Nursery:
                 raise GdbError(await self._how_ended())
             data = json.dumps(request).encode("utf-8")
             try:
-                # One request is under way at a time, so that there is room for it.
+                # Only one request is in flight at a time, so the socket has room for it.
                 socket.send_fds(self._control, [data], [] if descriptor is None else [descriptor])
             except OSError as error:
                 raise GdbError(f"the nursery cannot be asked: {error.strerror}") from None
             try:
                 answer = await self._answers.get()
             except asyncio.CancelledError:
-                # Its answer would be taken for the next request's.
+                # The late answer would be matched with the next request.
                 self._shut()
                 raise
         if "error" in answer:
@@ -295,22 +295,22 @@ class Nursery:
         return answer
 
     async def _how_ended(self) -> str:
-        """Return in words how the GDB has ended, whose control socket is closed."""
+        """Return in words how the GDB ended; its control socket is closed."""
         code = None
         if self._process is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_WORDS_S):
                     code = await self._process.wait()
-        self._hear_errors()
-        why = f"the nursery {how_ended(code)}{why_ended(code, self._last_errors)}"
+        self._collect_errors()
+        why = f"the nursery {how_ended(code)}{why_ended(code, self._errors)}"
         if code == 0 and not self._has_answered:
             return f"{why}, as a GDB without Python does"
         return why
 
-    def _hear_errors(self) -> None:
-        """Take what it, and those forked from it, have written to standard error."""
+    def _collect_errors(self) -> None:
+        """Log the standard error of the nursery and its children."""
         if words := self._stderr.close():
-            self._last_errors = words
+            self._errors = words
             LOG.warning("the nursery %d: %s", self.pid, words.strip())
 
     def _receive(self) -> None:
@@ -344,7 +344,7 @@ class Nursery:
 class Nurseries:
     """The nurseries of one aggregator, one for each program that its ranks run.
 
-    *free* is awaited before a process is attached to; it lets go of one that we hold still.
+    *free* is awaited before the attach to a process; it releases a suspended one.
     """
 
     def __init__(
@@ -364,12 +364,12 @@ class Nurseries:
         self._notice = notice
         self._made: dict[object, asyncio.Task[Nursery | None]] = {}
         self.has_fallen_back = False
-        """Whether the user has been told that there is none."""
+        """Whether the user has been notified of a failed nursery."""
 
     async def find(self, files: RankFiles, pid: int) -> Nursery | None:
         """Return the nursery for a rank of process *pid* with these files, None if there is none.
 
-        It is made for the first rank that comes, which must be free to be attached to.
+        The first rank with these files starts it; GDB must be able to attach to that rank.
         """
         if not files.are_shared:
             return None
@@ -378,13 +378,13 @@ class Nurseries:
         return await asyncio.shield(self._made[files.key])
 
     def fell_back(self, why: object) -> None:
-        """Take that a rank got a GDB of its own where a nursery should have given one."""
+        """Notify the user that a rank got a GDB of its own because its nursery failed."""
         self.has_fallen_back = True
         LOG.warning("no GDB from the nursery: %s", why)
         self._notice(f"GDBs start without the nursery, which takes longer: {why}")
 
     async def close(self) -> None:
-        """End all of them."""
+        """End all nurseries."""
         for task in self._made.values():
             with contextlib.suppress(asyncio.CancelledError):
                 if not task.done():
@@ -410,8 +410,8 @@ class Nurseries:
                 await nursery.close()
             raise
         except OSError as error:
-            # Whoever attaches to it says what is wrong with it.
-            LOG.info("process %d: no nursery for it: %s", pid, error)
+            # The attach that follows reports the reason.
+            LOG.info("process %d: no nursery: %s", pid, error)
             return None
         except GdbError as error:
             self.fell_back(error)
@@ -427,7 +427,7 @@ class Nurseries:
         try:
             await nursery.rehearse(pid)
         except GdbError as error:
-            LOG.info("process %d: nothing was rehearsed with it: %s", pid, error)
+            LOG.info("process %d: no rehearsal with it: %s", pid, error)
             if not nursery.is_alive:
                 await wake(pid)
                 raise

@@ -1,8 +1,8 @@
-"""A nursery that is begun before the session has said what there is to do.
+"""A nursery that starts before the session's first request.
 
-Where the front end knows a rank of a host, it names it to the aggregators that it starts there, and
-symbols are read while MPI comes up. All that the rank is used for is to tell which files to read:
-nothing is attached to, and what turns out not to be wanted is ended.
+If the front end knows a rank of a host, it names the rank to the aggregators that it starts
+there, and symbols are read while MPI comes up. The rank only says which files to read: no GDB is
+attached, and an unwanted nursery is ended.
 """
 
 from __future__ import annotations
@@ -32,43 +32,43 @@ LOG = logging.getLogger(__name__)
 
 
 def gdb_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment that our GDBs get in place of ours."""
+    """Return the environment of our GDBs."""
     found = scrubbed_environment(environment)
-    # GDB has a Python of its own, which may be another one.
+    # GDB has a Python of its own, which may be another version.
     found["PYTHONPATH"] = found.pop(USER_PYTHONPATH_VARIABLE, "")
     found["LD_LIBRARY_PATH"] = found.pop(USER_LIBRARY_PATH_VARIABLE, "")
     return {name: value for name, value in found.items() if value}
 
 
 class Hint(msgspec.Struct, frozen=True):
-    """What the front end says of a rank."""
+    """A rank, and the GDB to prefetch with, as the front end names them."""
 
     pid: int
     start_time_ticks: int
     gdb: str
-    """The GDB to run: a path, or a name to be looked for."""
+    """The GDB to run: a path, or a name to search for."""
 
     @classmethod
     def take(cls, environment: MutableMapping[str, str]) -> Hint | None:
-        """Take the hint out of the environment, None if there is none."""
+        """Remove the hint from the environment and return it, None if there is none."""
         pid, _, rest = environment.pop(SYMBOL_PREFETCH_VARIABLE, "").partition(":")
         ticks, _, gdb = rest.partition(":")
         return cls(int(pid), int(ticks), gdb) if pid.isdecimal() and ticks.isdecimal() else None
 
     @property
     def holds(self) -> bool:
-        """Whether there is such a process here; on another host its number is another's."""
+        """Whether the process is on this host; elsewhere its number belongs to another process."""
         status = procfs.read_stat(self.pid)
         return status is not None and status.start_time_ticks == self.start_time_ticks
 
 
 class SymbolPrefetch:
-    """The nursery that is begun, until it is known whether it is wanted."""
+    """A nursery that has started, until a session claims it or closes it."""
 
     def __init__(self, hint: Hint) -> None:
         self._gdb = gdb_program.find_gdb(hint.gdb) or hint.gdb
         self.notices: list[str] = []
-        """What whoever takes it is to tell the user."""
+        """Notices for the user; the claimant reports them."""
         self._begun = asyncio.Event()
         self._making: asyncio.Task[Nursery | None] | None = asyncio.create_task(
             self._make(hint.pid)
@@ -76,20 +76,15 @@ class SymbolPrefetch:
 
     @classmethod
     def begin(cls, hint: Hint | None) -> SymbolPrefetch | None:
-        """Begin one, unless the hint is for another host."""
+        """Start a prefetch, unless the hint is for another host."""
         return cls(hint) if hint is not None and hint.holds else None
 
     async def begun(self) -> None:
         """Wait until its GDB has been started, or cannot be."""
         await self._begun.wait()
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether nothing more is to come: it has been read, has failed, or was taken."""
-        return self._making is None or self._making.done()
-
     async def take(self, gdb: str, files: RankFiles) -> Nursery | None:
-        """Return the nursery if it is of that GDB and those files, once; None if there is none."""
+        """Return the nursery once, if it has that GDB and those files; else None."""
         if self._making is None or self._gdb != gdb:
             return None
         nursery = await asyncio.shield(self._making)
@@ -99,7 +94,7 @@ class SymbolPrefetch:
         return nursery
 
     async def close(self) -> None:
-        """End what has not been taken."""
+        """End a nursery that nobody took."""
         making, self._making = self._making, None
         if making is not None:
             making.cancel()
@@ -119,8 +114,8 @@ class SymbolPrefetch:
             self._begun.set()
             await nursery.read(pid, IndexCache(environment, self.notices.append))
         except (OSError, GdbError) as error:
-            # Whoever needs it tries again, and tells.
-            LOG.info("process %d: no head start: %s", pid, error)
+            # The session starts its own nursery, and reports that error.
+            LOG.info("process %d: no symbol prefetch: %s", pid, error)
             return None
         finally:
             self._begun.set()

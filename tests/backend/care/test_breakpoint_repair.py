@@ -25,7 +25,7 @@ def test_a_process_that_stands_still_goes_on(
 ) -> None:
     """Also one that stops only after it has been looked at, as a thread may that has to heed it."""
     # For longer than a busy machine keeps us from running.
-    monkeypatch.setattr(breakpoint_repair, "_LOOKS_S", (0.0, *(0.05,) * 60))
+    monkeypatch.setattr(breakpoint_repair, "_PAUSES_S", (0.0, *(0.05,) * 60))
     with subprocess.Popen([SLEEP, "300"]) as process:
         try:
             if late_s is None:
