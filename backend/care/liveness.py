@@ -103,7 +103,7 @@ class _Poller:
 
 
 def has_ended(pid: int) -> bool:
-    """Return whether all threads of a process have ended: the first thread can end before others."""
+    """Return whether all threads of a process have ended: the first may end before others."""
     return not any(procfs.is_alive(int(each)) for each in _threads(pid))
 
 

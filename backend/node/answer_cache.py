@@ -26,7 +26,7 @@ def pack(record: Record) -> bytes:
     return _ENCODER.encode(record)
 
 
-class Memory:
+class AnswerCache:
     """The last answers of the ranks of one aggregator."""
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:

@@ -15,7 +15,7 @@ from pgdb.backend.gdb.attach import as_they_are
 from pgdb.backend.gdb.debugger import Inferior
 from pgdb.backend.gdb.queries import NeedsStopError
 from pgdb.backend.gdb.reduction import sum_up
-from pgdb.backend.node.answer_cache import Memory, pack
+from pgdb.backend.node.answer_cache import AnswerCache, pack
 from pgdb.backend.sbd.deployment import Deployment
 from pgdb.backend.zygote import nursery
 from pgdb.backend.zygote.gdb_factory import GdbFactory
@@ -111,7 +111,7 @@ class Leaf:
         self._deployment: Deployment | None = None
         self._collector: Collector | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._memory = Memory()
+        self._memory = AnswerCache()
         self._answers = StackAnswers(self._memory, on_answer)
         # GDBs that read symbols all at once would only compete for the host's cores.
         self._starting = asyncio.Semaphore(max(2, 2 * (os.cpu_count() or 1)))
@@ -378,7 +378,7 @@ class StackAnswers:
     its identity.
     """
 
-    def __init__(self, memory: Memory, on_answer: OnAnswer) -> None:
+    def __init__(self, memory: AnswerCache, on_answer: OnAnswer) -> None:
         self._memory = memory
         self._on_answer = on_answer
         self._flush: asyncio.Handle | None = None

@@ -172,7 +172,7 @@ def _folders(objects: Sequence[MappedObject]) -> str:
 
 
 def _auto_load(gdb: str) -> str:
-    """Return the directory of a GDB's scripts for system libraries, such as printers of libstdc++."""
+    """Return the directory of a GDB's scripts for system libraries, such as libstdc++."""
     path = os.path.realpath(shutil.which(gdb) or gdb)
     folder = os.path.join(os.path.dirname(os.path.dirname(path)), "share/gdb/auto-load")
     return folder if os.path.isdir(folder) else ""

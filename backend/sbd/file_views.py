@@ -105,7 +105,7 @@ class _Tree:
         self._make("/")
 
     def place(self, path: str, file: Path | None) -> bool:
-        """Link a file under the rank's name for it; return False if it is no longer in the cache."""
+        """Link a file under the rank's name for it; return False if it has left the cache."""
         self._make(os.path.dirname(path))
         try:
             if file is not None:

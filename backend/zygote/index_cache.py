@@ -69,7 +69,7 @@ class IndexCache:
             notice(f"GDB's index cache is not used, which takes longer: {reason}")
 
     async def is_sound_for(self, pid: int) -> bool:
-        """Return whether a GDB for process *pid* can use the cache; remove damaged indexes first."""
+        """Remove damaged indexes; return whether a GDB for process *pid* can use the cache."""
         return self._is_usable and await asyncio.to_thread(self._check, pid)
 
     def _check(self, pid: int) -> bool:

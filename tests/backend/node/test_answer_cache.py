@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdb.backend.node.answer_cache import Memory
+from pgdb.backend.node.answer_cache import AnswerCache
 from pgdb.merge.templates import Formed
 from pgdb.records import Done, Record, Running, Value
 from tests.support.strategies import formed, leaf_records
@@ -13,7 +13,7 @@ from tests.support.strategies import formed, leaf_records
 
 @given(st.lists(leaf_records, max_size=12))
 def test_what_was_said_is_recalled_in_full(records: list[Record]) -> None:
-    memory = Memory()
+    memory = AnswerCache()
     for rank, record in enumerate(records):
         memory.keep(3, rank, record)
     for rank, record in enumerate(records):
@@ -24,14 +24,14 @@ def test_what_was_said_is_recalled_in_full(records: list[Record]) -> None:
 
 
 def test_what_says_little_is_not_kept() -> None:
-    memory = Memory()
+    memory = AnswerCache()
     memory.keep(1, 0, Done())
     memory.keep(1, 1, Running())
     assert memory.recall(1, 0) is None and memory.recall(1, 1) is None
 
 
 def test_the_oldest_requests_go_first() -> None:
-    memory = Memory(limit_bytes=1000)
+    memory = AnswerCache(limit_bytes=1000)
     for request_id in range(10):
         for rank in range(4):
             memory.keep(request_id, rank, Value(text=f"{rank}" * 60))
@@ -41,7 +41,7 @@ def test_the_oldest_requests_go_first() -> None:
 
 
 def test_equal_answers_are_kept_once() -> None:
-    memory = Memory(limit_bytes=1000)
+    memory = AnswerCache(limit_bytes=1000)
     memory.keep(1, 0, Value(text="first"))
     for rank in range(1000):
         memory.keep(2, rank, Value(text="x" * 500))
@@ -56,7 +56,7 @@ def test_equal_answers_are_kept_once() -> None:
 def test_whatever_is_kept_is_what_was_said(
     said: list[tuple[int, int, Formed]], limit_bytes: int
 ) -> None:
-    memory = Memory(limit_bytes)
+    memory = AnswerCache(limit_bytes)
     by_rank: dict[tuple[int, int], Formed] = {}
     for request_id, rank, record in said:
         if (request_id, rank) not in by_rank:  # a rank answers a request once
@@ -68,7 +68,7 @@ def test_whatever_is_kept_is_what_was_said(
 
 
 def test_an_answer_larger_than_all_there_is_room_for_is_not_kept() -> None:
-    memory = Memory(limit_bytes=100)
+    memory = AnswerCache(limit_bytes=100)
     memory.keep(1, 0, Value(text="x" * 200))
     assert memory.recall(1, 0) is None
     memory.keep(1, 1, Value(text="y"))

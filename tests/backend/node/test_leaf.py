@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdb.backend.node import leaf
-from pgdb.backend.node.answer_cache import Memory
+from pgdb.backend.node.answer_cache import AnswerCache
 from pgdb.backend.node.leaf import StackAnswers, record_of
 from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.merge.normalize import mask_record
@@ -34,7 +34,7 @@ def test_as_one_by_one(said: list[tuple[int, int, bool]], at_once: int) -> None:
     stacks: dict[tuple[int, int], Stack] = {}
     found: dict[int, Merger[Record]] = {1: Merger(), 2: Merger()}
     wanted: dict[int, Merger[Record]] = {1: Merger(), 2: Merger()}
-    memory = Memory()
+    memory = AnswerCache()
     calls: list[int] = []
 
     def on_answer(request_id: int, each: EquivalenceClass[Record]) -> None:
@@ -67,7 +67,7 @@ def test_equal_stacks_are_told_once() -> None:
     told: list[EquivalenceClass[Record]] = []
 
     async def tell() -> None:
-        answers = StackAnswers(Memory(), lambda _, each: told.append(each))
+        answers = StackAnswers(AnswerCache(), lambda _, each: told.append(each))
         for rank in range(100):
             answers.add(1, rank, stack_of(rank + 1, 5), split=False)
         assert told == []
