@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pgdb.frontend.analysis.comparing import compare as compare
     from pgdb.frontend.analysis.decompose import GlobalArray as GlobalArray
     from pgdb.frontend.analysis.decompose import Layout as Layout
+    from pgdb.frontend.api.notifications import Notification as Notification
     from pgdb.frontend.api.notifications import Told as Told
     from pgdb.frontend.api.options import SessionOptions as SessionOptions
     from pgdb.frontend.api.sync import Ranks as Ranks
@@ -77,6 +78,7 @@ _HOMES = {
     "GlobalArray": "pgdb.frontend.analysis.decompose",
     "Layout": "pgdb.frontend.analysis.decompose",
     "LinkError": "pgdb.errors",
+    "Notification": "pgdb.frontend.api.notifications",
     "Missing": "pgdb.merge.classes",
     "NoAnswerError": "pgdb.errors",
     "NotRecordedError": "pgdb.errors",
@@ -120,6 +122,7 @@ __all__ = [
     "Missing",
     "NoAnswerError",
     "NotRecordedError",
+    "Notification",
     "PermissionToTraceError",
     "PgdbError",
     "ProtocolError",

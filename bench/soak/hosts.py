@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.soak.noting import Impossible, Wrong
 from bench.soak.processes import is_free, words
 from bench.soak.running import GRACE_S, LEAVE_S, NEVER, Soak
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import Notification
 from pgdb.frontend.api.sync import Session
 from pgdb.ranks import RankSet
 from tests.support.hosts import several_hosts
@@ -56,10 +56,10 @@ class SeveralHosts(Soak):
         self._arguments.aggregators = self._random.choice([1, 2])  # of each host
         return super()._attach(job)
 
-    def _told(self, told: Told) -> None:
-        super()._told(told)
-        if told.kind == "lost":
-            self._lost |= told.ranks
+    def _notify(self, notification: Notification) -> None:
+        super()._notify(notification)
+        if notification.kind == "lost":
+            self._lost |= notification.ranks
 
     @contextlib.contextmanager
     def _cut(self, hosts: list[str]) -> Iterator[None]:

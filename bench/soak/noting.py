@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import Notification
 from tests.support.programs import wait_until
 
 DEADLINE_S = 60.0
@@ -120,8 +120,8 @@ class Notes:
         logger.addHandler(handler)
         logger.propagate = False
 
-    def _told(self, told: Told) -> None:
-        self._hear(told)
+    def _notify(self, notification: Notification) -> None:
+        self._hear(notification)
 
     def _hear(self, what: object) -> None:
         self._heard.append(f"{time.monotonic():.3f} {what}"[:1000])

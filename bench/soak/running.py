@@ -282,7 +282,7 @@ class Soak(Notes):
         self._say(f"  {fan_out=}, {nursery=}, {connect=}, grace {self._grace_s:g} s")
         return pgdb.attach(
             job.pid,
-            on_event=self._told,
+            on_event=self._notify,
             aggregators=self._arguments.aggregators,
             fan_out=fan_out,
             nursery=nursery,

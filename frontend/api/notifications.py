@@ -1,10 +1,10 @@
-"""What a session tells unasked, and to whom."""
+"""Notifications: reports of a session that answer no request, and their delivery to listeners."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
@@ -13,46 +13,133 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Running, Stop
 
-
-class Told(msgspec.Struct, frozen=True):
-    """Something that the session tells unasked; which fields count depends on the kind."""
-
-    kind: Literal["starting", "event", "late", "lost", "joined", "notice", "output", "ended"]
-    classes: tuple[EquivalenceClass[Event], ...] = ()
-    """``event``: what ranks have told."""
-    answer: Answer | None = None
-    """``late``: further answers to an earlier command."""
-    ranks: RankSet = RankSet()
-    """``lost``, ``joined``: the ranks it is about."""
-    text: str = ""
-    """``starting``: what has got on; ``lost``: why; ``notice``: what the user should know
-    of our own work; ``output``: what the job has printed."""
-    hosts: Mapping[str, RankSet] = msgspec.field(default_factory=dict)
-    """``starting``: the ranks of each host, once they are known."""
-    stream: Literal["stdout", "stderr"] = "stdout"
-    data: bytes = b""
-    """``output``: the same, as bytes."""
-    code: int = 0
-    """``ended``: exit status of the job's launcher, negative for a signal."""
-
-
-Listener = Callable[[Told], None]
 Events = tuple[EquivalenceClass[Event], ...]
 
+_NEUTRAL: dict[str, object] = {
+    "classes": (),
+    "answer": None,
+    "ranks": RankSet(),
+    "text": "",
+    "hosts": {},
+    "stream": "stdout",
+    "data": b"",
+    "code": 0,
+}
+"""Values of fields that a notification does not have, for scripts that read them all the same."""
 
-class Teller:
-    """Calls the listeners in the order of what comes.
 
-    Until the session has started, what is not the job's output is held back: where the ranks were
-    stopped is told first.
+class _Notification(msgspec.Struct, frozen=True):
+    """The base of all notifications.
+
+    Every notification once had all fields. A script that reads a field of another kind gets its
+    neutral value; the type checker does not allow that.
+    """
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            if name in _NEUTRAL:
+                return _NEUTRAL[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class Starting(_Notification, frozen=True):
+    """Progress of the start."""
+
+    kind: ClassVar[Literal["starting"]] = "starting"
+    text: str = ""
+    """The progress of the aggregators, in words."""
+    hosts: Mapping[str, RankSet] = msgspec.field(default_factory=dict)
+    """The ranks of each host, once they are known."""
+
+
+class RankEvents(_Notification, frozen=True):
+    """Events of ranks: stops, ends, output, runs."""
+
+    kind: ClassVar[Literal["event"]] = "event"
+    classes: Events
+
+
+class LateAnswer(_Notification, frozen=True):
+    """Further answers to a command that has returned."""
+
+    kind: ClassVar[Literal["late"]] = "late"
+    answer: Answer
+
+
+class RanksLost(_Notification, frozen=True):
+    """Ranks that the session cannot reach any longer."""
+
+    kind: ClassVar[Literal["lost"]] = "lost"
+    ranks: RankSet
+    text: str
+    """The reason."""
+
+
+class RanksBack(_Notification, frozen=True):
+    """Ranks that the session can reach again."""
+
+    kind: ClassVar[Literal["joined"]] = "joined"
+    ranks: RankSet
+    text: str = ""
+    """The reason."""
+
+
+class SessionNotice(_Notification, frozen=True):
+    """A fact about PGDB's own work that the user should know."""
+
+    kind: ClassVar[Literal["notice"]] = "notice"
+    text: str
+
+
+class JobOutput(_Notification, frozen=True):
+    """Output of the job."""
+
+    kind: ClassVar[Literal["output"]] = "output"
+    text: str
+    """The output, decoded as UTF-8; other bytes as U+FFFD."""
+    stream: Literal["stdout", "stderr"] = "stdout"
+    data: bytes = b""
+    """The output as it came."""
+
+
+class JobEnded(_Notification, frozen=True):
+    """The end of the job's launcher."""
+
+    kind: ClassVar[Literal["ended"]] = "ended"
+    code: int
+    """Its exit status, negative for a signal."""
+
+
+Notification = (
+    Starting
+    | RankEvents
+    | LateAnswer
+    | RanksLost
+    | RanksBack
+    | SessionNotice
+    | JobOutput
+    | JobEnded
+)
+"""Any of them; ``kind`` tells which."""
+Told = Notification
+"""The name that scripts of earlier versions use."""
+Listener = Callable[[Notification], None]
+
+
+class Notifier:
+    """Calls the listeners, in the order of the notifications.
+
+    Before the session has started, all but the job's output waits: the answer that says where the
+    ranks were stopped comes first.
     """
 
     def __init__(self) -> None:
         self.is_quiet = False
-        """Whether nobody is told anything any longer."""
+        """Whether no listener is called any longer."""
         self._hushed: list[RankSet] = []
         self._listeners: list[Listener] = []
-        self._held_back: list[Told] | None = []
+        self._held_back: list[Notification] | None = []
 
     @property
     def is_released(self) -> bool:
@@ -60,38 +147,38 @@ class Teller:
         return self._held_back is None
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Have *listener* called from now on; return how to stop that."""
+        """Call *listener* from now on; return the function that ends this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def tell(self, told: Told) -> None:
-        """Tell something, once the session has started."""
+    def notify(self, notification: Notification) -> None:
+        """Call the listeners, once the session has started."""
         if self.is_quiet:
             return
-        if self._held_back is not None and told.kind != "output":
-            self._held_back.append(told)
+        if self._held_back is not None and not isinstance(notification, JobOutput):
+            self._held_back.append(notification)
         else:
-            self.tell_at_once(told)
+            self.notify_at_once(notification)
 
-    def tell_at_once(self, told: Told) -> None:
-        """Tell how the start gets on."""
+    def notify_at_once(self, notification: Notification) -> None:
+        """Call the listeners, also before the session has started."""
         for listener in list(self._listeners):
-            listener(told)
+            listener(notification)
 
     def release(self) -> None:
-        """Tell what was held back, now that the session has started."""
+        """Deliver the notifications that waited for the start."""
         held_back, self._held_back = self._held_back or (), None
-        for told in held_back:
-            self.tell(told)
+        for notification in held_back:
+            self.notify(notification)
 
     @property
     def hushed(self) -> RankSet:
-        """Ranks of which nobody is told that they are interrupted and set running again."""
+        """Ranks whose interrupts and continuations are not reported."""
         return RankSet.union(self._hushed)
 
     @contextlib.contextmanager
     def hush(self, ranks: RankSet) -> Iterator[None]:
-        """Tell nobody for a while that *ranks* are interrupted and set running again."""
+        """Do not report interrupts and continuations of *ranks* within the context."""
         self._hushed.append(ranks)
         try:
             yield
@@ -99,7 +186,7 @@ class Teller:
             self._hushed.remove(ranks)
 
     def audible(self, news: Events) -> Events:
-        """Leave out what hushed ranks tell of being interrupted and going on."""
+        """Return *news* without interrupts and continuations of hushed ranks."""
         if not (hushed := self.hushed):
             return news
         kept = []

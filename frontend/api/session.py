@@ -32,7 +32,20 @@ from pgdb.frontend.api import deliveries, gdb_commands, losses
 from pgdb.frontend.api.breakpoint_journal import MAKES_MANY
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.late_answers import LateAnswers
-from pgdb.frontend.api.notifications import Events, Listener, Teller, Told
+from pgdb.frontend.api.notifications import (
+    Events,
+    JobEnded,
+    JobOutput,
+    LateAnswer,
+    Listener,
+    Notification,
+    Notifier,
+    RankEvents,
+    RanksBack,
+    RanksLost,
+    SessionNotice,
+    Starting,
+)
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import Ranks
 from pgdb.frontend.api.recovery import Reviver
@@ -165,7 +178,7 @@ class Session(Ranks):
         self._stepwise = Stepwise(self, Path(options.record)) if options.record else None
         self.log: SessionLog | None = None
         """What ``--log`` asks for."""
-        self._teller = Teller()
+        self._notifier = Notifier()
         self._changed = asyncio.Event()
         self._next_breakpoint = 1
         self._reviver = Reviver(self.overlay, ask=self.ask, note=self.note)
@@ -187,7 +200,7 @@ class Session(Ranks):
 
     @property
     def _is_started(self) -> bool:
-        return self._teller.is_released
+        return self._notifier.is_released
 
     @property
     def set(self) -> RankSet:
@@ -287,7 +300,7 @@ class Session(Ranks):
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have *listener* called with what the session tells unasked; return how to stop that."""
-        return self._teller.subscribe(listener)
+        return self._notifier.subscribe(listener)
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -483,7 +496,7 @@ class Session(Ranks):
         # Where ranks were stopped is told already.
         others = tuple(each for each in answer.classes if not isinstance(each.record, Stop | Exit))
         if others or answer.missing:
-            self._teller.tell(Told(kind="late", answer=replace(answer, classes=others)))
+            self._notifier.notify(LateAnswer(answer=replace(answer, classes=others)))
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Begin what goes on whatever becomes of the command that is carried out."""
@@ -554,9 +567,9 @@ class Session(Ranks):
         )
         # Some may have stopped again before the acknowledgement came; those are left as they are.
         self.state.cancel_run(number, stopped - started - answer.missing.late)
-        if still := self.state.runners(number) - self._teller.hushed:
+        if still := self.state.runners(number) - self._notifier.hushed:
             going = EquivalenceClass[Event](ranks=still, record=Running(run=number))
-            self._teller.tell(Told(kind="event", classes=(going,)))
+            self._notifier.notify(RankEvents(classes=(going,)))
         self._notify()
         return replace(
             answer,
@@ -653,7 +666,7 @@ class Session(Ranks):
                     await asyncio.shield(self._job_watch)
             kill = kill and not self.job_has_ended
         # What a launcher says of ranks that we have killed is no news.
-        self._teller.is_quiet = kill
+        self._notifier.is_quiet = kill
         if kill and self.state.live:
             with contextlib.suppress(LinkError, CommandError):
                 await self.ask("kill", Kill(), self.state.live, timeout_s=5.0)
@@ -713,7 +726,7 @@ class Session(Ranks):
     def note(self, text: str) -> None:
         """Tell the user something about the session itself."""
         with contextlib.suppress(OSError):  # a terminal that is gone is no reason to fail
-            self._teller.tell(Told(kind="notice", text=text))
+            self._notifier.notify(SessionNotice(text=text))
 
     def note_killed(self, ranks: RankSet) -> None:
         """Take that the processes of *ranks* have ended; their own word of it comes later."""
@@ -723,7 +736,7 @@ class Session(Ranks):
 
     def hushed(self, ranks: RankSet) -> AbstractContextManager[None]:
         """Tell nobody for a while that *ranks* are interrupted and set running again."""
-        return self._teller.hush(ranks)
+        return self._notifier.hush(ranks)
 
     def note_detached(self, ranks: RankSet) -> None:
         """Take that *ranks* run free."""
@@ -736,7 +749,7 @@ class Session(Ranks):
         """Take the ranks of the session; all count as running until they were stopped."""
         self.state = JobState(ranks)
         self.state.start_run(0, ranks)
-        self._teller.tell_at_once(Told(kind="starting", hosts=self.hosts))
+        self._notifier.notify_at_once(Starting(hosts=self.hosts))
 
     def _take_bare(self) -> None:
         """Have aggregators that were cut off before they knew their ranks take hold of them."""
@@ -785,7 +798,7 @@ class Session(Ranks):
         # Some were cut off, with their answer, and are back.
         self.state.lose(answer.missing.ranks - self.state.stopped)
         self.state.apply(_taken(answer.classes, lost))
-        self._teller.release()
+        self._notifier.release()
         for gathered in self._came_early:
             self._late(gathered)
         self._came_early.clear()
@@ -796,10 +809,10 @@ class Session(Ranks):
         """Have something done when the session closes."""
         self._closing.append(closing)
 
-    def start_told(self) -> tuple[Told, ...]:
+    def start_notifications(self) -> tuple[Notification, ...]:
         """Return where the ranks were stopped at the start, as what would have been told."""
         if classes := self.state.latest(self.set):
-            return (Told(kind="event", classes=classes),)
+            return (RankEvents(classes=classes),)
         return ()
 
     def watch_job(self) -> None:
@@ -809,7 +822,7 @@ class Session(Ranks):
     def take_output(self, stream: Literal["stdout", "stderr"], data: bytes) -> None:
         """Take what the job has printed."""
         text = data.decode("utf-8", "replace")
-        self._teller.tell(Told(kind="output", text=text, stream=stream, data=data))
+        self._notifier.notify(JobOutput(text=text, stream=stream, data=data))
 
     async def _watch_job(self) -> None:
         assert self.job is not None
@@ -818,7 +831,7 @@ class Session(Ranks):
         # The launcher has seen its ranks end; that word of the ranks themselves comes first.
         with contextlib.suppress(SessionEndedError):
             await self.wait_stopped("", self.state.running, timeout_s=_LAST_WORDS_S)
-        self._teller.tell(Told(kind="ended", code=code))
+        self._notifier.notify(JobEnded(code=code))
         self._notify()
 
     def _events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
@@ -826,21 +839,21 @@ class Session(Ranks):
         if gone := RankSet.union(e.ranks for e in classes if isinstance(e.record, Gone)):
             self._take_gone(gone)
         self._reviver.breakpoints.hit(classes)
-        news = self._teller.audible(self.state.apply(classes))
+        news = self._notifier.audible(self.state.apply(classes))
         if back := lost_before - self.state.lost:
-            self._teller.tell(
-                Told(kind="joined", ranks=back, text="their aggregator can be reached again")
+            self._notifier.notify(
+                RanksBack(ranks=back, text="their aggregator can be reached again")
             )
         if not news:
             self._notify()
             return
         if self._is_started:
             self._record_soon()
-            self._teller.tell(Told(kind="event", classes=news))
+            self._notifier.notify(RankEvents(classes=news))
             if self.options.stop_on_error:
                 self._stop_others(news)
         else:
-            self._teller.tell_at_once(Told(kind="event", classes=news))
+            self._notifier.notify_at_once(RankEvents(classes=news))
         self._notify()
 
     def _take_gone(self, ranks: RankSet) -> None:
@@ -868,12 +881,12 @@ class Session(Ranks):
 
     def _aggregators_come(self, got: int, wanted: int) -> None:
         if not self._is_started:
-            self._teller.tell_at_once(Told(kind="starting", text=f"aggregators {got}/{wanted}"))
+            self._notifier.notify_at_once(Starting(text=f"aggregators {got}/{wanted}"))
 
     def _delivered(self) -> None:
         if not self._is_started:
             text = deliveries.progress(self.overlay.root.deliveries)
-            self._teller.tell_at_once(Told(kind="starting", text=text))
+            self._notifier.notify_at_once(Starting(text=text))
 
     def _late(self, gathered: Gathered) -> None:
         if not self._is_started:
@@ -908,7 +921,7 @@ class Session(Ranks):
     def _tell_late(self, answer: Answer) -> None:
         self.recorder.take_late(answer)
         self._record_soon()
-        self._teller.tell(Told(kind="late", answer=answer))
+        self._notifier.notify(LateAnswer(answer=answer))
 
     def _lost(self, lost: Lost) -> None:
         if self._is_over:
@@ -921,12 +934,12 @@ class Session(Ranks):
             shares=root.shares,
             known=root.known,
         ):
-            self._teller.tell(Told(kind="lost", ranks=ranks, text=text))
+            self._notifier.notify(RanksLost(ranks=ranks, text=text))
         self._notify()
 
     def _noticed(self, notice: Notice) -> None:
         where = f" (on {', '.join(notice.hosts)})" if len(self.table.hosts) > 1 else ""
-        self._teller.tell(Told(kind="notice", text=f"{notice.text}{where}"))
+        self._notifier.notify(SessionNotice(text=f"{notice.text}{where}"))
 
     def _notify(self) -> None:
         self._changed.set()

@@ -25,7 +25,7 @@ from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.api import rank_view as aio_view
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.loop_thread import LoopThread
-from pgdb.frontend.api.notifications import Listener, Told
+from pgdb.frontend.api.notifications import Listener, Notification
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES
 from pgdb.frontend.startup import start
@@ -37,7 +37,7 @@ from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
 
 OnOutput = Callable[[StreamName, bytes], None]
-OnEvent = Callable[[Told], None]
+OnEvent = Callable[[Notification], None]
 OnStep = Callable[[str], None]
 
 
@@ -713,11 +713,11 @@ def _open(
     opening: list[asyncio.Task[None] | None] = []
     started: list[aio.Session] = []
 
-    def hear(told: Told) -> None:
-        if told.kind == "output":
-            on_output(told.stream, told.data)
+    def hear(notification: Notification) -> None:
+        if notification.kind == "output":
+            on_output(notification.stream, notification.data)
         elif on_event is not None:
-            on_event(told)
+            on_event(notification)
 
     async def open_session() -> None:
         opening.append(asyncio.current_task())
@@ -746,10 +746,10 @@ def _later(listener: OnEvent) -> Listener:
     The session calls its listeners amid its own work, which must not fail of theirs.
     """
 
-    def tell(told: Told) -> None:
-        asyncio.get_running_loop().call_soon(listener, told)
+    def notify(notification: Notification) -> None:
+        asyncio.get_running_loop().call_soon(listener, notification)
 
-    return tell
+    return notify
 
 
 class _PassOn:

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, TextIO
 from pgdb.controls import OutputFilter, harmless
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import (
+    JobEnded,
+    JobOutput,
+    LateAnswer,
+    Notification,
+    RankEvents,
+    RanksBack,
+    RanksLost,
+    SessionNotice,
+    Starting,
+)
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text import render
@@ -98,49 +108,49 @@ class TextDisplay:
 
     # -- what the session tells --------------------------------------------------------------
 
-    def told(self, told: Told) -> None:
-        """Take what the session tells unasked."""
-        match told.kind:
-            case "event":
-                for each in told.classes:
+    def notify(self, notification: Notification) -> None:
+        """Show a notification."""
+        match notification:
+            case RankEvents(classes=classes):
+                for each in classes:
                     if not isinstance(each.record, Progress):
                         self._events.add(each.ranks, each.record, each.slots)
                 self._flush_soon()
-            case "late":
-                assert told.answer is not None
+            case LateAnswer(answer=answer):
                 self.flush()
-                text = render.answer(told.answer, width=self.width)
+                text = render.answer(answer, width=self.width)
                 if text:
-                    self.text(f"late answer to '{told.answer.command}':\n{text}")
+                    self.text(f"late answer to '{answer.command}':\n{text}")
                 else:
-                    who = render.brackets(told.answer.ranks)
-                    self.text(f"{who} '{told.answer.command}' is done by now")
-            case "lost":
+                    self.text(f"{render.brackets(answer.ranks)} '{answer.command}' is done by now")
+            case RanksLost(ranks=ranks, text=text):
                 self.flush()
-                self.text(f"{render.brackets(told.ranks)} lost: {told.text}")
-            case "joined":
+                self.text(f"{render.brackets(ranks)} lost: {text}")
+            case RanksBack(ranks=ranks, text=text):
                 self.flush()
-                self.text(f"{render.brackets(told.ranks)} back: {told.text}")
-            case "notice":
+                self.text(f"{render.brackets(ranks)} back: {text}")
+            case SessionNotice(text=text):
                 self.flush()
-                self.text(f"note: {told.text}")
-            case "output":
-                self.output(told)
-            case "ended":
-                how = f"status {told.code}" if told.code >= 0 else f"signal {-told.code}"
+                self.text(f"note: {text}")
+            case JobOutput():
+                self.output(notification)
+            case JobEnded(code=code):
+                how = f"status {code}" if code >= 0 else f"signal {-code}"
                 self._last_word = f"the job's launcher has ended ({how})"
                 self._flush_soon()
+            case Starting():
+                pass
 
     def _flush_soon(self) -> None:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(WINDOW_S, self.flush)
 
-    def output(self, told: Told) -> None:
-        """Show what the job has printed, by whole lines so that no prompt cuts them."""
-        came = told.text
+    def output(self, output: JobOutput) -> None:
+        """Show output of the job, by whole lines so that no prompt cuts them."""
+        came = output.text
         if self._is_terminal:
-            came = self._filters.setdefault(told.stream, OutputFilter()).feed(told.data)
-        text = self._open_lines.pop(told.stream, "") + came
+            came = self._filters.setdefault(output.stream, OutputFilter()).feed(output.data)
+        text = self._open_lines.pop(output.stream, "") + came
         whole, newline, rest = text.rpartition("\n")
         if newline:
             self._write(whole + newline)
@@ -148,7 +158,7 @@ class TextDisplay:
             # It may never end, and would be put together anew for each piece of it.
             self._write(rest + "\n" * self._is_terminal)
         elif rest:
-            self._open_lines[told.stream] = rest
+            self._open_lines[output.stream] = rest
 
     def _end_lines(self) -> None:
         for stream, kept in self._filters.items():
@@ -198,17 +208,21 @@ class StartProgress:
             self._found = text.partition(" (")[0]
             self._refresh()
 
-    def told(self, told: Told) -> None:
-        """Count the aggregators and ranks that have got on."""
-        if told.kind == "starting":
-            self._aggregators = told.text or self._aggregators
-            self._hosts = told.hosts or self._hosts
-        for each in told.classes:
-            if isinstance(each.record, Progress):
-                if each.record.stage == "attached":
-                    self._attached |= each.ranks
-                else:
-                    self._done[each.record.stage] += len(each.ranks)
+    def notify(self, notification: Notification) -> None:
+        """Count the aggregators and ranks that are ready."""
+        match notification:
+            case Starting(text=text, hosts=hosts):
+                self._aggregators = text or self._aggregators
+                self._hosts = hosts or self._hosts
+            case RankEvents(classes=classes):
+                for each in classes:
+                    if isinstance(each.record, Progress):
+                        if each.record.stage == "attached":
+                            self._attached |= each.ranks
+                        else:
+                            self._done[each.record.stage] += len(each.ranks)
+            case _:
+                pass
         self._refresh()
 
     async def keep_time(self) -> None:

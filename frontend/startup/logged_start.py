@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Sequence
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.api.notifications import Listener, Told
+from pgdb.frontend.api.notifications import Listener, Notification
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.store.log import SessionLog, open_log
@@ -64,9 +64,9 @@ def _heard(log: SessionLog, on_step: OnStep, listener: Listener | None) -> tuple
         log.step(text)
         on_step(text)
 
-    def told(told: Told) -> None:
-        log.told(told)
+    def notify(notification: Notification) -> None:
+        log.notify(notification)
         if listener is not None:
-            listener(told)
+            listener(notification)
 
-    return step, told
+    return step, notify

@@ -25,7 +25,17 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from pgdb.controls import harmless_json
 from pgdb.errors import PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import (
+    JobEnded,
+    JobOutput,
+    LateAnswer,
+    Notification,
+    RankEvents,
+    RanksBack,
+    RanksLost,
+    SessionNotice,
+    Starting,
+)
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.store.redact import Redactor, private_words
 from pgdb.frontend.system.user_files import reason, user_path
@@ -183,27 +193,32 @@ class SessionLog:
         )
 
     @_harmless
-    def told(self, told: Told) -> None:
-        """Log what the session tells unasked."""
-        if told.kind == "output":
-            self.write("told", kind="output", stream=told.stream, bytes=len(told.data))
-            return
-        classes = [each for each in told.classes if not isinstance(each.record, Progress)]
-        if told.classes and not classes:
-            return
+    def notify(self, notification: Notification) -> None:
+        """Log a notification."""
         more: dict[str, Any] = {}
-        if classes:
-            more["classes"] = self._redactor.classes(classes)
-        if told.answer is not None:
-            more["request"] = told.answer.request_id
-            more["classes"] = self._redactor.classes(told.answer.classes)
-        if told.ranks:
-            more["ranks"] = self._ranks(told.ranks)
-        if told.text:
-            more["text"] = self._redactor.text(told.text)
-        if told.kind == "ended":
-            more["code"] = told.code
-        self.write("told", kind=told.kind, **more)
+        match notification:
+            case JobOutput(stream=stream, data=data):
+                more = {"stream": stream, "bytes": len(data)}
+            case RankEvents(classes=events):
+                classes = [each for each in events if not isinstance(each.record, Progress)]
+                if events and not classes:
+                    return
+                if classes:
+                    more["classes"] = self._redactor.classes(classes)
+            case LateAnswer(answer=answer):
+                more["request"] = answer.request_id
+                more["classes"] = self._redactor.classes(answer.classes)
+            case RanksLost(ranks=ranks, text=text) | RanksBack(ranks=ranks, text=text):
+                if ranks:
+                    more["ranks"] = self._ranks(ranks)
+                if text:
+                    more["text"] = self._redactor.text(text)
+            case Starting(text=text) | SessionNotice(text=text):
+                if text:
+                    more["text"] = self._redactor.text(text)
+            case JobEnded(code=code):
+                more["code"] = code
+        self.write("told", kind=notification.kind, **more)
 
     @_harmless
     def record(self, record: logging.LogRecord) -> None:

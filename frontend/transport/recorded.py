@@ -69,7 +69,7 @@ class RecordedSession(Session):
         self.sets = dict(file.sets)
         self.numbered_sets = file.numbered_sets
         self._next_breakpoint = file.last_breakpoint + 1
-        self._teller.release()
+        self._notifier.release()
         self.start_answer = Answer(
             command="replay",
             ranks=self.set,

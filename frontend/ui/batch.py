@@ -14,7 +14,7 @@ from pgdb.controls import OutputFilter
 from pgdb.errors import PgdbError, SessionEndedError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import JobOutput, LateAnswer, Notification
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.shell import EXIT_FAILED, Quit, Shell
 from pgdb.frontend.commands.table import Shown
@@ -64,15 +64,15 @@ class BatchText(TextDisplay):
             self.flush()
             self.text(f"(pgdb {focus}) {line}")
 
-    def output(self, told: Told) -> None:
+    def output(self, output: JobOutput) -> None:
         """Pass on what the job has printed: byte for byte, but to a terminal."""
-        data = told.data
-        stream = self._stream_of(told.stream)
+        data = output.data
+        stream = self._stream_of(output.stream)
         if stream.isatty():
             data = _encoded(
-                self._filters.setdefault(told.stream, OutputFilter()).feed(data), stream
+                self._filters.setdefault(output.stream, OutputFilter()).feed(data), stream
             )
-        self._pass_on(told.stream, data)
+        self._pass_on(output.stream, data)
 
     def _end_lines(self) -> None:
         for name, kept in self._filters.items():
@@ -151,14 +151,14 @@ class JsonDisplay:
     def flush(self) -> None:
         """Do nothing: every event is written as it comes."""
 
-    def told(self, told: Told) -> None:
+    def notify(self, notification: Notification) -> None:
         """Write what the session tells unasked."""
-        command = told.answer.command if told.answer is not None else ""
+        command = notification.answer.command if isinstance(notification, LateAnswer) else ""
 
         def text_of(each: EquivalenceClass[Record]) -> str:
             return render.record(each, command)
 
-        for line in json_lines.told(told, text_of, time.time()):
+        for line in json_lines.notification(notification, text_of, time.time()):
             self.write(line)
 
     def write(self, line: json_shapes.Line) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pgdb import core_limit
 from pgdb.controls import HarmlessFormatter, harmless
 from pgdb.errors import CommandError, PgdbError, StartError, UsageError
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import Notification, RankEvents
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
@@ -121,8 +121,8 @@ class _Program:
         self._session: Session | None = None
         self._shell: Shell | None = None
         self._repl: Repl | None = None
-        self._show_told = self._display.told
-        self._early: list[Told] = []
+        self._show_notification = self._display.notify
+        self._early: list[Notification] = []
         self._job_code: int | None = None
 
     async def run(self) -> int:
@@ -138,8 +138,8 @@ class _Program:
         except PgdbError as error:
             self._progress.end()
             if self._arguments.json:
-                for told in self._early:
-                    self._display.told(told)
+                for notification in self._early:
+                    self._display.notify(notification)
                 self._display.error(error, "")
                 status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
                 assert isinstance(self._display, JsonDisplay)
@@ -179,7 +179,7 @@ class _Program:
         arguments = self._arguments
         step = self._progress.step
         if arguments.mode == "replay":
-            return await replay(arguments.target, listener=self._told)
+            return await replay(arguments.target, listener=self._notify)
         if arguments.mode == "attach":
             target = arguments.target
             if not target and not arguments.pids:
@@ -189,7 +189,7 @@ class _Program:
                 arguments.options,
                 pids=arguments.pids,
                 on_step=step,
-                listener=self._told,
+                listener=self._notify,
             )
         else:
             stdin = await self._stdin()
@@ -199,7 +199,7 @@ class _Program:
                     arguments.options,
                     stdin=stdin,
                     on_step=step,
-                    listener=self._told,
+                    listener=self._notify,
                 )
             finally:
                 if stdin is not None and stdin > 2:
@@ -278,7 +278,7 @@ class _Program:
 
         repl = self._repl = Repl(session, settle_s=arguments.settle_s or DEFAULT_SETTLE_S)
         self._shell = repl.shell
-        self._show_told = repl.told
+        self._show_notification = repl.notify
         self._take_up(session, repl.shell)
         self._introduce(session)
         if not session.is_recorded:
@@ -333,34 +333,34 @@ class _Program:
         if isinstance(session, RecordedSession):
             assert self._shell is not None
             self._shell.display.text(session.describe())
-        for told in (*self._early, *session.start_told()):
-            self._show(told)
+        for notification in (*self._early, *session.start_notifications()):
+            self._show(notification)
         self._early.clear()
         answer = session.start_answer
         if answer is not None and (answer.errors or answer.missing):
             assert self._shell is not None
             self._shell.show_start(answer)
 
-    def _told(self, told: Told) -> None:
-        if told.kind == "ended":
-            self._job_code = told.code
+    def _notify(self, notification: Notification) -> None:
+        if notification.kind == "ended":
+            self._job_code = notification.code
         if self._shell is None:
-            if told.kind == "output" and not self._arguments.json:
+            if notification.kind == "output" and not self._arguments.json:
                 self._progress.end()
-                self._display.told(told)
-            elif told.kind in ("output", "notice", "lost", "joined", "late"):
-                self._early.append(told)
+                self._display.notify(notification)
+            elif notification.kind in ("output", "notice", "lost", "joined", "late"):
+                self._early.append(notification)
             else:
-                self._progress.told(told)
+                self._progress.notify(notification)
             return
-        self._show(told)
+        self._show(notification)
 
-    def _show(self, told: Told) -> None:
-        if self._shell is not None:
-            self._shell.judge_events(told.classes)
-        if self._session is not None and self._session.has_ended and told.kind != "output":
+    def _show(self, notification: Notification) -> None:
+        if self._shell is not None and isinstance(notification, RankEvents):
+            self._shell.judge_events(notification.classes)
+        if self._session is not None and self._session.has_ended and notification.kind != "output":
             return
-        self._show_told(told)
+        self._show_notification(notification)
 
 
 def _complain(text: str) -> None:

@@ -19,7 +19,7 @@ from prompt_toolkit.history import DummyHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from pgdb.errors import CommandError, PgdbError
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import Notification, SessionNotice
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.shell import Quit, Shell
 from pgdb.frontend.show.display import TextDisplay
@@ -127,9 +127,9 @@ class Repl:
         finally:
             loop.remove_signal_handler(signal.SIGINT)
 
-    def told(self, told: Told) -> None:
+    def notify(self, notification: Notification) -> None:
         """Take what the session tells."""
-        self.display.told(told)
+        self.display.notify(notification)
 
     def leave(self) -> None:
         """Show what is left."""
@@ -144,9 +144,9 @@ class Repl:
             self.display.text(f"history: {error}")
 
     def _tell_from_thread(self, text: str) -> None:
-        told = Told(kind="notice", text=text)
+        notification = SessionNotice(text=text)
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            self._loop.call_soon_threadsafe(self.display.told, told)
+            self._loop.call_soon_threadsafe(self.display.notify, notification)
 
     def _on_interrupt(self, task: asyncio.Task[None]) -> None:
         self._interrupts += 1

@@ -212,7 +212,7 @@ def test_breakpoints(launched: pgdb.Session, ring: Program) -> None:
 
 
 def test_commands_of_a_breakpoint(launched: pgdb.Session, ring: Program) -> None:
-    heard: list[pgdb.Told] = []
+    heard: list[pgdb.Notification] = []
     launched.subscribe(heard.append)
     launched.break_at(ring.at("recv")).check()
     launched.breakpoint_commands(["1"], ["silent", 'printf "here %d\\n", rank']).check()
@@ -286,10 +286,10 @@ def test_keyboard_interrupt_while_waiting_leaves_the_session_usable(
 
 
 def test_job_that_ends(mpi: Mpi, ring: Program) -> None:
-    told: list[pgdb.Told] = []
+    told: list[pgdb.Notification] = []
     ended = threading.Event()
 
-    def hear(news: pgdb.Told) -> None:
+    def hear(news: pgdb.Notification) -> None:
         told.append(news)
         if news.kind == "ended":
             ended.set()

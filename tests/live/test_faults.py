@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import Notification
 from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Gone, Stack, Stop, Text
@@ -51,9 +51,9 @@ class Heard:
     """What a session has told."""
 
     def __init__(self) -> None:
-        self.all: list[Told] = []
+        self.all: list[Notification] = []
 
-    def __call__(self, told: Told) -> None:
+    def __call__(self, told: Notification) -> None:
         self.all.append(told)
 
     def of(self, kind: type[object]) -> RankSet:
@@ -85,7 +85,9 @@ class Heard:
 
 
 @contextmanager
-def attached(job: Job, heard: Callable[[Told], None] | None = None) -> Iterator[pgdb.Session]:
+def attached(
+    job: Job, heard: Callable[[Notification], None] | None = None
+) -> Iterator[pgdb.Session]:
     """Attach to a job; after it all ranks that live run free."""
     with pgdb.attach(job.pid, timeout_s=DEADLINE_S, on_event=heard) as session:
         yield session

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import Notification
 from pgdb.frontend.api.sync import Session
 from pgdb.frontend.startup import overlay as overlay_module
 from pgdb.overlay.bootstrap_env import LEAVE_HANGS_S
@@ -80,7 +80,7 @@ class Ears:
     """What a session tells unasked."""
 
     def __init__(self) -> None:
-        self.told: list[Told] = []
+        self.told: list[Notification] = []
 
     def ranks(self, kind: str) -> RankSet:
         return RankSet.union(each.ranks for each in self.told if each.kind == kind)
@@ -195,7 +195,7 @@ def test_ranks_that_still_wait_are_taken_to_main(program: Program) -> None:
     """The aggregator that was to take them is killed while the job is launched."""
     killed: list[int] = []
 
-    def on_event(told: Told) -> None:
+    def on_event(told: Notification) -> None:
         stages = {getattr(each.record, "stage", "") for each in told.classes}
         if "held" in stages and not killed:
             daemons = [

@@ -113,7 +113,7 @@ class User:
         self.display = TextDisplay(self.out)
         self.shell = Shell(session, self.display, read_line=self._read)
         session.recorder.describe_shell = lambda: self.shell.kept
-        session.subscribe(self.display.told)
+        session.subscribe(self.display.notify)
         if isinstance(session, RecordedSession):
             self.shell.take_over(session.shell_state)
 

@@ -25,7 +25,17 @@ from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import Comparison
 from pgdb.frontend.analysis.decompose import GlobalArray
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import (
+    JobEnded,
+    JobOutput,
+    LateAnswer,
+    Notification,
+    RankEvents,
+    RanksBack,
+    RanksLost,
+    SessionNotice,
+    Starting,
+)
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.json.json_shapes import (
     _RECORD_OBJECTS,
@@ -359,33 +369,28 @@ def places(
     )
 
 
-def told(told: Told, text: ClassText, now_s: float) -> list[Line]:
-    """Return the lines of what the session has told; *text* writes a class for people."""
-    match told.kind:
-        case "event":
-            return _events(told.classes, text, now_s)
-        case "late":
-            return _late(told.answer, text, now_s)
-        case "lost":
-            return [LostLine(time=now_s, ranks=str(told.ranks), why=told.text)]
-        case "starting":
+def notification(news: Notification, text: ClassText, now_s: float) -> list[Line]:
+    """Return the lines of a notification; *text* writes a class for people."""
+    match news:
+        case RankEvents(classes=classes):
+            return _events(classes, text, now_s)
+        case LateAnswer(answer=answer):
+            return _late(answer, text, now_s)
+        case RanksLost(ranks=ranks, text=why):
+            return [LostLine(time=now_s, ranks=str(ranks), why=why)]
+        case Starting():
             return []
-        case "joined":
-            return [ProgressLine(time=now_s, stage="joined", ranks=str(told.ranks))]
-        case "notice":
-            return [OutputLine(time=now_s, stream="pgdb", text=f"{told.text}\n")]
-        case "output":
-            is_exact = told.text.encode("utf-8", "surrogatepass") == told.data
+        case RanksBack(ranks=ranks):
+            return [ProgressLine(time=now_s, stage="joined", ranks=str(ranks))]
+        case SessionNotice(text=said):
+            return [OutputLine(time=now_s, stream="pgdb", text=f"{said}\n")]
+        case JobOutput(text=printed, stream=stream, data=data):
+            is_exact = printed.encode("utf-8", "surrogatepass") == data
             return [
-                OutputLine(
-                    time=now_s,
-                    stream=told.stream,
-                    text=told.text,
-                    data=b"" if is_exact else told.data,
-                )
+                OutputLine(time=now_s, stream=stream, text=printed, data=b"" if is_exact else data)
             ]
-        case "ended":
-            return [ExitLine(time=now_s, launcher=_launcher_end(told.code))]
+        case JobEnded(code=code):
+            return [ExitLine(time=now_s, launcher=_launcher_end(code))]
 
 
 def error(message: str, now_s: float, command: str = "") -> ErrorLine:

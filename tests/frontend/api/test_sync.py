@@ -26,7 +26,7 @@ from pgdb.errors import CommandError, PgdbError, SessionEndedError, UsageError
 from pgdb.frontend.api import rank_view, sync
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.loop_thread import LoopThread
-from pgdb.frontend.api.notifications import Listener, Told
+from pgdb.frontend.api.notifications import JobEnded, JobOutput, Listener, Notification
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup import start
 from pgdb.frontend.startup.session_directory import SessionDirectory
@@ -42,8 +42,9 @@ SESSION_INNER = {
     "ask", "insert_breakpoint", "start_run", "start_console_run", "finish_run", "wait_stopped",
     "take_again",
     # How a session comes about, and what the user interfaces share.
-    "begin", "started", "start_told", "on_close", "watch_job", "take_output", "note_detached",
-    "note_killed", "hushed", "log", "recorder", "note", "wait_orphans", "orphans_are_back", "asked",
+    "begin", "started", "start_notifications", "on_close", "watch_job", "take_output",
+    "note_detached", "note_killed", "hushed", "log", "recorder", "note", "wait_orphans",
+    "orphans_are_back", "asked",
 }  # fmt: skip
 
 
@@ -316,9 +317,9 @@ def _made() -> _Closing:
 
 
 @pytest.fixture
-def opened() -> Iterator[tuple[sync.Session, _Closing, Listener, list[Told], list[bytes]]]:
+def opened() -> Iterator[tuple[sync.Session, _Closing, Listener, list[Notification], list[bytes]]]:
     kept: list[tuple[_Closing, Listener]] = []
-    told: list[Told] = []
+    told: list[Notification] = []
     output: list[bytes] = []
 
     async def begin(listener: Listener) -> aio.Session:
@@ -363,7 +364,7 @@ def test_a_session_that_came_up_as_the_interrupt_came_is_closed(
 
 
 def test_with_closes_also_when_the_body_raises(
-    opened: tuple[sync.Session, _Closing, Listener, list[Told], list[bytes]],
+    opened: tuple[sync.Session, _Closing, Listener, list[Notification], list[bytes]],
 ) -> None:
     session, inner, *_ = opened
     with pytest.raises(ZeroDivisionError), session as entered:
@@ -375,7 +376,7 @@ def test_with_closes_also_when_the_body_raises(
 
 
 def test_views(
-    opened: tuple[sync.Session, _Closing, Listener, list[Told], list[bytes]],
+    opened: tuple[sync.Session, _Closing, Listener, list[Notification], list[bytes]],
 ) -> None:
     session, *_ = opened
     session.sets["odd"] = RankSet([1, 3])
@@ -397,10 +398,10 @@ def test_views(
 
 
 def test_what_is_told_reaches_the_callbacks(
-    opened: tuple[sync.Session, _Closing, Listener, list[Told], list[bytes]],
+    opened: tuple[sync.Session, _Closing, Listener, list[Notification], list[bytes]],
 ) -> None:
     session, _, listener, told, output = opened
-    ended, printed = Told(kind="ended", code=3), Told(kind="output", data=b"\xff", text="?")
+    ended, printed = JobEnded(code=3), JobOutput(data=b"\xff", text="?")
     session._loop.do(lambda: listener(ended))
     session._loop.do(lambda: listener(printed))
     session.close()
@@ -409,18 +410,18 @@ def test_what_is_told_reaches_the_callbacks(
 
 
 def test_a_listener_that_raises_is_logged_and_harms_nobody(
-    opened: tuple[sync.Session, _Closing, Listener, list[Told], list[bytes]],
+    opened: tuple[sync.Session, _Closing, Listener, list[Notification], list[bytes]],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     session, inner, *_ = opened
     heard: list[str] = []
 
-    def wrong(told: Told) -> None:
+    def wrong(told: Notification) -> None:
         heard.append(told.text)
         raise ZeroDivisionError
 
     stop = session.subscribe(wrong)
-    inner._teller.release()
+    inner._notifier.release()
     session._loop.do(lambda: inner.take_output("stdout", b"one"))
     session._loop.do(lambda: None)
     stop()
@@ -431,7 +432,7 @@ def test_a_listener_that_raises_is_logged_and_harms_nobody(
 
 
 def test_input_without_a_job_of_ours(
-    opened: tuple[sync.Session, _Closing, Listener, list[Told], list[bytes]],
+    opened: tuple[sync.Session, _Closing, Listener, list[Notification], list[bytes]],
 ) -> None:
     session, *_ = opened
     with pytest.raises(UsageError, match="attached"):

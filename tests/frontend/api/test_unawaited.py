@@ -10,7 +10,7 @@ import pytest
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.notifications import Teller, Told
+from pgdb.frontend.api.notifications import Notification, Notifier
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.session_directory import SessionDirectory
@@ -41,7 +41,7 @@ class Job:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        self.told: list[Told] = []
+        self.told: list[Notification] = []
         self.session = session = Session("launch", SessionOptions(), SessionDirectory())
         self.root = session.overlay.root
         self.root.start_request = self.requests.append  # type: ignore[method-assign]
@@ -258,11 +258,11 @@ def test_an_end_that_a_reattach_finds_late_is_taken() -> None:
 
 
 def test_who_is_hushed_twice_is_heard_when_both_are_over() -> None:
-    teller = Teller()
-    one, other = teller.hush(RankSet([0])), teller.hush(RankSet([1]))
+    notifier = Notifier()
+    one, other = notifier.hush(RankSet([0])), notifier.hush(RankSet([1]))
     one.__enter__()
     other.__enter__()
     one.__exit__(None, None, None)
-    assert str(teller.hushed) == "1"
+    assert str(notifier.hushed) == "1"
     other.__exit__(None, None, None)
-    assert not teller.hushed
+    assert not notifier.hushed

@@ -8,7 +8,7 @@ import pytest
 
 from pgdb.errors import CommandError, StartError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import JobOutput, LateAnswer, Notification
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.discovery.listing import RunningJob
 from pgdb.frontend.show.display import StartProgress, TextDisplay
@@ -39,7 +39,7 @@ def test_a_line_of_the_job_that_never_ends_is_shown(is_terminal: bool) -> None:
     out = Screen(is_terminal=is_terminal)
     display = TextDisplay(out)
     for _ in range(30):
-        told = Told(kind="output", stream="stdout", text="x" * 10000, data=b"x" * 10000)
+        told = JobOutput(stream="stdout", text="x" * 10000, data=b"x" * 10000)
         display.output(told)
     shown = out.getvalue().count("x")
     assert 230_000 < shown < 300_000
@@ -68,7 +68,7 @@ def test_no_control_characters_of_the_program_get_through(
         case "error":
             display.error(CommandError(EVIL), "")
         case _:
-            display.told(Told(kind="late", answer=answer))
+            display.notify(LateAnswer(answer=answer))
     seen = out.getvalue()
     assert "owned" in seen and "\x1b]" not in seen and "\x1b[2J" not in seen
     assert not {"\x07", "\x9b", "\u202e"} & set(seen)
@@ -76,9 +76,9 @@ def test_no_control_characters_of_the_program_get_through(
         assert TAME in seen and "\x1b" not in seen
 
 
-def printed(text: str, stream: str = "stdout") -> Told:
+def printed(text: str, stream: str = "stdout") -> Notification:
     data = text.encode("utf-8")
-    return Told(kind="output", text=text, stream=stream, data=data)  # type: ignore[arg-type]
+    return JobOutput(text=text, stream=stream, data=data)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

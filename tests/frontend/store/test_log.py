@@ -16,7 +16,13 @@ import pytest
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import (
+    JobEnded,
+    JobOutput,
+    RankEvents,
+    RanksLost,
+    SessionNotice,
+)
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.store import log as log_module
 from pgdb.frontend.store.log import SessionLog, open_log, read_head
@@ -171,9 +177,9 @@ def test_secrets_and_arguments_go_wherever_they_stand(begin: Begin, tmp_path: Pa
     credentials = make_credentials().decode("ascii")
     log.step(f"note: '{SECRET}' in 12 ./app --door={SECRET} input.dat, tok-0123456, /home/me/x")
     log.step(credentials)
-    log.told(Told(kind="output", text=f"{SECRET}\n", data=f"{SECRET}\n".encode()))
-    log.told(Told(kind="notice", text=f"launcher said {SECRET}"))
-    log.told(Told(kind="event", classes=(EquivalenceClass(ALL, Output(text=SECRET)),)))
+    log.notify(JobOutput(text=f"{SECRET}\n", data=f"{SECRET}\n".encode()))
+    log.notify(SessionNotice(text=f"launcher said {SECRET}"))
+    log.notify(RankEvents(classes=(EquivalenceClass(ALL, Output(text=SECRET)),)))
     log.failed(OSError(f"/home/me/{SECRET}: no such file"))
     log.close()
     text = (tmp_path / "session.log").read_text("utf-8")
@@ -251,10 +257,10 @@ def test_options_are_told_as_far_as_they_are_the_users(begin: Begin, tmp_path: P
 def test_events_are_told(begin: Begin, tmp_path: Path) -> None:
     log = begin()
     crash = Stop(reason="signal-received", signal="SIGSEGV", frame=FRAME)
-    log.told(Told(kind="event", classes=(EquivalenceClass(RankSet([2]), crash),)))
-    log.told(Told(kind="event", classes=(EquivalenceClass(RankSet([3]), Exit(code=3)),)))
-    log.told(Told(kind="lost", ranks=RankSet([0]), text="its host is gone"))
-    log.told(Told(kind="ended", code=1))
+    log.notify(RankEvents(classes=(EquivalenceClass(RankSet([2]), crash),)))
+    log.notify(RankEvents(classes=(EquivalenceClass(RankSet([3]), Exit(code=3)),)))
+    log.notify(RanksLost(ranks=RankSet([0]), text="its host is gone"))
+    log.notify(JobEnded(code=1))
     log.close()
     stop, ended, lost, end = [
         line for line in lines(tmp_path / "session.log") if line["event"] == "told"

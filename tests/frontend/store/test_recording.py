@@ -18,7 +18,7 @@ import pytest
 import pgdb
 from pgdb.errors import CommandError, PgdbError, ProtocolError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import Notification
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.store import recording_file
 from pgdb.frontend.store.log import open_log
@@ -229,7 +229,7 @@ def test_late_answers_are_kept() -> None:
 def test_the_same_from_python(tmp_path: Path) -> None:
     path = tmp_path / "job.pgdb"
     recorded(path, ["p x", "p p", "bt", "next"])
-    told: list[Told] = []
+    told: list[Notification] = []
     with pgdb.replay(path, on_event=told.append) as job:
         assert (
             job.is_recorded

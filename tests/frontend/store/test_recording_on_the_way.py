@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import Notification
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.store import recording_file, saving
 from pgdb.frontend.transport.recorded import replay
@@ -33,7 +33,7 @@ def test_recording_at_the_end_is_written_and_its_failure_told(tmp_path: Path) ->
 
     async def work(path: Path) -> list[str]:
         session = begin(Job(), options=SessionOptions(record=str(path)))
-        told: list[Told] = []
+        told: list[Notification] = []
         session.subscribe(told.append)
         await session.ranks(ALL).backtrace()
         await session.close()
@@ -177,7 +177,7 @@ def test_a_recording_that_cannot_be_written_is_told_once(tmp_path: Path) -> None
 
     async def work() -> list[str]:
         session = begin(Job(), options=SessionOptions(record=str(path)))
-        told: list[Told] = []
+        told: list[Notification] = []
         session.subscribe(told.append)
         async with asyncio.timeout(60):
             while not told:
@@ -195,7 +195,7 @@ def test_a_recording_that_cannot_be_written_is_told_once(tmp_path: Path) -> None
 def test_end_of_the_session_does_not_hang_on_its_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(told: Told) -> None:
+    def fail(told: Notification) -> None:
         raise OSError(5, "Input/output error")
 
     async def work(path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from pgdb.frontend.analysis import arrays
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import Notification
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.shell import Shell
@@ -48,7 +48,7 @@ class Job:
 
     def __init__(self, *, running: bool = False, limit_s: float | None = None) -> None:
         self.asked: list[tuple[AnyOperation, float]] = []
-        self.told: list[Told] = []
+        self.told: list[Notification] = []
         self.number = 0
         self.records: dict[type[object], Record] = {}
         self.on_ask: Callable[[], None] = lambda: None

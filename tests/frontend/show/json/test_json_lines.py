@@ -20,7 +20,15 @@ from pgdb.frontend.analysis.assertions import judge_values, parse
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import compare
 from pgdb.frontend.analysis.decompose import Layout
-from pgdb.frontend.api.notifications import Told
+from pgdb.frontend.api.notifications import (
+    JobEnded,
+    JobOutput,
+    LateAnswer,
+    Notification,
+    RankEvents,
+    RanksBack,
+    RanksLost,
+)
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.json import json_lines, json_shapes
@@ -126,7 +134,7 @@ def text_of(each: EquivalenceClass[Record]) -> str:
 
 
 def events(*classes: EquivalenceClass[Event]) -> list[Line]:
-    return json_lines.told(Told(kind="event", classes=classes), text_of, NOW_S)
+    return json_lines.notification(RankEvents(classes=classes), text_of, NOW_S)
 
 
 def shown(line: Line) -> dict[str, Any]:
@@ -226,7 +234,7 @@ def test_empty_answer_has_all_that_is_required() -> None:
 
 def test_late_answer_names_its_request_and_tells_its_breakpoints() -> None:
     answer = answered(said("3", BreakpointsMade(breakpoints=(MADE,))))
-    late, made = json_lines.told(Told(kind="late", answer=answer), text_of, NOW_S)
+    late, made = json_lines.notification(LateAnswer(answer=answer), text_of, NOW_S)
     assert shown(late) == {
         "type": "late",
         "time": NOW_S,
@@ -385,21 +393,21 @@ def test_one_telling_of_many_events_keeps_their_order() -> None:
     ("told", "expected"),
     [
         (
-            Told(kind="lost", ranks=RankSet.parse("16-31"), text="no sign of life"),
+            RanksLost(ranks=RankSet.parse("16-31"), text="no sign of life"),
             {"type": "lost", "ranks": "16-31", "why": "no sign of life"},
         ),
         (
-            Told(kind="joined", ranks=RankSet([3])),
+            RanksBack(ranks=RankSet([3])),
             {"type": "progress", "stage": "joined", "ranks": "3"},
         ),
-        (Told(kind="ended", code=139), {"type": "exit", "launcher": {"code": 139}}),
-        (Told(kind="ended", code=0), {"type": "exit", "launcher": {"code": 0}}),
-        (Told(kind="ended", code=-9), {"type": "exit", "launcher": {"signal": "SIGKILL"}}),
-        (Told(kind="ended", code=-50), {"type": "exit", "launcher": {"signal": "signal 50"}}),
+        (JobEnded(code=139), {"type": "exit", "launcher": {"code": 139}}),
+        (JobEnded(code=0), {"type": "exit", "launcher": {"code": 0}}),
+        (JobEnded(code=-9), {"type": "exit", "launcher": {"signal": "SIGKILL"}}),
+        (JobEnded(code=-50), {"type": "exit", "launcher": {"signal": "signal 50"}}),
     ],
 )
-def test_told(told: Told, expected: dict[str, Any]) -> None:
-    assert one_shown(json_lines.told(told, text_of, NOW_S)) == {"time": NOW_S, **expected}
+def test_told(told: Notification, expected: dict[str, Any]) -> None:
+    assert one_shown(json_lines.notification(told, text_of, NOW_S)) == {"time": NOW_S, **expected}
 
 
 def test_error_and_end() -> None:
@@ -705,8 +713,8 @@ def test_places_say_who_is_where_and_does_what() -> None:
 
 def output(data: bytes) -> dict[str, Any]:
     text = data.decode("utf-8", "replace")
-    told = Told(kind="output", text=text, stream="stderr", data=data)
-    return one_shown(json_lines.told(told, text_of, NOW_S))
+    told = JobOutput(text=text, stream="stderr", data=data)
+    return one_shown(json_lines.notification(told, text_of, NOW_S))
 
 
 def test_messages_of_pgdb_are_told_apart_from_the_output_of_the_job() -> None:
@@ -738,8 +746,8 @@ def test_output_that_is_no_utf8_has_its_bytes() -> None:
 def test_bytes_of_the_output_come_back_from_any_pieces(pieces: list[bytes]) -> None:
     back = b""
     for piece in pieces:
-        told = Told(kind="output", text=piece.decode("utf-8", "replace"), data=piece)
-        line = DECODER.decode(encode(json_lines.told(told, text_of, NOW_S)[0]))
+        told = JobOutput(text=piece.decode("utf-8", "replace"), data=piece)
+        line = DECODER.decode(encode(json_lines.notification(told, text_of, NOW_S)[0]))
         assert isinstance(line, json_shapes.OutputLine)
         back += line.data or line.text.encode()
     assert back == b"".join(pieces)
@@ -763,9 +771,9 @@ def test_any_text_makes_one_line_that_can_be_read(message: str, command: str) ->
 def test_bytes_of_a_line_that_was_no_utf8_do_not_hurt() -> None:
     # As sys.argv and os.listdir give them (PEP 383).
     name = b"caf\xe9.c".decode("utf-8", "surrogateescape")
-    output = Told(kind="output", text="\ufffd", data=b"\xe9")
+    output = JobOutput(text="\ufffd", data=b"\xe9")
     assert json.loads(encode(json_lines.error(name, NOW_S)))["message"] == "caf\ufffd.c"
-    line = json_lines.told(output, text_of, NOW_S)[0]
+    line = json_lines.notification(output, text_of, NOW_S)[0]
     assert json.loads(encode(line))["data"] == "6Q=="
 
 
