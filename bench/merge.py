@@ -33,7 +33,7 @@ from jobs import running_job
 from pgdb import attach
 from pgdb.frontend.show.text import render
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.merge.normalize import mask_record
+from pgdb.merge.normalize import normalize_record
 from pgdb.overlay.messages import Backtrace, Reply, Request, decode, encode
 from pgdb.overlay.router import Gathering
 from pgdb.ranks import RankSet
@@ -162,7 +162,7 @@ def climb(
         part = answers[first : first + ranks_per_aggregator]
         ranks = RankSet.range(first, first + len(part))
         begun = time.perf_counter()
-        message = gather(ranks, masked(part, first, join_arguments=join_arguments))
+        message = gather(ranks, normalized(part, first, join_arguments=join_arguments))
         took_s = time.perf_counter() - begun
         in_bytes = sum(len(text_of(each)) for each in part)
         cost.node(in_bytes, len(message), took_s)
@@ -183,11 +183,11 @@ def climb(
     return cost
 
 
-def masked(answers: Sequence[Record], first: int, *, join_arguments: bool) -> Iterator[Part]:
+def normalized(answers: Sequence[Record], first: int, *, join_arguments: bool) -> Iterator[Part]:
     """Yield what each rank of an aggregator says, from rank *first* on."""
     for rank, record in enumerate(answers, first):
-        mask = mask_record(record, join_arguments=join_arguments)
-        said = EquivalenceClass(RankSet([rank]), cast(Record, mask.record), mask.slots)
+        normalized = normalize_record(record, join_arguments=join_arguments)
+        said = EquivalenceClass(RankSet([rank]), cast(Record, normalized.record), normalized.slots)
         yield (said,), Missing()
 
 

@@ -148,19 +148,26 @@ class Failure(Struct, frozen=True, tag="error"):
     message: str
 
 
-HOLE = "\ufff9"
+PLACEHOLDER = "\ufff9"
 """Stands in a text for a part that differs from rank to rank (INTERLINEAR ANNOTATION ANCHOR)."""
+HOLE = PLACEHOLDER
+"""An alias of :data:`PLACEHOLDER`, for programs written before it was renamed."""
 
 
 class Various(Struct, frozen=True, tag="various"):
-    """Answers of one form, with so many different values in it that they do not travel one by one.
+    """Answers of one template with too many different values to send each of them.
 
-    What is known of the values travels beside the record, one summary for each hole of *form*.
+    One summary for each placeholder of *template* travels beside the record.
     """
 
-    form: Stack | Threads | Value | Variables | Text | Failure
-    """The record with :data:`HOLE` wherever ranks differ; an empty one where nothing is common, of
-    which there are no summaries either."""
+    template: Stack | Threads | Value | Variables | Text | Failure = msgspec.field(name="form")
+    """The record with :data:`PLACEHOLDER` wherever ranks differ. It is empty where the answers have
+    nothing in common; then there are no summaries either."""
+
+    @property
+    def form(self) -> Stack | Threads | Value | Variables | Text | Failure:
+        """An alias of *template*, for programs written before the field was renamed."""
+        return self.template
 
 
 class Done(Struct, frozen=True, tag="done"):

@@ -8,12 +8,12 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.merge.summary import Bins, Summary, Totals, empty_bins, summarize_array
 from pgdb.overlay.messages import ReadBlock, Reduce
 from pgdb.ranks import RankSet
-from pgdb.records import HOLE, Block, Failure, Record, Value, Various, parse_number
+from pgdb.records import PLACEHOLDER, Block, Failure, Record, Value, Various, parse_number
 
 # Enough to see that there is more than one number.
 _FEW_ELEMENTS = 4
 
-NUMBER = Various(form=Value(text=HOLE))
+NUMBER = Various(template=Value(text=PLACEHOLDER))
 """What every rank says whose numbers are summed up."""
 
 

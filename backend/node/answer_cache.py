@@ -10,7 +10,7 @@ from collections import OrderedDict
 
 import msgspec
 
-from pgdb.merge.templates import Formed
+from pgdb.merge.templates import Templated
 from pgdb.ranks import RankSet
 from pgdb.records import Record
 
@@ -38,7 +38,7 @@ class AnswerCache:
 
     def keep(self, request_id: int, rank: int, record: Record) -> None:
         """Keep what a rank said; what says little (done, running, a stop) is not kept."""
-        if isinstance(record, Formed):
+        if isinstance(record, Templated):
             self.keep_packed(request_id, RankSet([rank]), pack(record))
 
     def keep_packed(self, request_id: int, ranks: RankSet, packed: bytes) -> None:

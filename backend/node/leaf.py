@@ -25,7 +25,7 @@ from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch, gdb_environment
 from pgdb.errors import GdbError
 from pgdb.jobs import environment_scan, gdb_program, hold, procfs
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
-from pgdb.merge.normalize import Masked, join_slots, mask_record
+from pgdb.merge.normalize import Normalized, join_slots, normalize_record
 from pgdb.merge.record_visitor import is_long
 from pgdb.merge.summary import Summary
 from pgdb.overlay.executor import make
@@ -196,8 +196,8 @@ class Leaf:
         for rank, inferior in self._inferiors.items():
             event = inferior.current_event
             if event is not None:
-                masked = mask_record(event)
-                merger.add(RankSet([rank]), event_of(masked.record), masked.slots)
+                normalized = normalize_record(event)
+                merger.add(RankSet([rank]), event_of(normalized.record), normalized.slots)
         return merger.classes
 
     async def close(self) -> None:
@@ -269,17 +269,17 @@ class Leaf:
             record, columns = await asyncio.to_thread(sum_up, record, operation, rank)
         else:
             self._memory.keep(request.request_id, rank, record)
-        mask = functools.partial(
-            mask_record,
+        normalize = functools.partial(
+            normalize_record,
             record,
             numbers_are_data=_asks_for_numbers(operation),
             join_arguments=_joins_arguments(operation),
         )
-        masked = await make(mask) if is_long(record) else mask()
+        normalized = await make(normalize) if is_long(record) else normalize()
         said = EquivalenceClass(
             ranks=RankSet([rank]),
-            record=record_of(masked.record),
-            slots=masked.slots,
+            record=record_of(normalized.record),
+            slots=normalized.slots,
             columns=columns,
         )
         self._on_answer(request.request_id, said)
@@ -367,8 +367,8 @@ class Leaf:
     def _tell(self, rank: int, event: Event) -> None:
         if isinstance(event, Gone):
             LOG.warning("rank %d: %s", rank, event.why)
-        masked = mask_record(event)
-        self._on_event(RankSet([rank]), event_of(masked.record), masked.slots)
+        normalized = normalize_record(event)
+        self._on_event(RankSet([rank]), event_of(normalized.record), normalized.slots)
 
 
 class StackAnswers:
@@ -385,7 +385,7 @@ class StackAnswers:
         # By request, by identity of the stack; the ranks that gave it.
         self._new: dict[tuple[int, bool], dict[int, tuple[Stack, list[int]]]] = {}
         # By identity, too; an entry keeps the stack, so that it is no other's meanwhile.
-        self._made: dict[tuple[int, bool], tuple[Stack, bytes, Masked]] = {}
+        self._made: dict[tuple[int, bool], tuple[Stack, bytes, Normalized]] = {}
         self._shared: dict[Record | Event, Record | Event] = {}
 
     def add(self, request_id: int, rank: int, stack: Stack, *, split: bool) -> None:
@@ -400,24 +400,24 @@ class StackAnswers:
         new, self._new = self._new, {}
         frames = 0
         for (request_id, split), said in new.items():
-            classes: dict[int, tuple[Masked, list[int], tuple[str, ...]]] = {}
+            classes: dict[int, tuple[Normalized, list[int], tuple[str, ...]]] = {}
             for identity, (stack, ranks) in list(said.items()):
                 if frames > _FRAMES_AT_ONCE:
                     self._new[request_id, split] = said
                     break
                 del said[identity]
                 frames += len(stack.frames)
-                packed, masked = self._make(stack, split)
+                packed, normalized = self._make(stack, split)
                 self._memory.keep_packed(request_id, RankSet(ranks), packed)
-                one = classes.get(id(masked.record))
+                one = classes.get(id(normalized.record))
                 if one is None:
-                    classes[id(masked.record)] = (masked, [*ranks], masked.slots)
+                    classes[id(normalized.record)] = (normalized, [*ranks], normalized.slots)
                 else:
                     one[1].extend(ranks)
-                    slots = join_slots(one[2], masked.slots)
-                    classes[id(masked.record)] = (one[0], one[1], slots)
-            for masked, ranks, slots in classes.values():
-                record = record_of(masked.record)
+                    slots = join_slots(one[2], normalized.slots)
+                    classes[id(normalized.record)] = (one[0], one[1], slots)
+            for normalized, ranks, slots in classes.values():
+                record = record_of(normalized.record)
                 self._on_answer(
                     request_id, EquivalenceClass(ranks=RankSet(ranks), record=record, slots=slots)
                 )
@@ -425,18 +425,18 @@ class StackAnswers:
             # The others in the next round of the loop.
             self._flush = asyncio.get_running_loop().call_soon(self._tell)
 
-    def _make(self, stack: Stack, split: bool) -> tuple[bytes, Masked]:
+    def _make(self, stack: Stack, split: bool) -> tuple[bytes, Normalized]:
         known = self._made.get((id(stack), split))
         if known is None:
-            masked = mask_record(stack, join_arguments=not split)
-            # Stacks that are equal but for what was masked share the rest.
+            normalized = normalize_record(stack, join_arguments=not split)
+            # Stacks that are equal but for what was normalized share the rest.
             if len(self._shared) >= _MOST_MADE:
                 self._shared.clear()
-            shared = self._shared.setdefault(masked.record, masked.record)
-            masked = Masked(record=shared, slots=masked.slots)
+            shared = self._shared.setdefault(normalized.record, normalized.record)
+            normalized = Normalized(record=shared, slots=normalized.slots)
             while len(self._made) >= _MOST_MADE:
                 del self._made[next(iter(self._made))]
-            known = self._made[id(stack), split] = (stack, pack(stack), masked)
+            known = self._made[id(stack), split] = (stack, pack(stack), normalized)
         return known[1:]
 
 
@@ -545,13 +545,13 @@ def _found(job: str, size: int | None, processes: Sequence[RankProcess]) -> Foun
 
 
 def record_of(record: Record | Event) -> Record:
-    """Narrow a masked record to an answer."""
+    """Narrow a normalized record to an answer."""
     assert not isinstance(record, _ONLY_EVENTS)
     return record
 
 
 def event_of(record: Record | Event) -> Event:
-    """Narrow a masked record to an event."""
+    """Narrow a normalized record to an event."""
     assert isinstance(record, _EVENTS)
     return record
 

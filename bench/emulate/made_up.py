@@ -9,7 +9,7 @@ import msgspec
 from bench.emulate.farm import DEPTH, mix
 from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.merge.graph import to_graph
-from pgdb.merge.normalize import mask_record
+from pgdb.merge.normalize import normalize_record
 from pgdb.overlay.messages import Events, Reply, encode
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Frame, Record, Stack, Stop, Text, Value, Variable
@@ -57,9 +57,11 @@ class Case:
 
     def said(self, rank: int) -> EquivalenceClass[Record]:
         """Return what a rank's leaf hands on."""
-        mask = mask_record(self._record(self.label(rank)), join_arguments=self.command == "bt")
+        normalized = normalize_record(
+            self._record(self.label(rank)), join_arguments=self.command == "bt"
+        )
         ranks = RankSet([rank])
-        return EquivalenceClass(ranks, mask.record, mask.slots)  # type: ignore[arg-type]
+        return EquivalenceClass(ranks, normalized.record, normalized.slots)  # type: ignore[arg-type]
 
     def message(self, ranks: RankSet) -> bytes:
         """Return what a child sends whose subtree has *ranks*."""

@@ -14,7 +14,7 @@ from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import to_networkx
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
-from pgdb.records import HOLE, Failure, Record, Value, Various
+from pgdb.records import PLACEHOLDER, Failure, Record, Value, Various
 
 if TYPE_CHECKING:
     import networkx
@@ -133,9 +133,9 @@ class Answer(msgspec.Struct, frozen=True):
         for each in self.errors:
             failure = each.filled
             if isinstance(failure, Various):
-                failure = failure.form
+                failure = failure.template
             assert isinstance(failure, Failure)
-            message = failure.message.replace(HOLE, DIFFERENT) or "each says something else"
+            message = failure.message.replace(PLACEHOLDER, DIFFERENT) or "each says something else"
             raise CommandError(f"'{self.command}' failed on [{each.ranks}]: {message}")
         if self.missing:
             raise NoAnswerError(f"'{self.command}': no answer from [{self.missing.ranks}]")

@@ -624,7 +624,7 @@ def _by_value(answer: Answer, ranks: RankSet) -> Iterator[Failing]:
 
 def _is_array(each: EquivalenceClass[Record]) -> bool:
     """Return whether ranks have an array, of which GDB would take the address."""
-    record = each.record.form if isinstance(each.record, Various) else each.record
+    record = each.record.template if isinstance(each.record, Various) else each.record
     if not isinstance(record, Value):
         return False
     if _STRING.match(record.text):

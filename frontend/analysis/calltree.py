@@ -17,7 +17,7 @@ import msgspec
 
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
-from pgdb.records import HOLE, Failure, Frame, Record, Stack, Threads, Various
+from pgdb.records import PLACEHOLDER, Failure, Frame, Record, Stack, Threads, Various
 
 if TYPE_CHECKING:
     import networkx
@@ -129,7 +129,7 @@ class CallTree:
         for each in classes:
             record: object = each.record
             if isinstance(record, Various):
-                record = record.form
+                record = record.template
             if isinstance(record, Stack) and record.frames:
                 paths.add(each.ranks, [(record, 1)], by, at_s)
             elif isinstance(record, Threads) and record.stacks:
@@ -491,4 +491,4 @@ def _place(frame: Frame, by: TreeBy) -> Place:
 
 def _plain(text: str) -> str:
     """Return *text* with what differs from rank to rank as it is shown."""
-    return text.replace(HOLE, "…")
+    return text.replace(PLACEHOLDER, "…")

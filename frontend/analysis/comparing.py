@@ -1,6 +1,6 @@
 """What differs between two answers: rank by rank, position by position, or value by value.
 
-Nothing is asked here but what an answer has kept back at the leaves. Addresses are masked in
+Nothing is asked here but what an answer has kept back at the leaves. Addresses are normalized in
 answers, so that they are no difference; a NaN equals any other NaN.
 """
 
@@ -21,7 +21,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.diff import NONE
 from pgdb.frontend.analysis.diff import compare as differences_of
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.merge.normalize import join_slots, mask_record
+from pgdb.merge.normalize import join_slots, normalize_record
 from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Failure, Record, Value, Variables, Various, parse_number
 
@@ -206,8 +206,8 @@ async def in_full(answer: Answer, recall: RecallFull) -> Answer:
         part = await recall(answer, page)
         missing |= part.missing
         for each in part.classes:
-            masked = mask_record(each.filled, numbers_are_data=has_format)
-            add(each.ranks, cast(Record, masked.record), masked.slots)
+            normalized = normalize_record(each.filled, numbers_are_data=has_format)
+            add(each.ranks, cast(Record, normalized.record), normalized.slots)
     classes = [
         EquivalenceClass(ranks=RankSet.union(sets), record=record, slots=slots[record])
         for record, sets in members.items()

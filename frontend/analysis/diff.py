@@ -14,7 +14,7 @@ import msgspec
 from pgdb.frontend.analysis.values import Group, Item, Leaf, Node, unparse
 from pgdb.merge.normalize import DIFFERENT, join_slots
 from pgdb.ranks import RankSet
-from pgdb.records import HOLE
+from pgdb.records import PLACEHOLDER
 
 NONE = "(none)"
 """Stands for an element or field that some ranks do not have."""
@@ -76,13 +76,13 @@ def holes(form: Node) -> list[Hole]:
         is_array = node.is_array
         for item in node.items:
             take(item.label.text, path)
-            label = item.label.text.replace(HOLE, DIFFERENT)
+            label = item.label.text.replace(PLACEHOLDER, DIFFERENT)
             index = _Index(at, item.count, is_fortran)
             visit(item.value, (*path, index) if is_array else (*path, *_step(label, is_fortran)))
             at += item.count
 
     def take(text: str, path: _Path) -> None:
-        for _ in range(text.count(HOLE)):
+        for _ in range(text.count(PLACEHOLDER)):
             found.append(Hole(_path_text(path), len(found)))
 
     visit(form, ())

@@ -221,7 +221,7 @@ class Redactor:
             case Failure():
                 told["message"] = self.text(record.message)
             case Various():
-                told["of"] = type(record.form).__name__
+                told["of"] = type(record.template).__name__
             case Stop():
                 told |= {
                     "reason": record.reason,

@@ -18,7 +18,7 @@ from pgdb.merge.normalize import DIFFERENT, SlotFiller, join_slots
 from pgdb.merge.partition_labels import NOBODY, Field, Labels
 from pgdb.merge.record_visitor import TextKind, map_arguments, map_texts
 from pgdb.merge.summary import Summary, Totals
-from pgdb.merge.templates import Formed, FormTable, count_holes, nothing_common
+from pgdb.merge.templates import Templated, TemplateTable, count_placeholders, nothing_common
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Event, Failure, Record, Stack, Stop, Threads, Various
@@ -33,7 +33,7 @@ MOST_COLUMNS = 64
 _FEW_OF_A_FORM = 8
 _LEVEL = pattern(r"[0-9]{1,9}\Z")
 # The call paths of a prefix tree are what is asked for, and share what they have in common.
-_MOST_FORMS: dict[type[Formed], int] = {Stack: 1 << 16, Threads: 1 << 16}
+_MOST_FORMS: dict[type[Templated], int] = {Stack: 1 << 16, Threads: 1 << 16}
 
 
 class EquivalenceClass(msgspec.Struct, Generic[R], frozen=True):
@@ -51,7 +51,7 @@ class EquivalenceClass(msgspec.Struct, Generic[R], frozen=True):
     @property
     def is_error(self) -> bool:
         """Whether the command failed on these ranks."""
-        record = self.record.form if isinstance(self.record, Various) else self.record
+        record = self.record.template if isinstance(self.record, Various) else self.record
         return isinstance(record, Failure)
 
     @property
@@ -68,7 +68,7 @@ class EquivalenceClass(msgspec.Struct, Generic[R], frozen=True):
             return self
         record, left = self.record, self.ranks & ranks
         if isinstance(record, Various):
-            mixed = Various(form=nothing_common(type(record.form)))
+            mixed = Various(template=nothing_common(type(record.template)))
             return EquivalenceClass(ranks=left, record=cast(R, mixed))
         return EquivalenceClass(ranks=left, record=record, slots=self.slots)
 
@@ -134,9 +134,9 @@ class Merger(Generic[R]):
         self._in_field = RankSet()
         self._numbered: list[_Member] = []  # by the numbers in the field
         self._members: dict[R, _Member] = {}
-        self._counts: dict[type[Formed], int] = {}
-        self._crowds: dict[type[Formed], _Crowd[R]] = {}
-        self.forms = FormTable()
+        self._counts: dict[type[Templated], int] = {}
+        self._crowds: dict[type[Templated], _Crowd[R]] = {}
+        self.forms = TemplateTable()
         """What is known of the forms of what was said."""
         self.ranks = RankSet()
 
@@ -157,7 +157,7 @@ class Merger(Generic[R]):
         self.ranks = self.ranks | new
         if columns and len(new) < len(ranks) and isinstance(record, Various):
             # The known ranks cannot be taken out of a summary, nor be counted twice.
-            record = cast(R, Various(form=nothing_common(type(record.form))))
+            record = cast(R, Various(template=nothing_common(type(record.template))))
             columns = ()
         self._add(new, record, slots, columns)
 
@@ -213,8 +213,8 @@ class Merger(Generic[R]):
         for record in {each.record for each in new}:
             if isinstance(record, Various):
                 return False
-            if isinstance(record, Formed) and record not in self._members:
-                kind: type[Formed] = type(cast(Formed, record))
+            if isinstance(record, Templated) and record not in self._members:
+                kind: type[Templated] = type(cast(Templated, record))
                 counts[kind] = counts.get(kind, 0) + 1
         return all(count <= MOST_DISTINCT for count in counts.values())
 
@@ -223,8 +223,8 @@ class Merger(Generic[R]):
         member = self._members.get(record)
         if member is None:
             member = self._members[record] = _Member([], slots)
-            if isinstance(record, Formed):
-                kind: type[Formed] = type(cast(Formed, record))
+            if isinstance(record, Templated):
+                kind: type[Templated] = type(cast(Templated, record))
                 self._counts[kind] = self._counts.get(kind, 0) + 1
         elif member.slots != slots:
             member.slots = join_slots(member.slots, slots)
@@ -285,7 +285,7 @@ class Merger(Generic[R]):
         self, ranks: RankSet, record: R, slots: tuple[str, ...], columns: tuple[Summary, ...]
     ) -> None:
         if isinstance(record, Various):
-            self._absorb(record.form, ranks, columns)
+            self._absorb(record.template, ranks, columns)
             return
         member = self._members.get(record)
         if member is not None:
@@ -293,10 +293,10 @@ class Merger(Generic[R]):
             if member.slots != slots:
                 member.slots = join_slots(member.slots, slots)
             return
-        if not isinstance(record, Formed):
+        if not isinstance(record, Templated):
             self._members[record] = _Member([ranks], slots)
             return
-        kind: type[Formed] = type(cast(Formed, record))
+        kind: type[Templated] = type(cast(Templated, record))
         crowd = self._crowds.get(kind)
         if crowd is None:
             self._members[record] = _Member([ranks], slots)
@@ -316,7 +316,7 @@ class Merger(Generic[R]):
         self._settle(crowd, form)
         self._mix_if_many(crowd, kind)
 
-    def _begin_crowd(self, kind: type[Formed]) -> _Crowd[R]:
+    def _begin_crowd(self, kind: type[Templated]) -> _Crowd[R]:
         self._take_sets()
         crowd = self._crowds[kind] = _Crowd()
         for record in self._members:
@@ -327,7 +327,7 @@ class Merger(Generic[R]):
         self._mix_if_many(crowd, kind)
         return crowd
 
-    def _absorb(self, form: Formed, ranks: RankSet, columns: tuple[Summary, ...]) -> None:
+    def _absorb(self, form: Templated, ranks: RankSet, columns: tuple[Summary, ...]) -> None:
         kind = type(form)
         crowd = self._crowds.get(kind) or self._begin_crowd(kind)
         if form == nothing_common(kind):
@@ -340,19 +340,19 @@ class Merger(Generic[R]):
         crowd.sums[form].absorb(ranks, columns)
         self._mix_if_many(crowd, kind)
 
-    def _settle(self, crowd: _Crowd[R], form: Formed) -> None:
+    def _settle(self, crowd: _Crowd[R], form: Templated) -> None:
         if len(crowd.told.get(form, ())) > _FEW_OF_A_FORM:
             self._sum_up(crowd, form)
 
-    def _sum_up(self, crowd: _Crowd[R], form: Formed) -> None:
-        sums = crowd.sums[form] = _Sums(count_holes(form))
+    def _sum_up(self, crowd: _Crowd[R], form: Templated) -> None:
+        sums = crowd.sums[form] = _Sums(count_placeholders(form))
         for record in crowd.told.pop(form, ()):
-            assert isinstance(record, Formed)
+            assert isinstance(record, Templated)
             parts = self.forms.take(record)[1]
             for ranks in self._members.pop(record).sets:
                 sums.add(ranks, parts)
 
-    def _mix_if_many(self, crowd: _Crowd[R], kind: type[Formed]) -> None:
+    def _mix_if_many(self, crowd: _Crowd[R], kind: type[Templated]) -> None:
         if len(crowd.told) + len(crowd.sums) > _MOST_FORMS.get(kind, MOST_DISTINCT):
             self._mix(crowd)
 
@@ -419,24 +419,24 @@ class _Crowd(Generic[R]):
     """Answers of one kind, of which there are more different ones than are told one by one."""
 
     def __init__(self) -> None:
-        self.told: dict[Formed, list[R]] = {}
+        self.told: dict[Templated, list[R]] = {}
         """Forms of which there are few, with their answers, which are members still."""
-        self.sums: dict[Formed, _Sums] = {}
+        self.sums: dict[Templated, _Sums] = {}
         """Forms of which there are many."""
         self.mixed: list[RankSet] | None = None
         """All ranks, once there are too many forms to tell them."""
 
-    def classes(self, kind: type[Formed]) -> Iterator[EquivalenceClass[R]]:
+    def classes(self, kind: type[Templated]) -> Iterator[EquivalenceClass[R]]:
         for form, sums in self.sums.items():
             yield EquivalenceClass(
                 ranks=RankSet.union(sums.sets),
-                record=cast(R, Various(form=form)),
+                record=cast(R, Various(template=form)),
                 columns=sums.columns(),
             )
         if self.mixed is not None:
             yield EquivalenceClass(
                 ranks=RankSet.union(self.mixed),
-                record=cast(R, Various(form=nothing_common(kind))),
+                record=cast(R, Various(template=nothing_common(kind))),
             )
 
 
@@ -444,8 +444,8 @@ def fill_record(record: R, slots: tuple[str, ...]) -> R:
     """Return *record* with its marks filled from *slots*, see :class:`SlotFiller`."""
     if isinstance(record, Various):
         # Their slots were not kept, since there are as many as ranks.
-        form = map_texts(record.form, lambda text, _: text.replace(SLOT, DIFFERENT))
-        return cast(R, Various(form=form))
+        form = map_texts(record.template, lambda text, _: text.replace(SLOT, DIFFERENT))
+        return cast(R, Various(template=form))
     if not slots:
         return record
     filler = SlotFiller(slots)

@@ -24,7 +24,7 @@ from pgdb.merge.classes import EquivalenceClass, Merger, Missing, Said
 from pgdb.merge.partition_labels import Labels
 from pgdb.merge.rankset_codec import Partition, pack_labels, read_partition, to_partition
 from pgdb.merge.summary import Summary
-from pgdb.merge.templates import Formed, FormTable
+from pgdb.merge.templates import Templated, TemplateTable
 from pgdb.ranks import RankSet
 from pgdb.records import (
     Done,
@@ -262,8 +262,8 @@ class Known:
     together once, and on the way up its path is that which it came by.
     """
 
-    def __init__(self, forms: FormTable | None = None) -> None:
-        self.forms = forms if forms is not None else FormTable()
+    def __init__(self, forms: TemplateTable | None = None) -> None:
+        self.forms = forms if forms is not None else TemplateTable()
         self.nodes: list[tuple[int, msgspec.Raw]] = []
         """Parent and item of all nodes of all graphs; parents stand before their children."""
         self._items: list[Item] = []
@@ -563,14 +563,14 @@ class _Family(Generic[_Told]):
         self.parts = parts
 
 
-def _families(classes: Sequence[_Told], forms: FormTable) -> Iterable[_Family[_Told]]:
+def _families(classes: Sequence[_Told], forms: TemplateTable) -> Iterable[_Family[_Told]]:
     if len(classes) < _FEW_CLASSES:
         yield from (_Family(each.record, (each,)) for each in classes)
         return
     # Marks inside of strings are in the parts: records of one form can have other slots.
-    alike: dict[tuple[Formed, int], list[tuple[_Told, tuple[str, ...]]]] = {}
+    alike: dict[tuple[Templated, int], list[tuple[_Told, tuple[str, ...]]]] = {}
     for each in classes:
-        if isinstance(each.record, Formed):
+        if isinstance(each.record, Templated):
             form, parts = forms.take(each.record)
             alike.setdefault((form, len(each.slots)), []).append((each, parts))
         else:
@@ -602,11 +602,11 @@ def _rows(columns: Sequence[str | Sequence[str]], count: int) -> list[tuple[str,
 
 
 def _records(
-    form: Record, count: int, parts: Sequence[str | Sequence[str]], forms: FormTable
+    form: Record, count: int, parts: Sequence[str | Sequence[str]], forms: TemplateTable
 ) -> Sequence[Record]:
     if count == 1 and not parts:
         return (form,)
-    if not isinstance(form, Formed):
+    if not isinstance(form, Templated):
         raise ProtocolError(f"answer graph: {type(form).__name__} has no form")
     try:
         records = forms.fill_rows(form, parts, count)

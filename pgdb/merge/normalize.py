@@ -19,7 +19,7 @@ from pgdb.merge.record_visitor import TextKind, map_arguments, map_texts
 from pgdb.patterns import pattern
 from pgdb.records import SLOT, Event, Record, Stack, Stop, Threads, ThreadStack
 
-# A mark in the program's own data is masked too, so that it gets itself back.
+# A mark in the program's own data is normalized too, so that it gets itself back.
 # User-space addresses of the machines we know have 5 to 16 hex digits. Short numbers are data:
 # 0x0 (null) and 0x10 (an offset from null) must go on telling ranks apart.
 _POINTER = pattern(rf"{SLOT}|\b0x[0-9a-f]{{5,16}}\b")
@@ -63,11 +63,11 @@ DIFFERENT = "…"
 """Shown where the members of a class have different addresses."""
 
 
-def mask_values(text: str, slots: list[str]) -> str:
+def normalize_values(text: str, slots: list[str]) -> str:
     """Replace pointers in a value that GDB printed without a format, appending them to *slots*.
 
     >>> found = []
-    >>> mask_values('(char *) 0x5555555592a0 "abc"', found), found
+    >>> normalize_values('(char *) 0x5555555592a0 "abc"', found), found
     ('(char *) \ufffc "abc"', ['0x5555555592a0'])
     """
     if SLOT in text:
@@ -78,13 +78,13 @@ def mask_values(text: str, slots: list[str]) -> str:
     return _replaced(_POINTER_ALONE, text, slots)
 
 
-def mask_free_text(text: str, slots: list[str]) -> str:
+def normalize_free_text(text: str, slots: list[str]) -> str:
     """Replace what looks like an address of a program in any text, appending it to *slots*.
 
     So are the numbers that Linux has for threads and processes, where GDB prints them.
 
     >>> found = []
-    >>> mask_free_text("* 1    LWP 4711 main () at ring.c:5", found), found
+    >>> normalize_free_text("* 1    LWP 4711 main () at ring.c:5", found), found
     ('* 1    LWP \ufffc main () at ring.c:5', ['4711'])
     """
     if SLOT in text:
@@ -151,26 +151,26 @@ def _replaced(what: re.Pattern[str], text: str, slots: list[str]) -> str:
     return what.sub(take, text)
 
 
-def mask_record(
+def normalize_record(
     record: Record | Event, *, numbers_are_data: bool = False, join_arguments: bool = False
-) -> Masked:
-    """Return *record* with its addresses masked, and what was masked.
+) -> Normalized:
+    """Return *record* with its addresses normalized, and what was normalized.
 
     With *numbers_are_data* (``print/x``) hexadecimal numbers are values and stay. With
-    *join_arguments* the arguments in a stack are masked whole, so that ranks at the same place
+    *join_arguments* the arguments in a stack are normalized whole, so that ranks at the same place
     are of one class whatever they were called with; where they agree the value is kept.
     """
     if numbers_are_data:
-        return Masked(record=record, slots=())
+        return Normalized(record=record, slots=())
     slots: list[str] = []
     change = _Mask(slots, join_arguments=join_arguments)
     if isinstance(record, Threads):
         return _mask_threads(record, join_arguments)
     if not isinstance(record, Stop):
-        masked = map_texts(record, change)
-        return Masked(record=masked, slots=tuple(slots))
+        normalized = map_texts(record, change)
+        return Normalized(record=normalized, slots=tuple(slots))
     if record.frame is None:
-        return Masked(record=record, slots=())
+        return Normalized(record=record, slots=())
     # Who stopped where is the news of a stop; its arguments may differ on every rank.
     frame = map_arguments(record.frame, _Mask(slots, join_arguments=True))
     slots.append(str(frame.level))
@@ -182,7 +182,7 @@ def mask_record(
         slots.append(value)
         detail = f"{label}{colon}{SLOT}"
     stop = replace(record, frame=frame, detail=detail)
-    return Masked(record=stop, slots=tuple(slots))
+    return Normalized(record=stop, slots=tuple(slots))
 
 
 class _Mask:
@@ -197,11 +197,11 @@ class _Mask:
             self._slots.append(text)
             return SLOT
         if kind == "text":
-            return mask_free_text(text, self._slots)
-        return mask_values(text, self._slots)
+            return normalize_free_text(text, self._slots)
+        return normalize_values(text, self._slots)
 
 
-def _mask_threads(record: Threads, join_arguments: bool) -> Masked:
+def _mask_threads(record: Threads, join_arguments: bool) -> Normalized:
     """Mask the stacks of threads; those that are equal then become one, with their number.
 
     Their order is that of what is left, so that ranks with the same threads say the same.
@@ -222,10 +222,10 @@ def _mask_threads(record: Threads, join_arguments: bool) -> Masked:
         stacks=tuple(ThreadStack(stack=stack, count=counts[stack]) for stack in ordered),
         hidden=SLOT if record.hidden else "",
     )
-    return Masked(record=threads, slots=tuple(all_slots))
+    return Normalized(record=threads, slots=tuple(all_slots))
 
 
-class Masked(msgspec.Struct, frozen=True):
+class Normalized(msgspec.Struct, frozen=True):
     """A record without what does not matter, and what was taken out."""
 
     record: Record | Event

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pgdb.merge.record_visitor import Change, TextKind, map_arguments, map_texts
 from pgdb.patterns import pattern
 from pgdb.records import (
-    HOLE,
+    PLACEHOLDER,
     Failure,
     Frame,
     Stack,
@@ -23,13 +23,13 @@ from pgdb.records import (
     Variables,
 )
 
-Formed = Stack | Threads | Value | Variables | Text | Failure
+Templated = Stack | Threads | Value | Variables | Text | Failure
 """Records that can have a form."""
 
 # Numbers that are no part of a name, strings and characters in quotes; and a hole of the program's
 # own, so that it gets itself back.
 _PART = pattern(
-    rf"""{HOLE}
+    rf"""{PLACEHOLDER}
     | (?<![\w.$])[-+]?(?:0x[0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?
         |nan(?:\(0x[0-9a-f]+\))?|inf)(?![\w$])
     | "(?:[^"\\]|\\.)*"
@@ -39,17 +39,17 @@ _PART = pattern(
 )
 
 
-def take_form(record: Formed) -> tuple[Formed, tuple[str, ...]]:
+def extract_template(record: Templated) -> tuple[Templated, tuple[str, ...]]:
     """Return the form of *record* and the parts that were in its holes, in order.
 
-    >>> take_form(Value(text="{1, -2.5e3}"))[1]
+    >>> extract_template(Value(text="{1, -2.5e3}"))[1]
     ('1', '-2.5e3')
     """
     parts: list[str] = []
 
     def take(match: re.Match[str]) -> str:
         parts.append(match[0])
-        return HOLE
+        return PLACEHOLDER
 
     def change(text: str, kind: TextKind) -> str:
         del kind
@@ -58,7 +58,7 @@ def take_form(record: Formed) -> tuple[Formed, tuple[str, ...]]:
     return map_texts(record, change), tuple(parts)
 
 
-def fill_form(form: Formed, parts: Sequence[str]) -> Formed:
+def fill_template(form: Templated, parts: Sequence[str]) -> Templated:
     """Return the record that has *form* and *parts*.
 
     :raises ValueError: if the form has another number of holes.
@@ -70,7 +70,9 @@ def fill_form(form: Formed, parts: Sequence[str]) -> Formed:
     return filled
 
 
-def fill_rows(form: Formed, columns: Sequence[str | Sequence[str]], count: int) -> list[Formed]:
+def fill_rows(
+    form: Templated, columns: Sequence[str | Sequence[str]], count: int
+) -> list[Templated]:
     """Return the *count* records that have *form*, given the parts of each of its holes.
 
     A column that is a text is the part of all of them, and is filled in once.
@@ -78,9 +80,11 @@ def fill_rows(form: Formed, columns: Sequence[str | Sequence[str]], count: int) 
     :raises ValueError: if the form has another number of holes, or a column another length.
     """
     # A hole that stays is filled with itself, which keeps the order of the others.
-    common = fill_form(form, [each if isinstance(each, str) else HOLE for each in columns])
+    common = fill_template(
+        form, [each if isinstance(each, str) else PLACEHOLDER for each in columns]
+    )
     varied = [each for each in columns if not isinstance(each, str)]
-    if any(HOLE in each for each in columns if isinstance(each, str)):
+    if any(PLACEHOLDER in each for each in columns if isinstance(each, str)):
         # A mark of the program's own would be taken for a hole.
         common, varied = (
             form,
@@ -89,9 +93,9 @@ def fill_rows(form: Formed, columns: Sequence[str | Sequence[str]], count: int) 
     if not varied:
         return [common] * count
     rows = zip(*varied, strict=True)
-    if isinstance(common, Stack) and HOLE not in common.hidden:
+    if isinstance(common, Stack) and PLACEHOLDER not in common.hidden:
         return [*_stacks(common, rows)]
-    return [fill_form(common, row) for row in rows]
+    return [fill_template(common, row) for row in rows]
 
 
 def _stacks(form: Stack, rows: Iterable[Sequence[str]]) -> Iterator[Stack]:
@@ -99,7 +103,7 @@ def _stacks(form: Stack, rows: Iterable[Sequence[str]]) -> Iterator[Stack]:
     places = [
         number
         for number, frame in enumerate(form.frames)
-        if any(HOLE in argument.value for argument in frame.arguments)
+        if any(PLACEHOLDER in argument.value for argument in frame.arguments)
     ]
     for row in rows:
         left = iter(row)
@@ -111,7 +115,7 @@ def _stacks(form: Stack, rows: Iterable[Sequence[str]]) -> Iterator[Stack]:
         yield Stack(frames=tuple(frames), hidden=form.hidden, more=form.more)
 
 
-class FormTable:
+class TemplateTable:
     """Records and their forms, each taken apart or put together once.
 
     At an inner node the children say the same things: a table for each question that is under
@@ -120,27 +124,27 @@ class FormTable:
     """
 
     def __init__(self) -> None:
-        self._forms: dict[Formed, Formed] = {}
-        self._records: dict[tuple[Formed, tuple[str, ...]], Formed] = {}
-        self._taken: dict[Formed, tuple[Formed, tuple[str, ...]]] = {}
+        self._forms: dict[Templated, Templated] = {}
+        self._records: dict[tuple[Templated, tuple[str, ...]], Templated] = {}
+        self._taken: dict[Templated, tuple[Templated, tuple[str, ...]]] = {}
         self._frames: dict[Frame, tuple[Frame, tuple[str, ...]]] = {}
         self._hidden: dict[str, tuple[str, tuple[str, ...]]] = {}
 
-    def take(self, record: Formed) -> tuple[Formed, tuple[str, ...]]:
-        """Return what :func:`take_form` does."""
+    def take(self, record: Templated) -> tuple[Templated, tuple[str, ...]]:
+        """Return what :func:`extract_template` does."""
         taken = self._taken.get(record)
         if taken is None:
             form, parts = (
-                self._take_stack(record) if isinstance(record, Stack) else take_form(record)
+                self._take_stack(record) if isinstance(record, Stack) else extract_template(record)
             )
             taken = self._taken[record] = (self._forms.setdefault(form, form), parts)
         return taken
 
-    def _take_stack(self, stack: Stack) -> tuple[Formed, tuple[str, ...]]:
-        """Do what :func:`take_form` does; of a thousand stacks most frames are the same."""
+    def _take_stack(self, stack: Stack) -> tuple[Templated, tuple[str, ...]]:
+        """Do what :func:`extract_template` does; of a thousand stacks most frames are the same."""
         hidden = self._hidden.get(stack.hidden)
         if hidden is None:
-            head, found = take_form(Stack(frames=(), hidden=stack.hidden))
+            head, found = extract_template(Stack(frames=(), hidden=stack.hidden))
             assert isinstance(head, Stack)
             hidden = self._hidden[stack.hidden] = (head.hidden, found)
         parts = [*hidden[1]]
@@ -148,7 +152,7 @@ class FormTable:
         for frame in stack.frames:
             taken = self._frames.get(frame)
             if taken is None:
-                form, found = take_form(Stack(frames=(frame,)))
+                form, found = extract_template(Stack(frames=(frame,)))
                 assert isinstance(form, Stack)
                 taken = self._frames[frame] = (form.frames[0], found)
             frames.append(taken[0])
@@ -156,8 +160,8 @@ class FormTable:
         return Stack(frames=tuple(frames), hidden=hidden[0], more=stack.more), tuple(parts)
 
     def fill_rows(
-        self, form: Formed, columns: Sequence[str | Sequence[str]], count: int
-    ) -> list[Formed]:
+        self, form: Templated, columns: Sequence[str | Sequence[str]], count: int
+    ) -> list[Templated]:
         """Return what :func:`fill_rows` does.
 
         :raises ValueError: as that does.
@@ -175,27 +179,27 @@ class FormTable:
         ]
         for number, record in zip(new, fill_rows(form, some, len(new)), strict=True):
             row = rows[number]
-            # Whoever sent the row has had it from take_form, so that it need not be asked again.
+            # The sender got the row from extract_template: extracting it again would give the same.
             found[number] = known.setdefault((form, row), record)
             self._taken.setdefault(record, (form, row))
         return [record for record in found if record is not None]
 
 
-def count_holes(form: Formed) -> int:
+def count_placeholders(form: Templated) -> int:
     """Return how many parts *form* takes."""
     count = 0
 
     def change(text: str, kind: TextKind) -> str:
         nonlocal count
         del kind
-        count += text.count(HOLE)
+        count += text.count(PLACEHOLDER)
         return text
 
     map_texts(form, change)
     return count
 
 
-_NOTHING_COMMON: dict[type[Formed], Formed] = {
+_NOTHING_COMMON: dict[type[Templated], Templated] = {
     Stack: Stack(frames=()),
     Threads: Threads(stacks=()),
     Value: Value(text=""),
@@ -205,7 +209,7 @@ _NOTHING_COMMON: dict[type[Formed], Formed] = {
 }
 
 
-def nothing_common(kind: type[Formed]) -> Formed:
+def nothing_common(kind: type[Templated]) -> Templated:
     """Return the form of ranks that have said a *kind* of thing each, all of other forms."""
     return _NOTHING_COMMON[kind]
 
@@ -213,13 +217,13 @@ def nothing_common(kind: type[Formed]) -> Formed:
 def _filler(parts: Iterator[str]) -> Change:
     def change(text: str, kind: TextKind) -> str:
         del kind
-        return "".join(_filled(text, parts)) if HOLE in text else text
+        return "".join(_filled(text, parts)) if PLACEHOLDER in text else text
 
     return change
 
 
 def _filled(text: str, parts: Iterator[str]) -> Iterator[str]:
-    first, *rest = text.split(HOLE)
+    first, *rest = text.split(PLACEHOLDER)
     yield first
     for piece in rest:
         try:

@@ -12,7 +12,7 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.summary import Summary
 from pgdb.ranks import RankSet
-from pgdb.records import HOLE, Failure, Record, Value, Various
+from pgdb.records import PLACEHOLDER, Failure, Record, Value, Various
 from tests.conftest import Build
 from tests.support.programs import Mpi
 
@@ -25,7 +25,7 @@ EVERYONE = RankSet.range(0, RANKS)
 def column(answer: pgdb.Answer) -> Summary:
     """Return the one summary of an answer of numbers, after a look at the rest of it."""
     (found,) = answer.classes
-    assert found.record == Various(form=Value(text=HOLE)) and found.ranks == EVERYONE
+    assert found.record == Various(template=Value(text=PLACEHOLDER)) and found.ranks == EVERYONE
     (summary,) = found.columns
     return summary
 

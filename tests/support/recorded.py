@@ -15,7 +15,7 @@ from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.transport.recorded import RecordedSession, replay
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
-from pgdb.merge.normalize import mask_record
+from pgdb.merge.normalize import normalize_record
 from pgdb.overlay.messages import (
     AnyOperation,
     Backtrace,
@@ -73,8 +73,8 @@ class Job:
                 continue
             record = self.answer(operation, rank, request_id)
             self.said.setdefault(request_id, {})[rank] = record
-            masked = mask_record(record)
-            merger.add(RankSet([rank]), masked.record, masked.slots)
+            normalized = normalize_record(record)
+            merger.add(RankSet([rank]), normalized.record, normalized.slots)
         return Gathered(request_id=request_id, classes=merger.classes, missing=missing)
 
     def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
@@ -138,8 +138,8 @@ def begin(job: Job, *, options: SessionOptions | None = None, ranks: RankSet = A
     session.table = ProcTable(processes=tuple(processes), source="made up")
     session.begin(ranks)
     stop = Stop(reason="breakpoint-hit", breakpoint=1, frame=job.frame(0))
-    masked = mask_record(stop)
-    stopped = EquivalenceClass(ranks, masked.record, masked.slots)
+    normalized = normalize_record(stop)
+    stopped = EquivalenceClass(ranks, normalized.record, normalized.slots)
     session.started(Answer("attach", ranks, (stopped,)))
     return session
 
@@ -148,7 +148,9 @@ async def go_next(job: Job, session: Session) -> None:
     """Let all ranks run to line 28."""
     run = await session.start_run("next", "", ALL)
     job.line = 28
-    stop = mask_record(Stop(reason="end-stepping-range", run=run.request_id, frame=job.frame(0)))
+    stop = normalize_record(
+        Stop(reason="end-stepping-range", run=run.request_id, frame=job.frame(0))
+    )
     session._events((EquivalenceClass(ALL, stop.record, stop.slots),))
 
 

@@ -9,12 +9,12 @@ import msgspec
 from hypothesis import strategies as st
 
 from pgdb.merge.classes import MOST_COLUMNS, EquivalenceClass, Merger
-from pgdb.merge.normalize import DIFFERENT_SLOT, mask_record
+from pgdb.merge.normalize import DIFFERENT_SLOT, normalize_record
 from pgdb.merge.summary import Summary, summarize
-from pgdb.merge.templates import count_holes, take_form
+from pgdb.merge.templates import count_placeholders, extract_template
 from pgdb.ranks import RankSet
 from pgdb.records import (
-    HOLE,
+    PLACEHOLDER,
     SLOT,
     Block,
     Breakpoint,
@@ -43,13 +43,13 @@ from pgdb.records import (
 
 T = TypeVar("T", bound=Record | Event)
 
-# Texts as ranks send them: addresses that are masked, ones that are not, marks, empty lines.
+# Texts as ranks send them: addresses that are normalized, ones that are not, marks, empty lines.
 # Parts that fill a form, and what looks nearly like one.
 _PIECES = st.sampled_from(
     [
         *("", "a", "\n", "\n\n", " ", SLOT, "…", "0x", "0x0", "0x10"),
         *("0x5555555592a0", "0x7ffff7dd5000"),
-        *(HOLE, "1", "-2.5e3", "nan(0x8000000000000)", '"', '"b"', "'", "\\", "{", "x = "),
+        *(PLACEHOLDER, "1", "-2.5e3", "nan(0x8000000000000)", '"', '"b"', "'", "\\", "{", "x = "),
     ]
 )
 # Two marks alone stand for what differs; no text of GDB's is that.
@@ -134,7 +134,7 @@ RECORDS: dict[type, st.SearchStrategy[Any]] = {
         start=small,
         order=st.sampled_from("CF"),
     ),
-    Various: _struct(Various, form=formed.map(lambda record: take_form(record)[0])),
+    Various: _struct(Various, template=formed.map(lambda record: extract_template(record)[0])),
     Done: st.just(Done()),
     BreakpointsMade: _struct(BreakpointsMade, breakpoints=breakpoint_tuples, text=texts),
     BreakpointList: _struct(BreakpointList, breakpoints=breakpoint_tuples),
@@ -170,19 +170,19 @@ def columns_of(record: Record, ranks: RankSet) -> tuple[Summary, ...]:
     """Return summaries that fit a record, of numbers made up; none if it is not Various."""
     if not isinstance(record, Various):
         return ()
-    holes = count_holes(record.form)
+    holes = count_placeholders(record.template)
     if holes > MOST_COLUMNS:
         return ()
     return tuple(summarize((RankSet([rank]), str(rank)) for rank in ranks) for _ in range(holes))
 
 
 def class_of(ranks: RankSet, record: Record) -> EquivalenceClass[Record]:
-    """Return the class of *ranks* that said *record*, masked, with columns that fit it."""
-    masked = mask_record(record)
+    """Return the class of *ranks* that said *record*, normalized, with columns that fit it."""
+    normalized = normalize_record(record)
     return EquivalenceClass(
         ranks=ranks,
-        record=masked.record,  # type: ignore[arg-type]  # a record, as it was before
-        slots=masked.slots,
+        record=normalized.record,  # type: ignore[arg-type]  # a record, as it was before
+        slots=normalized.slots,
         columns=columns_of(record, ranks),
     )
 

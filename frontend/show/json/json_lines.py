@@ -463,7 +463,7 @@ def _finite(number: float) -> float | None:
 def _record_object(record: Record) -> RecordObject:
     if isinstance(record, Various):
         # A union is not converted from attributes; this leaves one of the types in it.
-        form = _record_object(record.form)
+        form = _record_object(record.template)
         return msgspec.convert(
             {"kind": "various", "form": msgspec.to_builtins(form)}, VariousRecord
         )

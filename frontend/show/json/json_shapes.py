@@ -116,7 +116,9 @@ class RunningRecord(Running, frozen=True, tag_field="kind", tag="running"):
 class VariousRecord(Various, frozen=True, tag_field="kind", tag="various"):
     """Answers of one form with too many different values in it to be told one by one."""
 
-    form: StackRecord | ThreadsRecord | ValueRecord | VariablesRecord | TextRecord | ErrorRecord
+    template: (
+        StackRecord | ThreadsRecord | ValueRecord | VariablesRecord | TextRecord | ErrorRecord
+    ) = msgspec.field(name="form")
 
 
 RecordObject = (

@@ -23,11 +23,11 @@ from pgdb.frontend.show.text.value_text import Said, summary_lines, value_rows
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.runs import runs
-from pgdb.merge.templates import count_holes, fill_form
+from pgdb.merge.templates import count_placeholders, fill_template
 from pgdb.ranks import RankSet
 from pgdb.records import (
     FATAL_SIGNALS,
-    HOLE,
+    PLACEHOLDER,
     SLOT,
     Block,
     Breakpoint,
@@ -431,7 +431,7 @@ def _has(said: Answer, kind: type[Value | Variables]) -> bool:
 
 
 def _form(each: EquivalenceClass[Record]) -> Record:
-    return each.record.form if isinstance(each.record, Various) else each.record
+    return each.record.template if isinstance(each.record, Various) else each.record
 
 
 def _value_rows(said: Answer, layout: Layout) -> list[Row]:
@@ -467,9 +467,9 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
             slots = each.slots[slot : slot + item.value.count(SLOT)]
             slot += len(slots)
             own = None
-            if columns is not None and HOLE in item.value:
-                own = columns[hole : hole + item.value.count(HOLE)]
-                hole += item.value.count(HOLE)
+            if columns is not None and PLACEHOLDER in item.value:
+                own = columns[hole : hole + item.value.count(PLACEHOLDER)]
+                hole += item.value.count(PLACEHOLDER)
             order.setdefault(key, []).append(Said(each.ranks, item.value, slots, own))
     rows: list[Row] = []
     for name, values in order.items():
@@ -480,13 +480,13 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
 def _various(each: EquivalenceClass[Record], command: str) -> str:
     """Return what is known of ranks whose answers were summed up on the way."""
     assert isinstance(each.record, Various)
-    form = each.record.form
+    form = each.record.template
     layout = Layout()
     if isinstance(form, Value):
         said = Said(each.ranks, form.text, each.slots, each.columns)
         rows = value_rows(_expression(command), [said], layout)
         return "\n".join(text for _, text in rows)
-    common = fill_form(form, [DIFFERENT] * count_holes(form))
+    common = fill_template(form, [DIFFERENT] * count_placeholders(form))
     text = record(EquivalenceClass(ranks=each.ranks, record=common, slots=each.slots), command)
     lines = [text, f"different on each of {len(each.ranks)} ranks"]
     if len(each.columns) == 1:

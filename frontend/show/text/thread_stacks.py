@@ -18,7 +18,7 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.record_visitor import map_texts
 from pgdb.ranks import RankSet
-from pgdb.records import HOLE, SLOT, Record, Stack, Threads, Various
+from pgdb.records import PLACEHOLDER, SLOT, Record, Stack, Threads, Various
 
 
 class ThreadGroup(msgspec.Struct, frozen=True):
@@ -73,9 +73,9 @@ def threads_in(
     """Return the threads that the ranks of a class have, with and without marks in their texts."""
     record, filled = each.record, each.filled
     if isinstance(record, Various):
-        record = record.form
+        record = record.template
     if isinstance(filled, Various):
-        filled = filled.form
+        filled = filled.template
     if isinstance(record, Threads) and isinstance(filled, Threads):
         return record, filled
     return None, None
@@ -179,4 +179,4 @@ class _Group:
 
 
 def _without_marks(text: str) -> str:
-    return text.replace(SLOT, DIFFERENT).replace(HOLE, DIFFERENT)
+    return text.replace(SLOT, DIFFERENT).replace(PLACEHOLDER, DIFFERENT)

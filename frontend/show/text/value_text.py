@@ -27,7 +27,7 @@ from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.summary import SKETCH_SIZE, Summary, summarize
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import HOLE
+from pgdb.records import PLACEHOLDER
 
 _MOST_PLACES = 12
 _BARS = "▁▂▃▄▅▆▇█"
@@ -324,14 +324,14 @@ def _form_rows(label: str, said: Said, layout: Layout) -> list[Row]:
     form = parse(said.text, said.slots)
     found = holes(form)
     if not found or len(found) != len(columns):
-        text = filled(form).replace(HOLE, DIFFERENT)
+        text = filled(form).replace(PLACEHOLDER, DIFFERENT)
         note = f"different on each of {len(said.ranks)} ranks"
         return [(said.ranks, f"{label}{text}  ({note})" if text else f"{label}{note}")]
-    if said.text == HOLE:
+    if said.text == PLACEHOLDER:
         used = len(layout.brackets(said.ranks)) + 1 + len(label)
         return [(said.ranks, _hung(label, summary_lines(columns[0], layout, used)))]
     constants = [_constant(column) for column in columns]
-    pieces = filled(form).split(HOLE)
+    pieces = filled(form).split(PLACEHOLDER)
     parts = [piece + (constant or DIFFERENT) for piece, constant in zip(pieces, constants)]  # noqa: B905
     rows: list[Row] = [(said.ranks, f"{label}{''.join(parts)}{pieces[-1]}")]
     differing = [hole for hole in found if not constants[hole.number]]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdb.backend.node.answer_cache import AnswerCache
-from pgdb.merge.templates import Formed
+from pgdb.merge.templates import Templated
 from pgdb.records import Done, Record, Running, Value
 from tests.support.strategies import formed, leaf_records
 
@@ -17,7 +17,7 @@ def test_what_was_said_is_recalled_in_full(records: list[Record]) -> None:
     for rank, record in enumerate(records):
         memory.keep(3, rank, record)
     for rank, record in enumerate(records):
-        expected = record if isinstance(record, Formed) else None
+        expected = record if isinstance(record, Templated) else None
         assert memory.recall(3, rank) == expected
         assert memory.recall(2, rank) is None
     assert memory.recall(3, len(records)) is None
@@ -54,10 +54,10 @@ def test_equal_answers_are_kept_once() -> None:
     st.integers(0, 300),
 )
 def test_whatever_is_kept_is_what_was_said(
-    said: list[tuple[int, int, Formed]], limit_bytes: int
+    said: list[tuple[int, int, Templated]], limit_bytes: int
 ) -> None:
     memory = AnswerCache(limit_bytes)
-    by_rank: dict[tuple[int, int], Formed] = {}
+    by_rank: dict[tuple[int, int], Templated] = {}
     for request_id, rank, record in said:
         if (request_id, rank) not in by_rank:  # a rank answers a request once
             by_rank[request_id, rank] = record

@@ -12,13 +12,13 @@ from pgdb.backend.node import leaf
 from pgdb.backend.node.answer_cache import AnswerCache
 from pgdb.backend.node.leaf import StackAnswers, record_of
 from pgdb.merge.classes import EquivalenceClass, Merger
-from pgdb.merge.normalize import mask_record
+from pgdb.merge.normalize import normalize_record
 from pgdb.ranks import RankSet
 from pgdb.records import Frame, Record, Stack, Variable
 
 
 def stack_of(pointer: int, value: int) -> Stack:
-    """Return a stack with a pointer, which is masked, and a value, which is not when split."""
+    """Return a stack with a pointer, which is normalized, and a value, which is not when split."""
     arguments = (
         Variable(name="data", value=f"0x{pointer:x}", is_argument=True),
         Variable(name="n", value=str(value), is_argument=True),
@@ -47,8 +47,8 @@ def test_as_one_by_one(said: list[tuple[int, int, bool]], at_once: int) -> None:
             stack = stacks.setdefault((pointer, value), stack_of(pointer, value))
             request_id = 1 + split
             answers.add(request_id, rank, stack, split=split)
-            masked = mask_record(stack, join_arguments=not split)
-            wanted[request_id].add(RankSet([rank]), record_of(masked.record), masked.slots)
+            normalized = normalize_record(stack, join_arguments=not split)
+            wanted[request_id].add(RankSet([rank]), record_of(normalized.record), normalized.slots)
             if rank % 7 == 0:
                 await asyncio.sleep(0)
         for _ in said:

@@ -14,7 +14,7 @@ from pgdb.frontend.analysis.calltree import CallTree, Node, TreeBy, label
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
 from pgdb.records import (
-    HOLE,
+    PLACEHOLDER,
     Failure,
     Frame,
     Record,
@@ -217,7 +217,7 @@ def test_stacks_deeper_than_python_recurses() -> None:
 
 
 def test_failures_missing_ranks_and_summed_up_stacks() -> None:
-    form = Various(form=stack("main:1", f"f{HOLE}"))
+    form = Various(template=stack("main:1", f"f{PLACEHOLDER}"))
     classes = [of("0-1", form), of("2", Failure(message="No stack.")), of("3", Value(text="1"))]
     tree = CallTree.from_classes(classes, missing=Missing(running=RankSet([4]), lost=RankSet([5])))
     assert labels(tree[1]) == ["main", "f…"]

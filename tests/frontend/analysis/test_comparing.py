@@ -22,9 +22,19 @@ from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.show.text import reports
 from pgdb.frontend.store import saved_files
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.merge.normalize import mask_record
+from pgdb.merge.normalize import normalize_record
 from pgdb.ranks import RankSet
-from pgdb.records import HOLE, Failure, Frame, Record, Stack, Value, Variable, Variables, Various
+from pgdb.records import (
+    PLACEHOLDER,
+    Failure,
+    Frame,
+    Record,
+    Stack,
+    Value,
+    Variable,
+    Variables,
+    Various,
+)
 
 
 def ranks(text: str) -> RankSet:
@@ -34,13 +44,15 @@ def ranks(text: str) -> RankSet:
 def answer(
     *said: tuple[str, str | Record], missing: Missing | None = None, command: str = "print x"
 ) -> Answer:
-    """Return an answer; a text is a value, masked as the leaves do."""
+    """Return an answer; a text is a value, normalized as the leaves do."""
     classes = []
     for members, record in said:
-        masked = mask_record(Value(text=record) if isinstance(record, str) else record)
-        assert isinstance(masked.record, Record)
+        normalized = normalize_record(Value(text=record) if isinstance(record, str) else record)
+        assert isinstance(normalized.record, Record)
         classes.append(
-            EquivalenceClass[Record](ranks=ranks(members), record=masked.record, slots=masked.slots)
+            EquivalenceClass[Record](
+                ranks=ranks(members), record=normalized.record, slots=normalized.slots
+            )
         )
     gone = missing or Missing()
     asked = RankSet.union([each.ranks for each in classes]) | gone.ranks
@@ -179,7 +191,7 @@ def test_an_error_on_one_side_is_a_difference() -> None:
 
 
 def test_summed_up_values_are_not_taken_for_equal() -> None:
-    various = answer(("0-2000", Various(form=Value(text=HOLE))))
+    various = answer(("0-2000", Various(template=Value(text=PLACEHOLDER))))
     found = compare(various, various)
     assert not found.same
     assert found.left_out[0].ranks == ranks("0-2000")
@@ -229,7 +241,7 @@ def test_a_tolerance_must_be_one() -> None:
 
 
 def test_what_was_summed_up_is_asked_for_page_by_page() -> None:
-    said = answer(("0-2999", Various(form=Value(text=HOLE))), ("3000", "7"))
+    said = answer(("0-2999", Various(template=Value(text=PLACEHOLDER))), ("3000", "7"))
     asked: list[RankSet] = []
 
     async def recall(of: Answer, page: RankSet) -> Answer:
@@ -303,7 +315,7 @@ class FakeSession:
 def expanded(*arguments: str) -> list[str]:
     """Return what ``expand`` shows, for each of *arguments*, of one answer of 3000 ranks."""
     shell = Shell(cast(Session, FakeSession()), cast(Display, None), read_line=nothing_to_read)
-    shell._remember(answer(("0-2999", Various(form=Value(text=HOLE)))))
+    shell._remember(answer(("0-2999", Various(template=Value(text=PLACEHOLDER)))))
     texts = []
     for argument in arguments:
         outcome = asyncio.run(shell.dispatch(f"expand {argument}", shell.focus))

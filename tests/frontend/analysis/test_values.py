@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from pgdb.frontend.analysis.diff import NONE, NOT_SHOWN, Comparison, compare, holes, leaves
 from pgdb.frontend.analysis.values import Group, Leaf, Node, filled, number_of, parse, unparse
-from pgdb.merge.normalize import mask_values
+from pgdb.merge.normalize import normalize_values
 from pgdb.ranks import RankSet
-from pgdb.records import HOLE, SLOT
+from pgdb.records import PLACEHOLDER, SLOT
 
 # As GDB 13.1 has printed them (width 0), with libstdc++'s pretty-printers.
 C_STRUCT = (
@@ -118,10 +118,10 @@ def test_values_with_parts_are_read(text: str) -> None:
     assert isinstance(node, Group), text
     assert unparse(node) == text
     slots: list[str] = []
-    masked = mask_values(text, slots)
-    assert isinstance(parse(masked, slots), Group)
-    assert unparse(parse(masked, slots)) == masked
-    assert filled(parse(masked, slots)) == text
+    normalized = normalize_values(text, slots)
+    assert isinstance(parse(normalized, slots), Group)
+    assert unparse(parse(normalized, slots)) == normalized
+    assert filled(parse(normalized, slots)) == text
 
 
 @pytest.mark.parametrize("text", LEAVES)
@@ -150,7 +150,17 @@ _PIECES = st.sampled_from(
             ": ",
             "...",
         ),
-        *("x = ", "5", "5,6", "0x55555", SLOT, HOLE, "std::", '"a"', "'x' <repeats 12 times>"),
+        *(
+            "x = ",
+            "5",
+            "5,6",
+            "0x55555",
+            SLOT,
+            PLACEHOLDER,
+            "std::",
+            '"a"',
+            "'x' <repeats 12 times>",
+        ),
         *(" <repeats 3 times>", "<error: at 0x8>", "members of A:\n"),
         "std::vector of length 1, capacity 2 = {",
     ]
@@ -159,10 +169,10 @@ _texts = st.lists(_PIECES | st.text(max_size=2), max_size=30).map("".join)
 
 
 @given(_texts, st.booleans())
-def test_no_text_is_lost(text: str, is_masked: bool) -> None:
-    slots = [f"0x{number}" for number in range(text.count(SLOT))] if is_masked else []
+def test_no_text_is_lost(text: str, is_normalized: bool) -> None:
+    slots = [f"0x{number}" for number in range(text.count(SLOT))] if is_normalized else []
     assert unparse(parse(text, slots)) == text
-    if is_masked:
+    if is_normalized:
         whole = text
         for slot in slots:
             whole = whole.replace(SLOT, slot, 1)
@@ -288,8 +298,8 @@ def test_addresses_do_not_differ() -> None:
     values: list[tuple[RankSet, Node]] = []
     for rank, text in enumerate(texts):
         slots: list[str] = []
-        masked = mask_values(text, slots)
-        values.append((RankSet([rank]), parse(masked, slots)))
+        normalized = normalize_values(text, slots)
+        values.append((RankSet([rank]), parse(normalized, slots)))
     found = compare(values)
     assert found.common == '{id = …, p = (T *) …, s = 0x55555500 "a"}'
     assert places(found) == {".id": [("0-1", "1"), ("2", "2")]}
@@ -309,10 +319,10 @@ def test_leaves_by_path() -> None:
 
 
 def test_holes_of_a_form() -> None:
-    form = f"{{id = {HOLE}, x = {{1, {HOLE}}}, m = {{[{HOLE}] = {HOLE}}}, s = 0x8 {HOLE}}}"
+    form = "{id = □, x = {1, □}, m = {[□] = □}, s = 0x8 □}".replace("□", PLACEHOLDER)
     assert [each.path for each in holes(parse(form))] == [".id", ".x[1]", ".m", ".m[…]", ".s"]
     assert [each.number for each in holes(parse(form))] == list(range(5))
-    assert [each.path for each in holes(parse(HOLE))] == [""]
+    assert [each.path for each in holes(parse(PLACEHOLDER))] == [""]
 
 
 @pytest.mark.parametrize("text", [PRETTY, FORTRAN_TYPE, "( a = 1 )", "{\n  a = 1\n}"])

@@ -104,7 +104,7 @@ RECORDS: list[tuple[Record, str]] = [
     (Stack(frames=(FRAME,)), "solve ~/src/a.c:12"),
     (Stop(reason="watchpoint-trigger", frame=FRAME, detail=f"Old value = {SECRET}"), "solve"),
     (BreakpointsMade(breakpoints=(Breakpoint(number=2, kind="hw watchpoint", what=SECRET),)), "2 "),
-    (Various(form=Value(text=SECRET)), "Value"),
+    (Various(template=Value(text=SECRET)), "Value"),
     (Failure(message='No symbol "q" in current context.'), 'No symbol "q" in current context.'),
 ]
 

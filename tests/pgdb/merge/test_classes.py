@@ -14,13 +14,13 @@ from pgdb.errors import ProtocolError
 from pgdb.merge import classes as answer
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing, fill_record
 from pgdb.merge.graph import from_graph, to_graph
-from pgdb.merge.normalize import DIFFERENT, DIFFERENT_SLOT, mask_record
+from pgdb.merge.normalize import DIFFERENT, DIFFERENT_SLOT, normalize_record
 from pgdb.merge.summary import Summary, summarize
-from pgdb.merge.templates import count_holes, nothing_common, take_form
+from pgdb.merge.templates import count_placeholders, extract_template, nothing_common
 from pgdb.overlay.messages import Reply, decode, encode
 from pgdb.ranks import RankSet
 from pgdb.records import (
-    HOLE,
+    PLACEHOLDER,
     Failure,
     Frame,
     Record,
@@ -37,9 +37,9 @@ Answer = tuple[EquivalenceClass[Record], ...]
 
 
 def answer_of(rank: int, record: Record) -> Answer:
-    masked = mask_record(record)
+    normalized = normalize_record(record)
     merger: Merger[Record] = Merger()
-    merger.add(RankSet([rank]), masked.record, masked.slots)  # type: ignore[arg-type]
+    merger.add(RankSet([rank]), normalized.record, normalized.slots)  # type: ignore[arg-type]
     return merger.classes
 
 
@@ -90,13 +90,13 @@ def test_every_rank_is_in_exactly_one_class_with_what_it_said(records: list[Reco
     assert RankSet.union(each.ranks for each in classes) == RankSet.range(0, len(records))
     for each in classes:
         for rank in each.ranks:
-            masked = mask_record(records[rank])
-            assert masked.record == each.record
-            for ours, theirs in zip(each.slots, masked.slots, strict=True):
+            normalized = normalize_record(records[rank])
+            assert normalized.record == each.record
+            for ours, theirs in zip(each.slots, normalized.slots, strict=True):
                 assert ours in (DIFFERENT_SLOT, theirs)
         if len(each.ranks) == 1:
-            masked = mask_record(records[each.ranks.first])
-            assert each.filled == fill_record(masked.record, masked.slots)
+            normalized = normalize_record(records[each.ranks.first])
+            assert each.filled == fill_record(normalized.record, normalized.slots)
     assert [each.ranks.first for each in classes] == sorted(each.ranks.first for each in classes)
 
 
@@ -135,7 +135,7 @@ def test_failures_are_told_apart() -> None:
     failed: EquivalenceClass[Record] = EquivalenceClass(RankSet([1]), Failure(message="no"))
     worked: EquivalenceClass[Record] = EquivalenceClass(RankSet([1]), Value(text="no"))
     many: EquivalenceClass[Record] = EquivalenceClass(
-        RankSet([1]), Various(form=Failure(message=f"no {HOLE}"))
+        RankSet([1]), Various(template=Failure(message=f"no {PLACEHOLDER}"))
     )
     assert failed.is_error and many.is_error and not worked.is_error
 
@@ -169,9 +169,9 @@ def test_what_is_not_summed_up_is_expanded_without_loss(
     leaves = [answer_of(rank, record) for rank, record in enumerate(records)]
     for each in merge_by_a_tree(leaves, rng, sent):
         for rank in each.ranks:
-            masked = mask_record(records[rank])
-            filled = fill_record(each.record, masked.slots)
-            assert filled == fill_record(masked.record, masked.slots)
+            normalized = normalize_record(records[rank])
+            filled = fill_record(each.record, normalized.slots)
+            assert filled == fill_record(normalized.record, normalized.slots)
             if DIFFERENT_SLOT not in each.slots:
                 assert each.filled == filled
 
@@ -257,19 +257,19 @@ def assert_faithful(classes: Answer, records: Mapping[int, Record]) -> None:
     assert sum(len(each.ranks) for each in classes) == len(records)
     assert RankSet.union(each.ranks for each in classes) == RankSet(records)
     for each in classes:
-        masked = {rank: mask_record(records[rank]) for rank in each.ranks}
+        normalized = {rank: normalize_record(records[rank]) for rank in each.ranks}
         if not isinstance(each.record, Various):
             assert each.columns == ()
-            assert all(found.record == each.record for found in masked.values())
+            assert all(found.record == each.record for found in normalized.values())
             continue
-        form = each.record.form
-        assert all(type(found.record) is type(form) for found in masked.values())
+        form = each.record.template
+        assert all(type(found.record) is type(form) for found in normalized.values())
         if form == nothing_common(type(form)):
             assert each.columns == ()
             continue
-        forms = {rank: take_form(found.record) for rank, found in masked.items()}  # type: ignore[arg-type]
+        forms = {rank: extract_template(found.record) for rank, found in normalized.items()}  # type: ignore[arg-type]
         assert all(found == form for found, _ in forms.values())
-        holes = count_holes(form)
+        holes = count_placeholders(form)
         assert len(each.columns) == (holes if holes <= answer.MOST_COLUMNS else 0)
         for number, column in enumerate(each.columns):
             expected = summarize(
@@ -319,7 +319,7 @@ def test_as_many_different_values_as_allowed_are_told_one_by_one() -> None:
     told = merged(*numbers(answer.MOST_DISTINCT))
     assert len(told) == answer.MOST_DISTINCT
     (summed,) = merged(told, *numbers(1, answer.MOST_DISTINCT))
-    assert summed.record == Various(form=Value(text=HOLE))
+    assert summed.record == Various(template=Value(text=PLACEHOLDER))
     (column,) = summed.columns
     assert (column.count, column.low, column.high) == (1025, 0, 1024)
     assert (str(column.at_low), str(column.at_high), column.mean) == ("0", "1024", 512.0)
@@ -334,7 +334,7 @@ def test_odd_ones_out_are_still_told_among_very_many(monkeypatch: pytest.MonkeyP
     ]
     classes = merged(*odd, *numbers(50))
     assert [(str(each.ranks), each.record) for each in classes] == [
-        ("0-49", Various(form=Value(text=HOLE))),
+        ("0-49", Various(template=Value(text=PLACEHOLDER))),
         *((str(each[0].ranks), each[0].record) for each in odd),
     ]
 
@@ -346,7 +346,7 @@ def test_forms_without_end_are_mixed_and_other_kinds_are_not(
     words = [answer_of(rank, Value(text="w" * (rank + 1))) for rank in range(30)]
     failed = answer_of(40, Failure(message="no"))
     mixed, other = merged(*words, failed)
-    assert mixed.record == Various(form=Value(text="")) and mixed.columns == ()
+    assert mixed.record == Various(template=Value(text="")) and mixed.columns == ()
     assert str(mixed.ranks) == "0-29" and other == failed[0]
     (again, _) = merged((mixed, other), answer_of(41, Value(text="7")))
     assert str(again.ranks) == "0-29,41" and again.record == mixed.record
@@ -367,7 +367,7 @@ def test_forms_with_very_many_holes_have_no_summaries(monkeypatch: pytest.Monkey
         answer_of(rank, Value(text=f"{{{', '.join([str(rank)] * holes)}}}")) for rank in range(12)
     ]
     (both,) = merged(merged(*arrays[:11]), arrays[11])
-    assert isinstance(both.record, Various) and count_holes(both.record.form) == holes
+    assert isinstance(both.record, Various) and count_placeholders(both.record.template) == holes
     assert both.columns == () and len(both.ranks) == 12
 
 
@@ -380,22 +380,22 @@ def test_a_summary_of_ranks_that_are_known_in_part_is_not_counted_twice(
     # What is new in it cannot be told from what is known: all that is sure is who answered.
     (found,) = merged(numbers(1)[0], summed)
     assert str(found.ranks) == "0-19" and found.columns == ()
-    assert found.record == Various(form=Value(text=""))
+    assert found.record == Various(template=Value(text=""))
 
 
 @pytest.mark.parametrize("columns", [(), (Summary(), Summary())])
 def test_summaries_that_do_not_fit_their_form_are_refused(columns: tuple[Summary, ...]) -> None:
     merger: Merger[Record] = Merger()
     with pytest.raises(ProtocolError, match=f"{len(columns)} summaries for 1 holes"):
-        merger.add(RankSet([1]), Various(form=Value(text=HOLE)), (), columns)
+        merger.add(RankSet([1]), Various(template=Value(text=PLACEHOLDER)), (), columns)
 
 
 def test_slots_that_do_not_fit_are_refused() -> None:
     merger: Merger[Record] = Merger()
-    masked = mask_record(Value(text="(int *) 0x5555555592a0")).record
-    merger.add(RankSet([0]), Value(text=masked.text), ("0x5555555592a0",))  # type: ignore[union-attr]
+    normalized = normalize_record(Value(text="(int *) 0x5555555592a0")).record
+    merger.add(RankSet([0]), Value(text=normalized.text), ("0x5555555592a0",))  # type: ignore[union-attr]
     with pytest.raises(ProtocolError, match="slots"):
-        merger.add(RankSet([1]), Value(text=masked.text), ())  # type: ignore[union-attr]
+        merger.add(RankSet([1]), Value(text=normalized.text), ())  # type: ignore[union-attr]
 
 
 def test_slots_of_ranks_that_differ_are_told_as_different() -> None:

@@ -27,11 +27,11 @@ from pgdb.merge.graph import (
     to_networkx,
 )
 from pgdb.merge.rankset_codec import to_partition
-from pgdb.merge.templates import Formed, fill_form, take_form
+from pgdb.merge.templates import Templated, extract_template, fill_template
 from pgdb.overlay.messages import Reply, decode, encode
 from pgdb.ranks import RankSet
 from pgdb.records import (
-    HOLE,
+    PLACEHOLDER,
     Done,
     Frame,
     Record,
@@ -79,14 +79,14 @@ def test_nothing_at_all() -> None:
     st.lists(formed, min_size=1, max_size=2), st.integers(8, 20), st.randoms(use_true_random=False)
 )
 def test_round_trip_of_many_classes_of_few_forms(
-    some: list[Formed], count: int, rng: random.Random
+    some: list[Templated], count: int, rng: random.Random
 ) -> None:
     # Records of the same form, but for their parts; which may have addresses in them.
-    parts = ["1", "2", '"a"', '"0x5555555592a0"', "-2.5e3", HOLE]
+    parts = ["1", "2", '"a"', '"0x5555555592a0"', "-2.5e3", PLACEHOLDER]
     classes = []
     for rank in range(count):
-        form, taken = take_form(rng.choice(some))
-        record = fill_form(form, [rng.choice(parts) for _ in taken])
+        form, taken = extract_template(rng.choice(some))
+        record = fill_template(form, [rng.choice(parts) for _ in taken])
         classes.append(class_of(RankSet([rank]), record))
     assert sent(classes) == tuple(classes)
 
@@ -208,7 +208,7 @@ def end(node: int, shape: Record, **more: Any) -> End:
 
 
 ONE = to_partition((RankSet([0]),))
-WHOLE = Node.of(-1, Whole(record=Value(text=f"{HOLE}")))
+WHOLE = Node.of(-1, Whole(record=Value(text=f"{PLACEHOLDER}")))
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ _FAMILY = to_graph(
     + [
         class_of(RankSet([20]), stack("main", "f")),
         class_of(RankSet([21, 22]), Text(text="a\nb")),
-        class_of(RankSet([23, 24]), Various(form=Value(text=HOLE))),
+        class_of(RankSet([23, 24]), Various(template=Value(text=PLACEHOLDER))),
         class_of(RankSet([25]), Threads(stacks=(ThreadStack(stack=stack("main")),), hidden="2")),
     ],
     Missing(late=RankSet([30])),
@@ -291,8 +291,8 @@ def test_a_graph_with_broken_bytes_is_a_graph_or_our_error(broken: list[tuple[in
 
 
 def test_columns_travel_with_their_form() -> None:
-    summed = class_of(RankSet.range(0, 2000), Various(form=particle(7, 1)))
-    form = Various(form=Value(text=f"{{x = {HOLE}, y = {HOLE}}}"))
+    summed = class_of(RankSet.range(0, 2000), Various(template=particle(7, 1)))
+    form = Various(template=Value(text=f"{{x = {PLACEHOLDER}, y = {PLACEHOLDER}}}"))
     both = (class_of(RankSet.range(3000, 6000), form), summed)
     assert len(both[0].columns) == 2 and both[0].columns[0].count == 3000
     assert set(sent(both)) == set(both)
@@ -307,7 +307,7 @@ def test_various_and_threads_are_drawn() -> None:
     )
     said: tuple[EquivalenceClass[Record], ...] = (
         EquivalenceClass(RankSet([0, 1]), threads),
-        class_of(RankSet([2, 3]), Various(form=Value(text=HOLE))),
+        class_of(RankSet([2, 3]), Various(template=Value(text=PLACEHOLDER))),
     )
     drawn = to_networkx(said)
     labels = [data["label"] for number, data in drawn.nodes(data=True) if number >= 0]

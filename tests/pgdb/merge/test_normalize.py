@@ -18,9 +18,9 @@ from pgdb.merge.normalize import (
     DIFFERENT_SLOT,
     SlotFiller,
     join_slots,
-    mask_free_text,
-    mask_record,
-    mask_values,
+    normalize_free_text,
+    normalize_record,
+    normalize_values,
 )
 from pgdb.records import (
     SLOT,
@@ -52,7 +52,7 @@ def test_the_strategies_leave_no_kind_out() -> None:
 
 
 # The threads of a rank are put into an order of their own, see below; what was summed up on the way
-# is never masked.
+# is never normalized.
 ordered_records = st.one_of(
     [made for kind, made in RECORDS.items() if kind not in (Threads, Various)]
 )
@@ -60,16 +60,16 @@ ordered_records = st.one_of(
 
 @given(ordered_records | events)
 def test_filling_gives_back_what_masking_took(record: Record | Event) -> None:
-    masked = mask_record(record)
-    assert fill_record(masked.record, masked.slots) == record
+    normalized = normalize_record(record)
+    assert fill_record(normalized.record, normalized.slots) == record
 
 
 @given(records | events)
 def test_what_is_masked_has_nothing_left_to_mask(record: Record | Event) -> None:
-    masked = mask_record(record)
-    again = mask_record(masked.record)
-    assert again.record == masked.record
-    assert len(again.slots) == len(masked.slots)
+    normalized = normalize_record(record)
+    again = normalize_record(normalized.record)
+    assert again.record == normalized.record
+    assert len(again.slots) == len(normalized.slots)
 
 
 FRAGMENTS = (
@@ -82,25 +82,25 @@ FRAGMENTS = (
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join), st.integers(1, 60))
 def test_a_text_is_masked_piece_by_piece_as_it_is_at_once(text: str, slice_bytes: int) -> None:
     at_once: list[str] = []
-    masked = normalize._mask_lines(text, 0, len(text), at_once)
+    normalized = normalize._mask_lines(text, 0, len(text), at_once)
     slots: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normalize, "_SLICE", slice_bytes)
-        assert mask_free_text(text, slots) == masked
+        assert normalize_free_text(text, slots) == normalized
     assert slots == at_once
 
 
 def test_timeouts_by_the_thousand_are_masked_like_one() -> None:
     slots: list[str] = []
-    masked = mask_free_text("poll (" + "timeout=1 " * 5000 + ")", slots)
-    assert masked == "poll (" + f"timeout={SLOT} " * 5000 + ")"
+    normalized = normalize_free_text("poll (" + "timeout=1 " * 5000 + ")", slots)
+    assert normalized == "poll (" + f"timeout={SLOT} " * 5000 + ")"
     assert slots == ["1"] * 5000
 
 
 def test_a_line_too_long_to_be_one_of_threads_has_only_its_addresses_masked() -> None:
     slots: list[str] = []
     text = "x" * normalize._LONGEST_LINE + " (process 47) 0x7ffff7d8c740"
-    assert mask_free_text(f"{text}\n(process 47)", slots).endswith(
+    assert normalize_free_text(f"{text}\n(process 47)", slots).endswith(
         f" (process 47) {SLOT}\n(process {SLOT})"
     )
     assert slots == ["0x7ffff7d8c740", "47"]
@@ -109,23 +109,23 @@ def test_a_line_too_long_to_be_one_of_threads_has_only_its_addresses_masked() ->
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join))
 def test_pointers_are_the_same_however_they_are_searched_for(text: str) -> None:
     slots: list[str] = []
-    masked = mask_values(text, slots)
+    normalized = normalize_values(text, slots)
     # With a mark at its end it is searched for in the other way.
     others: list[str] = []
-    assert mask_values(text + f" {SLOT}", others) == f"{masked} {SLOT}"
+    assert normalize_values(text + f" {SLOT}", others) == f"{normalized} {SLOT}"
     assert others == [*slots, SLOT]
 
 
 @given(stacks)
 def test_filling_gives_back_arguments_that_were_masked_whole(stack: Stack) -> None:
-    masked = mask_record(stack, join_arguments=True)
-    assert fill_record(masked.record, masked.slots) == stack
+    normalized = normalize_record(stack, join_arguments=True)
+    assert fill_record(normalized.record, normalized.slots) == stack
 
 
 @given(records)
 def test_numbers_that_are_data_are_left_alone(record: Record) -> None:
-    masked = mask_record(record, numbers_are_data=True)
-    assert (masked.record, masked.slots) == (record, ())
+    normalized = normalize_record(record, numbers_are_data=True)
+    assert (normalized.record, normalized.slots) == (record, ())
 
 
 @given(
@@ -139,14 +139,14 @@ def test_joining_slots_is_a_merge(rows: list[tuple[str, str]]) -> None:
 
 
 def test_slots_that_differ_are_shown_as_different() -> None:
-    one, other = (mask_record(Value(text=f"(int *) {at}")) for at in (HEAP, STACK))
+    one, other = (normalize_record(Value(text=f"(int *) {at}")) for at in (HEAP, STACK))
     assert one.record == other.record
     both = join_slots(one.slots, other.slots)
     assert fill_record(one.record, both) == Value(text=f"(int *) {DIFFERENT}")
 
 
 @pytest.mark.parametrize(
-    ("text", "masked"),
+    ("text", "normalized"),
     [
         (HEAP, SLOT),
         (f'(char *) {HEAP} "abc"', f'(char *) {SLOT} "abc"'),
@@ -161,14 +161,14 @@ def test_slots_that_differ_are_shown_as_different() -> None:
         ("0x5555555592a0g", "0x5555555592a0g"),
     ],
 )
-def test_which_values_are_masked(text: str, masked: str) -> None:
+def test_which_values_are_masked(text: str, normalized: str) -> None:
     slots: list[str] = []
-    assert mask_values(text, slots) == masked
-    assert len(slots) == masked.count(SLOT)
+    assert normalize_values(text, slots) == normalized
+    assert len(slots) == normalized.count(SLOT)
 
 
 @pytest.mark.parametrize(
-    ("text", "masked"),
+    ("text", "normalized"),
     [
         ("rip 0x555555555189 <main+4>", f"rip {SLOT} <main+4>"),
         ("0x00007ffff7dd5000 libc", f"{SLOT} libc"),
@@ -197,8 +197,8 @@ def test_which_values_are_masked(text: str, masked: str) -> None:
         ("solved by process 3\n", "solved by process 3\n"),
     ],
 )
-def test_free_text_is_masked_only_where_programs_lie(text: str, masked: str) -> None:
-    assert mask_free_text(text, []) == masked
+def test_free_text_is_masked_only_where_programs_lie(text: str, normalized: str) -> None:
+    assert normalize_free_text(text, []) == normalized
 
 
 def test_a_mark_in_the_programs_data_gets_itself_back() -> None:
@@ -209,8 +209,8 @@ def test_a_mark_in_the_programs_data_gets_itself_back() -> None:
         Failure(message=f"{SLOT} {HEAP}"),
         Variables(items=(Variable(name="s", value=f'{HEAP} "{SLOT}"'),)),
     ):
-        masked = mask_record(record)
-        assert fill_record(masked.record, masked.slots) == record
+        normalized = normalize_record(record)
+        assert fill_record(normalized.record, normalized.slots) == record
 
 
 def test_stops_at_one_place_are_equal_whatever_arguments_and_depth() -> None:
@@ -219,17 +219,19 @@ def test_stops_at_one_place_are_equal_whatever_arguments_and_depth() -> None:
         frame = Frame(level=rank, function="work", arguments=(argument,), file="a.c", line=3)
         return Stop(reason="breakpoint-hit", frame=frame, detail=f"x: 0 -> {rank}")
 
-    masked = [mask_record(stop(rank)) for rank in (1, 2)]
-    assert masked[0].record == masked[1].record
+    normalized = [normalize_record(stop(rank)) for rank in (1, 2)]
+    assert normalized[0].record == normalized[1].record
     shown = fill_record(stop(1), ())
     assert shown == stop(1)
-    joined = fill_record(masked[0].record, join_slots(masked[0].slots, masked[1].slots))
+    joined = fill_record(normalized[0].record, join_slots(normalized[0].slots, normalized[1].slots))
     assert isinstance(joined, Stop) and joined.frame is not None
     assert joined.frame.arguments[0].value == DIFFERENT
     assert joined.frame.level == -1
     assert joined.detail == f"x: {DIFFERENT}"
-    elsewhere = mask_record(Stop(reason="breakpoint-hit", frame=Frame(level=0, function="other")))
-    assert elsewhere.record != masked[0].record
+    elsewhere = normalize_record(
+        Stop(reason="breakpoint-hit", frame=Frame(level=0, function="other"))
+    )
+    assert elsewhere.record != normalized[0].record
 
 
 def test_arguments_of_a_stack_split_classes_unless_they_are_joined() -> None:
@@ -237,20 +239,22 @@ def test_arguments_of_a_stack_split_classes_unless_they_are_joined() -> None:
         argument = Variable(name="x", value=value, is_argument=True)
         return Stack(frames=(Frame(level=0, function="f", arguments=(argument,)),))
 
-    split = [mask_record(stack(value)).record for value in ("1", "2")]
+    split = [normalize_record(stack(value)).record for value in ("1", "2")]
     assert split[0] != split[1]
-    joined = [mask_record(stack(value), join_arguments=True).record for value in ("1", "2")]
+    joined = [normalize_record(stack(value), join_arguments=True).record for value in ("1", "2")]
     assert joined[0] == joined[1]
 
 
 def test_the_number_of_hidden_frames_does_not_split() -> None:
-    masked = [mask_record(Stack(frames=(), hidden=hidden)).record for hidden in ("3", "14")]
-    assert masked[0] == masked[1]
-    assert mask_record(Stack(frames=())).record != masked[0]
+    normalized = [
+        normalize_record(Stack(frames=(), hidden=hidden)).record for hidden in ("3", "14")
+    ]
+    assert normalized[0] == normalized[1]
+    assert normalize_record(Stack(frames=())).record != normalized[0]
 
 
 def test_records_without_texts_have_no_slots() -> None:
-    assert mask_record(Done()).slots == ()
+    assert normalize_record(Done()).slots == ()
 
 
 def test_more_marks_than_slots_are_shown_as_different() -> None:
@@ -261,8 +265,8 @@ def test_more_marks_than_slots_are_shown_as_different() -> None:
 def test_an_argument_whose_value_is_empty_stays_empty() -> None:
     frame = Frame(level=0, function="f", arguments=(Variable(name="x", value=""),))
     stop = Stop(reason="breakpoint-hit", frame=frame)
-    masked = mask_record(stop)
-    assert fill_record(masked.record, masked.slots) == stop
+    normalized = normalize_record(stop)
+    assert fill_record(normalized.record, normalized.slots) == stop
 
 
 # -- threads ---------------------------------------------------------------------------------------
@@ -280,38 +284,38 @@ def test_threads_are_the_same_in_any_order(
     shuffled = list(record.stacks)
     rng.shuffle(shuffled)
     other = Threads(stacks=tuple(shuffled), hidden=record.hidden)
-    one_masked, other_masked = (
-        mask_record(each, join_arguments=join_arguments) for each in (record, other)
+    one_normalized, other_normalized = (
+        normalize_record(each, join_arguments=join_arguments) for each in (record, other)
     )
-    assert one_masked == other_masked
+    assert one_normalized == other_normalized
 
 
 @given(threads)
 def test_no_thread_is_lost_or_made_up(record: Threads) -> None:
-    masked = mask_record(record)
-    assert isinstance(masked.record, Threads)
+    normalized = normalize_record(record)
+    assert isinstance(normalized.record, Threads)
     expected: Counter[Stack] = Counter()
     originals: dict[Stack, set[Stack]] = {}
     for each in record.stacks:
-        stack = mask_record(each.stack).record
+        stack = normalize_record(each.stack).record
         assert isinstance(stack, Stack)
         expected[stack] += each.count
         originals.setdefault(stack, set()).add(each.stack)
-    assert {each.stack: each.count for each in masked.record.stacks} == expected
-    filled = fill_record(masked.record, masked.slots)
+    assert {each.stack: each.count for each in normalized.record.stacks} == expected
+    filled = fill_record(normalized.record, normalized.slots)
     assert isinstance(filled, Threads) and filled.hidden == record.hidden
     # Where one stack has become of one, or of equal ones, it is filled as it was.
-    for before, after in zip(masked.record.stacks, filled.stacks, strict=True):
+    for before, after in zip(normalized.record.stacks, filled.stacks, strict=True):
         if len(originals[before.stack]) == 1:
             assert {after.stack} == originals[before.stack]
 
 
 def test_threads_that_differ_in_addresses_only_are_counted() -> None:
     said = [stack_at(HEAP), stack_at(STACK), stack_at("7"), stack_at(HEAP, "main")]
-    masked = mask_record(Threads(stacks=tuple(ThreadStack(stack=each) for each in said)))
-    assert isinstance(masked.record, Threads)
-    assert sorted(each.count for each in masked.record.stacks) == [1, 1, 2]
-    filled = fill_record(masked.record, masked.slots)
+    normalized = normalize_record(Threads(stacks=tuple(ThreadStack(stack=each) for each in said)))
+    assert isinstance(normalized.record, Threads)
+    assert sorted(each.count for each in normalized.record.stacks) == [1, 1, 2]
+    filled = fill_record(normalized.record, normalized.slots)
     assert isinstance(filled, Threads)
     (both,) = (each for each in filled.stacks if each.count == 2)
     assert both.stack.frames[0].arguments[0].value == DIFFERENT
@@ -320,11 +324,13 @@ def test_threads_that_differ_in_addresses_only_are_counted() -> None:
 def test_ranks_with_the_same_threads_are_of_one_class_whatever_their_order() -> None:
     one, other = (stack_at(HEAP, name) for name in ("a", "b"))
     orders = [(one, other), (other, one)]
-    masked = [
-        mask_record(Threads(stacks=tuple(ThreadStack(stack=each) for each in order), hidden=hidden))
+    normalized = [
+        normalize_record(
+            Threads(stacks=tuple(ThreadStack(stack=each) for each in order), hidden=hidden)
+        )
         for order, hidden in zip(orders, ("2", "3"), strict=True)
     ]
-    assert masked[0].record == masked[1].record
+    assert normalized[0].record == normalized[1].record
 
 
 def test_slots_of_another_number_are_refused() -> None:

@@ -22,7 +22,7 @@ from pgdb.merge.summary import summarize
 from pgdb.overlay.messages import Detach, Reply, Request, decode, encode
 from pgdb.overlay.router import Gathering
 from pgdb.ranks import RankSet
-from pgdb.records import HOLE, Done, Frame, Record, Stack, Text, Value, Various
+from pgdb.records import PLACEHOLDER, Done, Frame, Record, Stack, Text, Value, Various
 from tests.support.strategies import class_of, class_tuples, partitions
 
 any_partition = partitions(largest=200, most=9).filter(bool)
@@ -171,7 +171,7 @@ def test_a_short_form_of_nothing_is_refused(deflated: bytes) -> None:
 
 def test_summaries_are_not_in_the_short_form() -> None:
     summary = summarize([(RankSet([0]), "1"), (RankSet([1]), "2")])
-    various = Various(form=Value(text=HOLE))
+    various = Various(template=Value(text=PLACEHOLDER))
     once: EquivalenceClass[Record] = EquivalenceClass(RankSet([0, 1]), various, (), (summary,))
     others = [class_of(RankSet([label]), answer_of(label)) for label in range(2, 500)]
     graph = to_graph([once, *others])

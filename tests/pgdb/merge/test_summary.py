@@ -36,7 +36,7 @@ from pgdb.merge.summary import (
 )
 from pgdb.overlay.messages import Reply, decode, encode
 from pgdb.ranks import RankSet
-from pgdb.records import HOLE, Value, Various
+from pgdb.records import PLACEHOLDER, Value, Various
 from tests.support.strategies import class_of
 
 SMALLEST = 5e-324
@@ -60,7 +60,7 @@ def whole(numbers: dict[int, str]) -> Summary:
 
 def exactly(summary: Summary) -> tuple[bytes, str]:
     """Return all of a summary: 1 and 1.0 are equal, but not the same."""
-    record = Various(form=Value(text=HOLE))
+    record = Various(template=Value(text=PLACEHOLDER))
     said = msgspec.structs.replace(class_of(RankSet([0]), record), columns=(summary,))
     data = encode(Reply(request_id=1, graph=to_graph((said,))))
     arrived = decode(data)
@@ -340,7 +340,7 @@ def test_bins_have_a_limit() -> None:
 
 def reply_with(**fields: object) -> bytes:
     """Return a reply whose summary has other fields, as some peer could send it."""
-    record = Various(form=Value(text=HOLE))
+    record = Various(template=Value(text=PLACEHOLDER))
     whole_reply = encode(Reply(request_id=1, graph=to_graph((class_of(RankSet([0]), record),))))
     body = msgspec.msgpack.decode(whole_reply)
     (end,) = body["graph"]["ends"]

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdb.merge.templates import (
-    Formed,
-    FormTable,
-    count_holes,
-    fill_form,
+    Templated,
+    TemplateTable,
+    count_placeholders,
+    extract_template,
     fill_rows,
+    fill_template,
     nothing_common,
-    take_form,
 )
 from pgdb.records import (
-    HOLE,
+    PLACEHOLDER,
     SLOT,
     Failure,
     Frame,
@@ -32,28 +32,30 @@ from tests.support.strategies import formed
 
 
 @given(formed)
-def test_the_parts_fill_the_form(record: Formed) -> None:
-    form, parts = take_form(record)
+def test_the_parts_fill_the_form(record: Templated) -> None:
+    form, parts = extract_template(record)
     assert type(form) is type(record)
-    assert count_holes(form) == len(parts)
-    assert fill_form(form, parts) == record
+    assert count_placeholders(form) == len(parts)
+    assert fill_template(form, parts) == record
 
 
-@given(st.text(alphabet=f"{HOLE}{SLOT}\"'\\0123.xe+-naif_ {{}}=,$\n", max_size=40) | st.text())
+@given(
+    st.text(alphabet=f"{PLACEHOLDER}{SLOT}\"'\\0123.xe+-naif_ {{}}=,$\n", max_size=40) | st.text()
+)
 def test_any_text_can_be_taken_apart(text: str) -> None:
     for record in (Value(text=text), Text(text=text), Failure(message=text)):
-        form, parts = take_form(record)
-        assert fill_form(form, parts) == record
+        form, parts = extract_template(record)
+        assert fill_template(form, parts) == record
 
 
 @given(formed)
-def test_a_form_does_not_take_other_numbers_of_parts(record: Formed) -> None:
-    form, parts = take_form(record)
+def test_a_form_does_not_take_other_numbers_of_parts(record: Templated) -> None:
+    form, parts = extract_template(record)
     with pytest.raises(ValueError, match="more parts than holes"):
-        fill_form(form, (*parts, "1"))
+        fill_template(form, (*parts, "1"))
     if parts:
         with pytest.raises(ValueError, match="fewer parts than holes"):
-            fill_form(form, parts[:-1])
+            fill_template(form, parts[:-1])
 
 
 @pytest.mark.parametrize(
@@ -82,11 +84,11 @@ def test_a_form_does_not_take_other_numbers_of_parts(record: Formed) -> None:
     ],
 )
 def test_texts_as_gdb_prints_them(text: str, form: str | None, parts: list[str] | None) -> None:
-    found, taken = take_form(Value(text=text))
-    assert fill_form(found, taken) == Value(text=text)
+    found, taken = extract_template(Value(text=text))
+    assert fill_template(found, taken) == Value(text=text)
     assert isinstance(found, Value)
     if form is not None:
-        assert found.text == form.replace("□", HOLE)
+        assert found.text == form.replace("□", PLACEHOLDER)
     if parts is not None:
         assert list(taken) == parts
 
@@ -96,28 +98,30 @@ def frame(function: str, value: str) -> Frame:
 
 
 def test_names_and_places_are_no_parts() -> None:
-    records: list[tuple[Formed, tuple[str, ...]]] = [
+    records: list[tuple[Templated, tuple[str, ...]]] = [
         (Stack(frames=(frame("f2", "1"),)), ("1",)),
         (Threads(stacks=(ThreadStack(stack=Stack(frames=(frame("f2", "1"),)), count=3),)), ("1",)),
         (Variables(items=(Variable(name="a1", value="2"), Variable(name="b", value="c3"))), ("2",)),
     ]
     for record, parts in records:
-        assert take_form(record)[1] == parts
+        assert extract_template(record)[1] == parts
 
 
 def test_what_has_nothing_in_common_has_no_holes() -> None:
     for kind in (Stack, Threads, Value, Variables, Text, Failure):
         form = nothing_common(kind)
-        assert type(form) is kind and count_holes(form) == 0
-        assert take_form(form) == (form, ())
+        assert type(form) is kind and count_placeholders(form) == 0
+        assert extract_template(form) == (form, ())
 
 
 @given(st.lists(formed, min_size=1, max_size=6), st.data())
-def test_a_table_takes_and_fills_as_without_it(records: list[Formed], data: st.DataObject) -> None:
-    table = FormTable()
+def test_a_table_takes_and_fills_as_without_it(
+    records: list[Templated], data: st.DataObject
+) -> None:
+    table = TemplateTable()
     for _ in range(8):
         record = data.draw(st.sampled_from(records))
-        form, parts = take_form(record)
+        form, parts = extract_template(record)
         if data.draw(st.booleans()):
             assert table.take(record) == (form, parts)
         else:
@@ -125,8 +129,8 @@ def test_a_table_takes_and_fills_as_without_it(records: list[Formed], data: st.D
 
 
 def test_a_table_fills_each_record_once() -> None:
-    table = FormTable()
-    form, _ = take_form(Value(text="{1, 2}"))
+    table = TemplateTable()
+    form, _ = extract_template(Value(text="{1, 2}"))
     first = table.fill_rows(form, ["1", ("2", "3")], 2)
     again = table.fill_rows(form, [("1", "1", "4"), ("3", "2", "5")], 3)
     assert [each.text for each in again] == ["{1, 3}", "{1, 2}", "{4, 5}"]  # type: ignore[union-attr]
@@ -136,6 +140,6 @@ def test_a_table_fills_each_record_once() -> None:
 
 @pytest.mark.parametrize("columns", [["1"], ["1", "2", "3"], ["1", ("2", "3", "4")]])
 def test_a_table_refuses_parts_that_do_not_fit(columns: list[str | tuple[str, ...]]) -> None:
-    form, _ = take_form(Value(text="{1, 2}"))
+    form, _ = extract_template(Value(text="{1, 2}"))
     with pytest.raises(ValueError):
-        FormTable().fill_rows(form, columns, 2)
+        TemplateTable().fill_rows(form, columns, 2)

@@ -16,7 +16,7 @@ from pgdb.merge.rankset_codec import Partition, from_partition, pack, to_partiti
 from pgdb.overlay import messages
 from pgdb.overlay.messages import MAX_NODES, Lost, Table, decode, encode
 from pgdb.ranks import RankSet
-from pgdb.records import HOLE, Text, Value
+from pgdb.records import PLACEHOLDER, Text, Value
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +111,7 @@ def test_rows_that_are_the_square_of_a_message_are_refused(
     values = tuple(str(rank) for rank in range(count))
     end = End.of(0, Value(text=""), count=count, parts=(values,), slots=("",) * 100)
     graph = AnswerGraph(
-        nodes=(Node.of(-1, graphs.Whole(record=Value(text=HOLE))),),
+        nodes=(Node.of(-1, graphs.Whole(record=Value(text=PLACEHOLDER))),),
         ends=(end,),
         partition=Partition(RankSet.range(0, count), count, 0, ranks[1:]),
     )

@@ -36,12 +36,12 @@ from pgdb.frontend.show.json.json_lines import Line, encode
 from pgdb.frontend.show.text.reports import Place
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
-from pgdb.merge.normalize import mask_record
+from pgdb.merge.normalize import normalize_record
 from pgdb.merge.summary import Summary, empty_bins, summarize, summarize_array
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import (
-    HOLE,
+    PLACEHOLDER,
     Block,
     Breakpoint,
     BreakpointList,
@@ -94,8 +94,8 @@ RECORDS: tuple[Record, ...] = (
     ),
     Value(text="{1, 2}"),
     Block(dtype="<f8", shape=(4, 2), data=bytes(range(16)), start=6, order="F"),
-    Various(form=Value(text=f"{{{HOLE}, {HOLE}}}")),
-    Various(form=Threads(stacks=(ThreadStack(stack=Stack(frames=(FRAME,))),))),
+    Various(template=Value(text=f"{{{PLACEHOLDER}, {PLACEHOLDER}}}")),
+    Various(template=Threads(stacks=(ThreadStack(stack=Stack(frames=(FRAME,))),))),
     Variables(items=(Variable(name="x", value="1"),)),
     Variables(items=(), empty="No locals."),
     Text(text="line 1\nline 2"),
@@ -449,14 +449,17 @@ def test_what_was_summed_up_has_a_column_for_each_hole() -> None:
     nothing = summarize([(RankSet.parse("0-5"), "-inf")])
     each: EquivalenceClass[Record] = EquivalenceClass(
         ranks=RankSet.parse("0-5"),
-        record=Various(form=Value(text=f"{{{HOLE}, {HOLE}}}")),
+        record=Various(template=Value(text=f"{{{PLACEHOLDER}, {PLACEHOLDER}}}")),
         columns=(summed_up(), nothing),
     )
     (only,) = shown(json_lines.answer(answered(each), text_of, NOW_S))["classes"]
     assert only == {
         "ranks": "0-5",
         "text": "<Various>",
-        "record": {"kind": "various", "form": {"kind": "value", "text": f"{{{HOLE}, {HOLE}}}"}},
+        "record": {
+            "kind": "various",
+            "form": {"kind": "value", "text": f"{{{PLACEHOLDER}, {PLACEHOLDER}}}"},
+        },
         "columns": [COLUMN, {"count": 0, "below": "0-5"}],
     }
 
@@ -464,7 +467,10 @@ def test_what_was_summed_up_has_a_column_for_each_hole() -> None:
 def test_very_many_different_answers_are_one_class_of_a_line() -> None:
     answer = merged(*(Value(text=f"{{x = {rank}, y = 1}}") for rank in range(1500)))
     (only,) = shown(json_lines.answer(answer, text_of, NOW_S))["classes"]
-    assert only["record"]["form"] == {"kind": "value", "text": f"{{x = {HOLE}, y = {HOLE}}}"}
+    assert only["record"]["form"] == {
+        "kind": "value",
+        "text": f"{{x = {PLACEHOLDER}, y = {PLACEHOLDER}}}",
+    }
     low, same = only["columns"]
     assert (low["low"], low["high"], low["at_high"], low["count"]) == (0, 1499, "1499", 1500)
     assert (same["low"], same["high"], same["distinct"]) == (1, 1, 1)
@@ -806,7 +812,7 @@ def test_record_comes_back_the_same(record: Record) -> None:
 
 def test_records_inside_records_are_of_a_kind_too() -> None:
     threads = Threads(stacks=(ThreadStack(stack=Stack(frames=())),))
-    line = shown(json_lines.answer(answered(said("0", Various(form=threads))), text_of, NOW_S))
+    line = shown(json_lines.answer(answered(said("0", Various(template=threads))), text_of, NOW_S))
     assert line["classes"][0]["record"] == {
         "kind": "various",
         "form": {"kind": "threads", "stacks": [{"stack": {"kind": "stack", "frames": []}}]},
@@ -851,12 +857,12 @@ def test_value_is_a_number_where_its_text_is_one(text: str, value: int | float |
 
 
 def merged(*records: Record) -> Answer:
-    """Return the answer of ranks 0, 1 … that say *records*, masked and merged as in the overlay."""
+    """Return the answer of ranks 0, 1 … that say *records*, merged as in the overlay."""
     merger: Merger[Record] = Merger()
     for rank, record in enumerate(records):
-        masked = mask_record(record)
-        assert isinstance(masked.record, Record)
-        merger.add(RankSet([rank]), masked.record, masked.slots)
+        normalized = normalize_record(record)
+        assert isinstance(normalized.record, Record)
+        merger.add(RankSet([rank]), normalized.record, normalized.slots)
     return answered(*merger.classes)
 
 

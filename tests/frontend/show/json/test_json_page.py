@@ -99,7 +99,7 @@ def test_page_explains_every_field() -> None:
         Breakpoint,
     )
     for kind in records_and_parts:
-        for name in kind.__struct_fields__:
+        for name in kind.__struct_encode_fields__:
             assert f"`{name}`" in records, f"{kind.__name__}: {name}"
     for kind in get_args(json_shapes.RecordObject):
         assert f"| `{tag(kind)}` |" in records

@@ -17,7 +17,7 @@ from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.summary import summarize
 from pgdb.ranks import RankSet
 from pgdb.records import (
-    HOLE,
+    PLACEHOLDER,
     SLOT,
     Event,
     Exit,
@@ -191,14 +191,16 @@ def various(form: Record, *columns: Sequence[str]) -> EquivalenceClass[Record]:
     count = len(columns[0]) if columns else 2000
     assert isinstance(form, Stack | Value | Variables | Text | Failure)
     return EquivalenceClass(
-        ranks=RankSet.range(0, count), record=Various(form=form), columns=summaries
+        ranks=RankSet.range(0, count), record=Various(template=form), columns=summaries
     )
 
 
 def test_what_was_summed_up_on_the_way_looks_the_same() -> None:
     ids = [str(rank) for rank in range(2000)]
     rates = [str(rank / 8) for rank in range(1999)] + ["nan"]
-    form = Value(f"{{id = {HOLE}, x = {{{HOLE}, {HOLE}}}, name = {HOLE}}}")
+    form = Value(
+        f"{{id = {PLACEHOLDER}, x = {{{PLACEHOLDER}, {PLACEHOLDER}}}, name = {PLACEHOLDER}}}"
+    )
     said = various(form, ids, ["3"] * 2000, rates, ['"a"'] * 2000)
     error = EquivalenceClass[Record](ranks=RankSet([2000]), record=Failure("No symbol."))
     lines = shown(Answer("print p", RankSet.range(0, 2001), (said, error)))
@@ -208,18 +210,20 @@ def test_what_was_summed_up_on_the_way_looks_the_same() -> None:
     assert lines[5].strip() == "NaN on [1999]"
     assert lines[6] == "    .name  different texts"
     assert lines[7] == "[2000]   error: No symbol.  @2"
-    single = shown(Answer("print x", said.ranks, (various(Value(HOLE), rates),)))
+    single = shown(Answer("print x", said.ranks, (various(Value(PLACEHOLDER), rates),)))
     assert single[0].startswith("[0-1999] x = 0 … 249.75, about ")
     nothing = shown(Answer("print x", said.ranks, (various(Value("")),)))
     assert nothing[0] == "[0-1999] x = different on each of 2000 ranks"
-    locals_form = Variables((Variable("a", HOLE), Variable("b", "5"), Variable("c", HOLE)))
+    locals_form = Variables(
+        (Variable("a", PLACEHOLDER), Variable("b", "5"), Variable("c", PLACEHOLDER))
+    )
     listed = shown(Answer("info locals", said.ranks, (various(locals_form, ids, rates),)))
     assert [line.partition(" = ")[0].strip() for line in listed if " = " in line] == [
         "[0-1999] a",
         "[0-1999] b",
         "[0-1999] c",
     ]
-    text = shown(Answer("info x", said.ranks, (various(Text(f"at {HOLE}"), ids),)))
+    text = shown(Answer("info x", said.ranks, (various(Text(f"at {PLACEHOLDER}"), ids),)))
     assert text[:3] == ["[0-1999]", "at …", "different on each of 2000 ranks"]
 
 
@@ -364,19 +368,21 @@ def test_numbers_and_fields_as_arrays() -> None:
 
 
 def test_no_single_value_of_a_summary() -> None:
-    said = Answer("print x", RankSet.range(0, 2), (various(Value(HOLE), ["1", "2"]),))
+    said = Answer("print x", RankSet.range(0, 2), (various(Value(PLACEHOLDER), ["1", "2"]),))
     with pytest.raises(NoAnswerError, match="summary only"):
         said.for_rank(1)
     assert said.values == {}
 
 
 def test_columns_in_json() -> None:
-    said = Answer("print x", RankSet.range(0, 4), (various(Value(HOLE), ["1", "2", "nan", "inf"]),))
+    said = Answer(
+        "print x", RankSet.range(0, 4), (various(Value(PLACEHOLDER), ["1", "2", "nan", "inf"]),)
+    )
     line = json.loads(json_lines.encode(json_lines.answer(said, lambda each: "text", 0.0)))
     (column,) = line["classes"][0]["columns"]
     assert (column["count"], column["low"], column["high"], column["mean"]) == (2, 1, 2, 1.5)
     assert (column["at_low"], column["nan"], column["above"]) == ("0", "2", "3")
-    nothing = Answer("print x", RankSet.range(0, 2), (various(Value(HOLE), ["nan", "nan"]),))
+    nothing = Answer("print x", RankSet.range(0, 2), (various(Value(PLACEHOLDER), ["nan", "nan"]),))
     text = json_lines.encode(json_lines.answer(nothing, lambda each: "text", 0.0))
     assert "mean" not in json.loads(text)["classes"][0]["columns"][0]
 

@@ -6,7 +6,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.text.thread_stacks import stacks_of
 from pgdb.merge.classes import Merger
-from pgdb.merge.normalize import mask_record
+from pgdb.merge.normalize import normalize_record
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Frame, Record, Stack, Threads, ThreadStack, Value, Variable
 
@@ -32,9 +32,9 @@ def threads(*stacks: tuple[int, Stack], hidden: int = 0) -> Threads:
 def answer(*said: tuple[str, Record], ranks: str = "0-3") -> Answer:
     merger: Merger[Record] = Merger()
     for each, record in said:
-        masked = mask_record(record, join_arguments=True)
-        assert isinstance(masked.record, Threads | Failure | Value)
-        merger.add(RankSet.parse(each), masked.record, masked.slots)
+        normalized = normalize_record(record, join_arguments=True)
+        assert isinstance(normalized.record, Threads | Failure | Value)
+        merger.add(RankSet.parse(each), normalized.record, normalized.slots)
     return Answer("thread apply all backtrace", RankSet.parse(ranks), merger.classes)
 
 
