@@ -1,12 +1,12 @@
-"""``python -m pgdb.backend``: what the MPI launcher starts on the job's hosts.
+"""The process that the MPI launcher starts on the job's hosts: ``python -m pgdb.backend``.
 
 It starts the aggregator's daemon, wires it up, and stays as its anchor: the launcher's job lasts as
-long as the daemon, and exits 0 when that has ended. A daemon that hangs is ended, so that its GDBs
-let go of their ranks: nobody else could on this host.
+long as the daemon, and exits 0 after it. The anchor ends a daemon that hangs, so that its GDBs
+detach from their ranks: no other process on this host could.
 
-The daemon is forked before anything else is done, so that its imports overlap with MPI_Init, and so
-that nothing of MPI's threads and descriptors is in it. What can be done there is done there: what
-is imported here holds up MPI_Init, and stays in memory for as long as the session lasts.
+The daemon is forked first, so that its imports overlap with MPI_Init, and so that it has none of
+MPI's threads and descriptors. The daemon does as much as possible: an import in the anchor delays
+MPI_Init, and stays in memory for the whole session.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ def main() -> int:
         from pgdb.backend.node.daemon import main as serve
 
         serve()
-        # All that was started has ended, and nothing is written in the end. Taking the interpreter
-        # apart would keep the user waiting. Not so the anchor, below: an MPI can leave things to
-        # be done at exit (MPICH 5 tells its launcher no sooner that all is well).
+        # All that was started has ended, and no output is pending. Finalizing the interpreter would
+        # keep the user waiting. The anchor, below, does finalize: an MPI may register work at exit
+        # (MPICH 5 reports success to its launcher only then).
         os._exit(0)
     os.close(from_anchor)
     os.close(to_anchor)
-    # The daemon imports its part meanwhile.
+    # The daemon imports its modules meanwhile.
     from pgdb.backend.node.wireup import Daemon, wire_up
     from pgdb.overlay.bootstrap_env import CALL_WORD, CANNOT_JOIN, WATCH_INPUT_VARIABLE
 
     daemon = Daemon(pid, to_daemon, from_daemon)
     wiring = wire_up(daemon)
     if wiring.is_called and (wiring.node == 0 or not wiring.addresses):
-        # One write: launchers pass lines on as they come.
+        # One write: launchers forward lines as they arrive.
         sys.stdout.write(f"{CALL_WORD} {wiring.node} {wiring.own_address}\n")
         sys.stdout.flush()
     daemon.let_join()
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def _become_daemon(from_anchor: int, to_anchor: int) -> None:
-    """Leave all of the launcher's behind: its session, its descriptors, our input and output."""
+    """Leave the launcher's session, and close its descriptors and our input and output."""
     os.setsid()
     os.dup2(from_anchor, 0)
     os.dup2(to_anchor, 1)
@@ -70,27 +70,27 @@ def _become_daemon(from_anchor: int, to_anchor: int) -> None:
                 pass
     from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 
-    # Its command line is the anchor's.
+    # The daemon's command line is the anchor's.
     with open("/proc/self/comm", "w", encoding="ascii") as file:
         file.write(AGGREGATOR_NAME)
 
 
-class _ToldToEnd(Exception):
-    """What started us has sent SIGTERM."""
+class _TerminatedError(Exception):
+    """SIGTERM arrived, from the process that started us."""
 
 
 def _guard(pid: int, daemon: Daemon, *, watches_input: bool) -> None:
     """Wait until the daemon has ended; end it if it hangs.
 
-    With *watches_input* it is to leave when our input has ended: ssh tells of its end in no other
+    With *watches_input* the daemon leaves at the end of our input: ssh reports its end in no other
     way.
     """
     import signal
 
     from pgdb.overlay.bootstrap_env import BEAT_S, HANGS_S, LEAVE_HANGS_S
 
-    def told(number: int, frame: object) -> None:
-        raise _ToldToEnd
+    def terminate(number: int, frame: object) -> None:
+        raise _TerminatedError
 
     ended = os.pidfd_open(pid)
     beats = daemon.beats
@@ -99,7 +99,7 @@ def _guard(pid: int, daemon: Daemon, *, watches_input: bool) -> None:
         poll.register(descriptor, select.POLLIN)
     limit_s, silent_s = HANGS_S, 0.0
     try:
-        signal.signal(signal.SIGTERM, told)
+        signal.signal(signal.SIGTERM, terminate)
         while silent_s < limit_s:
             begun = time.monotonic()
             ready = [descriptor for descriptor, _ in poll.poll(BEAT_S * 1000)]
@@ -107,16 +107,17 @@ def _guard(pid: int, daemon: Daemon, *, watches_input: bool) -> None:
                 return
             if 0 in ready and not os.read(0, 4096):
                 poll.unregister(0)
-                daemon.tell_to_leave()
+                daemon.make_leave()
                 limit_s = LEAVE_HANGS_S
             if beats not in ready:
-                # Counted by what was waited for: if we stood still, it may have as well.
+                # Only the time spent waiting counts: if we were suspended, the daemon may have been
+                # too.
                 silent_s += min(BEAT_S, time.monotonic() - begun)
             elif os.read(beats, 4096):
                 silent_s = 0.0
             else:
                 poll.unregister(beats)
-    except _ToldToEnd:
+    except _TerminatedError:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if silent_s >= LEAVE_HANGS_S:
             os.kill(pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""Runs inside of GDB, in its Python (3.7 or later): has GDB write whole lines.
+"""Line buffering of GDB's output; runs inside GDB, in its Python (3.7 or later).
 
-GDB takes the buffer off its standard output, and MI's quoted texts are written letter by letter,
-a system call each. All of MI's output ends in a newline, so a buffer of lines holds nothing back.
+GDB removes the buffer of its standard output, and writes MI's quoted texts letter by letter, a
+system call each. All MI output ends in a newline, so a line buffer delays nothing.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ _SIZE_BYTES = 65536
 
 
 def buffer_lines() -> None:
-    """Give the C library's standard output a buffer that is written out at each newline."""
+    """Make the C library's standard output line-buffered."""
     library = ctypes.CDLL(None)
     try:
         output = ctypes.c_void_p.in_dll(library, "stdout")
@@ -22,7 +22,7 @@ def buffer_lines() -> None:
     library.malloc.argtypes = [ctypes.c_size_t]
     library.fflush.argtypes = [ctypes.c_void_p]
     library.setvbuf.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
-    # One of its own choosing would keep the size of the one that is there: a single byte.
+    # A buffer that the C library allocates would keep the present size: a single byte.
     buffer = library.malloc(_SIZE_BYTES)
     if buffer:
         library.fflush(output)
@@ -30,7 +30,7 @@ def buffer_lines() -> None:
 
 
 def main() -> None:
-    """Buffer lines, if that can be done; else everything works, only slower."""
+    """Buffer lines if possible; without that all works, only slower."""
     try:
         buffer_lines()
     except Exception as error:  # noqa: BLE001  # whatever it is, GDB must start

@@ -1,8 +1,8 @@
-"""Runs inside of GDB, in its Python (3.7 or later): has GDB end as soon as its rank is free.
+"""Immediate end of a GDB after its last detach; runs inside GDB, in its Python (3.7 or later).
 
-A GDB that has detached forgets all symbols, and at its end its Python takes itself apart, too. For
-one that was forked that is the dearest part of its life, since memory that it shares with all the
-others has to be copied before it can be given back (see docs/internals/performance.md).
+A GDB that has detached frees all symbols, and at its end finalizes its Python. For a forked GDB
+that is the most expensive part of its life, since memory shared with all the others must be copied
+before it can be freed (see docs/internals/performance.md).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import gdb
 
 
 def end_when_free() -> None:
-    """Have this GDB end, without a last word, when it has let go of its last process.
+    """Make this GDB exit at once when it has detached from its last process.
 
-    GDB tells of the end of an inferior when it has taken its breakpoints out and detached from all
-    threads, and before it forgets what it knows of it (GDB 13.1 and 18.1).
+    GDB reports the end of an inferior after it has removed its breakpoints and detached from all
+    threads, and before it frees the inferior's data (GDB 13.1 and 18.1).
     """
     gdb.events.exited.connect(_end_if_free)
 
@@ -28,4 +28,4 @@ def _end_if_free(event: Any) -> None:
 
 
 def main() -> None:
-    """Do nothing yet; :func:`end_when_free` is called by its name."""
+    """Do nothing; GDB calls :func:`end_when_free` later by its name."""

@@ -1,14 +1,15 @@
-"""Runs inside of GDB, in its Python (3.7 or later): reads symbols once, then forks GDBs.
+"""The nursery's part inside GDB, in GDB's Python (3.7 or later): reads symbols once, then forks
+GDBs.
 
 The other end is :mod:`pgdb.backend.zygote.nursery`, which sends requests as JSON over the socket
-whose descriptor stands in PGDB_NURSERY_CONTROL. :func:`main` does not return until there is a
-fork: the event loop of the GDB that has read the symbols is never entered, so that nothing of it
-is under way when it forks. A child returns, and goes on as any GDB that speaks MI, with the socket
-that came with the request as its input and output.
+whose descriptor is in PGDB_NURSERY_CONTROL. :func:`main` returns only in a child: the event loop
+of the GDB that has read the symbols never runs, so that no event is in flight at a fork. A child
+returns, and continues as any GDB that speaks MI, with the socket that came with the request as
+its input and output.
 
-What a child must not share with its siblings is replaced at the same descriptor: the pipes and
-eventfds with which GDB wakes itself up, or siblings would take each other's wake-ups, and the open
-files of BFD, which share their position with those of the parent.
+A child replaces, at the same descriptors, the files that it must not share with its siblings:
+the pipes and eventfds with which GDB wakes itself up, or siblings would receive each other's
+wake-ups, and the open files of BFD, which share their position with those of the parent.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _LARGE_BYTES = 64 << 20
 _LOADING = ("auto-load python-scripts", "auto-load gdb-scripts", "auto-load guile-scripts")
 _SUFFIXES = ("-gdb.py", "-gdb.gdb")
 _FAILED = 70
-"""Status of a GDB that cannot go on."""
+"""Exit status of a GDB that cannot continue."""
 _PLAIN = (
     gdb.TYPE_CODE_INT,
     gdb.TYPE_CODE_FLT,
@@ -47,19 +48,19 @@ _REHEARSED_FRAMES = 64
 _MOST_THREADS = 4
 _THREADS_END_S = 5.0
 _REAP_S = 1.0
-"""How often to look for ended children where the kernel has no descriptors for processes."""
+"""Interval of polling for ended children if the kernel has no process descriptors, in seconds."""
 
 
 uses_index_cache = False
-"""Whether GDB has been told to use its index cache."""
+"""Whether this GDB uses its index cache."""
 objects_read: list[str] = []
-"""Names of the shared objects whose symbols are here."""
+"""Names of the shared objects whose symbols have been read."""
 scripts: dict[str, list[str]] = {}
-"""Scripts to be run for each of them, by its real name."""
+"""Scripts to run for each object, by the object's real name."""
 are_for_classes = True
-"""Whether all that scripts bring is printers for classes, as the C++ library's."""
+"""Whether the scripts define only printers for classes, as those of the C++ library do."""
 real_names: dict[str, str] = {}
-"""Of what GDB has loaded, by the names that it has for it: every child has the same to ask."""
+"""Real names of loaded files by GDB's names, resolved once for all children."""
 
 
 class Nursery:
@@ -74,7 +75,7 @@ class Nursery:
         ] = {}  # process id -> descriptor of the process, or None
 
     def serve(self) -> None:
-        """Serve requests; return in each child, and in the parent never."""
+        """Serve requests; return in each child, never in the parent."""
         while True:
             waiting = any(descriptor is None for descriptor in self._children.values())
             ready = self._poll.poll(_REAP_S * 1000 if waiting else None)
@@ -86,9 +87,9 @@ class Nursery:
                 os._exit(0)
             try:
                 is_child = self._carry_out(json.loads(message.decode("utf-8")), descriptors)
-            except Exception as error:  # noqa: BLE001  # whatever it is, the other end falls back
+            except Exception as error:  # noqa: BLE001  # the other end falls back on any error
                 kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-                self._tell({"error": f"{kind}{error}"})
+                self._reply({"error": f"{kind}{error}"})
                 continue
             if is_child:
                 return
@@ -102,7 +103,7 @@ class Nursery:
                 execute(setting["command"], must=setting["must"])
         elif "parameters" in request:
             for name, value in request["parameters"]:
-                # {} stands for what the setting is; an empty name would be the working directory.
+                # {} is the present value; an empty name would mean the working directory.
                 value = value.replace("{}", str(gdb.parameter(name) or "")).strip(":")
                 execute(f"set {name} {value}")
         elif "executable" in request:
@@ -115,7 +116,7 @@ class Nursery:
             rehearse(request["rehearse"])
         else:
             raise ValueError(f"unknown request {sorted(request)}")
-        self._tell(answer)
+        self._reply(answer)
         return False
 
     def _fork(self, connection: int) -> bool:
@@ -124,12 +125,12 @@ class Nursery:
             child = os.fork()
         except OSError as error:
             os.close(connection)
-            self._tell({"error": f"fork: {error.strerror}"})
+            self._reply({"error": f"fork: {error.strerror}"})
             return False
         if not child:
             try:
                 self._become_gdb(connection)
-            except BaseException as error:  # noqa: BLE001  # a child must not go on as the parent
+            except BaseException as error:  # noqa: BLE001  # a child must not continue as the parent
                 os.write(2, f"pgdb: a forked GDB cannot go on: {error!r}\n".encode())
                 os._exit(_FAILED)
             return True
@@ -143,7 +144,7 @@ class Nursery:
             else:
                 self._children[child] = descriptor
                 self._poll.register(descriptor, select.POLLIN)
-        self._tell({"pid": child})
+        self._reply({"pid": child})
         return False
 
     def _become_gdb(self, connection: int) -> None:
@@ -155,7 +156,7 @@ class Nursery:
         os.dup2(connection, 1)
         os.close(connection)
         own_descriptors()
-        # Not in the parent, which would run the scripts for itself when it rehearses.
+        # Off in the parent, which would run the scripts during a rehearsal.
         look_up_printer.enabled = True  # type: ignore[attr-defined]
 
     def _receive(self) -> tuple[bytes, list[int]]:
@@ -167,10 +168,10 @@ class Nursery:
                 found.frombytes(data[: len(data) - len(data) % size])
         return message, list(found)
 
-    def _tell(self, answer: dict[str, Any]) -> None:
+    def _reply(self, answer: dict[str, Any]) -> None:
         try:
             self._control.send(json.dumps(answer).encode("utf-8"))
-        except OSError:  # whoever asked has gone, which the next receive tells
+        except OSError:  # the other end is gone; the next receive reports it
             pass
 
     def _reap(self) -> None:
@@ -183,11 +184,11 @@ class Nursery:
                 self._poll.unregister(descriptor)
                 os.close(descriptor)
             code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-            self._tell({"ended": child, "code": code})
+            self._reply({"ended": child, "code": code})
 
 
 def own_descriptors() -> None:
-    """Replace what this process shares with its parent and siblings by its own."""
+    """Replace descriptors shared with the parent and siblings by private ones."""
     pipes: dict[str, list[tuple[int, int]]] = {}
     for name in os.listdir("/proc/self/fd"):
         descriptor = int(name)
@@ -220,13 +221,13 @@ def own_descriptors() -> None:
 
 
 def replace(descriptor: int, own: int) -> None:
-    """Have *descriptor* be what *own* was."""
+    """Move the file of *own* to *descriptor*."""
     os.dup2(own, descriptor, False)
     os.close(own)
 
 
 def new_eventfd(flags: int) -> int:
-    """Return an eventfd; Python has had them since 3.10 only."""
+    """Return an eventfd; Python has them only since 3.10."""
     library = ctypes.CDLL(None, use_errno=True)
     own: int = library.eventfd(0, _EFD_CLOEXEC | (_EFD_NONBLOCK if flags & os.O_NONBLOCK else 0))
     if own < 0:
@@ -235,7 +236,7 @@ def new_eventfd(flags: int) -> int:
 
 
 def execute(command: str, *, must: bool = False) -> bool:
-    """Run a GDB command; return whether it could be run."""
+    """Run a GDB command; return whether it succeeded."""
     try:
         gdb.execute(command, to_string=True)
     except gdb.error:
@@ -246,25 +247,25 @@ def execute(command: str, *, must: bool = False) -> bool:
 
 
 def quoted(name: str) -> str:
-    """Return a file name as GDB's commands take it.
+    """Return a file name quoted for GDB's commands.
 
-    The program that is debugged has chosen it. What stands behind a line end would be a command of
-    its own (tried with GDB 13.1).
+    The debugged program has chosen the name. Text after a line end would be a command of its own
+    (tried with GDB 13.1).
     """
     if any(ord(each) < ord(" ") for each in name):
-        raise ValueError(f"GDB cannot be told a name with control characters, as in {name!r}")
+        raise ValueError(f"GDB accepts no name with control characters, as in {name!r}")
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def read_executable(path: str) -> None:
-    """Read the program's symbols into the inferior that children will debug in."""
+    """Read the program's symbols into the inferior in which children will debug."""
     global uses_index_cache
     try:
         uses_index_cache = bool(gdb.parameter("index-cache enabled"))
     except RuntimeError:  # GDB before 12 has no such setting
         pass
-    # There is nothing else to compute on the host meanwhile: ranks are held still.
+    # The cores of the host are free meanwhile: ranks are suspended.
     execute(f"maint set worker-threads {min(_MOST_THREADS, os.cpu_count() or 1)}")
     gdb.execute("file " + quoted(path), to_string=True)
     gdb.execute("add-inferior", to_string=True)
@@ -272,13 +273,14 @@ def read_executable(path: str) -> None:
 
 
 def read_object(name: str) -> bool:
-    """Read the symbols of a shared object into the second inferior; return whether it could be.
+    """Read the symbols of a shared object into the second inferior; return whether that succeeded.
 
-    Children find them where they are in memory when they load an object of that name: "target:"
-    keeps GDB from calling it by what its symbolic links lead to.
+    A child that loads an object of that name reuses the symbols in memory: "target:" keeps GDB from
+    resolving the symbolic links of the name.
     """
-    # What comes from the index cache is not as cheap for a child to share as what GDB has read
-    # itself (GDB 13.1); it pays where reading takes long.
+    # Children share symbols from the index cache less cheaply than symbols that GDB has read itself
+    # (GDB
+    # 13.1); the cache pays only for objects that take long to read.
     try:
         is_large = os.path.getsize(name) >= _LARGE_BYTES
     except OSError:
@@ -295,10 +297,11 @@ def read_object(name: str) -> bool:
 
 
 def seal() -> None:
-    """Make ready for children, which debug in the first inferior and load no scripts themselves.
+    """Prepare for children, which debug in the first inferior and load no scripts themselves.
 
-    Looking for the scripts of each object takes a child as long as all the rest of attaching. So
-    they are looked for here, once. What they import is, by running them, there for all children.
+    The search for each object's scripts takes a child as long as all the rest of attaching. So the
+    search is done here, once. The scripts also run once here, so that all children have their
+    imports.
     """
     global are_for_classes
     for kind in _LOADING:
@@ -317,9 +320,9 @@ def seal() -> None:
 
 
 def end_threads() -> None:
-    """Have GDB's worker threads end: a fork has none of them, and would wait for their work.
+    """End GDB's worker threads: a fork has none of them, and would wait for their work.
 
-    :raises OSError: if there are threads after a while.
+    :raises OSError: if threads remain after some seconds.
     """
     execute("maint set worker-threads 0")
     due = time.monotonic() + _THREADS_END_S
@@ -330,14 +333,14 @@ def end_threads() -> None:
 
 
 def rehearse(pid: int) -> None:
-    """Attach to a process of the program, look at its stack and let it go again.
+    """Attach to a process of the program, read its stack and detach.
 
-    What GDB finds out only then, children find done: what the kernel's ptrace can do (GDB forks
-    itself twice to try), how the functions on the stack and all before them in memory are unwound,
-    and the debug information of these functions. The process is as it was before: nothing is
-    inserted into one that is not let run.
+    Children inherit what GDB learns only then: the abilities of the kernel's ptrace (GDB forks
+    itself twice to try), the unwinding of the functions on the stack and of all before them in
+    memory, and the debug information of these functions. The process is unchanged afterwards: GDB
+    inserts nothing into a process that it does not resume.
 
-    The event loop is not entered for that, see above: GDB waits for the process itself.
+    The event loop is not entered for that (see above): GDB waits for the process itself.
     """
     execute("maint set target-async off", must=True)
     try:
@@ -348,7 +351,7 @@ def rehearse(pid: int) -> None:
     finally:
         execute("detach")
         if gdb.selected_inferior().pid:
-            # Nobody would ever let it go; the kernel does, when its tracer ends.
+            # Nothing else would release the process; the kernel does when its tracer ends.
             os._exit(_FAILED)
         execute("maint set target-async on", must=True)
 
@@ -362,14 +365,14 @@ def real_name(name: str) -> str:
 
 
 def scripts_of(path: str) -> list[str]:
-    """Return the scripts that there are for an object, as GDB would find them by its name."""
+    """Return the existing scripts for an object, as GDB would find them by its name."""
     folders = ["", *directories("auto-load scripts-directory")]
     names = [f"{folder}{path}{suffix}" for folder in folders for suffix in _SUFFIXES]
     return [name for name in names if os.path.isfile(name)]
 
 
 def is_trusted(script: str) -> bool:
-    """Return whether GDB would run a script without being asked to."""
+    """Return whether GDB would run a script automatically."""
     path = os.path.realpath(script)
     if any(ord(each) < ord(" ") for each in path):
         return False
@@ -389,17 +392,17 @@ def directories(setting: str) -> list[str]:
 
 
 def run_script(script: str, objfile: Any) -> None:
-    """Run a script for an object, as GDB does when it loads it by itself: it is told which one."""
-    told = gdb.current_objfile
+    """Run a script for an object as GDB's auto-load does, with the object as the current one."""
+    before = gdb.current_objfile
     gdb.current_objfile = lambda: objfile
     try:
         execute(f"source {script}")
     finally:
-        gdb.current_objfile = told
+        gdb.current_objfile = before
 
 
 class NotLoaded:
-    """What a script is told of its object where none is loaded yet: what it imports is wanted."""
+    """The current object of a script that runs only for its imports, while no object is loaded."""
 
     def __init__(self, filename: str) -> None:
         self.filename = filename
@@ -409,7 +412,7 @@ class NotLoaded:
 
 
 def run_scripts() -> None:
-    """In a child that has attached: run the scripts of what it has loaded, once."""
+    """Run the scripts of all loaded objects once, in a child that has attached."""
     look_up_printer.enabled = False  # type: ignore[attr-defined]
     for objfile in gdb.objfiles() if any(scripts.values()) else ():
         for script in scripts.get(real_name(str(objfile.filename)), ()):
@@ -417,10 +420,10 @@ def run_scripts() -> None:
 
 
 def look_up_printer(value: Any) -> Any:
-    """Return a pretty-printer for a value, None if there is none: the first that may have one.
+    """Return a pretty-printer for a value, None if there is none; run the scripts first if need be.
 
-    Scripts bring printers for classes, and take a child as long to run as half of attaching; most
-    children are only ever asked for stacks in which there are none.
+    Scripts define printers for classes, and take a child as long to run as half of attaching;
+    most children only print stacks without values of classes.
     """
     kind = value.type.strip_typedefs() if are_for_classes else value.type
     if kind.code in _PLAIN:
@@ -430,11 +433,11 @@ def look_up_printer(value: Any) -> Any:
 
 
 def settle() -> None:
-    """In a child that has attached: go on as a GDB that was never forked.
+    """Turn a child that has attached into a GDB like any other.
 
-    The inferior that objects were read into is forgotten: what is shared is, by now, and with two
-    inferiors, breakpoints would have locations in both. The frame that is selected stays so. It can
-    be done again where an interrupt has ended it.
+    The inferior that objects were read into is removed: its symbols are shared by now, and with two
+    inferiors, breakpoints would have locations in both. The selected frame stays selected. The call
+    can be repeated after an interrupt has ended it.
     """
     try:
         level = gdb.selected_frame().level()
@@ -455,6 +458,6 @@ def settle() -> None:
 
 
 def main() -> None:
-    """Serve, and return in each child."""
+    """Serve requests; return in each child."""
     control = int(os.environ.pop(CONTROL_VARIABLE))
     Nursery(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, control)).serve()

@@ -1,10 +1,10 @@
-"""What of a stack is the user's, and what only says how an MPI library happens to wait.
+"""Separation of the user's frames of a stack from the frames inside an MPI library.
 
-A rank that waits inside MPI spins: its inner frames change from moment to moment, and are others
-under another MPI. So they are folded at the MPI call, which gets the name that the standard has for
-it. Whose code a frame is, is decided by the object file that its address lies in, not by its name
-alone: a user's own ``mpi_exchange``, the wrapper of a measuring tool and a reduction function that
-MPI calls back stay visible.
+A rank that waits inside MPI spins: its inner frames change all the time, and differ between MPIs.
+So they are folded at the MPI call, which gets its name in the standard. The object file of a
+frame's address decides whose code the frame is, not the function's name alone: a user's own
+``mpi_exchange``, the wrapper of a measuring tool and a reduction function that MPI calls back stay
+visible.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pgdb.backend.sbd.rank_files import MappedFile
 from pgdb.patterns import pattern
 from pgdb.records import Frame
 
-# The libraries that hold the MPI calls, of Open MPI, MPICH, Intel, Cray, MVAPICH, IBM, Fujitsu;
-# not every lib…mpi…: libmpiP.so is a profiler, and libmpi_mine.so may be the user's.
+# Libraries with MPI calls, of Open MPI, MPICH, Intel, Cray, MVAPICH, IBM, Fujitsu; not every
+# lib…mpi…: libmpiP.so is a profiler, and libmpi_mine.so may be the user's.
 _MPI_LIBRARY = pattern(
     r"libp?f?mpi(?:ch)?(?:cxx|fort|f90|java|gf|gc4)?"
     r"(?:_(?:cxx|mpifh|usempi|java|ilp64|abi|mt|dbg|ibm|cray|gnu|intel|nvidia|pgi|amd|aocc)\w*)?"
     r"(?:-[\d.]+)?\.so[\d.]*\Z"
 )
-# What these libraries are made of and rest on.
+# Parts and dependencies of these libraries.
 _RUNTIME_LIBRARY = pattern(
     r"(?:lib(?:open-(?:pal|rte)|oshmem|ompi\w*|prrte|pmix|pmi2?|event(?:_\w+)?|hwloc|uc[cmpst]"
     r"|uc[cmpst]_\w+|fabric|psm\w*|hfi\w*|opx|ibverbs|rdmacm|mlx\d|efa|xpmem|cxi|ugni|dmapp"
@@ -52,23 +52,23 @@ _INTERNAL_NAMES = {
 
 
 class Owner(enum.Enum):
-    """Whose code an object file is."""
+    """The owner of an object file's code."""
 
     USER = "user"
     """The program, or a library of the user's."""
     MPI = "mpi"
-    """A library with MPI calls in it."""
+    """A library with MPI calls."""
     RUNTIME = "runtime"
-    """What an MPI library is made of, or rests on."""
+    """A part or dependency of an MPI library."""
     C_RUNTIME = "c runtime"
-    """What every program has: the C library and the like."""
+    """A library of every program: the C library and the like."""
     SYSTEM = "system"
-    """Another library of the machine's, which might serve the user or MPI."""
+    """Another library of the system, which may serve the user or MPI."""
     UNKNOWN = "unknown"
 
 
 class Place(NamedTuple):
-    """A frame and where in the process its program counter stands."""
+    """A frame and its program counter's address and owner."""
 
     frame: Frame
     address: int
@@ -76,7 +76,7 @@ class Place(NamedTuple):
 
     @property
     def call(self) -> str:
-        """The MPI call that the frame is, empty if it is none."""
+        """Name of the MPI call that the frame is, empty if it is none."""
         if self.owner is Owner.MPI:
             return mpi_name(self.frame.function)
         return self.frame.function if MPI_CALL.match(self.frame.function) else ""
@@ -91,15 +91,16 @@ class Objects:
         self._executable = executable
         self._owners: dict[tuple[int, str], Owner] = {}
         self.has_mpi = any(owner_of(each.path) is Owner.MPI for each in self._mapped)
-        """Whether an MPI library is among them; else MPI is part of the program, or absent."""
+        """Whether an MPI library is among the files; else MPI is linked statically, or absent."""
 
     def has(self, address: int) -> bool:
-        """Return whether *address* is in a file that is mapped."""
+        """Return whether *address* is in a mapped file."""
         at = bisect_right(self._starts, address) - 1
         return at >= 0 and address < self._mapped[at].end
 
     def owner(self, address: int, library: str) -> Owner:
-        """Return whose code is at *address*; GDB may have named its *library*."""
+        """Return the owner of the code at *address*; *library* is GDB's name for its library, if
+        any."""
         owner = self._owners.get((address, library))
         if owner is None:
             if len(self._owners) >= _MOST_OWNERS:
@@ -117,7 +118,7 @@ class Objects:
 
 @lru_cache(maxsize=4096)
 def owner_of(path: str) -> Owner:
-    """Return whose code a library is, by its name and directory."""
+    """Return the owner of a library, by its name and directory."""
     name = os.path.basename(path)
     if not name:
         return Owner.UNKNOWN
@@ -132,9 +133,10 @@ def owner_of(path: str) -> Owner:
 
 @lru_cache(maxsize=4096)
 def mpi_name(function: str) -> str:
-    """Return the MPI call that a function of an MPI library is, empty if it is none.
+    """Return the name of the MPI call that a function of an MPI library is, empty if it is none.
 
-    All names of one call give the same: those of the profiling layer, of Fortran and of Fortran
+    All names of a call give the same result: those of the profiling layer, of Fortran and of
+    Fortran
     2008, and those for large counts.
 
     >>> mpi_name("pmpi_recv__"), mpi_name("MPI_Recv"), mpi_name("mpi_comm_rank_f08_")
@@ -144,7 +146,7 @@ def mpi_name(function: str) -> str:
     """
     if match := _C_NAME.match(function):
         name = match[1]
-        # Fortran compilers that write capitals.
+        # Some Fortran compilers write capitals.
         return f"PMPI_{name.capitalize() if name.isupper() else name}"
     if match := _FORTRAN_NAME.match(function):
         return f"PMPI_{match[1].capitalize()}"
@@ -152,15 +154,16 @@ def mpi_name(function: str) -> str:
 
 
 def internal_name(function: str) -> str:
-    """Return the MPI call that an internal function stands in for, or the function itself."""
+    """Return the MPI call that an internal function implements, or the function itself."""
     return _INTERNAL_NAMES.get(function, function)
 
 
 def find_mpi_call(places: Sequence[Place], *, has_mpi: bool) -> int | None:
-    """Return which of *places*, innermost first, is the MPI call that the inner ones belong to.
+    """Return the index in *places*, innermost first, of the MPI call that contains the inner
+    frames.
 
-    Without an MPI library (*has_mpi*) MPI is linked into the program; then its frames are known by
-    their names, and a user's function by its source, which is here to be read.
+    Without an MPI library (*has_mpi*) MPI is linked into the program; then its frames are
+    recognized by their names, and a user's function by its readable source file.
     """
     found = None
     is_in_mpi = False
@@ -177,9 +180,9 @@ def find_mpi_call(places: Sequence[Place], *, has_mpi: bool) -> int | None:
 
 
 def named(frame: Frame, name: str) -> Frame:
-    """Return the frame of an MPI call under its own *name*.
+    """Return the frame of an MPI call under its standard *name*.
 
-    It says nothing of where inside the call it stands, nor of the library's version and directory.
+    The result omits the place inside the call, and the library's version and directory.
     """
     return replace(
         frame,
@@ -193,7 +196,7 @@ def named(frame: Frame, name: str) -> Frame:
 
 
 def is_of_runtime(places: Sequence[Place]) -> bool:
-    """Return whether a thread is one that an MPI library has started for itself."""
+    """Return whether an MPI library has started a thread for itself."""
     if any(each.owner is Owner.USER for each in places):
         return False
     outer = (each.owner for each in reversed(places))

@@ -1,4 +1,4 @@
-"""Numbers of one rank summed up before they travel."""
+"""Reduction of one rank's numbers before they travel."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pgdb.overlay.messages import ReadBlock, Reduce
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Block, Failure, Record, Value, Various, parse_number
 
-# Enough to see that there is more than one number.
+# Enough to tell a number from an array.
 _FEW_ELEMENTS = 4
 
 NUMBER = Various(template=Value(text=PLACEHOLDER))
-"""What every rank says whose numbers are summed up."""
+"""The answer of every rank whose numbers are reduced."""
 
 
 async def read_numbers(gdb: GdbSession, expression: str, limit_bytes: int, pid: int) -> Record:
-    """Return the value of *expression* if it is one number, else the array that it is.
+    """Return the value of *expression* if it is one number, else its array.
 
     :raises NeedsStopError: if the rank runs.
     """
@@ -50,7 +50,7 @@ def sum_up(record: Record, operation: Reduce, rank: int) -> tuple[Record, tuple[
 def _sum_up_block(
     block: Block, operation: Reduce, rank: int, bins: Bins | None
 ) -> tuple[Record, tuple[Summary, ...]]:
-    # Only here: it takes 0.1 s to import and 20 MB, and most sessions never ask for an array.
+    # Imported only here: it takes 0.1 s and 20 MB, and most sessions read no array.
     import numpy
 
     values = numpy.frombuffer(block.data, block.dtype)

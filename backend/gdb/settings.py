@@ -1,4 +1,4 @@
-"""What every GDB is told before it sees its rank."""
+"""The settings that every GDB gets before it attaches to its rank."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ INTERRUPT = signal.SIGURG
 """The signal that stops a rank. SIGINT, which -exec-interrupt sends, kills a rank to which it
 is delivered after a detach; SIGURG does nothing by default."""
 IGNORE_INTERRUPT = f"handle {INTERRUPT.name} nostop noprint nopass"
-"""What every GDB is told of it, but while an interrupt is under way."""
+"""The handling of that signal in every GDB, except while an interrupt is in flight."""
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -18,13 +18,13 @@ class Setting(msgspec.Struct, frozen=True):
 
     command: str
     must: bool = True
-    """Whether a GDB that refuses it is of no use."""
+    """Whether a GDB that refuses the command cannot be used."""
 
 
 USE_INDEX_CACHE = "set index-cache enabled on"
 
-# GDB asks a printer of its own, in Python, about each value that it prints, if it may be a register
-# of MPX: a tenth of what it computes for a stack. Only processors with MPX have those.
+# One of GDB's own Python printers checks each printed value for being an MPX register: a tenth of
+# GDB's work for a stack. Only processors with MPX have those registers.
 _NO_BOUND_REGISTERS = (
     'python [setattr(each, "enabled", False) for each in gdb.pretty_printers'
     ' if getattr(each, "name", "") == "builtin"'
@@ -32,8 +32,8 @@ _NO_BOUND_REGISTERS = (
     ' and " mpx " not in open("/proc/cpuinfo").read(8192)]'
 )
 
-# Confirmations and pagination would wait for ever; worker threads compete for the cores of the
-# job, and would not be there after a fork; debuginfod would ask the network.
+# Confirmations and pagination would wait for ever; worker threads compete for the cores of the job,
+# and do not survive a fork; debuginfod would access the network.
 SETTINGS = (
     Setting("set mi-async on"),
     Setting("set confirm off"),
@@ -45,12 +45,12 @@ SETTINGS = (
     Setting("set exec-file-mismatch off"),
     Setting("set auto-load local-gdbinit off"),
     Setting(IGNORE_INTERRUPT),
-    # Launchers send it to all ranks of a job that they end; it is no news.
+    # Launchers send SIGCONT to all ranks of a job that they end; it needs no report.
     Setting("handle SIGCONT nostop noprint pass"),
-    # A call that is interrupted must not leave the rank in the middle of it: nothing is where it
-    # would return to once GDB has let go of the rank.
+    # An interrupted call must not leave the rank in the middle of it: the return address is invalid
+    # once GDB has detached from the rank.
     Setting("set unwindonsignal on"),
-    # Unknown to some GDBs; without them everything works, only slower.
+    # Some GDBs do not know these; without them all works, only slower.
     Setting("set debuginfod enabled off", must=False),
     Setting("maint set worker-threads 0", must=False),
     # "x@entry=5" beside "x=5" makes frames of optimised libraries twice as long.
@@ -60,5 +60,5 @@ SETTINGS = (
 
 
 def settings(*, index_cache: bool) -> tuple[Setting, ...]:
-    """Return what every GDB is told, with or without GDB's cache of what programs contain."""
+    """Return the settings of every GDB, with or without GDB's index cache."""
     return (*SETTINGS, Setting(USE_INDEX_CACHE, must=False)) if index_cache else SETTINGS

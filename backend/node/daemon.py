@@ -1,9 +1,9 @@
 """The aggregator's process: forked from its anchor, in a session of its own.
 
-The anchor (:mod:`pgdb.backend.__main__`) is a process of the MPI launcher. The two
-speak through the daemon's standard input and output, as :mod:`pgdb.backend.node.wireup` says; the
-end of that pipe is the end of the anchor, and with it of the daemon. Imported here is what comes
-before the anchor's first word; :mod:`pgdb.backend.node.serving` has the rest.
+The anchor (:mod:`pgdb.backend.__main__`) is a process of the MPI launcher. The two communicate
+through the daemon's standard input and output (protocol: :mod:`pgdb.backend.node.wireup`); the end
+of that pipe means the end of the anchor, and ends the daemon. This module imports only what the
+daemon needs before the anchor's first message; :mod:`pgdb.backend.node.serving` has the rest.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def main() -> None:
 
 
 def clean_environment(environment: MutableMapping[str, str]) -> None:
-    """Take out of our environment what GDB must not get from us.
+    """Remove from our environment what GDB must not inherit.
 
-    That is the session's key, which the anchor has read, and search paths that begin nowhere: they
-    mean the working directory, and somebody else's files may be there.
+    That is the session's key, which the anchor has read, and search paths without a directory: they
+    mean the working directory, which may hold other users' files.
     """
     environment.pop(RENDEZVOUS_TEXT_VARIABLE, None)
     for name in (USER_PYTHONPATH_VARIABLE, USER_LIBRARY_PATH_VARIABLE):
@@ -60,7 +60,7 @@ async def _run(hint: Hint | None) -> bool:
     try:
         if symbol_prefetch is not None:
             await symbol_prefetch.begun()
-        # GDB starts meanwhile: half of what is to be imported is of no use to it.
+        # GDB starts meanwhile; GDB's start needs only half of our imports.
         from pgdb.backend.node.serving import serve
 
         return await serve(symbol_prefetch)

@@ -1,4 +1,4 @@
-"""What an aggregator's process does once its anchor has spoken: be part of the tree."""
+"""The aggregator's part in the tree, after its anchor's first message."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ _LINE_LIMIT_BYTES = 1 << 26
 
 
 def host_for_links(rendezvous: Rendezvous) -> str:
-    """Return the address of this host for links with the front end, or else the other hosts."""
+    """Return this host's address for links with the front end, or else with the other hosts."""
     if rendezvous.front_end:
         host, _, port = rendezvous.front_end.rpartition(":")
         if (address := addresses.source_address((host, int(port)))) is not None:
             return address
     elif not rendezvous.hosts and "SLURM_PROCID" not in os.environ:
-        # All aggregators are here, and so is the front end, or the ssh that brings its link.
+        # All aggregators are on this host, and so is the front end, or the ssh that tunnels its
+        # link.
         return "127.0.0.1"
     own = addresses.own_names()
     return addresses.address_towards(host for host in rendezvous.hosts if host not in own)
 
 
 async def serve(symbol_prefetch: SymbolPrefetch | None) -> bool:
-    """Run the aggregator where it is told to; return whether it has been part of the session."""
-    # NumPy's linear algebra would start a thread for each core as it is loaded, for nothing.
+    """Run the aggregator at the place that the anchor assigns; return whether it joined the
+    session."""
+    # NumPy's linear algebra would start an idle thread for each core when it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     loop = asyncio.get_running_loop()
     anchor = asyncio.StreamReader(limit=_LINE_LIMIT_BYTES)
@@ -54,7 +56,7 @@ async def serve(symbol_prefetch: SymbolPrefetch | None) -> bool:
     os.write(1, f"{own_address} {calls}\n".encode("ascii"))
     beats = os.dup(1)
     os.set_blocking(beats, False)
-    # What a library prints is for nobody, and must not block us.
+    # Nobody reads the output of libraries, and it must not block us.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     words = (await anchor.readline()).decode("ascii").split()
@@ -79,7 +81,7 @@ async def _serve(
     anchor: asyncio.StreamReader,
     beats: int,
 ) -> bool:
-    """Run the aggregator; return whether it has been part of the session."""
+    """Run the aggregator; return whether it joined the session."""
 
     async def watch_anchor() -> None:
         await anchor.read()
@@ -87,7 +89,7 @@ async def _serve(
         aggregator.leave()
 
     listener = await listen_on(listening, place.credentials, aggregator.serve_link)
-    # The anchor leaves MPI meanwhile.
+    # The anchor finalizes MPI meanwhile.
     if not await anchor.readline():
         await listener.close()
         return True
@@ -103,9 +105,9 @@ async def _serve(
 
 
 async def _beat(beats: int) -> None:
-    """Show the anchor that we get on."""
+    """Send heartbeats to the anchor."""
     while True:
-        # Its end is told by the other pipe.
+        # The other pipe reports the anchor's end.
         with contextlib.suppress(BlockingIOError, BrokenPipeError):
             os.write(beats, b".")
         await asyncio.sleep(BEAT_S)
