@@ -111,7 +111,7 @@ class Daemon:
 
 
 def wire_up(daemon: Daemon) -> Wiring:
-    """Make the daemon listen where the session's other processes reach it, and send it its place."""
+    """Make the daemon listen where the session's other processes reach it; send it its place."""
     if os.environ.get(WIRE_UP_VARIABLE, "mpi") == "mpi":
         wiring = _by_mpi(daemon)
         if wiring is not None:
