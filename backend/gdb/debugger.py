@@ -318,30 +318,24 @@ class Inferior:
     # -- operations ------------------------------------------------------------------------
 
     async def _perform(self, operation: AnyOperation, request_id: int) -> Record:
+        if operation.needs_stopped_rank or operation.sets_running:
+            self._need_stop()
         match operation:
             case Evaluate(expression=expression, format=letters):
-                self._need_stop()
                 return await queries.evaluate(self._gdb, expression, letters)
             case Backtrace():
-                self._need_stop()
                 return await self._stacks.backtrace(self.pid, operation)
             case SelectFrame(command=command):
-                self._need_stop()
                 return await queries.select_frame(self._gdb, command)
             case ListVariables(which=which):
-                self._need_stop()
                 return await queries.variables(self._gdb, which)
             case Reduce(expression=expression, limit_bytes=limit_bytes):
-                self._need_stop()
                 return await reduction.read_numbers(self._gdb, expression, limit_bytes, self.pid)
             case ReadBlock():
-                self._need_stop()
                 return await blocks.read_block(self._gdb, operation, self.pid)
             case Resume(command=command, argument=argument):
-                self._need_stop()
                 return await self._resume(_RESUME.get(command, ""), command, argument, request_id)
             case Console(command=command, run=True):
-                self._need_stop()
                 return await self._resume("", command, "", request_id)
             case Console(command=command):
                 if command.startswith("display "):

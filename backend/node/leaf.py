@@ -31,19 +31,13 @@ from pgdb.merge.summary import Summary
 from pgdb.overlay.executor import make
 from pgdb.overlay.messages import (
     Acquire,
-    AnyOperation,
     Backtrace,
-    Evaluate,
     Find,
     FoundRanks,
-    Interrupt,
-    Kill,
-    ListVariables,
     Reattach,
     Recall,
     Reduce,
     Request,
-    SelectFrame,
     Setup,
     Share,
 )
@@ -69,8 +63,6 @@ LET_GO_TIMEOUT_S = 6.0
 """How long a GDB that computes has at the end, of the 10 s in which all of ours is to be gone."""
 _ANSWER_TIMEOUT_S = 20.0
 """How long a GDB that computes has to answer before a new one takes its place."""
-# print/x and the like ask for numbers; with the letters a, s and i addresses stay addresses.
-_NUMBER_FORMATS = frozenset("xoutzdcf")
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 _EVENTS = (Stop, Exit, Running, Output, Progress, Gone)
@@ -247,7 +239,7 @@ class Leaf:
                 record = await self._acquire(inferior, request.request_id)
             elif isinstance(operation, Reattach):
                 record = await self._reattach(inferior, request.request_id)
-            elif isinstance(operation, Interrupt | Kill):
+            elif operation.is_urgent:
                 record = await inferior.perform(operation, request.request_id)
             else:
                 # A GDB that hangs costs one command its time, not each one after it, too.
@@ -267,13 +259,13 @@ class Leaf:
         if isinstance(operation, Reduce):
             # In a thread: an array of a million numbers takes half a second.
             record, columns = await asyncio.to_thread(sum_up, record, operation, rank)
-        else:
+        if operation.keeps_answer:
             self._memory.keep(request.request_id, rank, record)
         normalize = functools.partial(
             normalize_record,
             record,
-            numbers_are_data=_asks_for_numbers(operation),
-            join_arguments=_joins_arguments(operation),
+            numbers_are_data=operation.asks_for_numbers,
+            join_arguments=operation.joins_arguments,
         )
         normalized = await make(normalize) if is_long(record) else normalize()
         said = EquivalenceClass(
@@ -554,17 +546,3 @@ def event_of(record: Record | Event) -> Event:
     """Narrow a normalized record to an event."""
     assert isinstance(record, _EVENTS)
     return record
-
-
-def _joins_arguments(operation: AnyOperation) -> bool:
-    return isinstance(operation, SelectFrame) or (
-        isinstance(operation, Backtrace) and not operation.split
-    )
-
-
-def _asks_for_numbers(operation: AnyOperation) -> bool:
-    if isinstance(operation, Evaluate | ListVariables) and operation.raw_pointers:
-        return True
-    return isinstance(operation, Evaluate) and any(
-        letter in _NUMBER_FORMATS for letter in operation.format
-    )

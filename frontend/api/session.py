@@ -60,21 +60,16 @@ from pgdb.frontend.system import deadline
 from pgdb.merge.classes import MOST_DISTINCT, EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import (
     AnyOperation,
-    Backtrace,
     Console,
     Delivered,
     Detach,
-    Evaluate,
     InsertBreakpoint,
     Interrupt,
     Kill,
-    ListVariables,
     Lost,
     Notice,
-    ReadBlock,
     Reattach,
     Recall,
-    Reduce,
     Resume,
     RunWord,
 )
@@ -104,8 +99,6 @@ _MOST_MADE = 1000
 """Breakpoints that one command makes at most, for all that is known before it is answered."""
 _RECORD_S = 30.0
 """How long the end of a session waits for its recording."""
-_LOOKING = (Backtrace, Evaluate, ListVariables, ReadBlock, Recall, Reduce)
-"""What is left out then: there is nobody to look at the answer."""
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -335,7 +328,7 @@ class Session(Ranks):
         while len(self._requests) > _MOST_REMEMBERED:
             del self._requests[next(iter(self._requests))]
         limit_s = deadline.answers_s(self.options.timeout_s, timeout_s)
-        if limit_s <= 0 and isinstance(operation, _LOOKING):
+        if limit_s <= 0 and operation.only_reads:
             gathered = Gathered(number, (), Missing(late=reachable))
         else:
             self._asked[number] = reachable

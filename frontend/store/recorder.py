@@ -19,7 +19,7 @@ from pgdb.frontend.analysis.saved import Saved, answer_size_bytes
 from pgdb.frontend.api import gdb_commands
 from pgdb.merge.classes import Merger
 from pgdb.overlay import messages
-from pgdb.overlay.messages import AnyOperation
+from pgdb.overlay.messages import AnyOperation, RecordedOperation
 from pgdb.ranks import RankSet
 from pgdb.records import Record
 
@@ -27,28 +27,6 @@ MOST_EXCHANGES = 1000
 MOST_BYTES = 64 << 20
 """What the kept answers may take together, about."""
 
-LookingOperation = (
-    messages.Evaluate
-    | messages.Backtrace
-    | messages.SelectFrame
-    | messages.ListVariables
-    | messages.ReadBlock
-    | messages.Reduce
-    | messages.Recall
-    | messages.Console
-    | messages.ListBreakpoints
-)
-"""What can be asked of a recording as well."""
-
-# What is taken hold of again has run meanwhile, and a script can be about anything.
-_RUNNING = (
-    messages.Resume,
-    messages.Interrupt,
-    messages.Kill,
-    messages.Detach,
-    messages.Reattach,
-    messages.Script,
-)
 _MOVING = ("thread", "frame", "up", "down", "select-frame", "up-silently", "down-silently")
 
 
@@ -57,7 +35,7 @@ class Exchange(msgspec.Struct, frozen=True):
 
     sequence: int
     """Counts up with each question and each change."""
-    operation: LookingOperation
+    operation: RecordedOperation
     answer: Answer
     time_s: float
     """When it was answered, in seconds since 1970."""
@@ -115,11 +93,10 @@ class Recorder:
     def take(self, operation: AnyOperation, answer: Answer) -> None:
         """Take what was asked and answered."""
         self._sequence += 1
-        is_run = isinstance(operation, messages.Console) and operation.run
-        if isinstance(operation, _RUNNING) or is_run:
+        if operation.outdates_answers or operation.sets_running:
             self.runs = _changed(self.runs, Change(self._sequence, answer.command, answer.ranks))
             return
-        if not isinstance(operation, LookingOperation):
+        if not isinstance(operation, RecordedOperation):
             return
         self._put(Exchange(self._sequence, operation, answer, time.time()))
         if isinstance(operation, messages.SelectFrame) or (
@@ -189,7 +166,7 @@ def listing(exchanges: Iterable[Exchange], ranks: RankSet) -> list[str]:
     ]
 
 
-def key_of(operation: LookingOperation) -> bytes:
+def key_of(operation: RecordedOperation) -> bytes:
     """Return what two questions have in common that ask for the same."""
     if isinstance(operation, messages.ReadBlock | messages.Reduce):
         operation = replace(operation, limit_bytes=0)
@@ -199,13 +176,12 @@ def key_of(operation: LookingOperation) -> bytes:
     return msgspec.msgpack.encode(operation)
 
 
-def check_changes_nothing(operation: AnyOperation, command: str) -> LookingOperation:
+def check_changes_nothing(operation: AnyOperation, command: str) -> RecordedOperation:
     """Return *operation* if it only looks.
 
     :raises CommandError: if it would change the job.
     """
-    is_run = isinstance(operation, messages.Console) and operation.run
-    if isinstance(operation, LookingOperation) and not is_run:
+    if isinstance(operation, RecordedOperation) and not operation.sets_running:
         return operation
     raise CommandError(
         f"'{command}' needs the job, and this is a recording of it; what can be asked is what "

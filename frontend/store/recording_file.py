@@ -19,12 +19,12 @@ import msgspec
 from pgdb.errors import CommandError, ProtocolError, RankSetError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved
-from pgdb.frontend.store.recorder import Change, Exchange, LookingOperation, ShellState
+from pgdb.frontend.store.recorder import Change, Exchange, ShellState
 from pgdb.frontend.system.user_files import read_regular, reason, write_atomically
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.graph import AnswerGraph, from_graph, to_graph
 from pgdb.merge.rankset_codec import pack, unpack
-from pgdb.overlay.messages import Delivered
+from pgdb.overlay.messages import Delivered, RecordedOperation
 from pgdb.patterns import pattern
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet, SetsRoom
@@ -87,7 +87,7 @@ class StoredExchange(_Struct, frozen=True):
     """A question; answers are told by their place in the file."""
 
     sequence: int
-    operation: LookingOperation
+    operation: RecordedOperation
     answer: int
     time_s: float
 

@@ -16,7 +16,6 @@ import msgspec
 
 from pgdb.frontend.api import gdb_commands
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.overlay import messages
 from pgdb.overlay.messages import AnyOperation
 from pgdb.patterns import pattern
 from pgdb.records import (
@@ -160,30 +159,17 @@ class Redactor:
             for name, value in msgspec.structs.asdict(operation).items()
             if isinstance(value, bool | int | float) and value
         }
-        match operation:
-            case messages.Evaluate():
-                told["expression"] = self.expression(operation.expression)
-                told["format"] = operation.format
-            case messages.ReadBlock() | messages.Reduce():
-                told["expression"] = self.expression(operation.expression)
-            case messages.Console() | messages.SelectFrame() | messages.InsertBreakpoint():
-                told["command"] = self.command(operation.command)
-            case messages.Resume():
-                told["command"] = operation.command
-                told["argument"] = self.expression(operation.argument)
-            case messages.ChangeBreakpoints():
-                told["command"] = operation.command
-                told["numbers"] = list(operation.numbers)
-                told["argument"] = self.expression(operation.argument)
-            case messages.BreakpointCommands():
-                told["numbers"] = list(operation.numbers)
-                told["lines"] = len(operation.commands)
-            case messages.Script():
-                told["lines"] = len(operation.lines)
-            case messages.ListVariables():
-                told["which"] = operation.which
-            case _:
-                pass
+        for name, how in operation.logged.items():
+            value = getattr(operation, name)
+            match how:
+                case "expression":
+                    told[name] = self.expression(value)
+                case "command":
+                    told[name] = self.command(value)
+                case "count":
+                    told["lines"] = len(value)
+                case "as it is":
+                    told[name] = list(value) if isinstance(value, tuple) else value
         return {"what": type(operation).__name__, **told}
 
     def classes(

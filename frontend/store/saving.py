@@ -23,7 +23,7 @@ from pgdb.frontend.system.user_files import user_path
 from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import MOST_DISTINCT, EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT_SLOT
-from pgdb.overlay.messages import Recall, Reduce
+from pgdb.overlay.messages import Recall
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Record, Running, Stop, Various
 from pgdb.version import __version__
@@ -245,8 +245,8 @@ async def _fetch(session: Session) -> None:
     with contextlib.suppress(TimeoutError, PgdbError):
         async with asyncio.timeout(FETCH_TIMEOUT_S):
             for each in reversed(exchanges):  # the last ones matter most
-                if isinstance(each.operation, Recall | Reduce):
-                    continue  # of a sum nothing more is kept
+                if not each.operation.keeps_answer:
+                    continue
                 ranks = kept_back(each.answer)
                 page = RankSet(list(ranks)[:MOST_DISTINCT])
                 wanted = page & session.state.live - there.get(each.answer.request_id, RankSet())

@@ -34,11 +34,8 @@ from pgdb.frontend.system.user_files import user_path
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import (
     AnyOperation,
-    Backtrace,
     Delivered,
-    ListBreakpoints,
     Recall,
-    SelectFrame,
 )
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Failure, Record, Stop, Various
@@ -302,7 +299,7 @@ class RecordedSession(Session):
         """Tell what the user should know of an answer: that it is old, or one of several."""
         remarks = []
         changes = self._runs
-        if not isinstance(operation, Backtrace | ListBreakpoints | SelectFrame):
+        if operation.uses_frame:
             changes = (*changes, *self._moves)
         for change in _changes_since(changes, used):
             remarks.append(f"[{change.ranks}] were asked before '{change.command}'")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -33,6 +33,9 @@ MAX_NODES = 1 << 17
 RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
 """GDB's commands that set a rank running, spelled out."""
 
+_NUMBER_FORMATS = frozenset("xoutzdcf")
+"""GDB's format letters that make numbers of pointers; with a, s and i addresses stay addresses."""
+
 FRONT_END = -1
 """Number of the front end as a node of the tree; aggregators count from 0."""
 
@@ -41,8 +44,45 @@ class Message(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unknow
     """Base of all messages."""
 
 
+Logged = Literal["as it is", "expression", "command", "count"]
+"""The way in which a log shows a field of an operation; see :mod:`pgdb.frontend.store.redact`."""
+
+
 class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unknown_fields=True):
-    """What a request asks a rank's debugger to do."""
+    """The work that a request asks a rank's debugger for.
+
+    The class variables are properties of the operation, which its fields do not change. They do
+    not travel.
+    """
+
+    only_reads: ClassVar[bool] = False
+    """Whether it changes neither the rank nor its debugger."""
+    needs_stopped_rank: ClassVar[bool] = False
+    is_urgent: ClassVar[bool] = False
+    """Whether it does not wait until earlier operations are complete."""
+    uses_frame: ClassVar[bool] = False
+    """Whether the answer depends on the selected frame or thread."""
+    keeps_answer: ClassVar[bool] = True
+    """Whether the aggregator keeps the answer of each rank, for a :class:`Recall`."""
+    outdates_answers: ClassVar[bool] = False
+    """Whether earlier answers may be wrong after it."""
+    logged: ClassVar[Mapping[str, Logged]] = {}
+    """The fields that a log shows, besides numbers."""
+
+    @property
+    def sets_running(self) -> bool:
+        """Whether it sets the rank running."""
+        return False
+
+    @property
+    def joins_arguments(self) -> bool:
+        """Whether frames whose arguments differ are of one class."""
+        return False
+
+    @property
+    def asks_for_numbers(self) -> bool:
+        """Whether other addresses are other answers."""
+        return False
 
 
 # -- operations ---------------------------------------------------------------------------
@@ -58,9 +98,16 @@ class Reattach(Operation, frozen=True, kw_only=True):
     Answered with a Stop, or with a Text where the rank has a debugger that answers.
     """
 
+    outdates_answers: ClassVar[bool] = True
+
 
 class Evaluate(Operation, frozen=True, kw_only=True):
     """Print the value of an expression."""
+
+    only_reads: ClassVar[bool] = True
+    needs_stopped_rank: ClassVar[bool] = True
+    uses_frame: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {"expression": "expression", "format": "as it is"}
 
     expression: str
     format: str = ""
@@ -68,9 +115,17 @@ class Evaluate(Operation, frozen=True, kw_only=True):
     raw_pointers: bool = False
     """Whether pointers with other addresses are other values."""
 
+    @property
+    def asks_for_numbers(self) -> bool:
+        """Whether other addresses are other answers."""
+        return self.raw_pointers or any(letter in _NUMBER_FORMATS for letter in self.format)
+
 
 class Backtrace(Operation, frozen=True, kw_only=True):
     """List the frames of the selected thread."""
+
+    only_reads: ClassVar[bool] = True
+    needs_stopped_rank: ClassVar[bool] = True
 
     limit: int = 0
     """Number of innermost frames, or of outermost when negative; 0 for all."""
@@ -84,9 +139,19 @@ class Backtrace(Operation, frozen=True, kw_only=True):
     offsets: bool = False
     """Whether frames say where in their function they stand."""
 
+    @property
+    def joins_arguments(self) -> bool:
+        """Whether frames whose arguments differ are of one class."""
+        return not self.split
+
 
 class ReadBlock(Operation, frozen=True, kw_only=True):
     """Read numbers as they stand in memory; answered with a Block."""
+
+    only_reads: ClassVar[bool] = True
+    needs_stopped_rank: ClassVar[bool] = True
+    uses_frame: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {"expression": "expression"}
 
     expression: str
     """A number or an array of numbers, ``u[0]@1000`` included."""
@@ -104,6 +169,12 @@ class Reduce(Operation, frozen=True, kw_only=True):
     Answered with Various of the one form that is a hole, whatever the number.
     """
 
+    only_reads: ClassVar[bool] = True
+    needs_stopped_rank: ClassVar[bool] = True
+    uses_frame: ClassVar[bool] = True
+    keeps_answer: ClassVar[bool] = False
+    logged: ClassVar[Mapping[str, Logged]] = {"expression": "expression"}
+
     expression: str
     low: float = 0.0
     """Lower end of a histogram; used where *bins* is not 0."""
@@ -116,34 +187,67 @@ class Reduce(Operation, frozen=True, kw_only=True):
 class Recall(Operation, frozen=True, kw_only=True):
     """Say again what was said to an earlier request, in full: addresses, every value."""
 
+    only_reads: ClassVar[bool] = True
+    uses_frame: ClassVar[bool] = True
+    keeps_answer: ClassVar[bool] = False
+
     request_id: int
 
 
 class SelectFrame(Operation, frozen=True, kw_only=True):
     """Select another frame; answered with a stack of that one."""
 
+    needs_stopped_rank: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
+
     command: str
     """``frame …``, ``up …`` or ``down …``."""
+
+    @property
+    def joins_arguments(self) -> bool:
+        """Whether frames whose arguments differ are of one class."""
+        return True
 
 
 class ListVariables(Operation, frozen=True, kw_only=True):
     """List variables of the selected frame."""
 
+    only_reads: ClassVar[bool] = True
+    needs_stopped_rank: ClassVar[bool] = True
+    uses_frame: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {"which": "as it is"}
+
     which: Literal["locals", "arguments"]
     raw_pointers: bool = False
     """Whether pointers with other addresses are other values."""
+
+    @property
+    def asks_for_numbers(self) -> bool:
+        """Whether other addresses are other answers."""
+        return self.raw_pointers
 
 
 class Console(Operation, frozen=True, kw_only=True):
     """Run one GDB command as it is."""
 
+    uses_frame: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
+
     command: str
     run: bool = False
     """Whether the command sets the rank running."""
 
+    @property
+    def sets_running(self) -> bool:
+        """Whether it sets the rank running."""
+        return self.run
+
 
 class Script(Operation, frozen=True, kw_only=True):
     """Run several lines as one GDB script (``define``, ``python``, ``if`` …)."""
+
+    outdates_answers: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {"lines": "count"}
 
     lines: tuple[str, ...]
 
@@ -151,16 +255,30 @@ class Script(Operation, frozen=True, kw_only=True):
 class Resume(Operation, frozen=True, kw_only=True):
     """Set the rank running."""
 
+    needs_stopped_rank: ClassVar[bool] = True
+    outdates_answers: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {"command": "as it is", "argument": "expression"}
+
     command: RunWord
     argument: str = ""
+
+    @property
+    def sets_running(self) -> bool:
+        """Whether it sets the rank running."""
+        return True
 
 
 class Interrupt(Operation, frozen=True, kw_only=True):
     """Stop the rank if it runs; answered at once, the stop is an event."""
 
+    is_urgent: ClassVar[bool] = True
+    outdates_answers: ClassVar[bool] = True
+
 
 class InsertBreakpoint(Operation, frozen=True, kw_only=True):
     """Make breakpoints, watchpoints or catchpoints with a GDB command."""
+
+    logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
 
     command: str
     """The whole command, e.g. ``tbreak ring.c:10 if x > 3``."""
@@ -170,6 +288,12 @@ class InsertBreakpoint(Operation, frozen=True, kw_only=True):
 
 class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
     """Delete, enable, disable … breakpoints by their job-wide numbers."""
+
+    logged: ClassVar[Mapping[str, Logged]] = {
+        "command": "as it is",
+        "numbers": "as it is",
+        "argument": "expression",
+    }
 
     command: str
     """``delete``, ``disable``, ``enable``, ``enable once``, ``condition``, ``ignore`` …"""
@@ -182,6 +306,8 @@ class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
 class BreakpointCommands(Operation, frozen=True, kw_only=True):
     """Attach GDB commands to breakpoints."""
 
+    logged: ClassVar[Mapping[str, Logged]] = {"numbers": "as it is", "commands": "count"}
+
     numbers: tuple[str, ...]
     commands: tuple[str, ...]
 
@@ -189,13 +315,20 @@ class BreakpointCommands(Operation, frozen=True, kw_only=True):
 class ListBreakpoints(Operation, frozen=True, kw_only=True):
     """List the job-wide breakpoints of the rank."""
 
+    only_reads: ClassVar[bool] = True
+
 
 class Detach(Operation, frozen=True, kw_only=True):
     """Take everything of ours out of the rank and let it run on free."""
 
+    outdates_answers: ClassVar[bool] = True
+
 
 class Kill(Operation, frozen=True, kw_only=True):
     """End the rank's process."""
+
+    is_urgent: ClassVar[bool] = True
+    outdates_answers: ClassVar[bool] = True
 
 
 AnyOperation = (
@@ -219,6 +352,20 @@ AnyOperation = (
     | Detach
     | Kill
 )
+
+
+RecordedOperation = (
+    Evaluate
+    | Backtrace
+    | SelectFrame
+    | ListVariables
+    | ReadBlock
+    | Reduce
+    | Recall
+    | Console
+    | ListBreakpoints
+)
+"""The operations whose answers a recording keeps, unless they set the rank running."""
 
 
 # -- messages -----------------------------------------------------------------------------

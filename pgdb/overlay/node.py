@@ -29,8 +29,6 @@ from pgdb.overlay.messages import (
     PROTOCOL_VERSION,
     Announce,
     AnyMessage,
-    AnyOperation,
-    Console,
     Deliveries,
     Deploy,
     Events,
@@ -44,7 +42,6 @@ from pgdb.overlay.messages import (
     Notice,
     Reply,
     Request,
-    Resume,
     Setup,
     Share,
     Shutdown,
@@ -77,10 +74,6 @@ _MMAP_BYTES = 1 << 18
 def release() -> str:
     """Return the versions that must agree on all hosts, in words."""
     return f"PGDB {__version__} on Python {sys.version_info.major}.{sys.version_info.minor}"
-
-
-def _sets_running(operation: AnyOperation) -> bool:
-    return isinstance(operation, Resume) or (isinstance(operation, Console) and operation.run)
 
 
 def _give_memory_back() -> None:
@@ -434,7 +427,7 @@ class TreeNode(ABC):
     def start_request(self, request: Request) -> None:
         """Hand a request on to the children and to this node's own ranks."""
         onward, own = self.router.start(request, self._loop.time())
-        if _sets_running(request.operation):
+        if request.operation.sets_running:
             self._going = (self._going | request.ranks) & self.router.ranks
         for child, part in onward.items():
             self._channels[child].send(part)

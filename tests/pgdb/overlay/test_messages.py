@@ -385,3 +385,26 @@ def test_a_share_has_a_process_for_each_rank_or_none() -> None:
     for packed in (b"abc", bytes(8), b"\x92\0\0", *map(msgspec.msgpack.encode, (far, before))):
         with pytest.raises(ProtocolError, match="node 3"):
             _ = msgspec.structs.replace(share, packed_pids=packed).pids
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_properties_of_operations_do_not_travel_and_logged_fields_exist(
+    operation: AnyOperation,
+) -> None:
+    sent = msgspec.msgpack.decode(msgspec.msgpack.encode(operation))
+    properties = {"only_reads", "needs_stopped_rank", "is_urgent", "uses_frame", "keeps_answer"}
+    assert properties.isdisjoint(sent) and {"logged", "outdates_answers"}.isdisjoint(sent)
+    assert set(operation.logged) <= set(type(operation).__struct_fields__)
+
+
+def test_operations_that_only_read_are_recorded_and_outdate_nothing() -> None:
+    recorded = get_args(messages.RecordedOperation)
+    for operation in OPERATIONS:
+        if operation.only_reads:
+            assert isinstance(operation, recorded)
+            assert not (operation.outdates_answers or operation.sets_running)
+        if operation.outdates_answers:
+            assert not isinstance(operation, recorded)
+    assert Console(command="until 5", run=True).sets_running
+    assert Evaluate(expression="x", format="x").asks_for_numbers
+    assert not Evaluate(expression="x", format="a").asks_for_numbers
