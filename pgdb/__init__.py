@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pgdb.frontend.analysis.comparing import Comparison as Comparison
     from pgdb.frontend.analysis.comparing import compare as compare
     from pgdb.frontend.analysis.decompose import GlobalArray as GlobalArray
-    from pgdb.frontend.analysis.decompose import Layout as Layout
+    from pgdb.frontend.analysis.layouts import Layout as Layout
     from pgdb.frontend.api.notifications import Notification as Notification
     from pgdb.frontend.api.notifications import Told as Told
     from pgdb.frontend.api.options import SessionOptions as SessionOptions

@@ -16,7 +16,8 @@ import msgspec
 
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.decompose import GlobalArray, Layout, assemble
+from pgdb.frontend.analysis.decompose import GlobalArray, assemble
+from pgdb.frontend.analysis.layouts import Layout
 from pgdb.frontend.analysis.limits import check_size
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import AnyOperation, ReadBlock

@@ -6,53 +6,30 @@ answers, so that they are no difference; a NaN equals any other NaN.
 
 from __future__ import annotations
 
-import itertools
 import math
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Literal, cast
+from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
-from pgdb.frontend.analysis import values
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.diff import NONE
-from pgdb.frontend.analysis.diff import compare as differences_of
+from pgdb.frontend.analysis.part_differences import Closeness, Part, have_parts, parts_of
+from pgdb.frontend.analysis.values import scalar_of
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.merge.normalize import join_slots, normalize_record
+from pgdb.merge.normalize import join_slots
 from pgdb.ranks import RankSet
-from pgdb.records import SLOT, Failure, Record, Value, Variables, Various, parse_number
+from pgdb.records import Failure, Record, Value, Various
 
-PAGE_RANKS = 1024
-"""Ranks whose answers are asked for in full at a time."""
-_MOST_ELEMENTS = 100_000
 # Where most classes are of one rank, looking ranks up beats intersecting every class with every
 # other: 65,536 classes on both sides would be 4 thousand million intersections.
 _FEW_PAIRS = 10_000
 
-_BEFORE, _AFTER = RankSet([0]), RankSet([1])
-
 By = Literal["rank", "position", "value"]
 """Which two values are compared: of the same rank, of ranks at the same place in their sets, or
 any; then what counts is whether a value occurs on the other side at all."""
-RecallFull = Callable[[Answer, RankSet], Awaitable[Answer]]
-"""Asks the leaves again for what some ranks have said, in full."""
-
-
-class Part(msgspec.Struct, frozen=True):
-    """A place in a value at which two sides differ."""
-
-    path: str
-    """Where it is, such as ``.x[1]``; empty for the whole value."""
-    before: str
-    """Its text, empty where that side has no such place."""
-    after: str
-    absolute: float | None = None
-    """Size of the difference, where both are finite numbers."""
-    relative: float | None = None
-    """The same by the larger of the two magnitudes; None as well where both are 0."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -151,7 +128,7 @@ def compare(
     """
     if not (tolerance >= 0 and absolute_tolerance >= 0):
         raise UsageError("a tolerance must be 0 or more")
-    close = _Closeness(tolerance, absolute_tolerance)
+    close = Closeness(tolerance, absolute_tolerance)
     if by == "value":
         return _by_value(before, after, close)
     if by == "rank":
@@ -178,101 +155,10 @@ def compare(
     )
 
 
-async def in_full(answer: Answer, recall: RecallFull) -> Answer:
-    """Return *answer* with every value in it, also those that were only summed up on the way.
-
-    They are asked for again, a page of ranks after the other; ranks that are no longer kept are
-    missing in what is returned.
-    """
-    summed_up = RankSet.union(
-        each.ranks for each in answer.classes if isinstance(each.record, Various)
-    )
-    if not summed_up:
-        return answer
-    # Not a Merger, which would sum them up again.
-    members: dict[Record, list[RankSet]] = {}
-    slots: dict[Record, tuple[str, ...]] = {}
-    missing = answer.missing
-
-    def add(ranks: RankSet, record: Record, found: tuple[str, ...]) -> None:
-        members.setdefault(record, []).append(ranks)
-        slots[record] = join_slots(slots.get(record, found), found)
-
-    for each in answer.classes:
-        if not isinstance(each.record, Various):
-            add(each.ranks, each.record, each.slots)
-    has_format = "/" in answer.command.partition(" ")[0]
-    for page in pages(summed_up):
-        part = await recall(answer, page)
-        missing |= part.missing
-        for each in part.classes:
-            normalized = normalize_record(each.filled, numbers_are_data=has_format)
-            add(each.ranks, cast(Record, normalized.record), normalized.slots)
-    classes = [
-        EquivalenceClass(ranks=RankSet.union(sets), record=record, slots=slots[record])
-        for record, sets in members.items()
-    ]
-    classes.sort(key=lambda each: each.ranks.first)
-    return replace(answer, classes=tuple(classes), missing=missing)
-
-
-def part_of(answer: Answer, ranks: RankSet) -> Answer:
-    """Return what some ranks have said; of a part of a class that is summed up, only that."""
-    return replace(
-        answer,
-        ranks=answer.ranks & ranks,
-        classes=tuple(
-            each.part(ranks) for each in answer.classes if not each.ranks.isdisjoint(ranks)
-        ),
-        missing=answer.missing - (answer.missing.ranks - ranks),
-    )
-
-
-def pages(ranks: RankSet, size: int = PAGE_RANKS) -> Iterator[RankSet]:
-    """Cut a set into parts of *size* ranks, in order."""
-    left = iter(ranks)
-    while page := list(itertools.islice(left, size)):
-        yield RankSet(page)
-
-
-def number_of(text: str) -> int | float | None:
-    """Return the number that a value is, be it that of a character, or None.
-
-    >>> number_of("-1.5"), number_of("97 'a'"), number_of("red")
-    (-1.5, 97, None)
-    """
-    number = parse_number(text)
-    if number is None and text.endswith("'"):
-        return parse_number(text.partition(" ")[0])
-    return number
-
-
 # -- inside ------------------------------------------------------------------------------------
 
 
-class _Closeness(msgspec.Struct, frozen=True):
-    """When two texts count as equal."""
-
-    tolerance: float
-    absolute: float
-
-    @property
-    def is_exact(self) -> bool:
-        return not (self.tolerance or self.absolute)
-
-    def numbers(self, one: float, other: float) -> bool:
-        if one == other or (math.isnan(one) and math.isnan(other)):
-            return True
-        return math.isclose(one, other, rel_tol=self.tolerance, abs_tol=self.absolute)
-
-    def texts(self, one: str, other: str) -> bool:
-        if one == other:
-            return True
-        a, b = number_of(one), number_of(other)
-        return a is not None and b is not None and self.numbers(a, b)
-
-
-def _by_rank(before: Answer, after: Answer, close: _Closeness) -> Comparison:
+def _by_rank(before: Answer, after: Answer, close: Closeness) -> Comparison:
     equal: list[RankSet] = []
     differences: list[Difference] = []
     left_out: list[LeftOut] = []
@@ -283,8 +169,8 @@ def _by_rank(before: Answer, after: Answer, close: _Closeness) -> Comparison:
         if mine.record == theirs.record:
             equal.append(ranks)
             continue
-        parts = _parts(mine, theirs, close)
-        if parts or not _has_parts(mine.record, theirs.record):
+        parts = parts_of(mine, theirs, close)
+        if parts or not have_parts(mine.record, theirs.record):
             differences.append(Difference(ranks, ranks, mine.filled, theirs.filled, parts))
         else:
             equal.append(ranks)
@@ -344,7 +230,7 @@ def _reasons(answer: Answer, ranks: RankSet) -> Iterator[tuple[str, RankSet]]:
             yield why, found
 
 
-def _by_value(before: Answer, after: Answer, close: _Closeness) -> Comparison:
+def _by_value(before: Answer, after: Answer, close: Closeness) -> Comparison:
     left_out = []
     sides: list[list[EquivalenceClass[Record]]] = []
     for answer, side in ((before, "before"), (after, "after")):
@@ -400,7 +286,7 @@ def _split(
 class _Values:
     """What occurs on one side."""
 
-    def __init__(self, classes: list[EquivalenceClass[Record]], close: _Closeness) -> None:
+    def __init__(self, classes: list[EquivalenceClass[Record]], close: Closeness) -> None:
         self._close = close
         self._classes = classes
         self._records = {each.record for each in classes}
@@ -418,112 +304,15 @@ class _Values:
         if self._close.is_exact:
             return False
         return any(
-            _has_parts(each.record, other.record) and not _parts(each, other, self._close)
+            have_parts(each.record, other.record) and not parts_of(each, other, self._close)
             for other in self._classes
         )
 
 
 def _number(record: Record) -> int | float | None:
-    number = number_of(record.text) if isinstance(record, Value) else None
+    number = scalar_of(record.text) if isinstance(record, Value) else None
     # A NaN has no place in an order; as a record it equals those that GDB prints alike.
     return None if number is None or math.isnan(number) else number
-
-
-def _has_parts(one: Record, other: Record) -> bool:
-    both = (one, other)
-    return all(isinstance(each, Value) for each in both) or all(
-        isinstance(each, Variables) for each in both
-    )
-
-
-def _parts(
-    mine: EquivalenceClass[Record], theirs: EquivalenceClass[Record], close: _Closeness
-) -> tuple[Part, ...]:
-    """Return the places at which two values differ; none if these are no values."""
-    if not _has_parts(mine.record, theirs.record):
-        return ()
-    if isinstance(mine.record, Value) and isinstance(theirs.record, Value):
-        one, other = mine.record.text, theirs.record.text
-        if number_of(one) is not None and number_of(other) is not None:
-            part = _part("", one, other, close)
-            return () if part is None else (part,)
-    before, after = _trees(mine), _trees(theirs)
-    found = []
-    for name in dict.fromkeys((*before, *after)):
-        if name not in before or name not in after:
-            one, other = (
-                values.filled(side[name]) if name in side else "" for side in (before, after)
-            )
-            found.append(Part(name, one, other))
-            continue
-        for place in differences_of(((_BEFORE, before[name]), (_AFTER, after[name]))).places:
-            one, other = (
-                next((text for ranks, text in place.texts if not ranks.isdisjoint(side)), "")
-                for side in (_BEFORE, _AFTER)
-            )
-            one, other = ("" if text == NONE else text for text in (one, other))
-            if (part := _part(f"{name}{place.path}", one, other, close)) is not None:
-                found.append(part)
-    return tuple(found)
-
-
-def _trees(each: EquivalenceClass[Record]) -> dict[str, values.Node]:
-    """Return the value, or each variable by its name, as a tree."""
-    if isinstance(each.record, Value):
-        return {"": values.parse(each.record.text, each.slots)}
-    assert isinstance(each.record, Variables)
-    found: dict[str, values.Node] = {}
-    used = 0
-    for item in each.record.items:
-        marks = item.value.count(SLOT)
-        name = item.name
-        # A name can stand for several variables, one in each block.
-        while name in found:
-            name += "'"
-        found[name] = values.parse(item.value, each.slots[used : used + marks])
-        used += marks
-    return found
-
-
-def _part(path: str, before: str, after: str, close: _Closeness) -> Part | None:
-    """Return how two texts differ, element by element where both are arrays; None if not."""
-    one = [before] if number_of(before) is not None else _elements(before)
-    other = [after] if number_of(after) is not None else _elements(after)
-    pairs = list(zip(one, other, strict=True)) if len(one) == len(other) else []
-    sizes = []
-    are_numbers = bool(pairs)
-    for mine, theirs in pairs:
-        if close.texts(mine, theirs):
-            continue
-        a, b = number_of(mine), number_of(theirs)
-        if a is None or b is None or not (math.isfinite(a) and math.isfinite(b)):
-            are_numbers = False
-        else:
-            sizes.append((float(abs(b - a)), abs(b - a) / max(abs(a), abs(b))))
-    if are_numbers and not sizes:
-        return None
-    if not are_numbers:
-        return Part(path, before, after)
-    absolute, relative = (max(each) for each in zip(*sizes, strict=True))
-    return Part(path, before, after, absolute, relative)
-
-
-def _elements(text: str) -> list[str]:
-    """Return the leaves of a value in order; none if they are too many."""
-    found: list[str] = []
-
-    def walk(node: values.Node) -> None:
-        if isinstance(node, values.Leaf):
-            found.append(node.text)
-            return
-        for item in node.items:
-            begin = len(found)
-            walk(item.value)
-            if item.count > 1 and len(found) <= _MOST_ELEMENTS:
-                found.extend(found[begin:] * min(item.count - 1, _MOST_ELEMENTS))
-
-    walk(values.parse(text))
-    return found if len(found) <= _MOST_ELEMENTS else []
 
 
 def _by_size(each: Difference) -> tuple[float, float, int]:

@@ -7,80 +7,29 @@ element is compared.
 
 from __future__ import annotations
 
-import itertools
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pgdb.errors import CommandError, UsageError
+from pgdb.errors import CommandError
+from pgdb.frontend.analysis.layouts import (
+    Extents,
+    Layout,
+    Place,
+    each_dimension,
+    extents,
+    shape_text,
+)
 from pgdb.frontend.analysis.limits import check_size
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Kind = Literal["block", "cyclic", "block-cyclic"]
-Place = tuple[Any, ...]
-"""For each dimension of the global array a slice or an array of indices."""
-MapFunction = Callable[[int, Any], Place]
-"""Rank and its own array to the place of that in the global array."""
-
 _MOST_CONFLICTS = 20
-_MOST_PLACES = 1 << 24  # of a grid: more than any job has ranks
-
-
-class Layout(msgspec.Struct, frozen=True):
-    """How an array is distributed over a grid of ranks."""
-
-    dims: tuple[int, ...]
-    """Elements of the global array along each dimension."""
-    grid: tuple[int, ...] = ()
-    """Ranks along each dimension, 1 where none are given; not used with *function*."""
-    kind: Kind = "block"
-    block: tuple[int, ...] = (1,)
-    """``block-cyclic``: elements of a block along each dimension."""
-    halo: tuple[int, ...] = (0,)
-    """``block``: copies of neighbours' elements that a rank holds at both ends of each dimension;
-    a single number is for all dimensions."""
-    order: Literal["C", "F", ""] = ""
-    """Whether the last or the first index varies fastest in a rank's own array, where that was
-    read as a flat row of numbers; empty for C."""
-    rank_order: Literal["row", "column"] = "row"
-    """Whether the last (as MPI_Cart_create has it) or the first dimension of the grid varies
-    fastest with the rank."""
-    function: MapFunction | None = None
-    """Says where the elements of a rank belong, in place of grid, kind, block and halo."""
-
-    def __post_init__(self) -> None:
-        if not self.dims or min(self.dims) < 1:
-            raise UsageError(f"dims {_times(self.dims)}: each must be at least 1")
-        if max(self.dims) > sys.maxsize:
-            raise UsageError(f"dims {_times(self.dims)}: no array has so many elements")
-        if self.function is None:
-            if not self.grid or min(self.grid) < 1:
-                raise UsageError(f"grid {_times(self.grid)}: each must be at least 1")
-            if len(self.grid) > len(self.dims):
-                raise UsageError(
-                    f"grid {_times(self.grid)} has more dimensions than dims {_times(self.dims)}"
-                )
-            if math.prod(self.grid) > _MOST_PLACES:
-                raise UsageError(f"grid {_times(self.grid)}: no job has so many ranks")
-        for name, numbers, least in (("block", self.block, 1), ("halo", self.halo, 0)):
-            if len(numbers) not in (1, len(self.dims)) or min(numbers) < least:
-                raise UsageError(
-                    f"{name} {_times(numbers)}: one number, or one for each dimension, of at "
-                    f"least {least}"
-                )
-        if any(self.halo) and self.kind != "block":
-            raise UsageError(f"halo: the ranks of a {self.kind} layout have no neighbours")
-
-    @property
-    def full_grid(self) -> tuple[int, ...]:
-        """The grid with 1 for the dimensions that are not distributed."""
-        return (*self.grid, *(1,) * (len(self.dims) - len(self.grid)))
 
 
 class Conflict(msgspec.Struct, frozen=True):
@@ -140,7 +89,7 @@ def assemble(
         return _assembled(by_rank, asked, layout, name, limit_bytes)
     except MemoryError:
         raise CommandError(
-            f"{name}: there is no memory for {_times(layout.dims)} elements; check the dims"
+            f"{name}: there is no memory for {shape_text(layout.dims)} elements; check the dims"
         ) from None
 
 
@@ -155,7 +104,7 @@ def _assembled(
 
     kind = numpy.result_type(*(values.dtype for values in by_rank.values()))
     size_bytes = math.prod(layout.dims) * kind.itemsize
-    what = f"{name} as an array of {_times(layout.dims)}"
+    what = f"{name} as an array of {shape_text(layout.dims)}"
     places: dict[int, tuple[int, ...]] = {}
     sizes: Extents = ()
     # That parts do not fit says more than that the whole is too large; but the indices of a cyclic
@@ -249,60 +198,6 @@ def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
     return equal
 
 
-# -- layouts -----------------------------------------------------------------------------------
-
-
-def block_extents(count: int, places: int, *, even: bool) -> tuple[range, ...]:
-    """Return the global indices of each place of a block distribution.
-
-    With *even* sizes differ by 1 at most, the larger ones first; else all have the size of the
-    first and the last ones get what is left (HPF's BLOCK, MPI_DISTRIBUTE_BLOCK).
-
-    >>> block_extents(9, 4, even=True)
-    (range(0, 3), range(3, 5), range(5, 7), range(7, 9))
-    >>> block_extents(9, 4, even=False)
-    (range(0, 3), range(3, 6), range(6, 9), range(9, 9))
-    """
-    if even:
-        size, more = divmod(count, places)
-        starts = [place * size + min(place, more) for place in range(places + 1)]
-    else:
-        size = -(-count // places)
-        starts = [min(place * size, count) for place in range(places + 1)]
-    return tuple(itertools.starmap(range, itertools.pairwise(starts)))
-
-
-def cyclic_indices(count: int, places: int, place: int, block: int) -> Sequence[int]:
-    """Return the global indices of one place of a (block-)cyclic distribution, in order.
-
-    >>> cyclic_indices(10, 2, 1, 2)
-    (2, 3, 6, 7)
-    """
-    starts = range(place * block, count, places * block)
-    return tuple(index for start in starts for index in range(start, min(start + block, count)))
-
-
-Extents = tuple[tuple[Sequence[int], ...], ...]
-"""For each dimension and each place along it, the global indices there."""
-
-
-def _extents(layout: Layout) -> Iterator[Extents]:
-    """Yield what a layout can mean; block distributions are made in two ways."""
-    dimensions = list(zip(layout.dims, layout.full_grid, strict=True))
-    if layout.kind == "block":
-        even = tuple(block_extents(*each, even=True) for each in dimensions)
-        left = tuple(block_extents(*each, even=False) for each in dimensions)
-        yield left
-        if even != left:
-            yield even
-        return
-    blocks = layout.block if layout.kind == "block-cyclic" else (1,)
-    yield tuple(
-        tuple(cyclic_indices(count, places, place, block) for place in range(places))
-        for (count, places), block in zip(dimensions, _each(blocks, layout), strict=True)
-    )
-
-
 def _fitting(
     by_rank: Mapping[int, NDArray[Any]],
     places: Mapping[int, tuple[int, ...]],
@@ -315,7 +210,7 @@ def _fitting(
     """
     expected: list[tuple[int, ...]] = []
     at_fault: list[int] = []
-    for sizes in _extents(layout):
+    for sizes in extents(layout):
         wrong = [
             rank
             for rank, own in by_rank.items()
@@ -328,17 +223,18 @@ def _fitting(
         expected.append(_local_shape(places[rank], sizes, layout))
     rank = at_fault[0]
     shape = by_rank[rank].shape
-    words = dict.fromkeys(map(_times, expected))
+    words = dict.fromkeys(map(shape_text, expected))
     more = {a - b for a, b in zip(shape, expected[0], strict=False)}
     hint = ""
     if len(shape) == len(layout.dims) and len(more) == 1 and (width := more.pop()) > 0:
         hint = f"; with a halo of {width // 2 + layout.halo[0]} it would" if width % 2 == 0 else ""
-    where = _times(places[rank], ",")
-    halo = f" with a halo of {_times(layout.halo, ',')}" if any(layout.halo) else ""
+    where = shape_text(places[rank], ",")
+    halo = f" with a halo of {shape_text(layout.halo, ',')}" if any(layout.halo) else ""
     raise CommandError(
         f"{name} does not fit: {' or '.join(words)} elements are expected of "
-        f"rank {rank} at ({where}) of the {_times(layout.full_grid)} grid{halo}, and it has "
-        f"{_times(shape) or 'a single one'} (ranks that do not fit: [{RankSet(at_fault)}]){hint}"
+        f"rank {rank} at ({where}) of the {shape_text(layout.full_grid)} grid{halo}, and it has "
+        f"{shape_text(shape) or 'a single one'} (ranks that do not fit: "
+        f"[{RankSet(at_fault)}]){hint}"
     )
 
 
@@ -351,7 +247,7 @@ def _places_of_ranks(
     numbers = {rank: number for number, rank in enumerate(asked)} if len(asked) == count else {}
     if not numbers and (outside := RankSet(rank for rank in by_rank if rank >= count)):
         raise CommandError(
-            f"grid {_times(grid)} has {count} places; there is none for [{outside}] "
+            f"grid {shape_text(grid)} has {count} places; there is none for [{outside}] "
             "('proc SET decompose …' names the ranks of the grid)"
         )
     found = {}
@@ -366,7 +262,7 @@ def _places_of_ranks(
 
 
 def _local_shape(place: tuple[int, ...], sizes: Extents, layout: Layout) -> tuple[int, ...]:
-    halo = _each(layout.halo, layout)
+    halo = each_dimension(layout.halo, layout)
     return tuple(
         len(sizes[dimension][at]) + 2 * halo[dimension] for dimension, at in enumerate(place)
     )
@@ -394,7 +290,7 @@ def _split(
 
     Edges and corners of a halo are left out: stencils without diagonals leave them unset.
     """
-    halo = _each(layout.halo, layout)
+    halo = each_dimension(layout.halo, layout)
     mine = [sizes[dimension][at] for dimension, at in enumerate(place)]
     core = [slice(width, width + len(each)) for width, each in zip(halo, mine, strict=True)]
     inner = (_index(mine), own[tuple(core)])
@@ -467,15 +363,7 @@ def _mapped(layout: Layout, rank: int, own: NDArray[Any], name: str, owner: NDAr
         raise CommandError(f"{name}: the map's place for rank {rank}: {error}") from None
     if shape != own.shape:
         raise CommandError(
-            f"{name}: the map's place for rank {rank} has {_times(shape)} elements, and the rank "
-            f"has {_times(own.shape)}"
+            f"{name}: the map's place for rank {rank} has {shape_text(shape)} elements, and "
+            f"the rank has {shape_text(own.shape)}"
         )
     return where
-
-
-def _each(numbers: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
-    return numbers if len(numbers) == len(layout.dims) else numbers * len(layout.dims)
-
-
-def _times(numbers: Sequence[int], sign: str = "x") -> str:
-    return sign.join(map(str, numbers))

@@ -148,6 +148,18 @@ def number_of(text: str) -> int | float | None:
     return float("nan") if _NAN.match(text) else parse_number(text)
 
 
+def scalar_of(text: str) -> int | float | None:
+    """Return the number that a value text is, also of a character; None for any other text.
+
+    >>> scalar_of("-1.5"), scalar_of("97 'a'"), scalar_of("red")
+    (-1.5, 97, None)
+    """
+    number = number_of(text)
+    if number is None and text.endswith("'"):
+        return parse_number(text.partition(" ")[0])
+    return number
+
+
 class _Reader:
     """Reads one text; a position is an index into it."""
 

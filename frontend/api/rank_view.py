@@ -16,9 +16,11 @@ from msgspec.structs import replace
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, read_arrays
-from pgdb.frontend.analysis.assertions import Check, ask_condition, check, parse, where
+from pgdb.frontend.analysis.assertions import Check, ask_condition, check, where
 from pgdb.frontend.analysis.calltree import CallTree, TreeBy
-from pgdb.frontend.analysis.comparing import By, Comparison, compare, in_full
+from pgdb.frontend.analysis.comparing import By, Comparison, compare
+from pgdb.frontend.analysis.conditions import parse
+from pgdb.frontend.analysis.full_answers import in_full
 from pgdb.frontend.analysis.histogram import bin_ends
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.sampling import take
@@ -300,7 +302,7 @@ class Ranks:
     ) -> Check:
         """Check what must hold: ``x > 0``, ``x same``, ``x increasing``, ``x in 0..1``.
 
-        See :func:`~pgdb.frontend.analysis.assertions.parse` for all forms. Ranks that run or
+        See :func:`~pgdb.frontend.analysis.conditions.parse` for all forms. Ranks that run or
         have ended fail the check, unless *running_ok*; so do those that cannot evaluate it.
         """
 

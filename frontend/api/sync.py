@@ -341,7 +341,7 @@ class Ranks:
     ) -> Check:
         """Check what must hold: ``x > 0``, ``x same``, ``x increasing``, ``x in 0..1``.
 
-        See :func:`~pgdb.frontend.analysis.assertions.parse` for all forms. Ranks that run or
+        See :func:`~pgdb.frontend.analysis.conditions.parse` for all forms. Ranks that run or
         have ended fail the check, unless *running_ok*; so do those that cannot evaluate it.
         """
         return self._loop.call(

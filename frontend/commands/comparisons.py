@@ -12,8 +12,10 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.assertions import check, only_looks, parse
-from pgdb.frontend.analysis.comparing import By, compare, in_full, part_of
+from pgdb.frontend.analysis.assertions import check
+from pgdb.frontend.analysis.comparing import By, compare
+from pgdb.frontend.analysis.conditions import only_looks, parse
+from pgdb.frontend.analysis.full_answers import in_full, part_of
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.table import (

@@ -14,10 +14,10 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.analysis import decompose
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, form_text
-from pgdb.frontend.analysis.decompose import GlobalArray, Layout
+from pgdb.frontend.analysis.decompose import GlobalArray
+from pgdb.frontend.analysis.layouts import Layout
 from pgdb.frontend.analysis.limits import size_text
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -404,7 +404,7 @@ def _layout(typed: _Typed) -> Layout:
 
 
 _BLOCK_CYCLIC = {"block-cyclic": "block-cyclic"}
-_KINDS: dict[str, decompose.Kind] = {
+_KINDS: dict[str, layouts.Kind] = {
     "block": "block",
     "cyclic": "cyclic",
     "block-cyclic": "block-cyclic",
@@ -429,7 +429,7 @@ def _integers(options: Mapping[str, str], name: str, otherwise: tuple[int, ...])
         raise UsageError(f"decompose: {name} takes numbers such as 100,50, not {text!r}") from None
 
 
-def _load_map(text: str) -> decompose.MapFunction:
+def _load_map(text: str) -> layouts.MapFunction:
     """Return the function that ``FILE.py:NAME`` names."""
     file, _, name = text.rpartition(":")
     path = user_path(file)

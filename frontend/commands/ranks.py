@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import truth, where
-from pgdb.frontend.analysis.comparing import pages, part_of
+from pgdb.frontend.analysis.full_answers import pages, part_of
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pgdb.errors import CommandError, NotRecordedError, SessionEndedError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.comparing import part_of
+from pgdb.frontend.analysis.full_answers import part_of
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.notifications import Listener
 from pgdb.frontend.api.options import SessionOptions

@@ -10,7 +10,7 @@ import pytest
 
 import pgdb
 from pgdb.errors import CommandError
-from pgdb.frontend.analysis.decompose import Layout
+from pgdb.frontend.analysis.layouts import Layout
 from tests.conftest import Build
 from tests.support.programs import Mpi
 from tests.support.terminal import ex, run_json, run_pgdb

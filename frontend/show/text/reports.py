@@ -11,8 +11,9 @@ import msgspec
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import Check, Failing
-from pgdb.frontend.analysis.comparing import Comparison, Difference, Part
+from pgdb.frontend.analysis.comparing import Comparison, Difference
 from pgdb.frontend.analysis.histogram import has_integers
+from pgdb.frontend.analysis.part_differences import Part
 from pgdb.frontend.analysis.values import Group, parse
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.text.layout import Layout, Row

@@ -11,7 +11,8 @@ import pytest
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.assertions import Check, ask_condition, check, parse, truth, where
+from pgdb.frontend.analysis.assertions import Check, ask_condition, check, truth, where
+from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.analysis.histogram import bin_ends
 from pgdb.frontend.show.text import reports
 from pgdb.frontend.show.text.reports import place_lines, places

@@ -13,7 +13,8 @@ import pytest
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis import saved
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.comparing import PAGE_RANKS, compare, in_full, pages, part_of
+from pgdb.frontend.analysis.comparing import compare
+from pgdb.frontend.analysis.full_answers import PAGE_RANKS, in_full, pages, part_of
 from pgdb.frontend.analysis.saved import Saved, SavedAnswers
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.session import Session

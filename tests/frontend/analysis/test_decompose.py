@@ -12,15 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.analysis.decompose import (
-    Conflict,
-    GlobalArray,
-    Kind,
-    Layout,
-    assemble,
-    block_extents,
-    cyclic_indices,
-)
+from pgdb.frontend.analysis.decompose import Conflict, GlobalArray, assemble
+from pgdb.frontend.analysis.layouts import Kind, Layout, block_extents, cyclic_indices
 from pgdb.ranks import RankSet
 
 Array = numpy.ndarray[Any, Any]

@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays
-from pgdb.frontend.analysis.assertions import judge_values, parse
+from pgdb.frontend.analysis.assertions import judge_values
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import compare
-from pgdb.frontend.analysis.decompose import Layout
+from pgdb.frontend.analysis.conditions import parse
+from pgdb.frontend.analysis.layouts import Layout
 from pgdb.frontend.api.notifications import (
     JobEnded,
     JobOutput,

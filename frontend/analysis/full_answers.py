@@ -1,0 +1,77 @@
+"""Answers in full, with the values that aggregators had only summarized, and parts of answers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
+from typing import cast
+
+from msgspec.structs import replace
+
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.normalize import join_slots, normalize_record
+from pgdb.ranks import RankSet
+from pgdb.records import Record, Various
+
+PAGE_RANKS = 1024
+"""Ranks whose answers are asked for in full at a time."""
+RecallFull = Callable[[Answer, RankSet], Awaitable[Answer]]
+"""Asks the leaves again for what some ranks have said, in full."""
+
+
+async def in_full(answer: Answer, recall: RecallFull) -> Answer:
+    """Return *answer* with every value in it, also those that were only summed up on the way.
+
+    They are asked for again, a page of ranks after the other; ranks that are no longer kept are
+    missing in what is returned.
+    """
+    summed_up = RankSet.union(
+        each.ranks for each in answer.classes if isinstance(each.record, Various)
+    )
+    if not summed_up:
+        return answer
+    # Not a Merger, which would sum them up again.
+    members: dict[Record, list[RankSet]] = {}
+    slots: dict[Record, tuple[str, ...]] = {}
+    missing = answer.missing
+
+    def add(ranks: RankSet, record: Record, found: tuple[str, ...]) -> None:
+        members.setdefault(record, []).append(ranks)
+        slots[record] = join_slots(slots.get(record, found), found)
+
+    for each in answer.classes:
+        if not isinstance(each.record, Various):
+            add(each.ranks, each.record, each.slots)
+    has_format = "/" in answer.command.partition(" ")[0]
+    for page in pages(summed_up):
+        part = await recall(answer, page)
+        missing |= part.missing
+        for each in part.classes:
+            normalized = normalize_record(each.filled, numbers_are_data=has_format)
+            add(each.ranks, cast(Record, normalized.record), normalized.slots)
+    classes = [
+        EquivalenceClass(ranks=RankSet.union(sets), record=record, slots=slots[record])
+        for record, sets in members.items()
+    ]
+    classes.sort(key=lambda each: each.ranks.first)
+    return replace(answer, classes=tuple(classes), missing=missing)
+
+
+def part_of(answer: Answer, ranks: RankSet) -> Answer:
+    """Return what some ranks have said; of a part of a class that is summed up, only that."""
+    return replace(
+        answer,
+        ranks=answer.ranks & ranks,
+        classes=tuple(
+            each.part(ranks) for each in answer.classes if not each.ranks.isdisjoint(ranks)
+        ),
+        missing=answer.missing - (answer.missing.ranks - ranks),
+    )
+
+
+def pages(ranks: RankSet, size: int = PAGE_RANKS) -> Iterator[RankSet]:
+    """Cut a set into parts of *size* ranks, in order."""
+    left = iter(ranks)
+    while page := list(itertools.islice(left, size)):
+        yield RankSet(page)
