@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.analysis import layouts
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, form_text
 from pgdb.frontend.analysis.decompose import GlobalArray
