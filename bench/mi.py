@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pygdbmi import gdbmiparser
 
-from pgdb.backend.gdb import decode, mi
+from pgdb.backend.gdb import decode, mi, mi_lines
 
 ROUNDS = 3
 PIECE_BYTES = 65536
@@ -79,11 +79,11 @@ def pieces(data: bytes) -> Iterator[bytes]:
 
 def read(data: bytes) -> list[object]:
     """Read all lines with our reader, and look at what they say."""
-    lines = mi.Lines()
+    lines = mi_lines.Lines()
     found: list[object] = []
     for piece in pieces(data):
         for line in lines.feed(piece):
-            part = mi.cut(line) if isinstance(line, bytes) else mi.cut_pieces(line)
+            part = mi.cut(line) if isinstance(line, bytes) else mi_lines.cut_pieces(line)
             if part.kind:
                 found.append(_looked_at(part))
     return found
@@ -119,14 +119,14 @@ def longest_stop_s(data: bytes) -> float:
 
     async def carry_out() -> float:
         longest = 0.0
-        lines = mi.Lines()
+        lines = mi_lines.Lines()
         for piece in pieces(data):
             begun = time.thread_time()
             found = lines.feed(piece)
             longest = max(longest, time.thread_time() - begun)
             for line in found:
                 assert not isinstance(line, bytes)
-                parsing = asyncio.create_task(asyncio.to_thread(mi.cut_pieces, line))
+                parsing = asyncio.create_task(asyncio.to_thread(mi_lines.cut_pieces, line))
                 while not parsing.done():
                     begun = time.perf_counter()
                     await asyncio.sleep(TICK_S)

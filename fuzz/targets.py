@@ -16,7 +16,7 @@ from typing import Any
 
 from fuzz.mutation import Mutate, bytes_mutator, tree_mutator
 from pgdb import elf
-from pgdb.backend.gdb import decode, mi
+from pgdb.backend.gdb import decode, mi, mi_lines
 from pgdb.backend.zygote import index_cache
 from pgdb.errors import (
     CommandError,
@@ -108,7 +108,7 @@ class Target:
 
 def run_mi(data: bytes) -> None:
     """Read lines as they come from GDB, whole and in pieces, and decode what they may hold."""
-    lines = mi.Lines()
+    lines = mi_lines.Lines()
     cut_at = data[0] * len(data) >> 8 if data else 0
     for piece in (data[:cut_at], data[cut_at:], b"\n"):
         for line in lines.feed(piece):
@@ -121,7 +121,7 @@ def run_mi(data: bytes) -> None:
     if len(data) < 2000:
         first = data.partition(b"\n")[0]
         pieces = [first[at : at + size] for at in range(0, len(first), size)]
-        mi.cut_pieces(pieces)
+        mi_lines.cut_pieces(pieces)
 
 
 def decode_all(line: mi.Line) -> None:

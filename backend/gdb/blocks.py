@@ -1,4 +1,4 @@
-"""Numbers of one rank as they stand in memory: GDB says where they are, the kernel has them.
+"""Numbers of one rank read from memory: GDB gives the addresses, the kernel the bytes.
 
 GDB's text would take some 25 bytes for a number and be parsed at a few MB/s; memory is read at
 some GB/s. Nothing here changes the rank or GDB's history of values.
@@ -26,9 +26,9 @@ from pgdb.patterns import pattern
 from pgdb.records import Block, Failure
 
 _CHUNK_BYTES = 16 * 1024 * 1024
-# GDB refuses values of more than 65536 bytes, and for a Fortran array even to name its address.
-# This is the most that can be set; "unlimited" would let a typing error end GDB, which does not
-# survive an allocation that fails.
+# GDB refuses values of more than 65536 bytes, and for a Fortran array even its address. This is the
+# largest setting; with "unlimited" a typing error would end GDB, which does not survive a failed
+# allocation.
 _LARGEST_VALUE_BYTES = 2**31 - 1
 _ADDRESS = pattern(r"0x[0-9a-f]+")
 _QUALIFIERS = pattern(r"\b(?:const|volatile|restrict|_Atomic)\b\s*")
@@ -57,32 +57,32 @@ _COMPLEX = pattern(r"\(?\s*(?P<real>[^\s,()]+)\s*(?:\+|,)\s*(?P<imaginary>[^\s,(
 
 
 class _Type(msgspec.Struct, frozen=True):
-    """What GDB's name of a type says."""
+    """A type as parsed from GDB's name for it."""
 
     letter: str
     """NumPy's letter: b, i, u, f or c."""
     shape: tuple[int, ...] = ()
     lower: tuple[int, ...] = ()
-    """Fortran: the lower bound of each index."""
+    """Lower bound of each index, in Fortran."""
     order: Literal["C", "F"] = "C"
     is_fortran: bool = False
 
 
 class _Numbers(msgspec.Struct, frozen=True):
-    """Numbers that were found."""
+    """Location and layout of numbers."""
 
     kind: str
     shape: tuple[int, ...]
     order: Literal["C", "F"] = "C"
     address: int = 0
     strides_bytes: tuple[int, ...] = ()
-    """Distance of neighbours along each dimension, where there are gaps between elements."""
+    """Distance of neighbours along each dimension, if there are gaps between elements."""
     value: bytes | None = None
-    """The number, where it does not lie in memory."""
+    """The number, if it is not in memory."""
 
     @property
     def item_bytes(self) -> int:
-        """Size of an element."""
+        """Size of an element, in bytes."""
         return int(self.kind[2:])
 
     @property
@@ -92,9 +92,10 @@ class _Numbers(msgspec.Struct, frozen=True):
 
 
 async def read_block(gdb: GdbSession, operation: ReadBlock, pid: int) -> Block | Failure:
-    """Read what *operation* asks for from the stopped rank of process *pid*.
+    """Read the numbers of *operation* from the stopped rank of process *pid*.
 
-    What is no number or array of numbers is a Failure that says what to write instead.
+    An expression that is no number or array of numbers gives a Failure with the expression to write
+    instead.
 
     :raises NeedsStopError: if the rank runs.
     """
@@ -139,7 +140,7 @@ async def _locate_large(gdb: GdbSession, expression: str) -> _Numbers:
 
 async def _locate(gdb: GdbSession, expression: str) -> _Numbers:
     base, repeats = split_repeats(expression)
-    # GDB would allocate all of ELEMENT@COUNT to tell its address, so that it is asked for ELEMENT.
+    # For the address of ELEMENT@COUNT GDB would allocate all of it, so only ELEMENT is evaluated.
     name = await _type_name(gdb, base)
     if _STD_ARRAY.match(name):
         base = f"({base})._M_elems"
@@ -173,8 +174,8 @@ async def _locate_base(gdb: GdbSession, base: str, of: _Type, *, is_repeated: bo
     address = _ADDRESS.search(str(place.payload.get("value", "")))
     if place.kind == "error":
         failure(place)  # raises if the rank runs
-    # The address of a bit field is that of the whole that it lies in, so that a single integer is
-    # always printed; anything that lies in no memory is, if it can be.
+    # The address of a bit field is that of the integer that contains it, so a single integer is
+    # always printed; so is any value that is not in memory, if GDB can print it.
     is_printed = not of.shape and not is_repeated and of.letter in "biu" and not of.is_fortran
     if address is None or is_printed:
         if of.shape or is_repeated:
@@ -184,7 +185,7 @@ async def _locate_base(gdb: GdbSession, base: str, of: _Type, *, is_repeated: bo
 
 
 async def _locate_fortran(gdb: GdbSession, base: str, of: _Type) -> _Numbers:
-    """Find a Fortran array by its elements: a section of another array can have gaps."""
+    """Locate a Fortran array by its elements: a section of another array can have gaps."""
     first = ",".join(map(str, of.lower))
     address = await _integer(gdb, f"&(({base})({first}))")
     item_bytes = await _integer(gdb, f"sizeof(({base})({first}))")
@@ -205,14 +206,14 @@ async def _locate_fortran(gdb: GdbSession, base: str, of: _Type) -> _Numbers:
     if not has_gaps:
         return found
     if any(abs(each) > 2**40 for each in strides) or min(strides) <= 0:
-        # GDB 13.1 computes nonsense for the elements of a(5:1:-1) that was passed on.
+        # GDB 13.1 computes wrong addresses for the elements of an argument a(5:1:-1).
         raise CommandError(f"{base} is a section that runs backwards; 'print' shows it")
     return replace(found, strides_bytes=tuple(strides))
 
 
 async def _type_name(gdb: GdbSession, base: str) -> str:
     # GDB 13.1 with -i=mi3 dies of a segmentation fault at ptype of a C union in a Fortran frame,
-    # which any name can turn out to be: a "b" of libm's is one. Fortran's types need no ptype.
+    # and any name can be one: libm has a "b". Fortran's types need no ptype.
     language = await gdb.send(console("show language"))
     word = "whatis" if "fortran" in language.text else "ptype/rmt"
     result = await gdb.send(console(f"{word} {base}"))
@@ -235,7 +236,7 @@ async def _integer(gdb: GdbSession, expression: str) -> int:
 
 
 def split_repeats(expression: str) -> tuple[str, tuple[str, ...]]:
-    """Cut ``ELEMENT@COUNT`` into the element and its counts, the outermost dimension first.
+    """Split ``ELEMENT@COUNT`` into the element and its counts, the outermost dimension first.
 
     >>> split_repeats("*p@n"), split_repeats("f(x@2)"), split_repeats("a@2@3"), split_repeats("a")
     (('*p', ('n',)), ('f(x@2)', ()), ('a', ('3', '2')), ('a', ()))
@@ -262,9 +263,9 @@ def split_repeats(expression: str) -> tuple[str, tuple[str, ...]]:
 
 
 def parse_type(name: str, base: str) -> _Type:
-    """Read what GDB's ``ptype``, or ``whatis`` in Fortran, says of *base*.
+    """Parse GDB's ``ptype``, or ``whatis`` in Fortran, of *base*.
 
-    :raises CommandError: if that is no number or array of numbers; it says what to write.
+    :raises CommandError: if that is no number or array of numbers; the message says what to write.
     """
     name = _QUALIFIERS.sub("", name).strip()
     name = re.sub(r"\s*&+\Z", "", name.replace("(&&)", "").replace("(&)", ""))
@@ -349,7 +350,7 @@ def _letter(what: str, base: str, shape: tuple[int, ...]) -> str:
 
 
 def _cut(name: str) -> str:
-    """Return the name of a type so that a line can hold it; those of C++ have no limit."""
+    """Return the name of a type cut to fit a line; C++ names have no length limit."""
     return name if len(name) <= _NAME_WIDTH else f"{name[: _NAME_WIDTH - 1]}…"
 
 
@@ -380,8 +381,8 @@ def _kind(letter: str, size_bytes: int, base: str) -> str:
 
 
 async def _printed(gdb: GdbSession, base: str, kind: str) -> bytes:
-    """Return a number that GDB prints, as it would stand in memory."""
-    # With "0+" an enumerator, a character and a truth value are numbers too.
+    """Return a number that GDB prints as its bytes in memory."""
+    # With "0+" GDB prints enumerators, characters and truth values as numbers.
     is_integer = kind[1] in "biu"
     asked = f"0+({base})" if is_integer else base
     result = await gdb.send(f"-data-evaluate-expression {quote(asked)}")
@@ -440,7 +441,7 @@ async def _memory(gdb: GdbSession, pid: int, address: int, size_bytes: int) -> b
     try:
         return await asyncio.to_thread(_memory_of_process, pid, address, size_bytes)
     except PermissionError:
-        # Yama lets only the tracer read, which GDB is.
+        # Yama lets only the tracer read, and GDB is the tracer.
         return await _memory_by_gdb(gdb, address, size_bytes)
 
 
@@ -468,7 +469,7 @@ def _memory_of_process(pid: int, address: int, size_bytes: int) -> bytes:
 
 
 async def _memory_by_gdb(gdb: GdbSession, address: int, size_bytes: int) -> bytes:
-    """Read memory by GDB, which writes it to a file of ours that is in memory only."""
+    """Read memory through GDB, which writes it to our memfd."""
     file = os.memfd_create("pgdb-block", os.MFD_CLOEXEC)
     try:
         path = f"/proc/{os.getpid()}/fd/{file}"

@@ -1,6 +1,7 @@
-"""MI payloads to records; the only place that knows the shapes GDB gives them.
+"""Decoding of MI payloads into records; the only module that knows GDB's fields.
 
-What has another shape becomes an empty text, a 0 or nothing: one odd field must not cost the rest.
+A field of an unexpected kind becomes an empty text, a 0 or nothing: one odd field must not cost
+the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pgdb.patterns import pattern
 from pgdb.records import Breakpoint, Exit, Frame, Stop, StopReason, Variable
 
 # The MPI interface under all its names: C, profiling layer, Fortran (pmpi_recv__, mpi_recv_),
-# Fortran 2008, and Open MPI's functions that stand in for a whole call.
+# Fortran 2008, and Open MPI's functions that implement a whole call.
 MPI_CALL = pattern(r"P?MPI_[A-Z]\w*$|p?mpi_[a-z][a-z0-9_]*$|ompi_mpi_(?:init|finalize|abort)$")
 
 _REASONS: dict[str, StopReason] = {
@@ -60,8 +61,8 @@ def frame(payload: Mapping[str, Any]) -> Frame:
     return Frame(
         level=_number(payload.get("level", "0")),
         function=str(payload.get("func", "??")),
-        # An argument that has lost its value keeps the one at entry as a second, NAME@entry;
-        # both are shown, as GDB shows them.
+        # An argument that has lost its value has a second one, NAME@entry, with its value at entry;
+        # both are shown, as by GDB.
         arguments=variables(_sequence(payload.get("args"))),
         file=str(payload.get("file", "")),
         fullname=str(payload.get("fullname", "")),
@@ -90,7 +91,7 @@ def frames_of(line: Line) -> tuple[tuple[Frame, ...], tuple[int, ...]]:
 
 
 def arguments_of(line: Line) -> Mapping[int, tuple[Variable, ...]]:
-    """Decode the result of -stack-list-arguments: those of each level that has any."""
+    """Decode the result of -stack-list-arguments: the arguments of each level that has any."""
     shape = line.shape
     if shape is None:
         return _arguments(line.payload)
@@ -109,9 +110,9 @@ def arguments_of(line: Line) -> Mapping[int, tuple[Variable, ...]]:
 def are_on_stack(frames: Sequence[Frame], line: Line) -> bool:
     """Return whether all values of arguments come from registers and the stack alone.
 
-    Plain numbers and addresses do, but for those of Fortran, whose arguments are where the caller
-    has them. References and strings are told with what they point to, and what a pretty-printer
-    has made of a value may come from anywhere.
+    Plain numbers and addresses do, except those of Fortran, which passes arguments by reference.
+    References and strings are printed with the data that they refer to, and a pretty-printer may
+    read any memory.
     """
     return not any(_FORTRAN.search(each.file) for each in frames) and all(
         _PLAIN.match(item.value) for items in arguments_of(line).values() for item in items
@@ -164,19 +165,19 @@ def stack(frames: Sequence[Any], arguments: Sequence[Any]) -> tuple[Frame, ...]:
 
 
 def addresses(frames: Sequence[Any]) -> tuple[int, ...]:
-    """Return where the program counter of each frame stands, 0 where GDB cannot tell."""
+    """Return the program counter of each frame, 0 where GDB does not know it."""
     return tuple(_address(each.get("addr")) for each in frames if isinstance(each, Mapping))
 
 
 class Thread(msgspec.Struct, frozen=True):
-    """A thread, as -thread-info tells of it."""
+    """A thread in the result of -thread-info."""
 
     id: str
     process: int
-    """Number of the thread in the kernel, which is the process id for the first one; 0 where GDB
-    does not tell."""
+    """Number of the thread in the kernel, which is the process id for the first thread; 0 if GDB
+    does not know it."""
     frames: tuple[Mapping[str, Any], ...]
-    """The frame that it stands in, undecoded, if GDB tells."""
+    """The thread's innermost frame, undecoded; empty if GDB does not report it."""
 
 
 def threads(payload: Mapping[str, Any]) -> tuple[Thread, ...]:
@@ -191,7 +192,7 @@ def threads(payload: Mapping[str, Any]) -> tuple[Thread, ...]:
 
 
 def only_instruction(payload: Mapping[str, Any]) -> str:
-    """Return the instruction that -data-disassemble has found, empty unless it is just one."""
+    """Return the only instruction in a result of -data-disassemble, empty unless it is one."""
     found = _sequence(payload.get("asm_insns"))
     if len(found) != 1 or not isinstance(found[0], Mapping):
         return ""
@@ -199,7 +200,7 @@ def only_instruction(payload: Mapping[str, Any]) -> str:
 
 
 def memory(payload: Mapping[str, Any]) -> bytes:
-    """Return what -data-read-memory-bytes has found from the first address on, without a gap."""
+    """Return the memory in a result of -data-read-memory-bytes, from the first address to a gap."""
     pieces: list[bytes] = []
     end: int | None = None
     for each in _sequence(payload.get("memory")):
@@ -209,7 +210,7 @@ def memory(payload: Mapping[str, Any]) -> bytes:
         if end is not None and begin != end:
             break
         contents = each.get("contents", "")
-        # A long one was decoded as it was parsed.
+        # Long contents were decoded by the parser.
         try:
             piece = contents if isinstance(contents, bytes) else bytes.fromhex(str(contents))
         except ValueError:
@@ -220,10 +221,9 @@ def memory(payload: Mapping[str, Any]) -> bytes:
 
 
 def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
-    """Return the frame to show for a stop, and the function it is inside of (or an empty text).
+    """Return the frame to show for a stop, and the function that it has called (or an empty text).
 
-    The frame is the innermost one whose source can be read, which is the user's own code; what
-    it has called is told beside it.
+    The frame is the innermost one whose source can be read, which is the user's own code.
     """
     for at, each in enumerate(frames):
         if each.fullname and is_readable(each.fullname):
@@ -272,12 +272,12 @@ def stop(payload: Mapping[str, Any], *, run: int, numbers: Mapping[int, int]) ->
 
 
 def exit_of(payload: Mapping[str, Any], *, run: int) -> Exit | None:
-    """Decode a ``*stopped`` that tells the end of the process, None if it tells none."""
+    """Decode a ``*stopped`` that reports the end of the process, None if it does not."""
     match _first(payload.get("reason")):
         case "exited-normally":
             return Exit(code=0, run=run)
         case "exited":
-            # GDB gives the status in octal.
+            # GDB prints the status in octal.
             return Exit(code=_octal(payload.get("exit-code", "0")), run=run)
         case "exited-signalled":
             return Exit(signal=str(payload.get("signal-name", "?")), run=run)
@@ -293,7 +293,7 @@ def breakpoint_of(payload: Mapping[str, Any], *, number: int) -> Breakpoint:
     file, line = str(where.get("file", "")), _number(where.get("line", "0"))
     original = str(payload.get("original-location", payload.get("pending", "")))
     if line and original.startswith("*0x"):
-        # What "break" alone makes of where the program stands, which differs from rank to rank.
+        # The place that "break" alone resolved to, which differs from rank to rank.
         original = f"{os.path.basename(file)}:{line}"
     return Breakpoint(
         number=number,
@@ -319,7 +319,7 @@ def _change(value: Mapping[str, Any]) -> str:
 
 
 def _first(value: Any) -> Any:
-    """Return the first of a field that GDB names several times, as for two watchpoints at once."""
+    """Return the first value of a field that GDB repeats, as for two watchpoints at once."""
     return value[0] if isinstance(value, list) and value else value
 
 

@@ -1,8 +1,8 @@
-"""The text of MI commands, and the lines that come back, from bytes to their parts.
+"""MI commands as text, and MI output lines cut into their parts.
 
-Lines of all ranks of a host are alike but for addresses and thread numbers. Those are taken out
-first; what is left, the line's *shape*, is parsed once for the whole host, and addresses are put
-in where somebody looks at them. No byte is looked at again because further ones have come.
+The lines of all ranks of a host differ only in addresses and thread numbers. Those are extracted
+first; the rest, the line's *shape*, is parsed once for the whole host, and the addresses are
+inserted only when the payload is read.
 """
 
 from __future__ import annotations
@@ -14,23 +14,18 @@ from typing import Any
 
 from pgdb.patterns import pattern
 
-BIG_LINE_BYTES = 256 * 1024
-"""A longer line is handed on in pieces, for a thread to parse."""
-MAX_LINE_BYTES = 512 << 20
-"""Of a longer line only the start is kept: it is more than the largest block that is read."""
 _LARGEST_SHARED = 64 * 1024
 _SMALL = 4096
-_RESULT = pattern(rb"(\d*)\^")
 
 _RECORD = pattern(r"(\d*)([\^*+=])(.*)", re.S)
 _NAME = pattern(r"([\w-]+)(?:,|\Z)")
-# GDB before version 14 writes the commands of a breakpoint as a tuple without names
-# (sourceware bug 24285), which no MI parser accepts.
-# Other strings are passed over, those without an end as well: no part is looked at twice.
+# GDB before version 14 writes the commands of a breakpoint as a tuple without names (sourceware bug
+# 24285), which no MI parser accepts. Other strings are skipped, those without an end too: each part
+# is matched only once.
 _SCRIPT = pattern(
     r"""script=\{(?P<commands>(?:"(?:[^"\\]|\\.)*+",?)*+)\}|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)""", re.S
 )
-# An item of a tuple or list: perhaps a name, a string or what opens a container, what it closes.
+# An item of a tuple or list: an optional name, a string or opening bracket, closing brackets.
 _ITEM = pattern(
     r'(?:([^\s"{}\[\],=\\]+)=)?(?:"([^"\\]*(?:\\.[^"\\]*)*)"|([{\[]))([}\]]*)(,?)|(.)', re.S
 )
@@ -41,13 +36,7 @@ _ESCAPED = {**{each: each for each in "'\\\""}, "a": "\a", "b": "\b", "e": "\033
 _ESCAPED |= {"n": "\n", "r": "\r", "t": "\t"}
 _SHOWN = 80
 MARK = "\x01"
-"""Stands in a shape for an address or a thread's number."""
-_GIANT = "\x02"
-"""Encloses the number of a long string that was taken out."""
-_GIANTS = pattern(f"{_GIANT}(\\d+){_GIANT}")
-
-Pieces = list[bytes]
-"""A big line, as it has come."""
+"""Placeholder in a shape for an address or a thread's number."""
 
 
 def quote(text: str) -> str:
@@ -61,52 +50,10 @@ def console(command: str) -> str:
     return f"-interpreter-exec console {quote(command)}"
 
 
-class Lines:
-    """Makes lines of what comes; what is there of the last one is kept as it is."""
-
-    def __init__(self) -> None:
-        self._pieces: Pieces = []
-        self._size_bytes = 0
-
-    def feed(self, data: bytes) -> Sequence[bytes | Pieces]:
-        """Take some bytes; return the lines that are whole now, a big one in its pieces."""
-        if not self._pieces:
-            lines: list[bytes | Pieces] = [*data.split(b"\n")]
-        else:
-            first, end, rest = data.partition(b"\n")
-            self._size_bytes += len(first)
-            if self._size_bytes <= MAX_LINE_BYTES:
-                self._pieces.append(first)
-            else:
-                del self._pieces[1:]
-            if not end:
-                return ()
-            pieces, self._pieces = self._pieces, []
-            if self._size_bytes > MAX_LINE_BYTES:
-                lines = [_too_long(pieces[0])]
-            elif self._size_bytes > BIG_LINE_BYTES:
-                lines = [pieces]
-            else:
-                lines = [b"".join(pieces)]
-            lines += rest.split(b"\n")
-        if last := lines.pop():
-            assert isinstance(last, bytes)
-            self._pieces.append(last)
-            self._size_bytes = len(last)
-        return lines
-
-
-def _too_long(start: bytes) -> bytes:
-    """Return what stands for a line that was not kept: its command has failed."""
-    match = _RESULT.match(start)
-    why = f"GDB's answer is longer than {MAX_LINE_BYTES >> 20} MiB"
-    return b'%s^error,msg="%s"' % (match[1], why.encode()) if match is not None else b""
-
-
 class Shape:
     """A record without its addresses and thread numbers, parsed once for all ranks of a host.
 
-    Nobody may change its payload, which is shared.
+    Its payload is shared and must not be changed.
     """
 
     __slots__ = ("_plan", "arguments", "frames", "name", "payload", "varying_count")
@@ -114,16 +61,17 @@ class Shape:
     def __init__(self, name: str, payload: dict[str, Any], varying_count: int) -> None:
         self.name = name
         self.payload = payload
-        """With marks in place of what was taken out."""
+        """Payload with marks in place of the extracted parts."""
         self.varying_count = varying_count
         self.frames: Any = None
-        """What :mod:`.decode` has made of the payload as a list of frames, once for all ranks."""
+        """The payload decoded by :mod:`.decode` as a list of frames, once for all ranks."""
         self.arguments: Any = None
-        """The same as a list of arguments: nobody says that GDB answers with what was asked for."""
+        """The same as a list of arguments, separate since GDB may answer with another list than
+        asked for."""
         self._plan = _plan(payload) if varying_count else None
 
     def fill(self, varying: Sequence[str]) -> dict[str, Any]:
-        """Return the payload of a record that has *varying* at the marks."""
+        """Return the payload with *varying* in place of the marks."""
         if self._plan is None:
             return self.payload
         filled: dict[str, Any] = _fill(self._plan, iter(varying).__next__)
@@ -153,14 +101,14 @@ class Line:
         self.name = name
         self.text = text
         self.shape = shape
-        """What it has in common with the lines of other ranks, if that was looked for."""
+        """Shape shared with the lines of other ranks; None if it was not determined."""
         self.varying = varying
-        """What was taken out of it, in the order of the text."""
+        """The extracted parts, in the order of the text."""
         self._payload = payload
 
     @property
     def payload(self) -> dict[str, Any]:
-        """What follows the name; shared with equal lines, so that nobody may change it."""
+        """The fields after the name; shared with equal lines, so they must not be changed."""
         if self._payload is None:
             self._payload = self.shape.fill(self.varying) if self.shape is not None else {}
         return self._payload
@@ -181,7 +129,7 @@ _NO_LINE = Line("")
 
 
 class Result:
-    """How GDB answered one MI command."""
+    """GDB's answer to one MI command."""
 
     __slots__ = ("kind", "line", "log", "notices", "text")
 
@@ -191,22 +139,22 @@ class Result:
         self.kind = kind
         """``done``, ``running``, ``error`` or ``exit``."""
         self.line = Line("^", name=kind, payload=payload) if payload else _NO_LINE
-        """The line that ended it."""
+        """The result line."""
         self.text = text
-        """What it printed on its console meanwhile."""
+        """Console output of the command."""
         self.log = log
-        """What it printed as errors and warnings meanwhile."""
+        """Errors and warnings printed during the command."""
         self.notices: list[tuple[str, dict[str, Any]]] = []
-        """``=…`` records that came meanwhile: name and payload."""
+        """``=…`` records that arrived during the command: name and payload."""
 
     @property
     def payload(self) -> dict[str, Any]:
-        """What GDB told."""
+        """Fields of the result line."""
         return self.line.payload
 
     @property
     def message(self) -> str:
-        """The error message, empty if it is none."""
+        """The error message, empty if there is none."""
         return str(self.payload.get("msg", "")) if self.kind == "error" else ""
 
     def __repr__(self) -> str:
@@ -219,35 +167,9 @@ def cut(line: str | bytes) -> Line:
     try:
         return _cut(text)
     except (ValueError, RecursionError):
-        # What runs inside GDB can print past MI: a token of thousands of digits, a thousand
-        # brackets. One odd line must not take the results behind it with it.
+        # Code inside GDB can print lines past MI: a token of thousands of digits, a thousand
+        # brackets. Such a line must not affect the results after it.
         return Line(kind="", text=text)
-
-
-def cut_pieces(pieces: Pieces, rename: Callable[[bytes], bytes] = bytes) -> Line:
-    """Return the parts of a big line; for a thread, since it takes its time.
-
-    Not one step of it is long: other threads get on meanwhile. The ``contents`` that
-    -data-read-memory-bytes has found are bytes already if they are long.
-    """
-    small, giants = _without_giants(pieces)
-    text = rename(small).decode("utf-8", "replace")
-    if giants:
-        line = cut(text)
-        if line.kind and text.count(_GIANT) == 2 * len(giants):
-            try:
-                values = [each if isinstance(each, bytes) else _unescape(each) for each in giants]
-            except ValueError:
-                return cut(rename(b"".join(pieces)))
-            line.text = _put_back(line.text, values)
-            line._payload = _put_back(line.payload, values)
-            return line
-    return cut(rename(b"".join(pieces)))
-
-
-def parse(text: str) -> dict[str, Any] | None:
-    """Return the payload in *text*, ``name=value,name=value…``; None if it is not well formed."""
-    return _parse(text)[0]
 
 
 def _cut(line: str) -> Line:
@@ -274,10 +196,10 @@ def _cut(line: str) -> Line:
     return Line(kind, token, name, payload)
 
 
-# The results are shared, so that nobody may change them. Lines of a megabyte in all are kept of the
-# small ones, and of the others: each takes some times its size.
+# The results are shared and must not be changed. The cached small shapes come from lines of at most
+# a megabyte in all, and so do the large ones; a shape takes several times the size of its line.
 def _shape(text: str, varying_count: int) -> Shape | None:
-    """Return the shape of a record; None if what was taken out of it cannot be put back."""
+    """Return the shape of a record; None if the extracted parts cannot be inserted again."""
     return (_small_shape if len(text) <= _SMALL else _large_shape)(text, varying_count)
 
 
@@ -291,7 +213,7 @@ def _make_shape(text: str, varying_count: int) -> Shape | None:
     if payload_or_none is None or not is_in_order:
         return None
     shape = Shape(match[1], payload_or_none, varying_count)
-    # A string may have held a mark of its own.
+    # A string may contain a mark of its own.
     return shape if _count_marks(payload_or_none) == varying_count else None
 
 
@@ -302,7 +224,7 @@ _large_shape = functools.lru_cache(maxsize=256)(_make_shape)
 def _record(text: str) -> tuple[str, dict[str, Any]]:
     """Return the name and the payload of a record.
 
-    A result that is not well formed is an error, so that who waits for it learns of it.
+    A malformed result becomes an error, so that the sender of the command gets an answer.
     """
     if "script={" in text:
         text = _SCRIPT.sub(_with_brackets, text)
@@ -313,7 +235,7 @@ def _record(text: str) -> tuple[str, dict[str, Any]]:
             return match[1], payload
     if text[0] == "^":
         start = text[1:].partition("\n")[0][:_SHOWN]
-        return "error", {"msg": f"what GDB has answered cannot be read: {start}"}
+        return "error", {"msg": f"cannot parse the answer of GDB: {start}"}
     return (match[1] if match is not None else ""), {}
 
 
@@ -323,7 +245,7 @@ def _with_brackets(match: re.Match[str]) -> str:
 
 
 def _parse(text: str) -> tuple[dict[str, Any] | None, bool]:
-    """Return the payload in *text*, and whether all stands in it in the order of the text."""
+    """Return the payload in *text*, and whether its order is that of the text."""
     root: dict[str, Any] = {}
     if not text:
         return root, True
@@ -339,7 +261,7 @@ def _parse(text: str) -> tuple[dict[str, Any] | None, bool]:
         value: Any
         if opening is None:
             try:
-                value = _unescape(string) if "\\" in string else string
+                value = unescape(string) if "\\" in string else string
             except ValueError:
                 return None, False
         else:
@@ -351,7 +273,7 @@ def _parse(text: str) -> tuple[dict[str, Any] | None, bool]:
         elif name not in node:
             node[name] = value
         else:
-            # GDB names fields several times, as for two watchpoints at once (bug 22217).
+            # GDB repeats fields, as for two watchpoints at once (bug 22217).
             is_in_order = False
             known = node[name]
             if isinstance(known, list):
@@ -383,12 +305,12 @@ def _unquote(text: str) -> str:
     if "\\" not in body:
         return body
     try:
-        return _unescape(body)
+        return unescape(body)
     except ValueError:
         return body
 
 
-def _unescape(text: str) -> str:
+def unescape(text: str) -> str:
     """Return a c-string's text.
 
     :raises ValueError: if it has an escape that GDB does not write.
@@ -403,7 +325,7 @@ def _unescaped(match: re.Match[str]) -> str:
             return _ESCAPED[letter]
         except KeyError:
             raise ValueError(f"no escape of GDB's: {match[0]!r}") from None
-    # The bytes of one character are escaped one by one.
+    # GDB escapes the bytes of a character one by one.
     data = bytes([int(each, 8) for each in octal.split("\\")])
     try:
         return data.decode("utf-8")
@@ -413,8 +335,8 @@ def _unescaped(match: re.Match[str]) -> str:
 
 # -- what was taken out, and how it is put back ------------------------------------------------
 
-# A plan says what of a payload to make anew: a string's pieces between the marks, or a container
-# with the plans of those of its items that have marks; None stands for a mark alone.
+# A plan describes the parts of a payload that hold marks: a string's pieces between the marks, or a
+# container with the plans of its items that have marks; None is a mark alone.
 _Plan = Any
 
 
@@ -444,72 +366,3 @@ def _count_marks(node: Any) -> int:
     if isinstance(node, str):
         return node.count(MARK)
     return sum(map(_count_marks, node.values() if isinstance(node, dict) else node))
-
-
-def _without_giants(pieces: Pieces) -> tuple[bytes, list[str | bytes]]:
-    """Take the strings out of a big line that fill pieces of it; return the rest, and them."""
-    small = bytearray()
-    giants: list[str | bytes] = []
-    run: Pieces = []
-    for piece in pieces:
-        if _GIANT.encode() in piece:
-            return b"".join(pieces), []
-        if b'"' not in piece:
-            run.append(piece)
-            continue
-        if run:
-            head, quotation, rest = piece.partition(b'"')
-            run.append(head)
-            _take_giant(small, run, giants)
-            small += quotation + rest
-            run = []
-        else:
-            small += piece
-    for piece in run:
-        small += piece
-    return bytes(small), giants
-
-
-def _take_giant(small: bytearray, run: Pieces, giants: list[str | bytes]) -> None:
-    """Replace the string that *run* is the end of by its number; no escape is cut in two."""
-    start = small.rfind(b'"') + 1
-    run.insert(0, bytes(small[start:]))
-    del small[start:]
-    if small.endswith(b'contents="') and (data := _from_hex(run)) is not None:
-        giants.append(data)
-        left = b""
-    else:
-        text = b"".join(run)
-        whole = text.rstrip(b"\\")
-        left = text[len(whole) :]
-        giants.append(whole.decode("utf-8", "replace"))
-    small += f"{_GIANT}{len(giants) - 1}{_GIANT}".encode() + left
-
-
-def _from_hex(pieces: Pieces) -> bytes | None:
-    data = []
-    odd = b""
-    for piece in pieces:
-        piece = odd + piece
-        even = len(piece) & ~1
-        odd = piece[even:]
-        try:
-            data.append(bytes.fromhex(piece[:even].decode("ascii")))
-        except ValueError:
-            return None
-    return None if odd else b"".join(data)
-
-
-def _put_back(node: Any, giants: Sequence[str | bytes]) -> Any:
-    if isinstance(node, dict):
-        return {name: _put_back(item, giants) for name, item in node.items()}
-    if isinstance(node, list):
-        return [_put_back(item, giants) for item in node]
-    if not isinstance(node, str) or _GIANT not in node:
-        return node
-    parts = _GIANTS.split(node)
-    values = [giants[int(each)] for each in parts[1::2]]
-    if len(values) == 1 and parts[0] == parts[2] == "":
-        return values[0]
-    parts[1::2] = [each if isinstance(each, str) else each.hex() for each in values]
-    return "".join(parts)

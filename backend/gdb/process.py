@@ -1,9 +1,9 @@
-"""One GDB process: lines in, lines out, and how it ended.
+"""One GDB process: its input and output lines, and its end.
 
-GDB is ended by closing its input, never by a signal: at the end of its input it takes its
-breakpoints out and detaches, while SIGTERM and SIGKILL leave breakpoint instructions in a rank
-that runs (measured with GDB 13.1). A forked one has a socket for its input and output, so that
-the end of the aggregator is the end of its input too.
+We end GDB by closing its input, never by a signal: at the end of its input GDB removes its
+breakpoints and detaches, while SIGTERM and SIGKILL leave breakpoint instructions in a rank that
+runs (measured with GDB 13.1). A forked GDB has a socket for its input and output, so that the end
+of the aggregator ends its input too.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from pgdb.backend.gdb.mi import Lines, Pieces
+from pgdb.backend.gdb.mi_lines import Lines, Pieces
 from pgdb.errors import GdbError
 from pgdb.patterns import pattern
 
 LOG = logging.getLogger(__name__)
 
 _LAST_WORDS_S = 0.5
-"""How long to read on after the end of the process."""
+"""Time to read on after the end of the process, in seconds."""
 _LAST_BYTES = 2048
-"""So much is kept of the last that it has said."""
+"""Size of the kept end of GDB's errors and log, in bytes."""
 _MOST_WORDS = 200
 _OF_MEMORY = pattern(r"memory exhausted|annot allocate memory|bad_alloc|MemoryError")
 _TELLING = pattern(r"[^\n]*(?:loading shared libraries|internal-error:)[^\n]*")
@@ -38,30 +38,30 @@ _CODE_VARIABLE = "PGDB_GDB_CODE"
 _IN_EVERY_GDB = ("buffering_in_gdb", "ending_in_gdb")
 
 _FIRST_TO_END = "1000"
-"""The largest of what /proc/PID/oom_score_adj takes (proc(5))."""
+"""Largest value of /proc/PID/oom_score_adj (proc(5))."""
 
 END_WHEN_FREE = "python ending_in_gdb.end_when_free()"
-"""GDB command after which a GDB that has Python ends once it has detached from its last process."""
+"""GDB command that makes a GDB with Python exit after it has detached from its last process."""
 
 OnLine = Callable[[bytes | Pieces], None]
 OnEnd = Callable[[str], None]
 
 
 class StandardError:
-    """The standard error of a GDB: the end of it may tell why the GDB has ended.
+    """The standard error of a GDB; its last lines may explain the end of the GDB.
 
-    It lies in memory. A pipe would have to be read, and be broken for those forked from the GDB
-    when we end.
+    It is a file in memory. A pipe would have to be read, and would break for the GDBs forked from
+    this one when we end.
     """
 
     def __init__(self) -> None:
         self.file: int | None = None
-        """What to start the GDB with; None where there is no such thing, which leaves it ours."""
+        """Descriptor for GDB's standard error; None without memfd, which leaves GDB ours."""
         with contextlib.suppress(OSError):
             self.file = os.memfd_create("standard error of GDB")
 
     def close(self) -> str:
-        """Return the end of what was written, and close it."""
+        """Close the file and return the end of its text."""
         file, self.file = self.file, None
         if file is None:
             return ""
@@ -70,7 +70,7 @@ class StandardError:
             data = os.pread(file, _LAST_BYTES, max(0, size_bytes - _LAST_BYTES))
         finally:
             os.close(file)
-        # GDB 13.1 says no more than that when Python cannot be started for want of memory.
+        # GDB 13.1 prints only NUL bytes when Python cannot start for lack of memory.
         return data.decode("utf-8", "replace").replace("\0", "")
 
 
@@ -101,34 +101,34 @@ class GdbProcess(ABC):
 
     @property
     def how(self) -> str:
-        """In words, how it has ended."""
+        """How the process ended, in words."""
         why = "" if self._was_killed else why_ended(self._code, self._last_errors, self._log)
         return f"GDB {how_ended(self._code)}{why}"
 
     def said(self, log: str) -> None:
-        """Take what it says of itself: it may be its last."""
+        """Record GDB's log output: it may be the last."""
         self._log = (self._log + log)[-_LAST_BYTES:]
 
     @abstractmethod
     def write(self, line: str) -> None:
-        """Queue one line for GDB; one that has ended says so through *on_end*."""
+        """Queue one line for GDB; a GDB that has ended is reported through *on_end*."""
 
     @abstractmethod
     def close_input(self) -> None:
-        """Let GDB take its breakpoints out, detach and end."""
+        """Make GDB remove its breakpoints, detach and end."""
 
     @abstractmethod
     def kill(self) -> None:
-        """End GDB by SIGKILL; for one whose rank has ended."""
+        """End GDB by SIGKILL; for a GDB whose rank has ended."""
 
     def wake(self) -> None:
-        """Let GDB go on if somebody has stopped it by a signal."""
+        """Resume GDB if a signal has stopped it."""
         if self.is_alive and self.pid:
             with contextlib.suppress(OSError):
                 os.kill(self.pid, signal.SIGCONT)
 
     def interrupt(self) -> None:
-        """Have GDB do what it does at Ctrl-C."""
+        """Interrupt GDB as Ctrl-C does."""
         if self.is_alive and self.pid:
             with contextlib.suppress(OSError):
                 os.kill(self.pid, signal.SIGINT)
@@ -142,10 +142,10 @@ class GdbProcess(ABC):
             self._on_line(line)
 
     def _end(self, code: int | None) -> None:
-        """Take that the process has ended, with the code that a subprocess has, if it is known."""
+        """Record the end of the process, with its return code as of a subprocess, if known."""
         self._code = code
         self._ended.set()
-        # What it has written is still on its way; a child of GDB's can keep the pipe open.
+        # GDB's last output is still in flight; a child of GDB's can keep the pipe open.
         loop = asyncio.get_running_loop()
         self._late = loop.call_later(_LAST_WORDS_S, self._finish)
 
@@ -160,13 +160,13 @@ class GdbProcess(ABC):
 
     @abstractmethod
     def _close(self) -> None:
-        """Close what is left open."""
+        """Close all remaining files."""
 
 
 Start = Callable[[OnLine, OnEnd], Awaitable[GdbProcess]]
-"""Starts a GDB; the second function is told once, in words, how it ended.
+"""Function that starts a GDB; its second argument is called once, with how GDB ended in words.
 
-It raises :class:`~pgdb.errors.GdbError` if there is none to be had.
+It raises :class:`~pgdb.errors.GdbError` if GDB cannot be started.
 """
 
 
@@ -182,7 +182,7 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
     async def start(
         cls, argv: Sequence[str], environment: Mapping[str, str], on_line: OnLine, on_end: OnEnd
     ) -> StartedGdb:
-        """Start a GDB; *on_end* is told once, in words, how it ended.
+        """Start a GDB; *on_end* is called once, with how GDB ended in words.
 
         :raises GdbError: if it cannot be started.
         """
@@ -195,7 +195,7 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
                 lambda: process,
                 *argv,
                 env=dict(environment),
-                # Keys typed at a terminal of the aggregator's launcher are not for GDB.
+                # Keys typed at the terminal of the aggregator's launcher must not reach GDB.
                 start_new_session=True,
                 stderr=process._stderr.file,
             )
@@ -213,21 +213,21 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
         return self._transport.get_pid() if self._transport is not None else 0
 
     def write(self, line: str) -> None:
-        """Queue one line for GDB; one that has ended says so through *on_end*."""
+        """Queue one line for GDB; a GDB that has ended is reported through *on_end*."""
         assert self._transport is not None
         stdin = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
         if stdin is not None and not stdin.is_closing():
             stdin.write(line.encode() + b"\n")
 
     def close_input(self) -> None:
-        """Let GDB take its breakpoints out, detach and end."""
+        """Make GDB remove its breakpoints, detach and end."""
         if self._transport is not None:
             stdin = self._transport.get_pipe_transport(0)
             if stdin is not None:
                 stdin.close()
 
     def kill(self) -> None:
-        """End GDB by SIGKILL; for one whose rank has ended."""
+        """End GDB by SIGKILL; for a GDB whose rank has ended."""
         if self._transport is not None and self.is_alive:
             self._was_killed = True
             self._transport.kill()
@@ -240,15 +240,15 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
     # asyncio.SubprocessProtocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio when the process runs."""
+        """Store the transport of the new process (asyncio calls this)."""
         self._transport = cast(asyncio.SubprocessTransport, transport)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Called by asyncio with what GDB wrote; hands whole lines on."""
+        """Split GDB's output into lines (asyncio calls this)."""
         self._read(data)
 
     def process_exited(self) -> None:
-        """Called by asyncio when the process has ended."""
+        """Record the end of the process (asyncio calls this)."""
         assert self._transport is not None
         self._last_errors = self._stderr.close()
         if self._last_errors:
@@ -256,20 +256,20 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
         self._end(self._transport.get_returncode() or 0)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """Called by asyncio when a pipe has been read to its end, or is closed."""
+        """Finish after the end of GDB's output, if the process has ended (asyncio calls this)."""
         if fd == 1 and self._ended.is_set():
             self._finish()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called by asyncio when the process has ended and all pipes are closed."""
+        """Finish after the end of the process and of all pipes (asyncio calls this)."""
         self._finish()
 
 
 class ForkedGdb(GdbProcess, asyncio.Protocol):
     """A GDB that was forked from another, at the other end of a socket.
 
-    It is no child of ours: whose child it is tells how it ended (:meth:`exited`), or its socket
-    and the kernel tell that it has.
+    It is not our child: its parent reports how it ended (:meth:`exited`), or its socket and the
+    kernel report that it has.
     """
 
     def __init__(self, pid: int, on_line: OnLine, on_end: OnEnd) -> None:
@@ -278,13 +278,13 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._process: int | None = None
         self.ready: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        """Whether it has said a first word, known once it has, or has ended without one."""
+        """Whether the GDB has printed anything; resolved by its first output or its end."""
 
     @classmethod
     async def take(
         cls, connection: socket.socket, pid: int, on_line: OnLine, on_end: OnEnd
     ) -> ForkedGdb:
-        """Speak with process *pid* over *connection*."""
+        """Connect to process *pid* over *connection*."""
         loop = asyncio.get_running_loop()
         _, process = await loop.create_connection(
             lambda: cls(pid, on_line, on_end), sock=connection
@@ -303,19 +303,19 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
         return self._pid
 
     def write(self, line: str) -> None:
-        """Queue one line for GDB; one that has ended says so through *on_end*."""
+        """Queue one line for GDB; a GDB that has ended is reported through *on_end*."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(line.encode() + b"\n")
 
     def close_input(self) -> None:
-        """Let GDB take its breakpoints out, detach and end."""
+        """Make GDB remove its breakpoints, detach and end."""
         if self._transport is not None and not self._transport.is_closing():
             with contextlib.suppress(OSError):
                 self._transport.write_eof()
 
     def kill(self) -> None:
-        """End GDB by SIGKILL; for one whose rank has ended."""
-        # By its descriptor where there is one: the number could be another process's by now.
+        """End GDB by SIGKILL; for a GDB whose rank has ended."""
+        # By its descriptor if possible: the number could belong to another process by now.
         if self.is_alive:
             self._was_killed = True
             with contextlib.suppress(ProcessLookupError):
@@ -332,11 +332,11 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
         if self.ready.result():
             super()._finish()
         else:
-            # Nobody has it yet: who has it forked tells.
+            # No caller has the GDB yet; the nursery that forked it reports the failure.
             self.abandon()
 
     def exited(self, code: int | None) -> None:
-        """Take how it ended: as a subprocess's return code, None if nobody knows."""
+        """Record how the GDB ended: a subprocess's return code, None if unknown."""
         self._forget_process()
         if not self._ended.is_set():
             self._end(code)
@@ -344,13 +344,13 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
                 self._finish()
 
     def abandon(self) -> None:
-        """End it without a word: it has been given nothing to do."""
+        """End the GDB without a report: it has received no command."""
         self._is_finished = True
         self.kill()
         self._close()
 
     def _gone(self) -> None:
-        """Take that the process has ended; how, its parent may be about to tell."""
+        """Record the end of the process; its parent may report the return code soon."""
         self._forget_process()
         asyncio.get_running_loop().call_later(_LAST_WORDS_S, self.exited, None)
 
@@ -368,21 +368,22 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio when it can be spoken with."""
+        """Store the transport of the connection (asyncio calls this)."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Called by asyncio with what GDB wrote; hands whole lines on."""
+        """Split GDB's output into lines (asyncio calls this)."""
         if not self.ready.done():
             self.ready.set_result(True)
         self._read(data)
 
     def eof_received(self) -> bool:
-        """Called by asyncio when GDB has closed its end."""
+        """Close the connection after GDB has closed its end (asyncio calls this)."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called by asyncio when the socket is closed, at the latest at the end of the process."""
+        """Finish after the end of the connection, at the latest at the process's end (asyncio calls
+        this)."""
         if not self.ready.done():
             self.ready.set_result(False)
         if self._ended.is_set():
@@ -392,17 +393,18 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
 
 
 def how_ended(code: int | None) -> str:
-    """Return in words what the return code of a subprocess says, None if nobody knows it."""
+    """Return in words the meaning of a subprocess's return code, None if unknown."""
     if code is None:
         return "has ended"
     return f"was ended by signal {-code}" if code < 0 else f"ended ({code})"
 
 
 def why_ended(code: int | None, errors: str, log: str = "") -> str:
-    """Return what is to be said behind :func:`how_ended` of one that we have not ended ourselves.
+    """Return the reason to print after :func:`how_ended` for a GDB that we have not ended
+    ourselves.
 
-    *errors* is the last it wrote to standard error, *log* the last that it said elsewhere, which
-    tells something of its end only where there is a known word in it.
+    *errors* is the end of its standard error, *log* the end of its other output, which explains
+    the end only if it contains a known phrase.
     """
     if code == 0:
         return ""
@@ -410,7 +412,7 @@ def why_ended(code: int | None, errors: str, log: str = "") -> str:
     is_of_memory = _OF_MEMORY.search(words) is not None
     telling = _TELLING.search(words)
     if code in _FOR_WANT_OF_MEMORY and (is_of_memory or telling is None):
-        # The same for all ranks: some do not come to say it.
+        # Equal for all ranks: some GDBs end before they can print it.
         return ", which can be for want of memory"
     if is_of_memory:
         return ", for want of memory"
@@ -424,9 +426,9 @@ def _cut(words: str) -> str:
 
 
 def prefer_for_want_of_memory(pid: int) -> None:
-    """Have the kernel end a GDB rather than a rank when there is no memory left on the host.
+    """Make the kernel end a GDB rather than a rank when the host has no memory left.
 
-    Those forked from it inherit that.
+    GDBs forked from it inherit that.
     """
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_text(_FIRST_TO_END)
@@ -435,9 +437,9 @@ def prefer_for_want_of_memory(pid: int) -> None:
 def command_line(gdb: str, *modules: str) -> list[str]:
     """Return the command line of a GDB that speaks MI and runs ``main`` of our modules first.
 
-    Those are what every GDB of ours has, and *modules*; all are beside this one, see
-    :func:`environment_with_code`. A GDB without Python only says that it has none. GDB's own and
-    the user's start files are left out.
+    These are the modules of every GDB, and *modules*; all are in this directory, see
+    :func:`environment_with_code`. A GDB without Python only reports that it has none. GDB skips its
+        own and the user's start files.
     """
     modules = (*_IN_EVERY_GDB, *modules)
     code = (
@@ -445,21 +447,21 @@ def command_line(gdb: str, *modules: str) -> list[str]:
         f"import {', '.join(modules)}; del sys.path[0]; "
         f"{'; '.join(f'{module}.main()' for module in modules)}"
     )
-    # A GDB that fails lifts the limit for core files, and leaves one of itself.
+    # After an internal error GDB raises the limit for core files, and dumps core.
     settings = "maint set internal-error corefile no"
     return [gdb, "-nx", "-q", "-i=mi3", "-iex", settings, "-iex", f"python {code}"]
 
 
 def environment_with_code(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment in which :func:`command_line` finds its module."""
+    """Return the environment in which :func:`command_line` finds its modules."""
     return {**environment, _CODE_VARIABLE: _CODE}
 
 
 def start_with(gdb: str, environment: Mapping[str, str]) -> Start:
-    """Return what starts a GDB of its own.
+    """Return a function that starts a GDB of its own.
 
-    GDB writes what it quotes letter by letter, which costs it and us as much time as the rest of
-    attaching (21,000 writes for a job with 70 libraries); so its output is set to go by lines.
+    GDB writes quoted texts letter by letter, which costs GDB and us as much time as the rest of
+    attaching (21,000 writes for a job with 70 libraries); so its output is made line-buffered.
     """
     argv = command_line(gdb)
     inherited = environment_with_code(environment)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pgdb.backend.gdb import decode
-from pgdb.backend.gdb.mi import Line, Pieces, Result, cut, cut_pieces
+from pgdb.backend.gdb.mi import Line, Result, cut
+from pgdb.backend.gdb.mi_lines import Pieces, cut_pieces
 from pgdb.backend.gdb.process import GdbProcess, Start
 from pgdb.errors import GdbError
 

@@ -1,4 +1,4 @@
-"""The stacks of one rank: of the selected thread or of all, folded so that they can be compared."""
+"""The stacks of one rank, of the selected thread or of all, folded so that they can be compared."""
 
 from __future__ import annotations
 
@@ -36,54 +36,54 @@ _CALL_LENGTHS_BYTES = (5, 6, 4)
 _CALLED = pattern(r"<(\w+)(?:@[\w.]+)?>\Z")
 # "main + 31 in section .text of /bin/a", "main in section .text"
 _SYMBOL = pattern(r"\S.*?(?: \+ (\d+))? in section ")
-# By identity of their shapes, which :mod:`.gdb.mi` keeps for lines that come again.
+# Keyed by the identity of shapes, which :mod:`.gdb.mi` caches for recurring lines.
 _KNOWN: dict[tuple[object, ...], Stack] = {}
 _MOST_KNOWN = 256
 
 
 class _Listed(msgspec.Struct, frozen=True):
-    """The frames of the selected thread, as long as GDB has no reason to look for them again."""
+    """The frames of the selected thread, valid until GDB has a reason to compute them again."""
 
     limit: int
-    """How many were asked for, 0 for all."""
+    """Number of frames requested, 0 for all."""
     changes: int
-    """Of the GDB's session when they were asked for."""
+    """Change counter of the GDB session at the request."""
     result: Result
     frames: tuple[Frame, ...]
-    """Without arguments."""
+    """Frames without arguments."""
     addresses: tuple[int, ...]
     owners: tuple[Owner, ...]
     key: tuple[object, ...]
-    """What is made of the frames beside what GDB says: the owners, and whether MPI is a library."""
+    """Inputs of the stack other than GDB's lines: the owners, and whether MPI is a library."""
     arguments: Result | None = None
-    """The values of their arguments, if GDB would not read those anew either."""
+    """Values of the arguments, if GDB would not read them again either."""
 
     def has(self, limit: int) -> bool:
-        """Return whether these are the frames that a question for *limit* is answered with."""
+        """Return whether these frames answer a request for *limit* frames."""
         return limit == self.limit or (not limit and len(self.frames) < self.limit)
 
 
 class Stacks:
-    """Asks the GDB of one rank for stacks; what it learns of the program it asks once."""
+    """Reads stacks from the GDB of one rank; caches facts about the program."""
 
     def __init__(self, gdb: GdbSession) -> None:
         self._gdb = gdb
         self._pid = 0
         self._listed: _Listed | None = None
-        # All three hold as long as nothing is loaded or unloaded; the last two are by address.
+        # All three are valid until an object is loaded or unloaded; the last two are by address.
         self._objects: Objects | None = None
         self._is_early = False  # _objects are what was there shortly before the rank stopped
         self._offsets: dict[int, str] = {}
         self._calls: dict[int, str] = {}
 
     def know(self, pid: int, mappings: Sequence[MappedFile]) -> None:
-        """Take what *pid* had mapped shortly before it was stopped, if anything."""
+        """Store the mappings of *pid* from shortly before its stop, if there are any."""
         if mappings:
             self._pid, self._objects = pid, _objects(pid, mappings)
             self._is_early = True
 
     def on_notice(self, name: str) -> None:
-        """Forget what is where when libraries have come or gone."""
+        """Drop all caches by address after libraries were loaded or unloaded."""
         if name in ("library-loaded", "library-unloaded"):
             self._objects = self._listed = None
             self._offsets.clear()
@@ -106,7 +106,7 @@ class Stacks:
     async def folded(self, pid: int, limit: int) -> tuple[Frame, ...]:
         """Return the *limit* innermost frames of the selected thread, folded at an MPI call.
 
-        None at all if GDB has none. Their levels are those by which GDB knows them.
+        If GDB has no frame, the result is empty. The levels are GDB's.
         """
         listed, arguments = await self._ask(pid, limit)
         if listed.result.kind != "done" or arguments.kind != "done":
@@ -125,7 +125,7 @@ class Stacks:
             *(self._list_thread(pid, each.id, _limit(asked)) for each in threads)
         )
         if "frame" in selected.payload:
-            # GDB 13.1 goes back to its thread and frame by itself, which it does not promise.
+            # GDB 13.1 restores its thread and frame by itself, but does not guarantee it.
             await asyncio.gather(
                 self._gdb.send(f"-thread-select {listed.payload.get('current-thread-id', 1)}"),
                 self._gdb.send(f"-stack-select-frame {selected.payload['frame'].get('level', 0)}"),
@@ -133,7 +133,7 @@ class Stacks:
         stacks = []
         for thread, answer in zip(threads, answers, strict=True):
             is_cut = isinstance(answer, Failure)
-            # The stack of a thread may be damaged: then there is the frame that it stands in.
+            # The stack of a thread may be damaged: then only its innermost frame is shown.
             places = (
                 self._places(pid, *_standing(thread.frames))
                 if isinstance(answer, Failure)
@@ -145,7 +145,7 @@ class Stacks:
             await self._learn_offsets([places for places, _ in stacks])
         shown = [await self._stack(places, asked, is_cut=is_cut) for places, is_cut in stacks]
         hidden = str(len(threads) - len(shown)) if asked.fold else ""
-        # Those that differ by what does not matter become one where that is taken out of them.
+        # Stacks that differ only in irrelevant parts become equal when records are normalized.
         counts = Counter(shown)
         return Threads(
             stacks=tuple(ThreadStack(stack, count) for stack, count in counts.items()),
@@ -155,11 +155,11 @@ class Stacks:
     # -- listing -----------------------------------------------------------------------------
 
     async def _ask(self, pid: int, limit: int) -> tuple[_Listed, Result]:
-        """Ask for frames of the selected thread, 0 for all, and the values of their arguments.
+        """Request frames of the selected thread, 0 for all, and the values of their arguments.
 
-        What GDB has told before it is not asked again if nothing has happened since: it would not
-        look for the frames again either, nor read its copy of the stack anew. It may find other
-        values elsewhere in memory, which others may write to.
+        Frames from an earlier answer are reused if nothing has happened since: GDB would not
+        compute them again either, nor read its copy of the stack anew. Values elsewhere in memory
+        may have changed, since other processes may write there.
         """
         gdb, listed = self._gdb, self._listed
         values = f"-stack-list-arguments 1{_window(limit)}"
@@ -175,11 +175,11 @@ class Stacks:
         objects = self._objects_of(pid)
         pairs = zip(addresses, frames, strict=True)
         if self._is_early and not all(map(objects.has, addresses)):
-            # Loaded since it was looked at, or code that is in no file.
+            # The code was loaded after the mappings were read, or is in no file.
             self._objects = None
             objects = self._objects_of(pid)
         owners = tuple([objects.owner(address, frame.library) for address, frame in pairs])
-        # Texts keep their hashes, members of an enumeration make theirs anew each time.
+        # Strings cache their hashes; members of an enumeration compute theirs each time.
         key = (objects.has_mpi, *[each.value for each in owners])
         listed = _Listed(limit, changes, result, frames, addresses, owners, key)
         self._listed = listed if result.kind == "done" else None
@@ -189,7 +189,7 @@ class Stacks:
         return listed, arguments
 
     async def _list_thread(self, pid: int, thread: str, limit: int) -> tuple[Place, ...] | Failure:
-        # It goes to the thread and back, after which GDB looks for frames anew.
+        # GDB switches to the thread and back, and then computes frames anew.
         asked, asked_too = self._gdb.send_together(
             f"-stack-list-frames --thread {thread}{_window(limit)}",
             f"-stack-list-arguments --thread {thread} 1{_window(limit)}",
@@ -207,10 +207,10 @@ class Stacks:
     async def _stack_like_others(
         self, listed: _Listed, arguments: Result, asked: Backtrace
     ) -> Record:
-        """Return the stack; ranks of a host whose GDBs say the same share it.
+        """Return the stack; ranks of a host with equal lines from GDB share it.
 
-        GDB's lines without their addresses, whose code the frames are and the values of arguments
-        are all that it is made of, unless an address has to be looked up.
+        The stack depends only on GDB's lines without their addresses, on the owners of the frames
+        and on the values of arguments, unless an address has to be looked up.
         """
         shape, others = listed.result.line.shape, arguments.line.shape
         if shape is None or others is None or (shape.varying_count and not shape.frames):
@@ -261,7 +261,7 @@ class Stacks:
         limit, more = asked.limit, is_cut
         if limit > 0:
             more = more or len(frames) > limit
-            # What GDB was asked for is no more than that: whether there is more was not asked.
+            # GDB was asked for no more frames than these, so there may be more.
             more = more or (bool(_limit(asked)) and len(frames) == limit)
             frames = frames[:limit]
         elif limit < 0:
@@ -279,7 +279,7 @@ class Stacks:
         return (call, *frames[hidden + 1 :]) if call is not None else frames
 
     async def _mpi_call(self, places: Sequence[Place]) -> tuple[Frame | None, int]:
-        """Return the frame of the MPI call that the thread is in, and how many are inside it."""
+        """Return the frame of the thread's MPI call, and the number of frames inside it."""
         at = find_mpi_call(places, has_mpi=self._objects is not None and self._objects.has_mpi)
         if at is None:
             return None, 0
@@ -298,7 +298,7 @@ class Stacks:
     async def _called_from(self, address: int) -> str:
         """Return the MPI call that the instruction before *address* makes, empty if it is none.
 
-        Intel's library has functions without symbols, which GDB calls ``??``.
+        Intel's library has functions without symbols, which GDB prints as ``??``.
         """
         if address not in self._calls:
             answers = await asyncio.gather(
@@ -307,7 +307,7 @@ class Stacks:
                     for length in _CALL_LENGTHS_BYTES
                 )
             )
-            # Not x/i, which would move on what the user's next x shows.
+            # x/i would move the address that the user's next x shows.
             found = (
                 match[1]
                 for answer in answers
@@ -338,7 +338,7 @@ class Stacks:
         for at, (place, address) in enumerate(zip(places, _looked_up(places), strict=True)):
             found = self._offsets.get(address, "")
             outer = places[at + 1] if at + 1 < len(places) else None
-            # An inlined function has the address of the frame that it is part of.
+            # An inlined function has the address of the frame that contains it.
             is_inlined = (
                 outer is not None
                 and outer.address == place.address
@@ -369,12 +369,12 @@ def _standing(frames: Sequence[Mapping[str, Any]]) -> tuple[tuple[Frame, ...], t
 
 
 def _looked_up(places: Sequence[Place]) -> list[int]:
-    # A return address may lie behind the end of a function that never gets back to it.
+    # The return address of a call that never returns may lie behind the function's end.
     return [place.address - 1 if at else place.address for at, place in enumerate(places)]
 
 
 def _limit(asked: Backtrace) -> int:
-    """Return how many frames GDB is to be asked for, 0 for all."""
+    """Return the number of frames to request from GDB, 0 for all."""
     return asked.limit if asked.limit > 0 and not asked.fold else 0
 
 

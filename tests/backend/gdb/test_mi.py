@@ -12,17 +12,8 @@ from pygdbmi import gdbmiparser
 from pygdbmi.gdbescapes import unescape
 
 from pgdb.backend.gdb import decode, mi
-from pgdb.backend.gdb.mi import (
-    BIG_LINE_BYTES,
-    Line,
-    Lines,
-    Result,
-    console,
-    cut,
-    cut_pieces,
-    parse,
-    quote,
-)
+from pgdb.backend.gdb.mi import Line, Result, console, cut, parse, quote
+from pgdb.backend.gdb.mi_lines import BIG_LINE_BYTES, Lines, cut_pieces
 from pgdb.records import Exit
 
 TRANSCRIPTS = Path(__file__).resolve().parents[2] / "transcripts"

@@ -13,7 +13,8 @@ import pytest
 from pygdbmi import gdbmiparser
 
 from pgdb.backend.gdb import decode
-from pgdb.backend.gdb.mi import Line, Lines, cut, cut_pieces
+from pgdb.backend.gdb.mi import Line, cut
+from pgdb.backend.gdb.mi_lines import Lines, cut_pieces
 from pgdb.records import Exit, Frame, Stop
 
 TRANSCRIPTS = Path(__file__).resolve().parents[2] / "transcripts"
