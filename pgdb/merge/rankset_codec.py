@@ -1,16 +1,13 @@
-"""The form of rank sets, and of partitions of ranks into classes, on the wire.
+"""Rank sets, and partitions of ranks into classes, on the wire and in recordings.
 
-A set is sent in the smallest of several forms. Regular sets (blocks, every fourth rank) take some
-bytes as text; sets without a pattern come close to the entropy of the choice, which no form can
-go below: Huffman codes of gaps or of bits, and for a partition of its labels. The largest class
-of a partition is not sent at all, since it is what the others leave.
+A set travels in the smallest of several encodings: folded text (``0-99/4,200``), a Roaring bitmap,
+deflated gaps, or deflated bits. A partition travels as its sets without the largest one, which is
+the remainder, or as labels: for each rank the number of its set, deflated.
 """
 
 from __future__ import annotations
 
 import io
-import math
-import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -26,30 +23,27 @@ if TYPE_CHECKING:
     from pgdb.merge.partition_labels import Numbers
 
 MAX_PACKED_RANK = MAX_RANK
-"""Ranks above this are refused."""
+"""Largest rank that is accepted."""
 MAX_SETS = 1 << 20
-"""A partition of more sets than this is none: they would be made of a few coded bytes."""
+"""Most sets of a partition that are accepted: a few coded bytes could stand for more."""
 
-# Below this nothing is gained by looking for a better form.
+# A shorter text is sent without a search for a smaller encoding.
 _SMALL_BYTES = 256
 _SMALL_PARTITION_BYTES = 2048
-# Folding sets with more runs than this into a text costs more than it can gain.
+# Folding a set with more runs than this into text costs more than it can gain.
 _MANY_RUNS = 10_000
 _ROARING, _GAPS, _BITS = b"R", b"G", b"B"
 _PLANES = 4
-# A real code can be longer than the estimate of it by so much; a few sets are packed to find out.
-_DOUBT = 1.3
+# Up to this many sets are encoded to find out whether they are shorter than labels; but only where
+# one byte of labels stands for so many ranks: without a pattern no set is shorter.
 _FEW_SETS = 64
-# Partitions of so few ranks are labelled without NumPy, which takes longer to load; and of fewer
-# still where it is there.
+_REGULAR_RANKS = 32
+# Partitions of fewer ranks are never labelled: labels need NumPy, which takes longer to load.
 _FEW_RANKS = 1024
-_FEWEST_RANKS = 64
-# Sets that together are so many runs, and long ones, are sent as they are.
+# Sets with few runs in total, and long ones, are sent as sets.
 _FEW_BLOCKS = 4096
 _LONG_RUN = 256
 _SLICE = 1 << 13
-# What a coded set has beside its code.
-_HEAD_BYTES = 8
 _DIGITS = pattern(r"[0-9]+")
 _FOLDED = pattern(r"[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?(?:,[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?)*")
 
@@ -109,57 +103,51 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
 
 
 def to_partition(sets: Sequence[RankSet]) -> Partition:
-    """Return the form in which *sets*, none of them empty, travel together."""
+    """Return the partition into *sets*, none of them empty, in its shorter encoding."""
     base = RankSet.union(sets)
     if not sets:
         return Partition(base=base, count=0)
     rest = max(range(len(sets)), key=lambda number: len(sets[number]))
     given = tuple(each for number, each in enumerate(sets) if number != rest)
-    if len(given) > 1 and len(sets) < len(base):
-        if len(base) < _FEW_RANKS:
-            planes = _label_few(base, sets)
-            if sum(map(len, planes)) + _HEAD_BYTES < _text_bytes(given):
-                return Partition(base=base, count=len(sets), labels=planes)
-        elif _is_long(given):
-            return pack_labels(Labels.of(sets, base), sets)
+    if len(given) > 1 and len(base) >= _FEW_RANKS and _is_long(given):
+        return pack_labels(Labels.of(sets, base), sets)
     return Partition(base=base, count=len(sets), rest=rest, given=given)
 
 
 def pack_labels(labels: Labels, sets: Sequence[RankSet] | None = None) -> Partition:
-    """Return the form in which the sets of *labels*, none of them empty, travel together.
+    """Return the partition of *labels*, none of whose sets is empty, in its shorter encoding.
 
-    *sets* are these, if they are known.
+    *sets* are the sets of *labels*, if the caller has them.
     """
     sizes = labels.sizes()
     count, base, rest = labels.count, labels.ranks, int(sizes.argmax())
+    labelled: Partition | None = None
+    size = 0
     if count > 2 and _may_gain(labels):
         if 2 * int(sizes[rest]) > len(base):
             others = labels.without(rest)
             planes = _code_labels(others)
-            partition = Partition(base, count, rest, given=(others.ranks,), labels=planes)
+            labelled = Partition(base, count, rest, given=(others.ranks,), labels=planes)
         else:
-            partition = Partition(base=base, count=count, labels=_code_labels(labels))
-        size = sum(map(len, partition.labels))
-        size += sum(len(pack(each)) for each in partition.given)
-        estimate = _estimate_bytes(labels, rest, sizes, size)
-        if estimate <= size < _DOUBT * estimate and count <= _FEW_SETS:
-            sets = labels.sets() if sets is None else sets
-            estimate = sum(len(pack(each)) for each in sets) - len(pack(sets[rest]))
-        if size < estimate:
-            return partition
+            labelled = Partition(base=base, count=count, labels=_code_labels(labels))
+        size = sum(map(len, labelled.labels)) + sum(len(pack(each)) for each in labelled.given)
+        if count > _FEW_SETS or size > len(base) / _REGULAR_RANKS:
+            return labelled
     sets = labels.sets() if sets is None else sets
     given = tuple(each for number, each in enumerate(sets) if number != rest)
+    if labelled is not None and size < sum(len(pack(each)) for each in given):
+        return labelled
     return Partition(base=base, count=count, rest=rest, given=given)
 
 
 def _may_gain(labels: Labels) -> bool:
-    """Return whether labels may be shorter than sets: not where these are some long runs."""
+    """Return whether labels may be shorter than sets: not if the sets have few and long runs."""
     runs = labels.count_changes() + labels.ranks.run_count
     return runs > _FEW_BLOCKS or runs * _LONG_RUN > len(labels)
 
 
 def _is_long(sets: Sequence[RankSet]) -> bool:
-    """Return whether sets may take more than some bytes, and are not some long runs."""
+    """Return whether *sets* may take more than 2 KiB, and do not have few and long runs."""
     runs = ranks = size = 0
     for each in sets:
         count = each.run_count
@@ -167,87 +155,6 @@ def _is_long(sets: Sequence[RankSet]) -> bool:
         ranks += len(each)
         size += min(8 * len(each), 16 * count)
     return size > _SMALL_PARTITION_BYTES and (runs > _FEW_BLOCKS or runs * _LONG_RUN > ranks)
-
-
-def _text_bytes(sets: Sequence[RankSet]) -> int:
-    """Return what folded texts of sets take, but for what steps save."""
-    return sum(min(4 * len(each), 9 * each.run_count) for each in sets)
-
-
-def _estimate_bytes(labels: Labels, rest: int, sizes: Numbers, enough: int) -> float:
-    """Return about how many bytes the sets but *rest* would take if each was packed by itself.
-
-    Packing a thousand of them just to know that takes a second for a million ranks. Where it is
-    more than *enough* anything above that may be returned.
-    """
-    import numpy
-
-    # No code of a set without a pattern is shorter than what it takes to choose its ranks.
-    count = labels.count
-    lasts = numpy.zeros(count, numpy.int64)
-    spans = numpy.ones(count, numpy.int64)
-    for begin, ranks in labels.slices():
-        lasts[labels.part(begin, begin + len(ranks))] = ranks
-    firsts = labels.firsts()
-    for begin, ranks in labels.slices():
-        here = (begin <= firsts) & (firsts < begin + len(ranks))
-        spans[here] = lasts[here] - ranks[firsts[here] - begin] + 1
-    share = numpy.clip(sizes / spans, 1e-9, 1 - 1e-9)
-    bits = -spans * (share * numpy.log2(share) + (1 - share) * numpy.log2(1 - share))
-    codes = _HEAD_BYTES + bits / 8
-    codes[rest] = 0
-    term_bytes = 2 + 2 * math.log10(max(2, labels.ranks.last))
-    estimate = 0.0
-    for terms in _count_terms(labels):
-        estimate = float(numpy.minimum(terms * term_bytes, codes).sum())
-        if estimate > enough:
-            break
-    return estimate
-
-
-def _count_terms(labels: Labels) -> Iterator[Numbers]:
-    """Yield how many terms the folded texts of the sets have so far, after each slice of ranks."""
-    import numpy
-
-    # A text has a term wherever the step changes; the first two ranks of a set are no change.
-    terms = numpy.ones(labels.count, numpy.int64)
-    seen = numpy.zeros(labels.count, numpy.int64)
-    last = numpy.zeros(labels.count, numpy.int64)
-    last_step = numpy.zeros(labels.count, numpy.int64)
-    for begin, ranks in labels.slices():
-        numbers = labels.part(begin, begin + len(ranks))
-        order = numpy.argsort(numbers, kind="stable")
-        ordered = ranks[order].astype(numpy.int64)
-        sets = numbers[order]
-        is_first = numpy.empty(len(sets), bool)
-        is_first[0] = True
-        numpy.not_equal(sets[1:], sets[:-1], out=is_first[1:])
-        begins = numpy.flatnonzero(is_first)
-        which = sets[begins]
-        counts = numpy.diff(begins, append=len(sets))
-        steps = numpy.diff(ordered, prepend=0)
-        steps[begins] = ordered[begins] - last[which]
-        before = numpy.empty_like(steps)
-        before[1:] = steps[:-1]
-        before[begins] = last_step[which]
-        changes = steps != before
-        changes[begins[seen[which] < 2]] = False
-        changes[begins[(seen[which] == 0) & (counts > 1)] + 1] = False
-        terms[which] += numpy.add.reduceat(changes.astype(numpy.int64), begins)
-        ends = begins + counts - 1
-        last[which] = ordered[ends]
-        last_step[which] = steps[ends]
-        seen[which] += counts
-        yield terms
-
-
-def from_partition(partition: Partition) -> tuple[RankSet, ...]:
-    """Return the sets that *partition* was made of.
-
-    :raises ProtocolError: if they have ranks in common, are empty or go beyond its base.
-    """
-    found = read_partition(partition)
-    return found.sets() if isinstance(found, Labels) else found
 
 
 def read_partition(partition: Partition) -> Labels | tuple[RankSet, ...]:
@@ -264,8 +171,6 @@ def read_partition(partition: Partition) -> Labels | tuple[RankSet, ...]:
         raise ProtocolError(f"partition: {count} sets")
     given = partition.given
     if partition.labels and not given and rest == -1:
-        if len(base) < (_FEWEST_RANKS if "numpy" in sys.modules else _FEW_RANKS):
-            return _unpack_few(base, count, partition.labels)
         return Labels(base, _decode_labels(len(base), count, partition.labels), count)
     if partition.labels and len(given) == 1 and 0 <= rest < count:
         others = given[0]
@@ -456,57 +361,6 @@ def _decode_labels(size: int, count: int, planes: Sequence[bytes]) -> Numbers:
     return numbers
 
 
-def _label_few(base: RankSet, sets: Sequence[RankSet]) -> tuple[bytes, ...]:
-    """Return what _code_labels does, without NumPy, which takes longer to load than this."""
-    places = {rank: place for place, rank in enumerate(base)}
-    numbers = [0] * len(base)
-    for number, each in enumerate(sets):
-        for rank in each:
-            numbers[places[rank]] = number
-    count = len(sets)
-    if count > 256:
-        planes = [bytes([each >> shift & 0xFF for each in numbers]) for shift in (0, 8)]
-    else:
-        per_byte = _labels_per_byte(count)
-        joined = bytearray(-(-len(numbers) // per_byte))
-        for place in range(per_byte):
-            weight = count**place
-            for at, number in enumerate(numbers[place::per_byte]):
-                joined[at] += number * weight
-        planes = [bytes(joined)]
-    # Of so few the search for a pattern costs nothing.
-    return tuple(min(_deflate((each,)), zlib.compress(each, 9, -15), key=len) for each in planes)
-
-
-def _unpack_few(base: RankSet, count: int, planes: Sequence[bytes]) -> tuple[RankSet, ...]:
-    size = len(base)
-    if not 0 < count <= size:
-        raise ProtocolError(f"partition: {count} sets of {size} ranks")
-    if len(planes) != _plane_count(count):
-        raise ProtocolError(f"partition: {len(planes)} planes for {count} sets")
-    found: list[list[int]] = [[] for _ in range(count)]
-    if count > 256:
-        low, high = (_inflate(each, size) for each in planes)
-        for rank, one, other in zip(base, low, high, strict=True):
-            number = other << 8 | one
-            if number >= count:
-                raise ProtocolError("partition: a label without a set")
-            found[number].append(rank)
-    else:
-        per_byte = _labels_per_byte(count)
-        joined = _inflate(planes[0], -(-size // per_byte))
-        ranks = iter(base)
-        for each in joined:
-            for _, rank in zip(range(per_byte), ranks, strict=False):
-                found[each % count].append(rank)
-                each //= count
-            if each:
-                raise ProtocolError("partition: a label without a set")
-    if not all(found):
-        raise ProtocolError("partition: a set is empty")
-    return tuple(map(RankSet, found))
-
-
 def _plane_count(count: int) -> int:
     return 1 if count <= 256 else 2 if count <= 1 << 16 else 4
 
@@ -522,9 +376,7 @@ def _labels_per_byte(count: int) -> int:
 
 
 def _deflate(pieces: Iterable[bytes]) -> bytes:
-    # Runs of one byte and Huffman codes; a search for longer matches finds none in what is random,
-    # and makes it larger.
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_RLE)
+    packer = zlib.compressobj(1, zlib.DEFLATED, -15, 9)
     packed = io.BytesIO()  # whose value is no copy
     for piece in pieces:
         packed.write(packer.compress(piece))

@@ -23,6 +23,7 @@ from pgdb.overlay.messages import Detach, Reply, Request, decode, encode
 from pgdb.overlay.router import Gathering
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Done, Frame, Record, Stack, Text, Value, Various
+from tests.support.partitions import from_partition
 from tests.support.strategies import class_of, class_tuples, partitions
 
 any_partition = partitions(largest=200, most=9).filter(bool)
@@ -40,11 +41,10 @@ def _slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def _always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every partition of several sets travels as labels, and is kept as such."""
     monkeypatch.setattr(rankset_codec, "_FEW_RANKS", 0)
-    monkeypatch.setattr(rankset_codec, "_FEWEST_RANKS", 0)
     monkeypatch.setattr(rankset_codec, "_SMALL_PARTITION_BYTES", -1)
     monkeypatch.setattr(rankset_codec, "_FEW_BLOCKS", -1)
     monkeypatch.setattr(rankset_codec, "_LONG_RUN", 1 << 30)
-    monkeypatch.setattr(rankset_codec, "_estimate_bytes", lambda *_: float("inf"))
+    monkeypatch.setattr(rankset_codec, "_FEW_SETS", 0)
     monkeypatch.setattr("pgdb.overlay.router.LARGE_RANKS", 1)
     yield
 
@@ -100,30 +100,8 @@ def test_ranks_that_lie_far_apart_are_labelled_without_a_place_for_each_between(
 @pytest.mark.usefixtures("_always")
 def test_any_partition_comes_back_as_labels(sets: tuple[RankSet, ...]) -> None:
     partition = rankset_codec.to_partition(sets)
-    assert bool(partition.labels) == (2 < len(sets) < len(RankSet.union(sets)))
-    assert rankset_codec.from_partition(partition) == sets
-
-
-@for_any
-@given(any_partition)
-def test_few_ranks_are_labelled_the_same_without_numpy(sets: tuple[RankSet, ...]) -> None:
-    base = RankSet.union(sets)
-    planes = rankset_codec._label_few(base, sets)
-    assert rankset_codec._unpack_few(base, len(sets), planes) == sets
-    numbers = rankset_codec._decode_labels(len(base), len(sets), planes)
-    assert Labels(base, numbers, len(sets)).sets() == sets
-
-
-@pytest.mark.parametrize("count", [256, 257, 700])
-def test_few_ranks_in_many_sets_are_labelled_without_numpy(count: int) -> None:
-    sets = tuple(RankSet([rank, rank + 1000]) for rank in range(count))
-    base = RankSet.union(sets)
-    planes = rankset_codec._label_few(base, sets)
-    assert rankset_codec._unpack_few(base, count, planes) == sets
-    with pytest.raises(ProtocolError):
-        rankset_codec._unpack_few(base, count - 1, planes)
-    with pytest.raises(ProtocolError):
-        rankset_codec._unpack_few(base, count + 1, planes)
+    assert bool(partition.labels) == (len(sets) > 2)
+    assert from_partition(partition) == sets
 
 
 def answer_of(label: int) -> Stack:

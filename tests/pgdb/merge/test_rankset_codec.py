@@ -24,7 +24,6 @@ from pgdb.merge.partition_labels import Labels
 from pgdb.merge.rankset_codec import (
     MAX_PACKED_RANK,
     Partition,
-    from_partition,
     pack,
     to_partition,
     unpack,
@@ -32,6 +31,7 @@ from pgdb.merge.rankset_codec import (
 from pgdb.overlay.messages import Reply, decode, encode
 from pgdb.ranks import RankSet
 from pgdb.records import Frame, Record, Stack
+from tests.support.partitions import from_partition
 from tests.support.strategies import partitions
 
 MILLION = 1 << 20
@@ -143,6 +143,17 @@ def test_labels_of_any_number_of_sets_come_back(count: int) -> None:
 def test_labels_of_very_many_sets_come_back() -> None:
     sets = tuple(RankSet([rank]) for rank in range(1 << 16, 2 * (1 << 16) + 5))
     assert labelled(sets) == sets
+
+
+@pytest.mark.parametrize("ranks", [3, 40, 700])
+def test_labels_of_few_ranks_in_old_recordings_are_read(ranks: int) -> None:
+    # Earlier versions labelled partitions of few ranks too, with another setting of zlib.
+    sets = random_partition(ranks, [1.0] * min(ranks, 16))
+    labels = Labels.of(sets)
+    (joined,) = [b"".join(rankset_codec._joined(labels))]
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_RLE)
+    plane = packer.compress(joined) + packer.flush()
+    assert from_partition(Partition(labels.ranks, len(sets), labels=(plane,))) == sets
 
 
 # -- how large an answer is ------------------------------------------------------------------------

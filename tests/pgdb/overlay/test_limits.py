@@ -12,11 +12,12 @@ from pgdb.errors import ProtocolError
 from pgdb.merge import graph as graphs
 from pgdb.merge import rankset_codec
 from pgdb.merge.graph import AnswerGraph, End, Line, Node, from_graph
-from pgdb.merge.rankset_codec import Partition, from_partition, pack, to_partition
+from pgdb.merge.rankset_codec import Partition, pack, to_partition
 from pgdb.overlay import messages
 from pgdb.overlay.messages import MAX_NODES, Lost, Table, decode, encode
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Text, Value
+from tests.support.partitions import from_partition
 
 
 @pytest.fixture(autouse=True)
