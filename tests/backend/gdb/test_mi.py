@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -12,11 +13,16 @@ from pygdbmi import gdbmiparser
 from pygdbmi.gdbescapes import unescape
 
 from pgdb.backend.gdb import decode, mi
-from pgdb.backend.gdb.mi import Line, Result, console, cut, parse, quote
+from pgdb.backend.gdb.mi import Line, Result, console, cut, quote
 from pgdb.backend.gdb.mi_lines import BIG_LINE_BYTES, Lines, cut_pieces
 from pgdb.records import Exit
 
 TRANSCRIPTS = Path(__file__).resolve().parents[2] / "transcripts"
+
+
+def parse(text: str) -> dict[str, Any] | None:
+    """Return the payload in *text*, None if it is malformed."""
+    return mi._parse(text)[0]
 
 
 @pytest.mark.parametrize(
