@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pygdbmi import gdbmiparser
 from pygdbmi.gdbescapes import unescape
 
-from pgdb.backend.gdb import decode, mi
+from pgdb.backend.gdb import decode, mi, mi_lines
 from pgdb.backend.gdb.mi import Line, Result, console, cut, quote
 from pgdb.backend.gdb.mi_lines import BIG_LINE_BYTES, Lines, cut_pieces
 from pgdb.records import Exit
@@ -296,7 +296,7 @@ def test_what_looks_like_commands_in_a_string_stays() -> None:
 
 
 def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mi, "MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(mi_lines, "MAX_LINE_BYTES", 1 << 20)
     for start, kept in (
         (b'5^done,value="', b'5^error,msg="GDB\'s answer is longer than 1 MiB"'),
         (b'~"', b""),
