@@ -133,11 +133,8 @@ STARTERS = ("pgdb", "pgdb.__main__", "pgdb.aio")
 
 PURE = (
     "pgdb.frontend.analysis",
-    "pgdb.frontend.show.text.plots",
-    "pgdb.frontend.show.text.layout",
-    "pgdb.frontend.show.text.render",
-    "pgdb.frontend.show.text.value_text",
-    "pgdb.frontend.show.text.thread_stacks",
+    "pgdb.frontend.show.text",
+    "pgdb.frontend.show.json",
     "pgdb.frontend.store.recorder",
     "pgdb.frontend.store.redact",
     "pgdb.frontend.api.job_state",

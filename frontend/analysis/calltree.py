@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
+from pgdb.frontend.analysis.outliers import is_smallest
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Failure, Frame, Record, Stack, Threads, Various
@@ -256,9 +257,7 @@ class CallTree:
         """
         leaves = [each for each in self.leaves if each.steady]
         sizes = [len(each.steady) for each in leaves]
-        if len(sizes) < 2 or sizes.count(min(sizes)) > 1:
-            return None
-        return leaves[sizes.index(min(sizes))]
+        return next((each for each in leaves if is_smallest(len(each.steady), sizes)), None)
 
     def children(self) -> list[list[int]]:
         """Return the numbers of the children of every node; first, at 0, those at the top."""

@@ -29,8 +29,8 @@ from pgdb.frontend.commands.table import (
     need_argument,
     no_argument,
 )
-from pgdb.frontend.show.json import json_lines
-from pgdb.frontend.show.text import render, reports
+from pgdb.frontend.show.json import json_classes, json_lines
+from pgdb.frontend.show.text import comparison_text, layout, render, statistics_text
 from pgdb.frontend.store import saved_files
 from pgdb.frontend.system.user_files import user_path
 from pgdb.frontend.system.workers import with_file
@@ -99,12 +99,12 @@ async def _compare(call: Call) -> Outcome:
     else:
         by = "position" if "pairwise" in flags else "value"
         expression, ranks, others = _rank_sides(call, left, right)
-        before, after = render.brackets(ranks), render.brackets(others)
+        before, after = layout.brackets(ranks), layout.brackets(others)
         session = call.shell.session
         said = await session.ranks(ranks | others).evaluate_in_full(expression)
         sides = (part_of(said, ranks), part_of(said, others))
     found = compare(*sides, by=by, tolerance=tolerance, absolute_tolerance=absolute_tolerance)
-    text = reports.comparison(
+    text = comparison_text.comparison(
         found,
         expression,
         before=before,
@@ -167,7 +167,7 @@ async def _save(call: Call) -> Outcome:
     if replaced is not None:
         lines.append(f"(in place of {_described(replaced)})")
     if lost := _summed_up(answer) | (answer.missing.lost & shell.session.state.live):
-        lines.append(f"{render.brackets(lost)} not saved: their values are no longer kept")
+        lines.append(f"{layout.brackets(lost)} not saved: their values are no longer kept")
     if file:
         try:
             await _write(made, file)
@@ -240,7 +240,7 @@ async def _assert(call: Call) -> Outcome:
             may_run=running_ok,
         )
     return Shown(
-        reports.check(found, width=call.shell.display.width),
+        comparison_text.check(found, width=call.shell.display.width),
         answer=answer,
         sets=tuple(each.ranks for each in found.failing) or (found.passed,),
         line=json_lines.checked(found),
@@ -276,7 +276,9 @@ async def _stat(call: Call) -> Outcome:
     summary = summed.columns[0] if summed is not None else None
     ranks = summed.ranks if summed is not None else RankSet()
     return Shown(
-        reports.statistics(expression, summary, ranks, answer, width=call.shell.display.width),
+        statistics_text.statistics(
+            expression, summary, ranks, answer, width=call.shell.display.width
+        ),
         answer=answer,
         line=json_lines.statistics(expression, summary, ranks, answer, _class_text(expression)),
     )
@@ -424,7 +426,7 @@ def _checked(expression: str, ranks: RankSet, others: RankSet) -> tuple[str, Ran
     return expression, ranks, others
 
 
-def _class_text(expression: str) -> json_lines.ClassText:
+def _class_text(expression: str) -> json_classes.ClassText:
     def text(each: EquivalenceClass[Record]) -> str:
         return render.record(each, f"print {expression}")
 
@@ -436,7 +438,7 @@ def _described(kept: Saved) -> str:
     count = len(answer.classes)
     when = time.strftime("%H:%M:%S", time.localtime(kept.time_s))
     return (
-        f"'{answer.command}' on {render.brackets(answer.ranks)}, "
+        f"'{answer.command}' on {layout.brackets(answer.ranks)}, "
         f"{count} {'class' if count == 1 else 'classes'}, {when}"
     )
 

@@ -22,7 +22,7 @@ from pgdb.frontend.commands.table import (
     need_argument,
 )
 from pgdb.frontend.show.json import json_lines
-from pgdb.frontend.show.text import render, reports
+from pgdb.frontend.show.text import layout, places_text, render
 from pgdb.frontend.store.saving import is_kept_back
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
@@ -107,7 +107,7 @@ async def _defset(call: Call) -> Outcome:
         return await _defset_where(call, name, text.removeprefix("if").strip())
     ranks = session.parse_ranks(text)
     session.sets[name] = ranks
-    return f"@{name} is {render.brackets(ranks)}"
+    return f"@{name} is {layout.brackets(ranks)}"
 
 
 async def _defset_where(call: Call, name: str, condition: str) -> Outcome:
@@ -117,11 +117,11 @@ async def _defset_where(call: Call, name: str, condition: str) -> Outcome:
     found = truth(answer)
     session.sets[name] = ranks
     lines = [
-        f"@{name} is {render.brackets(ranks) if ranks else 'empty'}: {len(ranks)} of "
+        f"@{name} is {layout.brackets(ranks) if ranks else 'empty'}: {len(ranks)} of "
         f"{len(answer.ranks)} ranks, on which '{condition}' is true now"
     ]
     lines += [
-        f"{render.brackets(each.ranks)} not in it: {render.record(each)}" for each in found.errors
+        f"{layout.brackets(each.ranks)} not in it: {render.record(each)}" for each in found.errors
     ]
     lines += [f"{line} (not in it)" for line in render.missing(answer)]
     return Shown("\n".join(lines), answer=answer, sets=(ranks, found.false))
@@ -153,10 +153,10 @@ async def _ranks(call: Call) -> Outcome:
     state = session.state
     names = ("stopped", "running", "exited", "detached", "lost")
     states = {name: getattr(state, name) for name in names}
-    found = reports.places(session.table.only(ranks).processes, states)
+    found = places_text.places(session.table.only(ranks).processes, states)
     latest = state.latest((state.stopped | state.exited) & ranks)
     return Shown(
-        reports.place_lines(found, latest, session.sets),
+        places_text.place_lines(found, latest, session.sets),
         sets=tuple(each.ranks for each in found),
         line=json_lines.places(found, latest, session.sets, render.record),
     )
@@ -190,7 +190,7 @@ async def _expand(call: Call) -> Outcome:
             "'expand -l' lists the answers before it"
         )
     answer = shell.recall(int(number) if number else 0)
-    title = f"'{answer.command}' on {render.brackets(answer.ranks)}" if number else ""
+    title = f"'{answer.command}' on {layout.brackets(answer.ranks)}" if number else ""
     word, _, expression = answer.command.partition(" ")
     if word == "stat":
         raise CommandError(f"'stat' has only summed up; 'print {expression}' shows every value")
@@ -207,7 +207,7 @@ async def _expand(call: Call) -> Outcome:
     others = [each for each in answer.classes if not is_kept_back(each)]
     classes = sorted((*others, *full.classes), key=lambda each: each.ranks.first)
     lost = full.missing.lost
-    notes = [f"{render.brackets(lost)} no longer kept"] if lost else []
+    notes = [f"{layout.brackets(lost)} no longer kept"] if lost else []
     if further:
         command = f"expand {number} " if number else "expand "
         notes.append(
@@ -224,7 +224,7 @@ def _kept(call: Call) -> str:
     for number, answer in call.shell.answers:
         count = len(answer.classes)
         classes = f"{count} {'class' if count == 1 else 'classes'}"
-        lines.append(f"{number:<4} {answer.command}  {render.brackets(answer.ranks)}, {classes}")
+        lines.append(f"{number:<4} {answer.command}  {layout.brackets(answer.ranks)}, {classes}")
     return "\n".join(lines) or "there is no earlier answer"
 
 
@@ -234,7 +234,7 @@ def _expanded(call: Call, answer: Answer, notes: list[str], title: str) -> Shown
 
     text = call.shell.expand(answer)
     if not text and not notes:
-        where = render.brackets(answer.ranks)
+        where = layout.brackets(answer.ranks)
         notes = [f"'{answer.command}' has no text on {where}: done, without a word"]
     return Shown(
         "\n".join(each for each in (title and f"{title}:", text, *notes) if each),

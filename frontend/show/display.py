@@ -29,7 +29,7 @@ from pgdb.frontend.api.notifications import (
 )
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.show.source_lines import source_line
-from pgdb.frontend.show.text import render
+from pgdb.frontend.show.text import event_text, layout, render
 from pgdb.overlay.node import EventBuffer
 from pgdb.ranks import RankSet
 from pgdb.records import Progress
@@ -98,7 +98,7 @@ class TextDisplay:
             self._timer.cancel()
             self._timer = None
         for classes in self._events.take():
-            if text := render.events(classes, source_line, self.width):
+            if text := event_text.events(classes, source_line, self.width):
                 self.text(text)
         if self._last_word:
             # The ends of its ranks can be told a moment later than the launcher's own.
@@ -122,13 +122,13 @@ class TextDisplay:
                 if text:
                     self.text(f"late answer to '{answer.command}':\n{text}")
                 else:
-                    self.text(f"{render.brackets(answer.ranks)} '{answer.command}' is done by now")
+                    self.text(f"{layout.brackets(answer.ranks)} '{answer.command}' is done by now")
             case RanksLost(ranks=ranks, text=text):
                 self.flush()
-                self.text(f"{render.brackets(ranks)} lost: {text}")
+                self.text(f"{layout.brackets(ranks)} lost: {text}")
             case RanksBack(ranks=ranks, text=text):
                 self.flush()
-                self.text(f"{render.brackets(ranks)} back: {text}")
+                self.text(f"{layout.brackets(ranks)} back: {text}")
             case SessionNotice(text=text):
                 self.flush()
                 self.text(f"note: {text}")

@@ -11,11 +11,10 @@ import math
 import platform
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from pgdb.controls import harmless_json
@@ -37,53 +36,57 @@ from pgdb.frontend.api.notifications import (
     Starting,
 )
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.show.json.json_shapes import (
-    _RECORD_OBJECTS,
-    SCHEMA_VERSION,
-    AnswerClass,
-    AnswerLine,
+from pgdb.frontend.show.json.json_classes import (
+    ClassText,
+    answer_classes,
+    classes_of,
+    events_of,
+    exit_class,
+    missing_ranks,
+    record_object,
+    stop_class,
+)
+from pgdb.frontend.show.json.json_parts import (
     ArrayFailure,
     ArrayForm,
+    ComparedPart,
+    ComparedRanks,
+    FailingRanks,
+    HistogramBin,
+    HostRanks,
+    LauncherEnd,
+    LeftOutRanks,
+    PlacedRanks,
+    TreeFailure,
+    TreeFrame,
+    TreeNode,
+    TreeSource,
+)
+from pgdb.frontend.show.json.json_shapes import (
+    SCHEMA_VERSION,
+    AnswerLine,
     ArraysLine,
     AssertLine,
     BreakpointLine,
-    Column,
-    ComparedPart,
-    ComparedRanks,
     CompareLine,
     EndLine,
     ErrorLine,
-    ExitClass,
     ExitLine,
-    FailingRanks,
     HelloLine,
-    HistogramBin,
-    HostRanks,
     LateLine,
-    LauncherEnd,
-    LeftOutRanks,
     Line,
     LostLine,
-    MissingRanks,
     OutputLine,
-    PlacedRanks,
     ProgressLine,
     RanksLine,
-    RecordObject,
     RunningLine,
     StatLine,
-    StopClass,
     StopLine,
-    TreeFailure,
-    TreeFrame,
     TreeLine,
-    TreeNode,
-    TreeSource,
-    VariousRecord,
     schema,
 )
-from pgdb.frontend.show.text.reports import Place
-from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.frontend.show.text.places_text import Place
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.summary import Summary, iterate_bins
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -96,21 +99,11 @@ from pgdb.records import (
     Gone,
     Output,
     Progress,
-    Record,
     Running,
     Stop,
-    Value,
-    Various,
 )
 from pgdb.version import __version__
 
-ClassText = Callable[[EquivalenceClass[Record]], str]
-"""Writes what a class says for people, without its ranks."""
-T = TypeVar("T", bound=Event)
-
-# An __int128 of the program's is a number still; beyond that, a reader's integers and Python's
-# own limit of 4300 digits for decimal output would be the next to break.
-_MAX_NUMBER_BITS = 128
 _SURROGATE = pattern("[\ud800-\udfff]")
 
 
@@ -146,8 +139,8 @@ def answer(answer: Answer, text: ClassText, now_s: float) -> AnswerLine:
         command=answer.command,
         request=answer.request_id,
         ranks=str(answer.ranks),
-        classes=_answer_classes(answer, text),
-        missing=_missing(answer.missing),
+        classes=answer_classes(answer, text),
+        missing=missing_ranks(answer.missing),
         elapsed_s=round(answer.elapsed_s, 6),
     )
 
@@ -199,7 +192,7 @@ def arrays(
             ArrayForm(ranks=str(ranks), dtype=dtype, shape=shape)
             for (dtype, shape), ranks in found.forms.items()
         ),
-        missing=_missing(found.missing),
+        missing=missing_ranks(found.missing),
         errors=tuple(
             ArrayFailure(ranks=str(each.ranks), message=each.record.message)
             for each in found.errors
@@ -241,7 +234,7 @@ def tree(tree: CallTree, command: str, now_s: float, files: Iterable[str] = ()) 
         by=tree.by,
         ranks=str(tree.ranks),
         nodes=tuple(nodes),
-        missing=_missing(tree.missing),
+        missing=missing_ranks(tree.missing),
         errors=tuple(
             TreeFailure(ranks=str(ranks), message=message)
             for message, ranks in tree.failures.items()
@@ -271,8 +264,8 @@ def comparison(
             ComparedRanks(
                 ranks=str(each.ranks),
                 others=str(each.others),
-                before=_record_object(each.before),
-                after=_record_object(each.after),
+                before=record_object(each.before),
+                after=record_object(each.after),
                 parts=tuple(
                     ComparedPart(
                         path=part.path,
@@ -286,8 +279,8 @@ def comparison(
             )
             for each in found.differences
         ),
-        only_before=_classes(found.only_before, text),
-        only_after=_classes(found.only_after, text),
+        only_before=classes_of(found.only_before, text),
+        only_after=classes_of(found.only_after, text),
         left_out=tuple(
             LeftOutRanks(ranks=str(each.ranks), side=each.side, why=each.why)
             for each in found.left_out
@@ -308,7 +301,7 @@ def checked(found: Check) -> AssertLine:
             FailingRanks(ranks=str(each.ranks), value=each.value, why=each.why, error=each.is_error)
             for each in found.failing
         ),
-        missing=_missing(found.missing),
+        missing=missing_ranks(found.missing),
         common=found.common,
     )
 
@@ -317,8 +310,8 @@ def statistics(
     expression: str, found: Summary | None, ranks: RankSet, answer: Answer, text: ClassText
 ) -> StatLine:
     """Return the line of numbers of some ranks that are summed up."""
-    errors = _classes(answer.errors, text)
-    missing = _missing(answer.missing)
+    errors = classes_of(answer.errors, text)
+    missing = missing_ranks(answer.missing)
     if found is None:
         return StatLine(
             time=0.0, expression=expression, ranks="", count=0, errors=errors, missing=missing
@@ -363,8 +356,8 @@ def places(
             PlacedRanks(ranks=str(each.ranks), host=each.host, pids=each.pids, state=each.state)
             for each in found
         ),
-        stops=tuple(_stop_class(each, text) for each in _only(Stop, latest)),
-        exits=tuple(_exit_class(each, text) for each in _only(Exit, latest)),
+        stops=tuple(stop_class(each, text) for each in events_of(Stop, latest)),
+        exits=tuple(exit_class(each, text) for each in events_of(Exit, latest)),
         sets={name: str(ranks) for name, ranks in sets.items()},
     )
 
@@ -415,81 +408,9 @@ def encode(line: Line) -> str:
     return harmless_json(text)
 
 
-def _answer_classes(answer: Answer, text: ClassText) -> tuple[AnswerClass, ...]:
-    return _classes(answer.classes, text)
-
-
-def _classes(
-    classes: Iterable[EquivalenceClass[Record]], text: ClassText
-) -> tuple[AnswerClass, ...]:
-    made = []
-    for each in classes:
-        record = each.filled
-        made.append(
-            AnswerClass(
-                ranks=str(each.ranks),
-                text=text(each),
-                record=_record_object(record),
-                error=each.is_error,
-                value=_number(record),
-                columns=tuple(map(_column, each.columns)),
-            )
-        )
-    return tuple(made)
-
-
-def _column(summary: Summary) -> Column:
-    return Column(
-        count=summary.count,
-        low=summary.low,
-        high=summary.high,
-        at_low=str(summary.at_low),
-        at_high=str(summary.at_high),
-        mean=_finite(summary.mean),
-        deviation=_finite(summary.deviation),
-        distinct=summary.distinct,
-        nan=str(summary.nan),
-        above=str(summary.above),
-        below=str(summary.below),
-        others=str(summary.others),
-    )
-
-
-def _finite(number: float) -> float | None:
-    """Return a number for which JSON has a word, else None."""
-    return number if abs(number) < float("inf") else None
-
-
-def _record_object(record: Record) -> RecordObject:
-    if isinstance(record, Various):
-        # A union is not converted from attributes; this leaves one of the types in it.
-        form = _record_object(record.template)
-        return msgspec.convert(
-            {"kind": "various", "form": msgspec.to_builtins(form)}, VariousRecord
-        )
-    kind = _RECORD_OBJECTS[type(record)]
-    return msgspec.convert(record, kind, from_attributes=True)
-
-
-def _number(record: Record) -> int | float | UnsetType:
-    number = record.number if isinstance(record, Value) else None
-    if isinstance(number, int) and number.bit_length() <= _MAX_NUMBER_BITS:
-        return number
-    # JSON has no word for NaN and infinity; their text says which it is.
-    if isinstance(number, float) and abs(number) < float("inf"):
-        return number
-    return UNSET
-
-
 def _location(made: Breakpoint) -> str:
     at = f"{made.file}:{made.line}" if made.file else made.function
     return made.original or made.what or at
-
-
-def _missing(missing: Missing) -> MissingRanks:
-    return MissingRanks(
-        late=str(missing.late), lost=str(missing.lost), running=str(missing.running)
-    )
 
 
 def _late(answer: Answer | None, text: ClassText, now_s: float) -> list[Line]:
@@ -500,7 +421,7 @@ def _late(answer: Answer | None, text: ClassText, now_s: float) -> list[Line]:
         command=answer.command,
         request=answer.request_id,
         ranks=str(answer.ranks),
-        classes=_answer_classes(answer, text),
+        classes=answer_classes(answer, text),
     )
     return [late, *breakpoints(answer, now_s)]
 
@@ -522,10 +443,10 @@ def _event_line(group: list[EquivalenceClass[Event]], text: ClassText, now_s: fl
     ranks = str(RankSet.union(each.ranks for each in group))
     match group[0].filled:
         case Stop(run=run):
-            stops = tuple(_stop_class(each, text) for each in _only(Stop, group))
+            stops = tuple(stop_class(each, text) for each in events_of(Stop, group))
             return StopLine(time=now_s, request=run, classes=stops)
         case Exit(run=run):
-            exits = tuple(_exit_class(each, text) for each in _only(Exit, group))
+            exits = tuple(exit_class(each, text) for each in events_of(Exit, group))
             return ExitLine(time=now_s, request=run, classes=exits)
         case Running(run=run):
             return RunningLine(time=now_s, request=run, ranks=ranks)
@@ -535,39 +456,6 @@ def _event_line(group: list[EquivalenceClass[Event]], text: ClassText, now_s: fl
             return ProgressLine(time=now_s, stage=stage, ranks=ranks)
         case Gone(why=why):
             return LostLine(time=now_s, ranks=ranks, why=why)
-
-
-def _only(kind: type[T], group: Sequence[EquivalenceClass[Event]]) -> list[EquivalenceClass[T]]:
-    return [
-        EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)
-        for each in group
-        if isinstance(each.record, kind)
-    ]
-
-
-def _stop_class(each: EquivalenceClass[Stop], text: ClassText) -> StopClass:
-    stop = each.filled
-    return StopClass(
-        ranks=str(each.ranks),
-        reason=stop.reason,
-        text=text(EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)),
-        signal=stop.signal,
-        meaning=stop.meaning,
-        breakpoint=stop.breakpoint,
-        frame=UNSET if stop.frame is None else stop.frame,
-        inside=stop.inside,
-        detail=stop.detail,
-        program=stop.program,
-    )
-
-
-def _exit_class(each: EquivalenceClass[Exit], text: ClassText) -> ExitClass:
-    return ExitClass(
-        ranks=str(each.ranks),
-        text=text(EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)),
-        code=UNSET if each.record.code is None else each.record.code,
-        signal=each.record.signal,
-    )
 
 
 def _launcher_end(code: int) -> LauncherEnd:

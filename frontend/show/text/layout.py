@@ -23,6 +23,8 @@ DIFFERS = "<-- differs"
 _RANKS_WIDTH = 30
 _RANKS_WIDTH_IN_LOG = 200
 
+_TABLE_COLUMN = 24
+
 Row = tuple[RankSet | None, str]
 """Ranks and what they said; without ranks a line that stands as it is."""
 
@@ -115,11 +117,13 @@ class Layout:
         return lines
 
 
-def is_outlier(size: int, sizes: Sequence[int]) -> bool:
-    """Return whether a class of *size* ranks is one of the few beside what most are like.
-
-    >>> [is_outlier(size, [30, 1, 1]) for size in (30, 1)], is_outlier(12, [20, 12])
-    ([False, True], False)
-    """
-    most = max(sizes)
-    return 2 * most > sum(sizes) and size < most and (size == 1 or 4 * size <= most)
+def table(rows: Sequence[tuple[str, str]], layout: Layout) -> list[str]:
+    """Return rows of two columns as lines; a left cell that is very long widens no other row."""
+    # A set that is very long must not push all others to the right.
+    width = max((len(left) for left, _ in rows if len(left) <= _TABLE_COLUMN), default=0)
+    lines = []
+    for left, text in rows:
+        first, *rest = text.split("\n")
+        lines.append(f"{left:<{width}} {first}".strip() if not left else f"{left:<{width}} {first}")
+        lines += [f"{'':<{width}} {line}" for line in rest]
+    return [layout.fit(line) for line in lines]

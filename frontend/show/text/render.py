@@ -7,40 +7,38 @@ they said. The text is plain; :mod:`pgdb.frontend.show.text.palette` gives it co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis import calltree_text
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree_text import Absent
+from pgdb.frontend.analysis.outliers import is_smallest
 from pgdb.frontend.show.text import thread_stacks
-from pgdb.frontend.show.text.layout import DIFFERS, SHOWN_OF_MANY, Layout, Row
-from pgdb.frontend.show.text.layout import MOST_CLASSES as MOST_CLASSES
-from pgdb.frontend.show.text.layout import brackets as brackets
+from pgdb.frontend.show.text.breakpoint_text import breakpoint_made, breakpoint_table
+from pgdb.frontend.show.text.event_text import ReadSource, event, no_source
+from pgdb.frontend.show.text.layout import (
+    DIFFERS,
+    MOST_CLASSES,
+    SHOWN_OF_MANY,
+    Layout,
+    Row,
+    brackets,
+)
+from pgdb.frontend.show.text.stack_text import has_recursion, stack
 from pgdb.frontend.show.text.value_text import Said, summary_lines, value_rows
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
-from pgdb.merge.runs import runs
 from pgdb.merge.templates import count_placeholders, fill_template
 from pgdb.ranks import RankSet
 from pgdb.records import (
-    FATAL_SIGNALS,
     PLACEHOLDER,
     SLOT,
     Block,
-    Breakpoint,
     BreakpointList,
     BreakpointsMade,
     Done,
-    Event,
     Exit,
     Failure,
-    Frame,
-    Gone,
-    Output,
-    Progress,
     Record,
     Running,
     Stack,
@@ -48,27 +46,9 @@ from pgdb.records import (
     Text,
     Threads,
     Value,
-    Variable,
     Variables,
     Various,
 )
-
-_SHORT_ARGUMENT = 8
-_LEAST_FOLDED = 4
-"""Fewer calls of a recursion are shown one by one."""
-
-
-class ReadSource(Protocol):
-    """Gives a line of a source file, or None where it cannot be read."""
-
-    def __call__(self, path: str, line: int, /) -> str | None:
-        """Return line *line* (from 1) of the file *path*."""
-
-
-def no_source(path: str, line: int, /) -> str | None:
-    """Read nothing: where sources are not to be shown."""
-    del path, line
-    return None
 
 
 def answer(
@@ -164,195 +144,6 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
             return ""
 
 
-def stack(said: Stack, layout: Layout | None = None) -> str:
-    """Return a stack as GDB prints it; in a *layout* that is not whole recursion is folded."""
-    is_known = said.hidden.isdecimal() and len(said.hidden) < 10
-    hidden = int(said.hidden) if is_known else 0
-    unknown = bool(said.hidden) and not is_known
-    lines = []
-    folds = {} if layout is None or layout.whole else _recursion(said)
-    left_out = 0
-    for offset, each in enumerate(said.frames):
-        if fold := folds.get(offset):
-            left_out, text = fold
-            lines.append(text)
-        if left_out:
-            left_out -= 1
-            continue
-        level = "#*" if unknown else f"#{offset + hidden}"
-        lines.append(f"{level:<3} {frame(each)}")
-    if layout is not None and folds:
-        layout.is_shortened = True
-    if said.more:
-        lines.append("(more frames follow)")
-    return "\n".join(lines) or "No stack."
-
-
-def _recursion(said: Stack) -> dict[int, tuple[int, str]]:
-    """Return the frames that recursion repeats: where they begin, how many, and what stands there.
-
-    The first and the last call stay.
-    """
-    places = [(each.function, each.file, each.line) for each in said.frames]
-    found = {}
-    for run in runs(places):
-        count = run.length - 2 * run.period
-        if count < _LEAST_FOLDED:
-            continue
-        start = run.start + run.period
-        cycle = [
-            f"{each.function} at {each.file}:{each.line}" if each.line else each.function
-            for each in said.frames[start : start + run.period]
-        ]
-        found[start] = (count, f"    … {count} more of {' and '.join(cycle)}")
-    return found
-
-
-def frame(each: Frame) -> str:
-    """Return a frame as GDB prints it, without level and address."""
-    arguments = ", ".join(f"{item.name}={item.value}" for item in each.arguments)
-    text = f"{each.function} ({arguments})"
-    if each.line:
-        return f"{text} at {each.file}:{each.line}"
-    return f"{text} from {each.library}" if each.library else text
-
-
-def event(told: Event | Stop | Exit | Running) -> str:
-    """Return what one event says, without its ranks."""
-    match told:
-        case Stop():
-            return _stop(told)
-        case Exit(code=code, signal=name):
-            if name:
-                return f"ended by {name}"
-            if code is None:
-                return "ended, it is not known how"
-            return f"exited with code {code}" if code else "exited normally"
-        case Running():
-            return "running"
-        case Output(text=text):
-            return text
-        case Gone(why=why):
-            return f"lost: {why}; the rank runs on free, 'reattach' gets hold of it again"
-        case Progress(stage=stage):
-            return stage
-
-
-def events(
-    classes: Sequence[EquivalenceClass[Event]],
-    read_source: ReadSource = no_source,
-    width: int = 0,
-) -> str:
-    """Return the lines for events that came together, least rank first.
-
-    Where a stop is wider than *width* its long arguments are left out; 0 is no limit.
-    """
-    lines = []
-    shown = [each for each in classes if isinstance(each.record, Stop | Exit | Output | Gone)]
-    column = max((len(brackets(each.ranks)) for each in shown), default=0)
-    few = len(shown) <= 3
-    for each in shown:
-        told = each.filled
-        text = event(told)
-        if width and isinstance(told, Stop) and len(text.partition("\n")[0]) > width - column - 1:
-            text = event(_with_short_arguments(told))
-        lines += _prefixed(each.ranks, text, column)
-        if not isinstance(told, Stop) or told.frame is None:
-            continue
-        if few or told.signal in FATAL_SIGNALS:
-            source = read_source(told.frame.fullname, told.frame.line)
-            if source is not None:
-                lines.append(f"{told.frame.line}\t{source}")
-    return "\n".join(lines)
-
-
-def breakpoint_made(made: Breakpoint) -> str:
-    """Return what is said when a breakpoint has been made."""
-    if made.kind.endswith("watchpoint"):
-        return f"{made.kind[:1].upper()}{made.kind[1:]} {made.number}: {made.what}".replace(
-            "Hw ", "Hardware "
-        )
-    if made.kind == "catchpoint":
-        return f"Catchpoint {made.number} {made.what}".rstrip()
-    word = "Temporary breakpoint" if made.disposition == "del" else "Breakpoint"
-    if not made.location_count:
-        return f"{word} {made.number} ({made.original}) pending."
-    place = f"file {made.file}, line {made.line}." if made.line else f"{made.original}."
-    if made.location_count > 1 and not made.line:
-        place = f"{made.original} ({made.location_count} locations)."
-    return f"{word} {made.number}: {place}"
-
-
-def breakpoint_table(breakpoints: Sequence[Breakpoint]) -> str:
-    """Return the table of ``info breakpoints``."""
-    if not breakpoints:
-        return "No breakpoints or watchpoints."
-    lines = [f"{'Num':<7} {'Type':<14} {'Disp':<4} {'Enb':<3} What"]
-    for each in breakpoints:
-        what = each.what
-        if each.line:
-            inside = f"in {each.function} " if each.function else ""
-            what = f"{inside}at {each.file}:{each.line}"
-        elif not what:
-            what = each.original
-        enabled = "y" if each.enabled else "n"
-        lines.append(
-            f"{each.number:<7} {each.kind:<14} {each.disposition:<4} {enabled:<3} {what}".rstrip()
-        )
-        if each.condition:
-            lines.append(f"\tstop only if {each.condition}")
-        if each.times:
-            lines.append(f"\tbreakpoint already hit {each.times} time{'s'[: each.times != 1]}")
-        if each.ignore:
-            lines.append(f"\tignore next {each.ignore} hits")
-    return "\n".join(lines)
-
-
-# -- inside ------------------------------------------------------------------------------------
-
-
-def _stop(told: Stop) -> str:
-    where = frame(told.frame) if told.frame is not None else "??"
-    if told.inside:
-        where = f"{told.inside} <- {where}"
-    if told.program:
-        where += f", {told.program}"
-    detail = f"\n    {told.detail}" if told.detail else ""
-    if told.reason == "function-finished" and told.detail.endswith(DIFFERENT):
-        detail += " ('print $' shows it)"
-    match told.reason:
-        case "breakpoint-hit":
-            name = f"Breakpoint {told.breakpoint}, " if told.breakpoint else "stopped in "
-            return f"{name}{where}{detail}"
-        case "watchpoint-trigger":
-            return f"Watchpoint {told.breakpoint}, {where}{detail}"
-        case "watchpoint-scope":
-            return f"Watchpoint {told.breakpoint} deleted: its frame has gone; {where}"
-        case "signal-received":
-            return f"{told.signal}, {told.meaning}: {where}"
-        case "interrupted":
-            return f"interrupted in {where}"
-        case "function-finished":
-            return f"returned to {where}{detail}"
-        case "entry":
-            return f"stopped at the program's entry point, for it has no main: {where}"
-        case "other" if told.meaning:
-            return f"stopped ({told.meaning}) in {where}"
-        case _:
-            return f"stopped in {where}{detail}"
-
-
-def _with_short_arguments(told: Stop) -> Stop:
-    """Return a stop whose arguments are shown only where they are short; ``bt`` shows them all."""
-    if told.frame is None:
-        return told
-    arguments = tuple(
-        each if len(each.value) <= _SHORT_ARGUMENT else Variable(each.name, DIFFERENT)
-        for each in told.frame.arguments
-    )
-    return replace(told, frame=replace(told.frame, arguments=arguments))
-
-
 def _blocks(said: Answer, layout: Layout) -> list[str]:
     classes = said.classes
     if len(classes) > MOST_CLASSES and not layout.whole:
@@ -394,18 +185,12 @@ def _heading(each: EquivalenceClass[Record], said: Answer, layout: Layout) -> st
         return heading
     sizes = [len(other.ranks) for other in said.classes]
     heading += f"  {len(each.ranks)} of {len(said.ranks)}"
-    if _recursion(each.record):
+    if has_recursion(each.record):
         # Those that differ in nothing else look alike.
         heading += f"  {len(each.record.frames)} frames"
-    # Only where most are alike is there one that differs.
-    if sizes.count(min(sizes)) == 1 and len(each.ranks) == min(sizes) < max(sizes):
+    if is_smallest(len(each.ranks), sizes):
         heading += f"  {DIFFERS}"
     return heading
-
-
-def _prefixed(ranks: RankSet, text: str, width: int) -> list[str]:
-    first, *rest = text.split("\n")
-    return [f"{brackets(ranks):<{width}} {first}", *(f"{'':<{width}} {line}" for line in rest)]
 
 
 def _selected_lines(said: Answer, read_source: ReadSource) -> list[str]:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.outliers import is_smallest
 from pgdb.frontend.show.text.layout import DIFFERS, MOST_CLASSES, SHOWN_OF_MANY, Layout
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
@@ -94,8 +95,8 @@ def lines(said: Answer, layout: Layout, show_stack: Callable[[Stack], str]) -> l
     for each in shown:
         own_sizes = [len(ranks) for _, ranks in each.counts]
         for count, ranks in each.counts[:most]:
-            is_odd = _is_odd(len(each.ranks), sizes) if len(own_sizes) == 1 else False
-            is_odd = is_odd or _is_odd(len(ranks), own_sizes)
+            is_odd = is_smallest(len(each.ranks), sizes) if len(own_sizes) == 1 else False
+            is_odd = is_odd or is_smallest(len(ranks), own_sizes)
             mark = f"  {DIFFERS}" if is_odd else ""
             found.append(f"{layout.brackets(ranks)} {_number(count)}{mark}{layout.mark(ranks)}")
         if left := len(each.counts) - len(each.counts[:most]):
@@ -117,11 +118,6 @@ def without_threads(said: Answer) -> Answer:
     """Return the classes of an answer that are not about threads: the ranks that have failed."""
     left = tuple(each for each in said.classes if threads_in(each)[0] is None)
     return replace(said, classes=left)
-
-
-def _is_odd(size: int, sizes: Sequence[int]) -> bool:
-    # As for stacks: only where most are alike is there one that differs.
-    return sizes.count(min(sizes)) == 1 and size == min(sizes) < max(sizes)
 
 
 def _number(count: int) -> str:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 import msgspec
 
 from pgdb.frontend.analysis.diff import Comparison, Place, compare, holes, leaves
+from pgdb.frontend.analysis.outliers import is_outlier
 from pgdb.frontend.analysis.values import Group, Leaf, Node, filled, number_of, parse
 from pgdb.frontend.show.text.layout import (
     DIFFERS,
@@ -21,7 +22,6 @@ from pgdb.frontend.show.text.layout import (
     SHOWN_OF_MANY,
     Layout,
     Row,
-    is_outlier,
 )
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.summary import SKETCH_SIZE, Summary, summarize

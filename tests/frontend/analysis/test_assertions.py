@@ -14,8 +14,8 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import Check, ask_condition, check, truth, where
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.analysis.histogram import bin_ends
-from pgdb.frontend.show.text import reports
-from pgdb.frontend.show.text.reports import place_lines, places
+from pgdb.frontend.show.text import comparison_text, statistics_text
+from pgdb.frontend.show.text.places_text import place_lines, places
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.summary import Summary, Totals, empty_bins, summarize
 from pgdb.proctable import RankProcess
@@ -185,14 +185,18 @@ def test_same() -> None:
     assert not found.ok
     assert found.common == "3"
     assert [str(each.ranks) for each in found.failing] == ["7", "40", "5,32-34"]
-    assert reports.check(found).splitlines()[0].startswith("x is the same on all ranks: FAILED on")
+    assert (
+        comparison_text.check(found)
+        .splitlines()[0]
+        .startswith("x is the same on all ranks: FAILED on")
+    )
 
 
 def test_same_without_a_majority_blames_all() -> None:
     found = checked("x", ("x", {"0-1": "3", "2-3": "4"}))
     assert (found.common, found.passed) == ("", RankSet())
     assert found.failed == ranks("0-3")
-    assert "2 different answers on [0-3]" in reports.check(found)
+    assert "2 different answers on [0-3]" in comparison_text.check(found)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +232,7 @@ def test_who_fails_a_condition_is_told_with_its_value() -> None:
         ("x > 0", {"0-29": "1", "30-31": "0", "32": ERROR}),
     )
     assert found.passed == ranks("0-29")
-    assert reports.check(found) == (
+    assert comparison_text.check(found) == (
         "x > 0: FAILED on [30-32] (3 of 33)\n"
         "[30] x = -1\n"
         "[31] x = 0\n"
@@ -236,7 +240,7 @@ def test_who_fails_a_condition_is_told_with_its_value() -> None:
         "passed on [0-29]"
     )
     passed = checked("x > 0", ("x", {"0-31": "7"}), ("x > 0", {"0-31": "1"}))
-    assert reports.check(passed) == "x > 0: passed on [0-31]"
+    assert comparison_text.check(passed) == "x > 0: passed on [0-31]"
 
 
 def test_a_range_asks_the_second_only_of_those_that_pass_the_first() -> None:
@@ -277,14 +281,14 @@ def test_an_array_is_compared_element_by_element(condition: str, array: str, val
     if value:
         (each,) = found.failing
         assert (each.value, each.ranks, each.is_element) == (value, ranks("0-3"), True)
-        first = reports.check(found).splitlines()[1]
+        first = comparison_text.check(found).splitlines()[1]
         assert first.startswith(f"[0-3] x{value}")
 
 
 def test_ranks_fail_by_their_first_element_that_does() -> None:
     said = {"0": "{1, 2, 3}", "1-2": "{1, -2, 3}", "3": "{-1, -2, 3}", "4": ERROR}
     found = checked("x > 0", ("x", said), ("x > 0", {"4": ERROR}))
-    assert reports.check(found) == (
+    assert comparison_text.check(found) == (
         "x > 0: FAILED on [1-4] (4 of 5)\n"
         "[3]   x[0] = -1, the first of several elements that fail\n"
         '[4]   error: No symbol "x" in current context.\n'
@@ -412,18 +416,18 @@ def test_ranks_that_run_fail_unless_they_may() -> None:
     said = (("x", {"0-2": "1"}), ("x > 0", {"0-2": "1"}))
     found = checked("x > 0", *said, running="3")
     assert not found.ok
-    assert reports.check(found) == (
+    assert comparison_text.check(found) == (
         "x > 0: NOT CHECKED on [3] (1 of 4)\n[3] not checked: running\npassed on [0-2]"
     )
     found = checked("x > 0", *said, running="3", ok=True)
     assert found.ok
-    assert reports.check(found) == "x > 0: passed on [0-2]; [3] not checked: running"
+    assert comparison_text.check(found) == "x > 0: passed on [0-2]; [3] not checked: running"
 
 
 def test_ranks_that_cannot_be_checked_are_not_among_those_that_fail() -> None:
     said = (("x", {"0-1": "1", "2": "0"}), ("x > 0", {"0-1": "1", "2": "0"}))
     for ok in (False, True):
-        assert reports.check(checked("x > 0", *said, running="3", ok=ok)) == (
+        assert comparison_text.check(checked("x > 0", *said, running="3", ok=ok)) == (
             "x > 0: FAILED on [2] (1 of 4)\n[2] x = 0\n[3] not checked: running\npassed on [0-1]"
         )
 
@@ -449,7 +453,7 @@ def test_statistics_fit_a_terminal() -> None:
         + [(ranks("40-41"), "nan(0x8)"), (ranks("42"), "-inf"), (ranks("43"), "red")]
     )
     said = answer({"50": ERROR}, Missing(running=ranks("51")))
-    text = reports.statistics("x", summary, ranks("0-31,40-43"), said)
+    text = statistics_text.statistics("x", summary, ranks("0-31,40-43"), said)
     assert "min  0 [0]" in text
     assert "max     4.65e-06 [31]" in text
     assert "NaN on [40-41]" in text
@@ -471,7 +475,7 @@ def summed(*numbers: float, bins: int = 8) -> Summary:
 
 def histogram(summary: Summary, width: int = 0) -> list[tuple[str, int]]:
     """Return the bins of the text of a summary, with their counts."""
-    text = reports.statistics("x", summary, RankSet.range(0, 9), answer({}), width=width)
+    text = statistics_text.statistics("x", summary, RankSet.range(0, 9), answer({}), width=width)
     rows = re.findall(r"^  +(\S+(?: … \S+)?) +(\d+)(?: █*)?$", text, re.M)
     return [(label, int(count)) for label, count in rows]
 
@@ -504,7 +508,7 @@ def test_ends_of_bins_can_be_told_apart() -> None:
 @pytest.mark.parametrize("width", [30, 50, 80])
 def test_statistics_are_as_wide_as_the_terminal(width: int) -> None:
     numbers = summed(*(rank * 1.5e-7 for rank in range(64)))
-    text = reports.statistics("x", numbers, ranks("0-63"), answer({}), width=width)
+    text = statistics_text.statistics("x", numbers, ranks("0-63"), answer({}), width=width)
     lines = text.splitlines()
     assert max(map(len, lines)) <= width
     assert any("█" in line for line in lines)
@@ -513,14 +517,16 @@ def test_statistics_are_as_wide_as_the_terminal(width: int) -> None:
 
 def test_an_estimate_is_told_as_one() -> None:
     few, many = (summed(*range(count)) for count in (100, 500))
-    assert "  100 different" in reports.statistics("x", few, ranks("0"), answer({}))
-    assert re.search(r" about \d+ different", reports.statistics("x", many, ranks("0"), answer({})))
+    assert "  100 different" in statistics_text.statistics("x", few, ranks("0"), answer({}))
+    assert re.search(
+        r" about \d+ different", statistics_text.statistics("x", many, ranks("0"), answer({}))
+    )
 
 
 def test_structures_that_should_be_the_same_are_told_by_their_fields() -> None:
     long = ", ".join(str(number) for number in range(100, 160))
     said = {"0-2": f"{{id = 1, u = {{{long}}}}}", "3": f"{{id = 2, u = {{{long}}}}}"}
-    lines = reports.check(checked("p", ("p", said)), width=80).splitlines()
+    lines = comparison_text.check(checked("p", ("p", said)), width=80).splitlines()
     assert lines[0] == "p is the same on all ranks: FAILED on [3] (1 of 4)"
     assert lines[1].startswith("[0-3] p = {id = …, u = {100, ")
     assert [line.split() for line in lines[2:4]] == [

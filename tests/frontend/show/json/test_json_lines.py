@@ -32,9 +32,9 @@ from pgdb.frontend.api.notifications import (
 )
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.show.json import json_lines, json_shapes
+from pgdb.frontend.show.json import json_lines, json_records, json_shapes
 from pgdb.frontend.show.json.json_lines import Line, encode
-from pgdb.frontend.show.text.reports import Place
+from pgdb.frontend.show.text.places_text import Place
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import normalize_record
@@ -823,11 +823,11 @@ def test_records_inside_records_are_of_a_kind_too() -> None:
 def test_every_kind_of_record_is_tried() -> None:
     kinds = {type(record) for record in RECORDS}
     assert kinds == set(get_args(Record))
-    assert kinds == {kind.__base__ for kind in get_args(json_shapes.RecordObject)}
+    assert kinds == {kind.__base__ for kind in get_args(json_records.RecordObject)}
 
 
 def test_records_keep_their_tags() -> None:
-    for kind in get_args(json_shapes.RecordObject):
+    for kind in get_args(json_records.RecordObject):
         assert kind.__struct_config__.tag == kind.__base__.__struct_config__.tag
 
 

@@ -13,7 +13,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from pgdb.frontend.show.json import json_shapes
+from pgdb.frontend.show.json import json_parts, json_records, json_shapes
 from pgdb.frontend.show.json.json_lines import Line, encode
 from pgdb.records import (
     Breakpoint,
@@ -66,25 +66,25 @@ def test_page_explains_every_field() -> None:
         for name in set(kind.__struct_fields__) - {"time"}:
             assert f"`{name}`" in sections()[tag(kind)], f"{tag(kind)}: {name}"
     parts = {
-        "answer": (json_shapes.AnswerClass, json_shapes.MissingRanks, json_shapes.Column),
-        "stop": (json_shapes.StopClass,),
-        "exit": (json_shapes.ExitClass, json_shapes.LauncherEnd),
-        "hello": (json_shapes.HostRanks,),
+        "answer": (json_parts.AnswerClass, json_parts.MissingRanks, json_parts.Column),
+        "stop": (json_parts.StopClass,),
+        "exit": (json_parts.ExitClass, json_parts.LauncherEnd),
+        "hello": (json_parts.HostRanks,),
         "tree": (
-            json_shapes.TreeNode,
-            json_shapes.TreeFrame,
-            json_shapes.TreeSource,
-            json_shapes.TreeFailure,
+            json_parts.TreeNode,
+            json_parts.TreeFrame,
+            json_parts.TreeSource,
+            json_parts.TreeFailure,
         ),
         "compare": (
-            json_shapes.ComparedRanks,
-            json_shapes.ComparedPart,
-            json_shapes.LeftOutRanks,
+            json_parts.ComparedRanks,
+            json_parts.ComparedPart,
+            json_parts.LeftOutRanks,
         ),
-        "assert": (json_shapes.FailingRanks,),
-        "stat": (json_shapes.HistogramBin,),
-        "ranks": (json_shapes.PlacedRanks,),
-        "arrays": (json_shapes.ArrayForm, json_shapes.ArrayFailure),
+        "assert": (json_parts.FailingRanks,),
+        "stat": (json_parts.HistogramBin,),
+        "ranks": (json_parts.PlacedRanks,),
+        "arrays": (json_parts.ArrayForm, json_parts.ArrayFailure),
     }
     for title, kinds in parts.items():
         for kind in kinds:
@@ -92,7 +92,7 @@ def test_page_explains_every_field() -> None:
                 assert f"`{name}`" in sections()[title], f"{title}: {name}"
     _, _, records = PAGE.read_text(encoding="utf-8").partition("\n## Records\n")
     records_and_parts = (
-        *get_args(json_shapes.RecordObject),
+        *get_args(json_records.RecordObject),
         ThreadStack,
         Frame,
         Variable,
@@ -101,7 +101,7 @@ def test_page_explains_every_field() -> None:
     for kind in records_and_parts:
         for name in kind.__struct_encode_fields__:
             assert f"`{name}`" in records, f"{kind.__name__}: {name}"
-    for kind in get_args(json_shapes.RecordObject):
+    for kind in get_args(json_records.RecordObject):
         assert f"| `{tag(kind)}` |" in records
 
 

@@ -11,7 +11,7 @@ import pytest
 from pgdb.errors import NoAnswerError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.show.json import json_lines
-from pgdb.frontend.show.text import render
+from pgdb.frontend.show.text import event_text, render
 from pgdb.frontend.show.text.layout import shortened
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.summary import summarize
@@ -268,7 +268,7 @@ def test_many_texts_are_folded_and_counted() -> None:
     ],
 )
 def test_ends(end: Exit, text: str) -> None:
-    assert render.event(end) == text
+    assert event_text.event(end) == text
 
 
 def test_wide_stops_leave_long_arguments_out() -> None:
@@ -283,9 +283,11 @@ def test_wide_stops_leave_long_arguments_out() -> None:
         ranks=RankSet([0]), record=Stop(reason="breakpoint-hit", breakpoint=1, frame=frame)
     )
     place = "at /home/somebody/somewhere/deep/down/recursion.c:50"
-    assert render.events([told], width=80) == (f"[0] Breakpoint 1, main (argc=1, argv=…) {place}")
+    assert event_text.events([told], width=80) == (
+        f"[0] Breakpoint 1, main (argc=1, argv=…) {place}"
+    )
     whole = f"[0] Breakpoint 1, main (argc=1, argv=0x7fffffffe0a8) {place}"
-    assert render.events([told], width=len(whole)) == whole == render.events([told])
+    assert event_text.events([told], width=len(whole)) == whole == event_text.events([told])
 
 
 def test_recursion_is_folded() -> None:

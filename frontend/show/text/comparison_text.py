@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-import msgspec
-
-from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import Check, Failing
 from pgdb.frontend.analysis.comparing import Comparison, Difference
-from pgdb.frontend.analysis.histogram import has_integers
 from pgdb.frontend.analysis.part_differences import Part
 from pgdb.frontend.analysis.values import Group, parse
 from pgdb.frontend.show.text import render
-from pgdb.frontend.show.text.layout import Layout, Row
-from pgdb.frontend.show.text.value_text import Said, sparkline, value_rows
+from pgdb.frontend.show.text.layout import MOST_CLASSES, Layout, Row, brackets, table
+from pgdb.frontend.show.text.value_text import Said, value_rows
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.merge.summary import SKETCH_SIZE, Number, Summary, iterate_bins, power_range
-from pgdb.proctable import RankProcess
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Record, Value
+from pgdb.records import Record, Value
 
 _MOST_PARTS = 6
-_BAR_WIDTH = 30
-_USUAL_WIDTH = 78
 _LEAST_WIDTH = 20
-_NARROW = 60
 T = TypeVar("T", Difference, Failing, EquivalenceClass[Record])
-_MOST_PIDS_TEXT = 40
-_FEW_TEXT = 24
 _MOST_TEXT = 200
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Ranks on one host in one state."""
-
-    ranks: RankSet
-    host: str
-    pids: tuple[int, ...]
-    """Process of each rank, in order."""
-    state: str
-    """``stopped``, ``running``, ``exited``, ``detached`` or ``lost``."""
 
 
 def comparison(
@@ -91,12 +67,10 @@ def comparison(
     else:
         for classes, side in ((found.only_before, before), (found.only_after, after)):
             some, note = _folded(classes, whole)
-            rows += [
-                (render.brackets(each.ranks), f"only {side}: {_text(each.filled)}") for each in some
-            ]
+            rows += [(brackets(each.ranks), f"only {side}: {_text(each.filled)}") for each in some]
             rows += note
     rows += _left_out(found, before, after)
-    return "\n".join((f"{title}: {_verdict(found)}", *_table(rows, layout), *values))
+    return "\n".join((f"{title}: {_verdict(found)}", *table(rows, layout), *values))
 
 
 def check(found: Check, *, width: int = 0) -> str:
@@ -106,11 +80,9 @@ def check(found: Check, *, width: int = 0) -> str:
     """
     title = found.requirement.title
     expression = found.requirement.expression
-    unchecked = [
-        (render.brackets(ranks), f"not checked: {why}") for ranks, why in _missing(found.missing)
-    ]
+    unchecked = [(brackets(ranks), f"not checked: {why}") for ranks, why in _missing(found.missing)]
     if found.ok:
-        text = f"{title}: passed on {render.brackets(found.passed)}"
+        text = f"{title}: passed on {brackets(found.passed)}"
         return "; ".join((text, *(f"{ranks} {why}" for ranks, why in unchecked)))
     layout = Layout(width=width)
     values = _same(found, layout)
@@ -121,64 +93,20 @@ def check(found: Check, *, width: int = 0) -> str:
         value = f"error: {each.value}" if each.is_error else _short(each.value)
         if value and not each.is_error:
             value = f"{expression}{'' if each.is_element else ' = '}{value}"
-        start = len(render.brackets(each.ranks)) + 1
+        start = len(brackets(each.ranks)) + 1
         tail = f", {each.why}" if value and each.why else each.why
-        rows.append((render.brackets(each.ranks), _cut(value, tail, width and width - start)))
+        rows.append((brackets(each.ranks), _cut(value, tail, width and width - start)))
     rows += note
     if found.common and not values:
         text = f"{expression} = {_short(found.common)}"
-        rows.append((render.brackets(found.passed), f"{text}  (the others)"))
+        rows.append((brackets(found.passed), f"{text}  (the others)"))
     rows += unchecked
-    lines = [f"{title}: {_failed_on(found)}", *values, *_table(rows, layout)]
+    lines = [f"{title}: {_failed_on(found)}", *values, *table(rows, layout)]
     if found.passed and not found.common:
-        lines.append(f"passed on {render.brackets(found.passed)}")
+        lines.append(f"passed on {brackets(found.passed)}")
     if layout.is_shortened:
         lines.append("(expand shows every value)")
     return "\n".join(lines)
-
-
-def statistics(
-    expression: str, found: Summary | None, ranks: RankSet, answer: Answer, *, width: int = 0
-) -> str:
-    """Return the text of the numbers of some ranks, and who has none; 0 is the usual width."""
-    width = max(_LEAST_WIDTH, width or _USUAL_WIDTH)
-    lines = []
-    if found is not None:
-        lines.append(f"{render.brackets(ranks)} {expression}: {_count(found, ranks)}")
-        lines += _numbers(found, width)
-    lines += [
-        f"{render.brackets(each.ranks)} {render.record(each)}"
-        for each in answer.classes
-        if each.is_error
-    ]
-    return "\n".join((*lines, *render.missing(answer)))
-
-
-def places(processes: Sequence[RankProcess], states: Mapping[str, RankSet]) -> tuple[Place, ...]:
-    """Return who is where and in what state, least rank first."""
-    members: dict[tuple[str, str], list[RankProcess]] = {}
-    for process in processes:
-        state = next((name for name, ranks in states.items() if process.rank in ranks), "")
-        members.setdefault((process.host, state), []).append(process)
-    return tuple(
-        Place(RankSet(each.rank for each in found), host, tuple(each.pid for each in found), state)
-        for (host, state), found in members.items()
-    )
-
-
-def place_lines(
-    found: Sequence[Place],
-    latest: Sequence[EquivalenceClass[Event]],
-    sets: Mapping[str, RankSet],
-) -> str:
-    """Return the lines that say who is where, has stopped or ended how, and what sets there are."""
-    rows = [
-        (render.brackets(each.ranks), f"{each.state} on {each.host}, {_pids(each.pids)}")
-        for each in found
-    ]
-    rows += [(render.brackets(each.ranks), render.event(each.filled)) for each in latest]
-    lines = [f"@{name} = {render.brackets(ranks)}" for name, ranks in sets.items()]
-    return "\n".join((*(_table(rows, Layout()) or ["no ranks"]), *lines))
 
 
 # -- inside ------------------------------------------------------------------------------------
@@ -204,8 +132,8 @@ def _verdict(found: Comparison) -> str:
 
 def _sides(ranks: RankSet, others: RankSet, several: bool) -> str:
     if not several:
-        return render.brackets(ranks)
-    return f"{render.brackets(ranks)} and {render.brackets(others)}"
+        return brackets(ranks)
+    return f"{brackets(ranks)} and {brackets(others)}"
 
 
 def _nothing_differs(found: Comparison) -> str:
@@ -223,7 +151,7 @@ def _left_out(found: Comparison, before: str, after: str) -> Iterator[tuple[str,
             text += f" ({before if left.side == 'before' else after})"
         members.setdefault(text, []).append(left.ranks)
     for text, sets in members.items():
-        yield render.brackets(RankSet.union(sets)), text
+        yield brackets(RankSet.union(sets)), text
 
 
 def _have_parts(classes: Sequence[EquivalenceClass[Record]]) -> bool:
@@ -306,33 +234,22 @@ def _folded(
     classes: Sequence[T], whole: bool, hint: str = "--all shows them"
 ) -> tuple[Sequence[T], list[tuple[str, str]]]:
     """Return the first of very many classes, and a row that says how many more there are."""
-    if whole or len(classes) <= render.MOST_CLASSES:
+    if whole or len(classes) <= MOST_CLASSES:
         return classes, []
-    shown = render.MOST_CLASSES - 2
+    shown = MOST_CLASSES - 2
     count = sum(len(each.ranks) for each in classes[shown:])
     note = f"({len(classes) - shown} more classes with {count} ranks; {hint})"
     return classes[:shown], [("", note)]
-
-
-def _table(rows: Sequence[tuple[str, str]], layout: Layout) -> list[str]:
-    # A set that is very long must not push all others to the right.
-    width = max((len(left) for left, _ in rows if len(left) <= _FEW_TEXT), default=0)
-    lines = []
-    for left, text in rows:
-        first, *rest = text.split("\n")
-        lines.append(f"{left:<{width}} {first}".strip() if not left else f"{left:<{width}} {first}")
-        lines += [f"{'':<{width}} {line}" for line in rest]
-    return [layout.fit(line) for line in lines]
 
 
 def _failed_on(found: Check) -> str:
     failed = found.failed
     if not failed:
         ranks = found.unexcused
-        return f"NOT CHECKED on {render.brackets(ranks)} ({len(ranks)} of {len(found.ranks)})"
+        return f"NOT CHECKED on {brackets(ranks)} ({len(ranks)} of {len(found.ranks)})"
     if found.requirement.kind == "same" and not found.common and len(found.failing) > 1:
-        return f"FAILED: {len(found.failing)} different answers on {render.brackets(failed)}"
-    return f"FAILED on {render.brackets(failed)} ({len(failed)} of {len(found.ranks)})"
+        return f"FAILED: {len(found.failing)} different answers on {brackets(failed)}"
+    return f"FAILED on {brackets(failed)} ({len(failed)} of {len(found.ranks)})"
 
 
 def _missing(missing: Missing) -> Iterator[tuple[RankSet, str]]:
@@ -343,121 +260,3 @@ def _missing(missing: Missing) -> Iterator[tuple[RankSet, str]]:
     ):
         if ranks:
             yield ranks, why
-
-
-def _count(found: Summary, ranks: RankSet) -> str:
-    numbers = "1 number" if found.count == 1 else f"{found.count} numbers"
-    if len(ranks) > 1 and found.count > len(ranks):
-        numbers += f" on {len(ranks)} ranks"
-    return numbers
-
-
-def _numbers(found: Summary, width: int) -> Iterator[str]:
-    if found.low is not None and found.high is not None:
-        low = f"{_show(found.low)} {_few(found.at_low)}"
-        high = f"{_show(found.high)} {_few(found.at_high)}"
-        yield from _columns((f"min  {low:<32}", f"max     {high}"), width)
-        about = "about " if found.distinct >= SKETCH_SIZE else ""
-        distinct = f"{about}{found.distinct} different"
-        deviation = f"std dev {found.deviation:.6g}"
-        yield from _columns((f"mean {found.mean:<12.6g}", f"{distinct:<19}", deviation), width)
-        if line := sparkline(found, width - len("  by rank ")):
-            yield f"  by rank {line}"
-        yield from _histogram(found, width)
-    for ranks, what in (
-        (found.nan, "NaN"),
-        (found.above, "+infinity"),
-        (found.below, "-infinity"),
-        (found.others, "no number"),
-    ):
-        if ranks:
-            yield f"  {what} on {render.brackets(ranks)}"
-
-
-def _columns(parts: Sequence[str], width: int) -> Iterator[str]:
-    """Yield cells in one line, or below each other where that is too wide."""
-    line = f"  {' '.join(parts)}".rstrip()
-    if len(line) <= width:
-        yield line
-    else:
-        yield from (f"  {part}".rstrip() for part in parts)
-
-
-def _show(number: Number) -> str:
-    return str(number) if isinstance(number, int) else f"{number:.6g}"
-
-
-def _few(ranks: RankSet) -> str:
-    text = render.brackets(ranks)
-    return text if len(text) <= _FEW_TEXT else f"[{ranks.first},… {len(ranks)} ranks]"
-
-
-def _histogram(found: Summary, width: int) -> Iterator[str]:
-    is_integer = False
-    if found.bins is not None and found.bins.high > found.bins.low:
-        rows = list(iterate_bins(found.bins))
-        is_integer = has_integers(found.bins, found)
-    elif len(found.exponents) > 1:
-        powers = [(power_range(power), count) for power, count in sorted(found.exponents.items())]
-        rows = [(min(ends), max(ends), count) for ends, count in powers]
-    else:
-        return
-    # Empty bins in a row are one.
-    shown: list[tuple[float, float, int]] = []
-    for is_empty, members in groupby(rows, key=lambda row: not row[2]):
-        block = list(members)
-        one = is_empty and len(block) > 2
-        shown += [(block[0][0], block[-1][1], 0)] if one else block
-    is_narrow = width < _NARROW
-    labels = _bin_labels(shown, found.high if is_integer else None, 0 if is_narrow else 11)
-    most = max(count for *_, count in shown)
-    column = max(0 if is_narrow else 8, len(str(most)))
-    bar_width = min(_BAR_WIDTH, width - max(map(len, labels)) - column - len("    "))
-    for label, (_, _, count) in zip(labels, shown, strict=True):
-        bar = "█" * math.ceil(count / most * max(0, bar_width))
-        yield f"  {label} {count:>{column}} {bar}".rstrip()
-
-
-def _bin_labels(
-    rows: Sequence[tuple[float, float, int]], highest: Number | None, column: int
-) -> tuple[str, ...]:
-    """Return the ends of bins in columns of *column* or more, of integers as such."""
-    if highest is not None:
-        # They end halfway between two integers.
-        pairs = [
-            (str(math.ceil(low)), str(min(math.floor(high), int(highest)))) for low, high, _ in rows
-        ]
-    else:
-        edges = sorted({each for low, high, _ in rows for each in (low, high)})
-        digits = next(
-            (
-                digits
-                for digits in range(4, 17)
-                if len({f"{edge:.{digits}g}" for edge in edges}) == len(edges)
-            ),
-            17,
-        )
-        pairs = [(f"{low:.{digits}g}", f"{high:.{digits}g}") for low, high, _ in rows]
-    column = max(column, *(len(each) for pair in pairs for each in pair))
-    return tuple(
-        f"{low:>{column}} … {high:<{column}}"
-        if low != high
-        else f"{low:>{column}}   {'':<{column}}"
-        for low, high in pairs
-    )
-
-
-def _pids(pids: Sequence[int]) -> str:
-    """Return process ids in the order of their ranks, neighbours folded."""
-    parts: list[str] = []
-    at = 0
-    while at < len(pids):
-        end = at
-        while end + 1 < len(pids) and pids[end + 1] == pids[end] + 1:
-            end += 1
-        parts.append(str(pids[at]) if end == at else f"{pids[at]}-{pids[end]}")
-        at = end + 1
-    text = ",".join(parts)
-    if len(text) > _MOST_PIDS_TEXT:
-        text = f"{parts[0]},… {len(pids)} processes"
-    return f"pid {text}"

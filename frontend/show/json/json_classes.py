@@ -1,0 +1,149 @@
+"""Equivalence classes, records and missing ranks as the parts of ``--json`` lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.show.json.json_parts import (
+    AnswerClass,
+    Column,
+    ExitClass,
+    MissingRanks,
+    StopClass,
+)
+from pgdb.frontend.show.json.json_records import RECORD_OBJECTS, RecordObject, VariousRecord
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.summary import Summary
+from pgdb.records import (
+    Event,
+    Exit,
+    Record,
+    Stop,
+    Value,
+    Various,
+)
+
+ClassText = Callable[[EquivalenceClass[Record]], str]
+"""Writes what a class says for people, without its ranks."""
+T = TypeVar("T", bound=Event)
+
+# An __int128 of the program's is a number still; beyond that, a reader's integers and Python's
+# own limit of 4300 digits for decimal output would be the next to break.
+_MAX_NUMBER_BITS = 128
+
+
+def answer_classes(answer: Answer, text: ClassText) -> tuple[AnswerClass, ...]:
+    """Return the classes of an answer as parts of a line."""
+    return classes_of(answer.classes, text)
+
+
+def classes_of(
+    classes: Iterable[EquivalenceClass[Record]], text: ClassText
+) -> tuple[AnswerClass, ...]:
+    """Return classes as parts of a line; *text* writes a class for people."""
+    made = []
+    for each in classes:
+        record = each.filled
+        made.append(
+            AnswerClass(
+                ranks=str(each.ranks),
+                text=text(each),
+                record=record_object(record),
+                error=each.is_error,
+                value=_number(record),
+                columns=tuple(map(_column, each.columns)),
+            )
+        )
+    return tuple(made)
+
+
+def _column(summary: Summary) -> Column:
+    return Column(
+        count=summary.count,
+        low=summary.low,
+        high=summary.high,
+        at_low=str(summary.at_low),
+        at_high=str(summary.at_high),
+        mean=_finite(summary.mean),
+        deviation=_finite(summary.deviation),
+        distinct=summary.distinct,
+        nan=str(summary.nan),
+        above=str(summary.above),
+        below=str(summary.below),
+        others=str(summary.others),
+    )
+
+
+def _finite(number: float) -> float | None:
+    """Return a number for which JSON has a word, else None."""
+    return number if abs(number) < float("inf") else None
+
+
+def record_object(record: Record) -> RecordObject:
+    """Return a record as it stands in a line."""
+    if isinstance(record, Various):
+        # A union is not converted from attributes; this leaves one of the types in it.
+        form = record_object(record.template)
+        return msgspec.convert(
+            {"kind": "various", "form": msgspec.to_builtins(form)}, VariousRecord
+        )
+    kind = RECORD_OBJECTS[type(record)]
+    return msgspec.convert(record, kind, from_attributes=True)
+
+
+def _number(record: Record) -> int | float | UnsetType:
+    number = record.number if isinstance(record, Value) else None
+    if isinstance(number, int) and number.bit_length() <= _MAX_NUMBER_BITS:
+        return number
+    # JSON has no word for NaN and infinity; their text says which it is.
+    if isinstance(number, float) and abs(number) < float("inf"):
+        return number
+    return UNSET
+
+
+def missing_ranks(missing: Missing) -> MissingRanks:
+    """Return the missing ranks as part of a line."""
+    return MissingRanks(
+        late=str(missing.late), lost=str(missing.lost), running=str(missing.running)
+    )
+
+
+def events_of(kind: type[T], group: Sequence[EquivalenceClass[Event]]) -> list[EquivalenceClass[T]]:
+    """Return the events of one kind."""
+    return [
+        EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)
+        for each in group
+        if isinstance(each.record, kind)
+    ]
+
+
+def stop_class(each: EquivalenceClass[Stop], text: ClassText) -> StopClass:
+    """Return a class of stops as part of a line."""
+    stop = each.filled
+    return StopClass(
+        ranks=str(each.ranks),
+        reason=stop.reason,
+        text=text(EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)),
+        signal=stop.signal,
+        meaning=stop.meaning,
+        breakpoint=stop.breakpoint,
+        frame=UNSET if stop.frame is None else stop.frame,
+        inside=stop.inside,
+        detail=stop.detail,
+        program=stop.program,
+    )
+
+
+def exit_class(each: EquivalenceClass[Exit], text: ClassText) -> ExitClass:
+    """Return a class of exits as part of a line."""
+    return ExitClass(
+        ranks=str(each.ranks),
+        text=text(EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)),
+        code=UNSET if each.record.code is None else each.record.code,
+        signal=each.record.signal,
+    )

@@ -1,0 +1,141 @@
+"""Events as text: stops, exits, losses, output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from pgdb.frontend.show.text.layout import (
+    brackets,
+)
+from pgdb.frontend.show.text.stack_text import frame
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.normalize import DIFFERENT
+from pgdb.ranks import RankSet
+from pgdb.records import (
+    FATAL_SIGNALS,
+    Event,
+    Exit,
+    Gone,
+    Output,
+    Progress,
+    Running,
+    Stop,
+    Variable,
+)
+
+_SHORT_ARGUMENT = 8
+
+
+class ReadSource(Protocol):
+    """Gives a line of a source file, or None where it cannot be read."""
+
+    def __call__(self, path: str, line: int, /) -> str | None:
+        """Return line *line* (from 1) of the file *path*."""
+
+
+def no_source(path: str, line: int, /) -> str | None:
+    """Read nothing: where sources are not to be shown."""
+    del path, line
+    return None
+
+
+def event(told: Event | Stop | Exit | Running) -> str:
+    """Return what one event says, without its ranks."""
+    match told:
+        case Stop():
+            return _stop(told)
+        case Exit(code=code, signal=name):
+            if name:
+                return f"ended by {name}"
+            if code is None:
+                return "ended, it is not known how"
+            return f"exited with code {code}" if code else "exited normally"
+        case Running():
+            return "running"
+        case Output(text=text):
+            return text
+        case Gone(why=why):
+            return f"lost: {why}; the rank runs on free, 'reattach' gets hold of it again"
+        case Progress(stage=stage):
+            return stage
+
+
+def events(
+    classes: Sequence[EquivalenceClass[Event]],
+    read_source: ReadSource = no_source,
+    width: int = 0,
+) -> str:
+    """Return the lines for events that came together, least rank first.
+
+    Where a stop is wider than *width* its long arguments are left out; 0 is no limit.
+    """
+    lines = []
+    shown = [each for each in classes if isinstance(each.record, Stop | Exit | Output | Gone)]
+    column = max((len(brackets(each.ranks)) for each in shown), default=0)
+    few = len(shown) <= 3
+    for each in shown:
+        told = each.filled
+        text = event(told)
+        if width and isinstance(told, Stop) and len(text.partition("\n")[0]) > width - column - 1:
+            text = event(_with_short_arguments(told))
+        lines += _prefixed(each.ranks, text, column)
+        if not isinstance(told, Stop) or told.frame is None:
+            continue
+        if few or told.signal in FATAL_SIGNALS:
+            source = read_source(told.frame.fullname, told.frame.line)
+            if source is not None:
+                lines.append(f"{told.frame.line}\t{source}")
+    return "\n".join(lines)
+
+
+# -- inside ------------------------------------------------------------------------------------
+
+
+def _stop(told: Stop) -> str:
+    where = frame(told.frame) if told.frame is not None else "??"
+    if told.inside:
+        where = f"{told.inside} <- {where}"
+    if told.program:
+        where += f", {told.program}"
+    detail = f"\n    {told.detail}" if told.detail else ""
+    if told.reason == "function-finished" and told.detail.endswith(DIFFERENT):
+        detail += " ('print $' shows it)"
+    match told.reason:
+        case "breakpoint-hit":
+            name = f"Breakpoint {told.breakpoint}, " if told.breakpoint else "stopped in "
+            return f"{name}{where}{detail}"
+        case "watchpoint-trigger":
+            return f"Watchpoint {told.breakpoint}, {where}{detail}"
+        case "watchpoint-scope":
+            return f"Watchpoint {told.breakpoint} deleted: its frame has gone; {where}"
+        case "signal-received":
+            return f"{told.signal}, {told.meaning}: {where}"
+        case "interrupted":
+            return f"interrupted in {where}"
+        case "function-finished":
+            return f"returned to {where}{detail}"
+        case "entry":
+            return f"stopped at the program's entry point, for it has no main: {where}"
+        case "other" if told.meaning:
+            return f"stopped ({told.meaning}) in {where}"
+        case _:
+            return f"stopped in {where}{detail}"
+
+
+def _with_short_arguments(told: Stop) -> Stop:
+    """Return a stop whose arguments are shown only where they are short; ``bt`` shows them all."""
+    if told.frame is None:
+        return told
+    arguments = tuple(
+        each if len(each.value) <= _SHORT_ARGUMENT else Variable(each.name, DIFFERENT)
+        for each in told.frame.arguments
+    )
+    return replace(told, frame=replace(told.frame, arguments=arguments))
+
+
+def _prefixed(ranks: RankSet, text: str, width: int) -> list[str]:
+    first, *rest = text.split("\n")
+    return [f"{brackets(ranks):<{width}} {first}", *(f"{'':<{width}} {line}" for line in rest)]

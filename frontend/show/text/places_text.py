@@ -1,0 +1,69 @@
+"""Hosts, processes and states of ranks, as data and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from pgdb.frontend.show.text.event_text import event
+from pgdb.frontend.show.text.layout import Layout, brackets, table
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.proctable import RankProcess
+from pgdb.ranks import RankSet
+from pgdb.records import Event
+
+_MOST_PIDS_TEXT = 40
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Ranks on one host in one state."""
+
+    ranks: RankSet
+    host: str
+    pids: tuple[int, ...]
+    """Process of each rank, in order."""
+    state: str
+    """``stopped``, ``running``, ``exited``, ``detached`` or ``lost``."""
+
+
+def places(processes: Sequence[RankProcess], states: Mapping[str, RankSet]) -> tuple[Place, ...]:
+    """Return who is where and in what state, least rank first."""
+    members: dict[tuple[str, str], list[RankProcess]] = {}
+    for process in processes:
+        state = next((name for name, ranks in states.items() if process.rank in ranks), "")
+        members.setdefault((process.host, state), []).append(process)
+    return tuple(
+        Place(RankSet(each.rank for each in found), host, tuple(each.pid for each in found), state)
+        for (host, state), found in members.items()
+    )
+
+
+def place_lines(
+    found: Sequence[Place],
+    latest: Sequence[EquivalenceClass[Event]],
+    sets: Mapping[str, RankSet],
+) -> str:
+    """Return the lines that say who is where, has stopped or ended how, and what sets there are."""
+    rows = [
+        (brackets(each.ranks), f"{each.state} on {each.host}, {_pids(each.pids)}") for each in found
+    ]
+    rows += [(brackets(each.ranks), event(each.filled)) for each in latest]
+    lines = [f"@{name} = {brackets(ranks)}" for name, ranks in sets.items()]
+    return "\n".join((*(table(rows, Layout()) or ["no ranks"]), *lines))
+
+
+def _pids(pids: Sequence[int]) -> str:
+    """Return process ids in the order of their ranks, neighbours folded."""
+    parts: list[str] = []
+    at = 0
+    while at < len(pids):
+        end = at
+        while end + 1 < len(pids) and pids[end + 1] == pids[end] + 1:
+            end += 1
+        parts.append(str(pids[at]) if end == at else f"{pids[at]}-{pids[end]}")
+        at = end + 1
+    text = ",".join(parts)
+    if len(text) > _MOST_PIDS_TEXT:
+        text = f"{parts[0]},… {len(pids)} processes"
+    return f"pid {text}"

@@ -1,0 +1,71 @@
+"""Stacks and frames as text, as GDB prints them."""
+
+from __future__ import annotations
+
+from pgdb.frontend.show.text.layout import Layout
+from pgdb.merge.runs import runs
+from pgdb.records import (
+    Frame,
+    Stack,
+)
+
+_LEAST_FOLDED = 4
+"""Fewer calls of a recursion are shown one by one."""
+
+
+def stack(said: Stack, layout: Layout | None = None) -> str:
+    """Return a stack as GDB prints it; in a *layout* that is not whole recursion is folded."""
+    is_known = said.hidden.isdecimal() and len(said.hidden) < 10
+    hidden = int(said.hidden) if is_known else 0
+    unknown = bool(said.hidden) and not is_known
+    lines = []
+    folds = {} if layout is None or layout.whole else _recursion(said)
+    left_out = 0
+    for offset, each in enumerate(said.frames):
+        if fold := folds.get(offset):
+            left_out, text = fold
+            lines.append(text)
+        if left_out:
+            left_out -= 1
+            continue
+        level = "#*" if unknown else f"#{offset + hidden}"
+        lines.append(f"{level:<3} {frame(each)}")
+    if layout is not None and folds:
+        layout.is_shortened = True
+    if said.more:
+        lines.append("(more frames follow)")
+    return "\n".join(lines) or "No stack."
+
+
+def _recursion(said: Stack) -> dict[int, tuple[int, str]]:
+    """Return the frames that recursion repeats: where they begin, how many, and what stands there.
+
+    The first and the last call stay.
+    """
+    places = [(each.function, each.file, each.line) for each in said.frames]
+    found = {}
+    for run in runs(places):
+        count = run.length - 2 * run.period
+        if count < _LEAST_FOLDED:
+            continue
+        start = run.start + run.period
+        cycle = [
+            f"{each.function} at {each.file}:{each.line}" if each.line else each.function
+            for each in said.frames[start : start + run.period]
+        ]
+        found[start] = (count, f"    … {count} more of {' and '.join(cycle)}")
+    return found
+
+
+def frame(each: Frame) -> str:
+    """Return a frame as GDB prints it, without level and address."""
+    arguments = ", ".join(f"{item.name}={item.value}" for item in each.arguments)
+    text = f"{each.function} ({arguments})"
+    if each.line:
+        return f"{text} at {each.file}:{each.line}"
+    return f"{text} from {each.library}" if each.library else text
+
+
+def has_recursion(said: Stack) -> bool:
+    """Return whether calls of a stack repeat, so that it is shown folded."""
+    return bool(_recursion(said))
