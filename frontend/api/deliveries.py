@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pgdb.frontend.analysis.limits import size_text
 from pgdb.overlay.messages import FRONT_END, Delivered
 
 MOST_HOSTS = 16
@@ -13,7 +14,7 @@ MOST_HOSTS = 16
 def progress(nodes: Sequence[Delivered]) -> str:
     """Return in a few words how far it has come."""
     read, sent = _total(nodes, "read_bytes"), _total(nodes, "received_bytes")
-    return f"files: {_size(read)} read, {_size(sent)} received on the hosts"
+    return f"files: {size_text(read)} read, {size_text(sent)} received on the hosts"
 
 
 def report(nodes: Sequence[Delivered]) -> str:
@@ -23,14 +24,14 @@ def report(nodes: Sequence[Delivered]) -> str:
         return "--sbd is not in use: every GDB reads the files by itself"
     lines = [
         f"read where they are: {_total(nodes, 'read_files')} files, "
-        f"{_size(_total(nodes, 'read_bytes'))}",
+        f"{size_text(_total(nodes, 'read_bytes'))}",
         f"sent down the tree: {_total(nodes, 'sent_parts')} parts, "
-        f"{_size(_total(nodes, 'sent_bytes'))} compressed",
+        f"{size_text(_total(nodes, 'sent_bytes'))} compressed",
         f"{len(hosts)} aggregator{'s' * (len(hosts) != 1)} needed "
         f"{_total(hosts, 'wanted_files')} files: "
         f"{_total(hosts, 'cached_files')} from their caches, "
         f"{_total(hosts, 'received_files')} received "
-        f"({_size(_total(hosts, 'resumed_bytes'))} of them in an earlier session), "
+        f"({size_text(_total(hosts, 'resumed_bytes'))} of them in an earlier session), "
         f"{_total(hosts, 'missing_files')} left to the GDBs",
     ]
     odd = [each for each in hosts if each.missing_files]
@@ -47,11 +48,3 @@ def report(nodes: Sequence[Delivered]) -> str:
 
 def _total(nodes: Sequence[Delivered], name: str) -> int:
     return sum(getattr(each, name) for each in nodes)
-
-
-def _size(size_bytes: int) -> str:
-    for unit, shift in (("GB", 30), ("MB", 20), ("kB", 10)):
-        if size_bytes >= 1 << shift:
-            size = size_bytes / (1 << shift)
-            return f"{size:.3g} {unit}" if size < 999.5 else f"{size:.0f} {unit}"
-    return f"{size_bytes} bytes"

@@ -12,10 +12,10 @@ from pgdb.overlay.messages import FRONT_END, Delivered
     ("size_bytes", "text"),
     [
         (1023, "1023 bytes"),
-        (1024, "1 kB"),
-        (1000 << 10, "1000 kB"),
-        ((1 << 20) - 1, "1024 kB"),
-        (3 << 29, "1.5 GB"),
+        (1024, "1.0 KiB"),
+        (1000 << 10, "1000.0 KiB"),
+        ((1 << 20) - 1, "1024.0 KiB"),
+        (3 << 29, "1.5 GiB"),
     ],
 )
 def test_sizes_are_short(size_bytes: int, text: str) -> None:
