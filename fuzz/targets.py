@@ -35,7 +35,8 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.commands.shell import Quit, Shell
+from pgdb.frontend.commands.dispatch import Dispatcher, Quit
+from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.discovery import mpir
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import render
@@ -359,22 +360,18 @@ class _Nobody:
         self.sets: dict[str, RankSet] = {}
         ranks = tuple(RankProcess(rank, "node1", 4711 + rank, "/bin/app") for rank in _ALL)
         self.table = ProcTable(ranks, "nobody")
-        self.numbered_sets: tuple[RankSet, ...] = ()
         self.options = SessionOptions()
         self.recorder = Recorder()
-
-    def parse_ranks(self, text: str) -> RankSet:
-        found = RankSet.parse(text, everything=_ALL, named=self.named_set)
-        if found - _ALL:
-            raise RankSetError(f"no rank {found - _ALL}")
-        return found
 
     def named_set(self, name: str) -> RankSet | None:
         return self.sets.get(name) or self.state.named(name)
 
     def ranks(self, which: str | RankSet) -> _Nobody:
+        found = which
         if isinstance(which, str):
-            self.parse_ranks(which)
+            found = RankSet.parse(which, everything=_ALL, named=self.named_set)
+        if unknown := found - _ALL:
+            raise RankSetError(f"no rank {unknown}")
         return self
 
     def __getitem__(self, which: int) -> _Nobody:
@@ -415,15 +412,15 @@ def run_commands(data: bytes) -> None:
         async def next_line(prompt: str) -> str | None:
             return next(left, None)
 
-        shell = Shell(_Nobody(), _NoDisplay(), read_line=next_line)  # type: ignore[arg-type]
+        dispatcher = Dispatcher(Workspace(_Nobody()), _NoDisplay(), read_line=next_line)  # type: ignore[arg-type]
         for line in left:
             gdb_commands.opens_block(line)
             if gdb_commands.first_word(line) in _TOUCHING:
-                shell._call(line, _ALL) if line.strip()[:1] != "@" else None
+                dispatcher._call(line, _ALL) if line.strip()[:1] != "@" else None
                 continue
             with contextlib.suppress(Quit):
-                await shell.run_line(line)
-                await shell.dispatch(line, _ALL)
+                await dispatcher.run_line(line)
+                await dispatcher.dispatch(line, _ALL)
 
     run_coroutine(read())
 

@@ -13,7 +13,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES
-from pgdb.frontend.commands import shell
+from pgdb.frontend.commands import workspace
 from pgdb.frontend.commands.__main__ import page
 from pgdb.frontend.commands.table import COMMANDS
 from pgdb.frontend.show.text import layout
@@ -88,7 +88,7 @@ def test_screens_about_answers_are_of_80_columns() -> None:
         f"summed up | {MOST_COLUMNS} |",
         f"{layout.MOST_CLASSES}; of more the {layout.SHOWN_OF_MANY} biggest",
         f"Up to {layout.HANDFUL} different values",
-        f"the last {shell.HISTORY}, up to {shell.HISTORY_BYTES >> 20} MiB",
+        f"the last {workspace.HISTORY}, up to {workspace.HISTORY_BYTES >> 20} MiB",
         f"{LIMIT_BYTES >> 20} MiB for each aggregator",
         f"{saved.MOST_SAVED}, up to {saved.MOST_SAVED_BYTES >> 20} MiB",
         f"{SessionOptions().array_limit_bytes >> 30} GiB on all ranks together",

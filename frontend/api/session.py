@@ -150,9 +150,7 @@ class Session(Ranks):
         """The job's launcher, when we have started it."""
         self.state = JobState(RankSet())
         self.sets: dict[str, RankSet] = {}
-        """Named sets of the user's."""
-        self.numbered_sets: tuple[RankSet, ...] = ()
-        """What ``@1``, ``@2`` … stand for: the classes of what was shown last."""
+        """Named sets that programs define, for ``@name``."""
         self.killed = RankSet()
         """Ranks that the user has killed, whose end is no failure."""
         self.overlay = Overlay(
@@ -280,10 +278,7 @@ class Session(Ranks):
         return self._check_ranks(ranks)
 
     def named_set(self, name: str) -> RankSet | None:
-        """Return a named set: the user's own, a numbered class, or an automatic one."""
-        if name.isdecimal():
-            number = int(name) - 1
-            return self.numbered_sets[number] if 0 <= number < len(self.numbered_sets) else None
+        """Return a named set: one of :attr:`sets`, or an automatic one."""
         return self.sets[name] if name in self.sets else self.state.named(name)
 
     def _check_ranks(self, ranks: RankSet) -> RankSet:

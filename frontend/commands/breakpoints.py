@@ -25,7 +25,7 @@ _NOT_BREAKPOINTS = (
 
 async def insert(call: Call) -> Outcome:
     """Carry out a GDB command that makes breakpoints."""
-    return await call.shell.session.insert_breakpoint(call.line, call.ranks)
+    return await call.session.insert_breakpoint(call.line, call.ranks)
 
 
 def _declare(word: str, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:
@@ -147,31 +147,31 @@ async def _commands(call: Call) -> Outcome:
 
     Without a number they go to the breakpoint that was made last.
     """
-    numbers = _numbers(call.argument) or [str(call.shell.session.last_breakpoint)]
+    numbers = _numbers(call.argument) or [str(call.session.last_breakpoint)]
     if numbers == ["0"]:
         raise UsageError("there is no breakpoint to attach commands to")
-    body = await call.shell.read_block("commands")
-    ranks = call.shell.session.ranks(call.ranks)
+    body = await call.dispatcher.read_block("commands")
+    ranks = call.view
     return await ranks.breakpoint_commands(numbers, body)
 
 
 async def info_breakpoints(call: Call) -> Outcome:
     """List the breakpoints of the selected ranks, with their job-wide numbers."""
-    return await call.shell.session.ranks(call.ranks).breakpoints()
+    return await call.view.breakpoints()
 
 
 async def _change(call: Call, command: str) -> Outcome:
     first, _, rest = call.argument.partition(" ")
     # One letter is a slip sooner than GDB's xmethod, and then nothing would be said.
     if len(first) > 1 and any(name.startswith(first) for name in _NOT_BREAKPOINTS):
-        return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+        return await call.view.execute_plain(call.line)
     if first and "breakpoints".startswith(first):
         return await _apply(call, command, _numbers(rest))
     return await _apply(call, command, _numbers(call.argument))
 
 
 async def _apply(call: Call, command: str, numbers: list[str], argument: str = "") -> Outcome:
-    return await call.shell.session.ranks(call.ranks).change_breakpoints(command, numbers, argument)
+    return await call.view.change_breakpoints(command, numbers, argument)
 
 
 def _numbers(text: str) -> list[str]:

@@ -94,13 +94,13 @@ async def _compare(call: Call) -> Outcome:
         if left and kept.answer.command != f"print {left}":
             before += f" ('{kept.answer.command}')"
         # Ranks of another job that this one does not have are told; those outside the focus not.
-        wanted = call.ranks | (kept.answer.ranks - call.shell.session.set)
+        wanted = call.ranks | (kept.answer.ranks - call.session.set)
         sides = (part_of(kept.answer, wanted), await _ask_again(call, left, kept, right))
     else:
         by = "position" if "pairwise" in flags else "value"
         expression, ranks, others = _rank_sides(call, left, right)
         before, after = layout.brackets(ranks), layout.brackets(others)
-        session = call.shell.session
+        session = call.session
         said = await session.ranks(ranks | others).evaluate_in_full(expression)
         sides = (part_of(said, ranks), part_of(said, others))
     found = compare(*sides, by=by, tolerance=tolerance, absolute_tolerance=absolute_tolerance)
@@ -110,7 +110,7 @@ async def _compare(call: Call) -> Outcome:
         before=before,
         after=after,
         whole="all" in flags,
-        width=call.shell.display.width,
+        width=call.dispatcher.width,
     )
     line = json_lines.comparison(
         found, expression, before=before, after=after, text=_class_text(expression)
@@ -136,8 +136,8 @@ async def _save(call: Call) -> Outcome:
     match = _SAVE.match(need_argument(call, "a name"))
     assert match is not None, "every text has a first word"
     name, source, file = match["name"], match["source"].strip(), match["file"] or ""
-    shell = call.shell
-    before = shell.saved.get(name)
+    session, workspace = call.session, call.workspace
+    before = workspace.saved.get(name)
     if source == "-o" or source.endswith(" -o"):
         raise UsageError(f"save: -o needs a FILE: 'save {name} -o FILE'")
     if file and not source:
@@ -149,24 +149,24 @@ async def _save(call: Call) -> Outcome:
         await _write(before, file)
         return f"{name} is written to {file}"
     if is_number(source) or not source:
-        kept = shell.recall(int(source or 0))
+        kept = workspace.recall(int(source or 0))
         word, _, expression = kept.command.partition(" ")
         if word in ("stat", "plot"):
             has = "summed up" if word == "stat" else "drawn"
             raise CommandError(f"save: '{word}' has only {has}; write 'save {name} {expression}'")
-        answer = await in_full(kept, shell.session.recall)
+        answer = await in_full(kept, session.recall)
         if all(each.is_error for each in answer.classes):
             raise CommandError(f"save: '{kept.command}' has failed, there is nothing to save")
     else:
-        answer = await shell.session.ranks(call.ranks).evaluate_in_full(source)
+        answer = await call.view.evaluate_in_full(source)
         if not answer.classes or all(each.is_error for each in answer.classes):
             return answer  # says why there is nothing to save
-    made = Saved(name, answer, time.time(), shell.session.description, is_own=True)
-    replaced = shell.saved.put(made)
+    made = Saved(name, answer, time.time(), session.description, is_own=True)
+    replaced = workspace.saved.put(made)
     lines = [f"{name}: {_described(made)}"]
     if replaced is not None:
         lines.append(f"(in place of {_described(replaced)})")
-    if lost := _summed_up(answer) | (answer.missing.lost & shell.session.state.live):
+    if lost := _summed_up(answer) | (answer.missing.lost & session.state.live):
         lines.append(f"{layout.brackets(lost)} not saved: their values are no longer kept")
     if file:
         try:
@@ -186,11 +186,11 @@ async def _saved(call: Call) -> Outcome:
     if option == "-d":
         if not name.strip():
             raise UsageError(f"saved: -d needs the name of a saved answer ({_names(call)})")
-        if not call.shell.saved.forget(name.strip()):
+        if not call.workspace.saved.forget(name.strip()):
             raise CommandError(f"saved: there is no answer {name.strip()!r} ({_names(call)})")
         return None
     no_argument(call)
-    lines = [f"{each.name}: {_described(each)}" for each in call.shell.saved]
+    lines = [f"{each.name}: {_described(each)}" for each in call.workspace.saved]
     return "\n".join(lines) or "nothing is saved"
 
 
@@ -223,7 +223,7 @@ async def _assert(call: Call) -> Outcome:
     """
     flags, text = _take_options(call, ("ranks-missing-ok",), ())
     requirement = parse(text)
-    session = call.shell.session
+    session = call.session
 
     async def ask(expression: str, ranks: RankSet) -> Answer:
         return await session.ranks(ranks).evaluate(expression)
@@ -240,7 +240,7 @@ async def _assert(call: Call) -> Outcome:
             may_run=running_ok,
         )
     return Shown(
-        comparison_text.check(found, width=call.shell.display.width),
+        comparison_text.check(found, width=call.dispatcher.width),
         answer=answer,
         sets=tuple(each.ranks for each in found.failing) or (found.passed,),
         line=json_lines.checked(found),
@@ -271,14 +271,12 @@ async def _stat(call: Call) -> Outcome:
         raise UsageError(f"stat: --bins {bins!r} is no number of bins")
     if int(bins) > _MOST_BINS:
         raise UsageError(f"stat: --bins {bins} is too many; {_MOST_BINS} is the limit")
-    answer = await call.shell.session.ranks(call.ranks).stat(expression, bins=int(bins))
+    answer = await call.view.stat(expression, bins=int(bins))
     summed = next((each for each in answer.classes if each.columns), None)
     summary = summed.columns[0] if summed is not None else None
     ranks = summed.ranks if summed is not None else RankSet()
     return Shown(
-        statistics_text.statistics(
-            expression, summary, ranks, answer, width=call.shell.display.width
-        ),
+        statistics_text.statistics(expression, summary, ranks, answer, width=call.dispatcher.width),
         answer=answer,
         line=json_lines.statistics(expression, summary, ranks, answer, _class_text(expression)),
     )
@@ -327,7 +325,7 @@ async def _find_saved(call: Call, name: str) -> Saved | None:
 
     :raises CommandError: if a file cannot be read.
     """
-    if (kept := call.shell.saved.get(name)) is not None:
+    if (kept := call.workspace.saved.get(name)) is not None:
         return kept
     # "0-8/2" is a rank set, and no set has a name with a dot.
     if re.search(r"\.[A-Za-z]", name) or name.startswith(("/", "./", "../", "~")):
@@ -345,7 +343,7 @@ async def _write(kept: Saved, file: str) -> None:
 
 
 def _names(call: Call) -> str:
-    return ", ".join(each.name for each in call.shell.saved) or "nothing is saved"
+    return ", ".join(each.name for each in call.workspace.saved) or "nothing is saved"
 
 
 async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Answer:
@@ -353,7 +351,7 @@ async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Ans
 
     :raises CommandError: if that was not asked by this session, and may do more than look.
     """
-    session, command = call.shell.session, kept.answer.command
+    session, command = call.session, kept.answer.command
     if expression:
         return await session.ranks(call.ranks).evaluate_in_full(expression)
     if not kept.is_own and not only_looks(command):
@@ -362,10 +360,10 @@ async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Ans
             f"'compare EXPR with {name}' asks what you write"
         )
     if kept.is_own or session.is_recorded:
-        outcome = await call.shell.dispatch(command, call.ranks)
+        outcome = await call.dispatcher.dispatch(command, call.ranks)
     else:
         async with _without_calls(session, call.ranks) as ranks:
-            outcome = await call.shell.dispatch(command, ranks)
+            outcome = await call.dispatcher.dispatch(command, ranks)
         if isinstance(outcome, Answer) and (others := call.ranks - ranks):
             # Those that could not be told to call nothing.
             missing = outcome.missing | Missing(late=others)
@@ -405,15 +403,15 @@ async def _without_calls(session: Session, ranks: RankSet) -> AsyncIterator[Rank
 
 def _rank_sides(call: Call, left: str, right: str) -> tuple[str, RankSet, RankSet]:
     """Return the expression and the two sets of ``EXPR [SET1] with SET2``."""
-    session = call.shell.session
-    others = session.parse_ranks(right)
+    session = call.session
+    others = call.workspace.parse_ranks(right)
     # The longest end of it that is a rank set: there may be blanks around operators.
     for blank in re.finditer(r"\s+", left):
         try:
             RankSet.parse(left[blank.end() :], everything=session.set, named=lambda name: RankSet())
         except RankSetError:
             continue
-        ranks = session.parse_ranks(left[blank.end() :])
+        ranks = call.workspace.parse_ranks(left[blank.end() :])
         return _checked(left[: blank.start()], ranks, others)
     return _checked(left, call.ranks - others, others)
 

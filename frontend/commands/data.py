@@ -126,11 +126,11 @@ async def _dump(call: Call) -> Outcome:
     """
     words = _WORD.findall(need_argument(call, "an expression and a file"))
     if words[0] in _GDB_DUMPS:
-        return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+        return await call.view.execute_plain(call.line)
     if len(words) < 2:
         raise UsageError("'dump' needs an expression and a file, as in 'dump u u.npz'")
     path = user_path(_unquoted(words[-1]))
-    arrays = await call.shell.session.ranks(call.ranks).dump(" ".join(words[:-1]), path)
+    arrays = await call.view.dump(" ".join(words[:-1]), path)
     if not arrays.by_rank:
         return arrays.failures
     text = f"{path}: {_forms_text(arrays)}, {size_text(arrays.size_bytes)}"
@@ -166,14 +166,14 @@ async def _plot(call: Call) -> Outcome:
     path = typed.path()
     if path is not None:
         await with_file(path, functools.partial(pictures.check, path))
-    arrays = await call.shell.session.ranks(call.ranks).array(typed.expression)
+    arrays = await call.view.array(typed.expression)
     filled = {rank: values for rank, values in arrays.by_rank.items() if values.size}
     if not filled:
         if arrays.by_rank:
             raise CommandError(f"{typed.expression}: the arrays of [{arrays.given}] are empty")
         return arrays.failures
     title = f"{typed.expression} on {plots.few(arrays.given)}: {_forms_text(arrays, brief=True)}"
-    drawing = _Drawing(filled, typed, title, call.shell.display.width or plots.WIDTH)
+    drawing = _Drawing(filled, typed, title, call.dispatcher.width or plots.WIDTH)
     lines = [title, *_strange(filled)]
     if path is None:
         lines.append(drawing.text())
@@ -337,11 +337,11 @@ async def _decompose(call: Call) -> Outcome:
         array_files.check_suffix(path, _GLOBAL_FORMATS)
         check = pictures.check if path.suffix in pictures.FORMATS else check_place
         await with_file(path, functools.partial(check, path))
-    arrays = await call.shell.session.ranks(call.ranks).array(typed.expression)
+    arrays = await call.view.array(typed.expression)
     if not arrays.by_rank:
         return arrays.failures
     whole = await _of_users(call, typed, lambda: arrays.assemble(layout))
-    width = call.shell.display.width or plots.WIDTH
+    width = call.dispatcher.width or plots.WIDTH
     lines = [_global_title(whole, arrays), *_about_conflicts(whole)]
     if path is None:
         lines.append(_global_text(whole, width))
@@ -372,7 +372,7 @@ async def _of_users(call: Call, typed: _Typed, work: Callable[[], _T]) -> _T:
     except asyncio.CancelledError:
         if "--map" in typed.options:
             name = typed.options["--map"]
-            call.shell.say(
+            call.dispatcher.say(
                 f"({name} is given up; where it does not return it runs on until 'quit')"
             )
         raise

@@ -60,7 +60,7 @@ async def _backtrace(call: Call) -> Outcome:
     merged = _merged_backtrace(call, call.argument, threads=False)
     if merged is not None:
         return await merged
-    return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+    return await call.view.execute_plain(call.line)
 
 
 def _merged_backtrace(call: Call, argument: str, *, threads: bool) -> Awaitable[Answer] | None:
@@ -80,7 +80,7 @@ def _merged_backtrace(call: Call, argument: str, *, threads: bool) -> Awaitable[
             rest.append(word)
     if rest:
         return None
-    ranks = call.shell.session.ranks(call.ranks)
+    ranks = call.view
     return ranks.backtrace(limit, fold=fold, split=split, threads=threads)
 
 
@@ -128,9 +128,9 @@ async def _thread(call: Call) -> Outcome:
         raise UsageError(gdb_commands.why_refused(call.word))
     if kind is gdb_commands.Kind.RUN:
         return await run_control.console_run(call)
-    ranks = call.shell.session.ranks(call.ranks)
+    ranks = call.view
     if kind is gdb_commands.Kind.MULTI_LINE:
-        block = await call.shell.read_block(call.word)
+        block = await call.dispatcher.read_block(call.word)
         return await ranks.script([call.line, *block, "end"])
     return await ranks.execute_plain(call.line)
 
@@ -151,8 +151,8 @@ async def _print(call: Call) -> Outcome:
     """
     expression = call.argument or "$"
     if expression.startswith("-"):
-        return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
-    return await call.shell.session.ranks(call.ranks).evaluate(expression, format=call.letters)
+        return await call.view.execute_plain(call.line)
+    return await call.view.evaluate(expression, format=call.letters)
 
 
 @COMMANDS.command(
@@ -171,14 +171,14 @@ async def _info(call: Call) -> Outcome:
     text of all others is merged as it is.
     """
     topic, _, rest = need_argument(call, "a topic, for example 'info locals'").partition(" ")
-    ranks = call.shell.session.ranks(call.ranks)
+    ranks = call.view
     if not rest.strip():
         if "locals".startswith(topic) and len(topic) > 1:
             return await ranks.locals()
         if "args".startswith(topic) and len(topic) > 1:
             return await ranks.arguments()
         if topic == "sbd":
-            return deliveries.report(call.shell.session.deliveries)
+            return deliveries.report(call.session.deliveries)
         if topic in ("b", "watchpoints") or ("breakpoints".startswith(topic) and topic):
             return await info_breakpoints(call)
     return await ranks.execute_plain(call.line)
@@ -217,7 +217,7 @@ async def _down(call: Call) -> Outcome:
 
 
 async def _select(call: Call) -> Outcome:
-    ranks = call.shell.session.ranks(call.ranks)
+    ranks = call.view
     if call.argument.partition(" ")[0] in ("apply", "view"):
         return await ranks.execute_plain(call.line)
     return await ranks.select_frame(call.line)
@@ -233,6 +233,6 @@ async def _select(call: Call) -> Outcome:
 )
 async def _list(call: Call) -> Outcome:
     """Show source lines around LOCATION, or more of them when it is repeated."""
-    answer = await call.shell.session.ranks(call.ranks).execute_plain(call.line)
-    call.shell.next_is_source()
+    answer = await call.view.execute_plain(call.line)
+    call.dispatcher.next_is_source()
     return answer

@@ -40,10 +40,10 @@ async def _proc(call: Call) -> Outcome:
     text, command = split_set(need_argument(call, "a rank set and a command"))
     if not command:
         raise UsageError("'proc' needs a command after the rank set; 'focus' selects ranks")
-    ranks = call.shell.session.parse_ranks(text)
+    ranks = call.workspace.parse_ranks(text)
     if not ranks:
         return f"{text} is an empty set: nobody to carry out '{command}'"
-    return await call.shell.dispatch(command, ranks)
+    return await call.dispatcher.dispatch(command, ranks)
 
 
 _proc.__doc__ = f"Carry out one command on some ranks, whatever the focus is.\n\n{_SETS}"
@@ -58,14 +58,14 @@ COMMANDS.command(
 
 async def _focus(call: Call) -> Outcome:
     if call.argument:
-        ranks = call.shell.session.parse_ranks(call.argument)
+        ranks = call.workspace.parse_ranks(call.argument)
         if not ranks:
             raise UsageError(
-                f"{call.argument} is an empty set; the focus stays [{call.shell.focus}]"
+                f"{call.argument} is an empty set; the focus stays [{call.workspace.focus}]"
             )
-        call.shell.set_focus(ranks)
+        call.workspace.focus = ranks
         return None
-    return f"focus [{call.shell.focus}]"
+    return f"focus [{call.workspace.focus}]"
 
 
 _focus.__doc__ = f"Select the ranks that commands are for from now on.\n\n{_SETS}"
@@ -102,20 +102,18 @@ async def _defset(call: Call) -> Outcome:
     word, _, condition = text.partition(" ")
     if not text or (word == "if" and not condition.strip()):
         raise UsageError(f"defset: which ranks are to be @{name}?")
-    session = call.shell.session
     if word == "if" or word.startswith("if("):
         return await _defset_where(call, name, text.removeprefix("if").strip())
-    ranks = session.parse_ranks(text)
-    session.sets[name] = ranks
+    ranks = call.workspace.parse_ranks(text)
+    call.workspace.sets[name] = ranks
     return f"@{name} is {layout.brackets(ranks)}"
 
 
 async def _defset_where(call: Call, name: str, condition: str) -> Outcome:
-    session = call.shell.session
-    answer = await session.ranks(call.ranks).evaluate_condition(condition)
+    answer = await call.view.evaluate_condition(condition)
     ranks = where(answer)
     found = truth(answer)
-    session.sets[name] = ranks
+    call.workspace.sets[name] = ranks
     lines = [
         f"@{name} is {layout.brackets(ranks) if ranks else 'empty'}: {len(ranks)} of "
         f"{len(answer.ranks)} ranks, on which '{condition}' is true now"
@@ -131,7 +129,7 @@ async def _defset_where(call: Call, name: str, condition: str) -> Outcome:
 async def _undefset(call: Call) -> Outcome:
     """Forget the name of a set of ranks."""
     name = need_argument(call, "the name of a set").removeprefix("@")
-    if call.shell.session.sets.pop(name, None) is None:
+    if not call.workspace.forget_set(name):
         raise UsageError(f"undefset: there is no set @{name}")
     return None
 
@@ -148,17 +146,17 @@ async def _ranks(call: Call) -> Outcome:
 
     Then where they have stopped or how they have ended, and the named sets.
     """
-    session = call.shell.session
-    ranks = session.parse_ranks(call.argument) if call.argument else call.ranks
+    session = call.session
+    ranks = call.workspace.parse_ranks(call.argument) if call.argument else call.ranks
     state = session.state
     names = ("stopped", "running", "exited", "detached", "lost")
     states = {name: getattr(state, name) for name in names}
     found = places_text.places(session.table.only(ranks).processes, states)
     latest = state.latest((state.stopped | state.exited) & ranks)
     return Shown(
-        places_text.place_lines(found, latest, session.sets),
+        places_text.place_lines(found, latest, call.workspace.all_sets),
         sets=tuple(each.ranks for each in found),
-        line=json_lines.places(found, latest, session.sets, render.record),
+        line=json_lines.places(found, latest, call.workspace.all_sets, render.record),
     )
 
 
@@ -183,19 +181,19 @@ async def _expand(call: Call) -> Outcome:
         number, text = "", call.argument
     if number and not int(number):
         raise CommandError("there is no answer 0; 'expand' alone shows the last")
-    shell = call.shell
-    if not number and shell.without_answer:
+    workspace = call.workspace
+    if not number and workspace.without_answer:
         raise CommandError(
-            f"expand: '{shell.without_answer}' has nothing to unfold; "
+            f"expand: '{workspace.without_answer}' has nothing to unfold; "
             "'expand -l' lists the answers before it"
         )
-    answer = shell.recall(int(number) if number else 0)
+    answer = workspace.recall(int(number) if number else 0)
     title = f"'{answer.command}' on {layout.brackets(answer.ranks)}" if number else ""
     word, _, expression = answer.command.partition(" ")
     if word == "stat":
         raise CommandError(f"'stat' has only summed up; 'print {expression}' shows every value")
     if text.strip():
-        ranks = shell.session.parse_ranks(text)
+        ranks = workspace.parse_ranks(text)
         if answer.ranks.isdisjoint(ranks):
             raise CommandError(f"expand: '{answer.command}' was for [{answer.ranks}]")
         answer = part_of(answer, ranks)
@@ -203,7 +201,7 @@ async def _expand(call: Call) -> Outcome:
     if not kept_back:
         return _expanded(call, answer, [], title)
     first, *further = itertools.islice(pages(kept_back), 2)
-    full = await shell.session.recall(answer, first)
+    full = await call.session.recall(answer, first)
     others = [each for each in answer.classes if not is_kept_back(each)]
     classes = sorted((*others, *full.classes), key=lambda each: each.ranks.first)
     lost = full.missing.lost
@@ -221,7 +219,7 @@ async def _expand(call: Call) -> Outcome:
 def _kept(call: Call) -> str:
     """Return the list of the answers that are kept."""
     lines = []
-    for number, answer in call.shell.answers:
+    for number, answer in call.workspace.answers:
         count = len(answer.classes)
         classes = f"{count} {'class' if count == 1 else 'classes'}"
         lines.append(f"{number:<4} {answer.command}  {layout.brackets(answer.ranks)}, {classes}")
@@ -232,7 +230,7 @@ def _expanded(call: Call, answer: Answer, notes: list[str], title: str) -> Shown
     def text_of(each: EquivalenceClass[Record]) -> str:
         return render.record(each, answer.command)
 
-    text = call.shell.expand(answer)
+    text = call.dispatcher.expand(answer)
     if not text and not notes:
         where = layout.brackets(answer.ranks)
         notes = [f"'{answer.command}' has no text on {where}: done, without a word"]

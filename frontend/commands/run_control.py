@@ -25,9 +25,9 @@ _WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
 
 
 async def _run(call: Call) -> Outcome:
-    return await call.shell.run_ranks(
+    return await call.dispatcher.run_ranks(
         call.ranks,
-        lambda: call.shell.session.start_run(_WORDS[call.word], call.argument, call.ranks),
+        lambda: call.session.start_run(_WORDS[call.word], call.argument, call.ranks),
         call.background,
     )
 
@@ -98,8 +98,8 @@ async def _interrupt(call: Call) -> Outcome:
     One whose threads all block SIGURG cannot be stopped so, and says so; a breakpoint stops it.
     """
     no_argument(call, has_ranks=True)
-    answer = await call.shell.session.ranks(call.ranks).interrupt()
-    return call.shell.without_stops(answer)
+    answer = await call.view.interrupt()
+    return call.dispatcher.without_stops(answer)
 
 
 @COMMANDS.command(
@@ -110,15 +110,15 @@ async def _wait(call: Call) -> Outcome:
     timeout_s = None
     if call.argument:
         timeout_s = durations.seconds(call.argument, "wait", least=True)
-    session = call.shell.session
+    session = call.session
     ranks = call.ranks & (session.state.running | session.state.stopped)
     limit_s = timeout_s
-    if timeout_s is None and call.shell.limit_s is not None:
-        limit_s = call.shell.run_timeout_s
-    with call.shell.foreground(ranks):
+    if timeout_s is None and call.workspace.limit_s is not None:
+        limit_s = call.workspace.run_timeout_s
+    with call.dispatcher.foreground(ranks):
         answer = await session.wait_stopped("wait", ranks, timeout_s=limit_s)
     # Who says how long to wait has no failed command when the time is over.
-    return replace(call.shell.without_stops(answer), may_run=timeout_s is not None)
+    return replace(call.dispatcher.without_stops(answer), may_run=timeout_s is not None)
 
 
 @COMMANDS.command(
@@ -139,8 +139,8 @@ async def _timeout(call: Call) -> Outcome:
     timeout_s = durations.seconds(seconds, "timeout")
     if not command.strip():
         raise UsageError("'timeout' needs a command after the seconds; 'set timeout' is for all")
-    with call.shell.limited(timeout_s):
-        return await call.shell.dispatch(command, call.ranks)
+    with call.dispatcher.limited(timeout_s):
+        return await call.dispatcher.dispatch(command, call.ranks)
 
 
 @COMMANDS.command(
@@ -157,9 +157,9 @@ async def _reattach(call: Call) -> Outcome:
     They are stopped, and have the session's breakpoints again; settings of GDB's own that were
     changed, values in its history and displays are not brought back.
     """
-    session = call.shell.session
-    ranks = session.parse_ranks(call.argument) if call.argument else call.ranks
-    return call.shell.without_stops(await session.ranks(ranks).reattach())
+    session = call.session
+    ranks = call.workspace.parse_ranks(call.argument) if call.argument else call.ranks
+    return call.dispatcher.without_stops(await session.ranks(ranks).reattach())
 
 
 @COMMANDS.command("detach", group=Group.SESSION, summary="let the ranks go; they run on free")
@@ -169,17 +169,17 @@ async def _detach(call: Call) -> Outcome:
     When the last rank is let go the session ends.
     """
     no_argument(call, has_ranks=True)
-    session = call.shell.session
+    session = call.session
     if not session.state.live:
-        call.shell.say("\n".join(session.state.absent(call.ranks)))
-        call.shell.quit(kill=False, why="no rank is left")
+        call.dispatcher.say("\n".join(session.state.absent(call.ranks)))
+        call.dispatcher.quit(kill=False, why="no rank is left")
     out_of_reach = _out_of_reach(call)
     answer = await session.ranks(call.ranks).detach()
     if answer.errors or answer.missing.late:
         return answer
-    call.shell.say("\n".join([*lines_of_detached(answer.classes), *out_of_reach]))
+    call.dispatcher.say("\n".join([*lines_of_detached(answer.classes), *out_of_reach]))
     if not session.state.live:
-        call.shell.quit(kill=False, why="the last rank was let go")
+        call.dispatcher.quit(kill=False, why="the last rank was let go")
     return None
 
 
@@ -188,9 +188,9 @@ async def _kill(call: Call) -> Outcome:
     """End the processes of the selected ranks. Most launchers then end the whole job."""
     no_argument(call, has_ranks=True)
     out_of_reach = _out_of_reach(call)
-    if not await call.shell.confirm(f"Kill ranks [{call.ranks & call.shell.session.state.live}]?"):
+    if not await call.dispatcher.confirm(f"Kill ranks [{call.ranks & call.session.state.live}]?"):
         return "not killed"
-    answer = await call.shell.session.ranks(call.ranks).kill()
+    answer = await call.view.kill()
     if answer.errors or answer.missing:
         return answer
     return "\n".join([f"[{answer.ranks}] killed", *out_of_reach])
@@ -201,7 +201,7 @@ def _out_of_reach(call: Call) -> list[str]:
 
     :raises CommandError: if none is.
     """
-    state = call.shell.session.state
+    state = call.session.state
     if not call.ranks & state.live:
         raise CommandError(f"{call.word}: {'; '.join(state.absent(call.ranks))}")
     return state.absent(call.ranks & (state.lost | state.detached))
@@ -214,12 +214,12 @@ async def _quit(call: Call) -> Outcome:
     At a terminal it asks before it kills. To leave a launched job running, detach first.
     """
     no_argument(call)
-    shell = call.shell
-    kill = shell.session.kills_at_close
-    has_ranks = bool(shell.session.state.live)  # else its launcher is about to end by itself
-    if kill and has_ranks and not await shell.confirm("Quit and kill the job?"):
+    dispatcher, session = call.dispatcher, call.session
+    kill = session.kills_at_close
+    has_ranks = bool(session.state.live)  # else its launcher is about to end by itself
+    if kill and has_ranks and not await dispatcher.confirm("Quit and kill the job?"):
         return "still here; 'detach' lets the job run on"
-    shell.quit(kill=kill)
+    dispatcher.quit(kill=kill)
     return None
 
 
@@ -239,8 +239,8 @@ async def _jump(call: Call) -> Outcome:
 
 async def console_run(call: Call) -> Answer | None:
     """Carry out any GDB command that sets ranks running."""
-    return await call.shell.run_ranks(
+    return await call.dispatcher.run_ranks(
         call.ranks,
-        lambda: call.shell.session.start_console_run(call.line, call.ranks),
+        lambda: call.session.start_console_run(call.line, call.ranks),
         call.background,
     )

@@ -40,7 +40,7 @@ async def _help(call: Call) -> Outcome:
     if command is not None:
         return command.help
     # One GDB's help is as good as all.
-    one = call.shell.session[call.ranks.first] if call.ranks else None
+    one = call.session[call.ranks.first] if call.ranks else None
     if one is None:
         raise UsageError(f"help: there is no command {call.argument!r}")
     return await one.execute_plain(call.line)
@@ -67,7 +67,6 @@ async def _set(call: Call) -> Outcome:
     if call.argument == "-keep":
         raise UsageError("set -keep needs a name and a value; 'help set' lists the names")
     name, _, value = call.argument.removeprefix("-keep" * is_kept).strip().partition(" ")
-    shell = call.shell
     change = _read_setting(name, value.strip())
     if change is None:
         if is_kept:
@@ -77,8 +76,8 @@ async def _set(call: Call) -> Outcome:
             )
         if gdb_commands.kind_of("set", call.line) is gdb_commands.Kind.REFUSED:
             raise UsageError(f"'{call.line}' is refused: PGDB needs that setting as it is")
-        return await shell.session.ranks(call.ranks).execute_plain(call.line)
-    shell.apply(change)
+        return await call.view.execute_plain(call.line)
+    call.dispatcher.apply(change)
     if not is_kept:
         return None
     # Another session may hold the lock for a moment, and the home directory may be far away.
@@ -115,10 +114,10 @@ def _read_setting(name: str, value: str) -> Settings | None:
 )
 async def _show(call: Call) -> Outcome:
     """Show a setting of PGDB's (see set), or GDB's."""
-    options = call.shell.session.options
+    options = call.session.options
     match call.argument:
         case "settle":
-            settle_s = call.shell.settle_s
+            settle_s = call.workspace.settle_s
             return "settle: off" if settle_s is None else f"settle: {settle_s:g} s"
         case "timeout":
             return f"timeout: {options.timeout_s:g} s"
@@ -129,7 +128,7 @@ async def _show(call: Call) -> Outcome:
         case "array-limit":
             return f"array-limit: {options.array_limit_bytes} bytes"
         case _:
-            return await call.shell.session.ranks(call.ranks).execute_plain(call.line)
+            return await call.view.execute_plain(call.line)
 
 
 @COMMANDS.command(
@@ -150,7 +149,7 @@ async def _session(call: Call) -> Outcome:
     There is no 'session replay': a recording is opened by a pgdb of its own, since this one has a
     job or a recording already. Asked for it, it says how.
     """
-    session = call.shell.session
+    session = call.session
     word, _, name = call.argument.partition(" ")
     name = _file_name(name)
     if word == "replay":

@@ -21,7 +21,10 @@ from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
-    from pgdb.frontend.commands.shell import Shell
+    from pgdb.frontend.api.rank_view import Ranks
+    from pgdb.frontend.api.session import Session
+    from pgdb.frontend.commands.dispatch import Dispatcher
+    from pgdb.frontend.commands.workspace import Workspace
 
 
 _WIDTH = 80
@@ -58,7 +61,7 @@ class Completes(enum.Enum):
 class Call(msgspec.Struct, frozen=True):
     """One command as it was typed, its abbreviations resolved."""
 
-    shell: Shell
+    dispatcher: Dispatcher
     ranks: RankSet
     """The ranks it is for: the focus, or those of ``proc``."""
     word: str
@@ -69,6 +72,21 @@ class Call(msgspec.Struct, frozen=True):
     """The whole with its word in full, as GDB would take it."""
     background: bool = False
     """Whether it ended in ``&``."""
+
+    @property
+    def session(self) -> Session:
+        """The session that the command acts on."""
+        return self.dispatcher.session
+
+    @property
+    def workspace(self) -> Workspace:
+        """The workspace of the user interface in which the command was typed."""
+        return self.dispatcher.workspace
+
+    @property
+    def view(self) -> Ranks:
+        """The view on the ranks of the command."""
+        return self.session.ranks(self.ranks)
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -240,6 +258,6 @@ def no_argument(call: Call, *, has_ranks: bool = False) -> None:
     text = f"'{call.word}' takes no argument, not {call.argument!r}"
     if has_ranks:
         with contextlib.suppress(PgdbError):
-            call.shell.session.parse_ranks(call.argument)
+            call.workspace.parse_ranks(call.argument)
             text += f"; 'proc {call.argument} {call.word}' is for these ranks"
     raise UsageError(text)

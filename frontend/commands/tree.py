@@ -74,12 +74,12 @@ async def show(call: Call, argument: str) -> Shown:
     options = _parse(argument)
     for _, path in options.files:
         await with_file(path, functools.partial(check_place, path))
-    session = call.shell.session
+    session = call.session
     sampling.check(
         session, call.ranks, by=options.by, samples=options.samples, every_s=options.every_s
     )
     if options.samples > 1:
-        call.shell.say(
+        call.dispatcher.say(
             f"taking {options.samples} samples, {options.every_s:g} s apart; Ctrl-C gives up and "
             "leaves the ranks as they were"
         )

@@ -1,6 +1,6 @@
 """What was asked of the ranks and answered, kept in memory for a recording. No I/O.
 
-What is kept are the answers themselves, which the shell mostly keeps as well; so it costs little.
+What is kept are the answers themselves, which a workspace mostly keeps as well; so it costs little.
 Where there are too many, the oldest of what was asked most often go first.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -49,14 +49,18 @@ class Change(msgspec.Struct, frozen=True):
     ranks: RankSet
 
 
-class ShellState(msgspec.Struct, frozen=True):
-    """What the user's shell keeps."""
+class WorkspaceState(msgspec.Struct, frozen=True):
+    """The part of a workspace that a recording holds."""
 
     focus: RankSet
     history: tuple[tuple[int, Answer], ...] = ()
     """The numbered answers, which ``expand`` shows."""
     saved: tuple[Saved, ...] = ()
-    """What ``save`` has kept."""
+    """The answers that ``save`` has kept."""
+    sets: Mapping[str, RankSet] = {}
+    """The sets that ``defset`` has defined."""
+    numbered_sets: tuple[RankSet, ...] = ()
+    """The sets ``@1``, ``@2`` …"""
 
 
 class Recorder:
@@ -77,8 +81,8 @@ class Recorder:
         """The last command that has let each rank run, or stopped it."""
         self.moves: tuple[Change, ...] = ()
         """The last command that has selected another frame or thread on each rank."""
-        self.describe_shell: Callable[[], ShellState] | None = None
-        """Tells what the shell keeps, where there is one."""
+        self.describe_workspace: Callable[[], WorkspaceState] | None = None
+        """Returns the state of the workspace; None where no user interface has one."""
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:

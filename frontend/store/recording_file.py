@@ -19,7 +19,7 @@ import msgspec
 from pgdb.errors import CommandError, ProtocolError, RankSetError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved
-from pgdb.frontend.store.recorder import Change, Exchange, ShellState
+from pgdb.frontend.store.recorder import Change, Exchange, WorkspaceState
 from pgdb.frontend.system.user_files import read_regular, reason, write_atomically
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.graph import AnswerGraph, from_graph, to_graph
@@ -164,7 +164,7 @@ class Answers:
 
     def put(self, answer: Answer) -> int:
         """Return the place of an answer in the file."""
-        # The same classes make the same answer: what the shell keeps differs in little else.
+        # The same classes make the same answer: what a workspace keeps differs in little else.
         key = (id(answer.classes), f"{answer.command}\0{answer.ranks}\0{answer.missing}")
         if key not in self._numbers:
             self._numbers[key] = len(self.stored)
@@ -250,13 +250,15 @@ class Loaded:
             raise ProtocolError("its answers are not numbered from 1 up")
         self.runs = _restore_changes(file.runs)
         self.moves = _restore_changes(file.moves)
-        self.shell = ShellState(
+        self.workspace = WorkspaceState(
             focus=file.focus,
             history=tuple((each.number, self._answer(each.answer)) for each in file.history),
             saved=tuple(
                 Saved(each.name, self._answer(each.answer), each.time_s, each.job)
                 for each in file.names
             ),
+            sets=file.sets,
+            numbered_sets=file.numbered_sets,
         )
 
     def _answer(self, number: int) -> Answer:

@@ -16,7 +16,7 @@ import msgspec
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.store import recording_file
-from pgdb.frontend.store.recorder import ShellState, commands_of
+from pgdb.frontend.store.recorder import WorkspaceState, commands_of
 from pgdb.frontend.store.recording_file import Answers, Recording, States, StoredName, StoredNumber
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.user_files import user_path
@@ -165,9 +165,9 @@ def _collect(session: Session, *, is_unfinished: bool) -> Callable[[], Recording
     """Return what makes the recording of a session as it is now, in any thread."""
     recorder, state = session.recorder, session.state
     exchanges, runs, moves = recorder.exchanges, recorder.runs, recorder.moves
-    describe = recorder.describe_shell
-    shell = describe() if describe is not None else ShellState(focus=session.set)
-    history = shell.history
+    describe = recorder.describe_workspace
+    workspace = describe() if describe is not None else WorkspaceState(focus=session.set)
+    history = workspace.history
     if describe is None:
         # A program has no numbered answers of its own.
         asked = [each for each in exchanges if not isinstance(each.operation, Recall)]
@@ -181,7 +181,7 @@ def _collect(session: Session, *, is_unfinished: bool) -> Callable[[], Recording
         latest=state.latest(session.set),
     )
     table, ranks, saved_s = session.table, session.set, time.time()
-    sets, numbered_sets, deliveries = dict(session.sets), session.numbered_sets, session.deliveries
+    sets, deliveries = {**session.sets, **workspace.sets}, session.deliveries
     aggregators, last_breakpoint = session.aggregators, session.last_breakpoint
     forgotten = recorder.forgotten
 
@@ -203,8 +203,8 @@ def _collect(session: Session, *, is_unfinished: bool) -> Callable[[], Recording
             table=recording_file.store_table(table.only(ranks)),
             states=states,
             sets=sets,
-            numbered_sets=numbered_sets,
-            focus=shell.focus,
+            numbered_sets=workspace.numbered_sets,
+            focus=workspace.focus,
             deliveries=deliveries,
             exchanges=recording_file.store_exchanges(exchanges, answers),
             runs=recording_file.store_changes(runs),
@@ -220,7 +220,7 @@ def _collect(session: Session, *, is_unfinished: bool) -> Callable[[], Recording
                     time_s=each.time_s,
                     job=each.job,
                 )
-                for each in shell.saved
+                for each in workspace.saved
             ),
             answers=tuple(answers.stored),
             forgotten=forgotten,

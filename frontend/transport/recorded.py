@@ -23,7 +23,7 @@ from pgdb.frontend.store import recording_file
 from pgdb.frontend.store.recorder import (
     Change,
     Exchange,
-    ShellState,
+    WorkspaceState,
     check_changes_nothing,
     commands_of,
     key_of,
@@ -64,7 +64,6 @@ class RecordedSession(Session):
         self.gdb_version = file.gdb
         self.state = _state(loaded)
         self.sets = dict(file.sets)
-        self.numbered_sets = file.numbered_sets
         self._next_breakpoint = file.last_breakpoint + 1
         self._notifier.release()
         self.start_answer = Answer(
@@ -76,15 +75,16 @@ class RecordedSession(Session):
                 if isinstance(each.record, Stop | Exit)
             ),
         )
-        self.shell_state: ShellState = loaded.shell
-        """What the user's shell had kept."""
+        self.stored_workspace: WorkspaceState = loaded.workspace
+        """The workspace that the recording holds."""
         self._exchanges = loaded.exchanges
         self._of_key: dict[bytes, list[Exchange]] = {}
         for exchange in loaded.exchanges:
             self._of_key.setdefault(key_of(exchange.operation), []).append(exchange)
         self._runs, self._moves = loaded.runs, loaded.moves
         self._numbers = {
-            (answer.command, answer.request_id): number for number, answer in loaded.shell.history
+            (answer.command, answer.request_id): number
+            for number, answer in loaded.workspace.history
         }
         # An answer that is put together from several is recalled from those.
         self._origins: dict[int, list[tuple[RankSet, int]]] = {}
@@ -263,7 +263,7 @@ class RecordedSession(Session):
         )
 
     def _as_it_came(self, request_id: int, ranks: RankSet) -> Sequence[EquivalenceClass[Record]]:
-        answers = [answer for _, answer in self.shell_state.history]
+        answers = [answer for _, answer in self.stored_workspace.history]
         answers += [
             each.answer for each in self._exchanges if not isinstance(each.operation, Recall)
         ]

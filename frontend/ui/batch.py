@@ -16,7 +16,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.notifications import JobOutput, LateAnswer, Notification
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.shell import EXIT_FAILED, Quit, Shell
+from pgdb.frontend.commands.dispatch import EXIT_FAILED, Dispatcher, Quit
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.show.json import json_lines, json_shapes
@@ -174,19 +174,19 @@ class JsonDisplay:
         """Do nothing: there is nothing kept back."""
 
 
-async def run_script(shell: Shell, script: Script) -> bool | None:
+async def run_script(dispatcher: Dispatcher, script: Script) -> bool | None:
     """Carry out all lines; return whether the job is to be killed, None for the usual rule."""
     while (line := await script.read("")) is not None:
         try:
-            shell.display.command(shell.focus, line)
-            await shell.run_line(line)
+            dispatcher.display.command(dispatcher.workspace.focus, line)
+            await dispatcher.run_line(line)
         except Quit as leaving:
-            await complain_of_rest(shell, script, leaving)
+            await complain_of_rest(dispatcher, script, leaving)
             return leaving.kill
     return None
 
 
-async def complain_of_rest(shell: Shell, script: Script, leaving: Quit) -> None:
+async def complain_of_rest(dispatcher: Dispatcher, script: Script, leaving: Quit) -> None:
     """Show which lines of a script come too late, unless one of its own has said to leave."""
     rest: list[str] = []
     while leaving.why and (line := await script.read("")) is not None:
@@ -199,5 +199,5 @@ async def complain_of_rest(shell: Shell, script: Script, leaving: Quit) -> None:
         return
     more = f" and {len(rest) - 1} more" if len(rest) > 1 else ""
     error = SessionEndedError(f"{leaving.why}; not carried out: '{rest[0]}'{more}")
-    shell.worsen(EXIT_FAILED)
-    shell.display.error(error, rest[0])
+    dispatcher.worsen(EXIT_FAILED)
+    dispatcher.display.error(error, rest[0])

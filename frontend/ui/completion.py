@@ -8,8 +8,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.table import COMMANDS, Completes
+from pgdb.frontend.commands.workspace import Workspace
 
 _TOPICS = (
     "args breakpoints display files frame functions line locals proc registers sharedlibrary "
@@ -21,8 +21,8 @@ _SETS = ("all", "@running", "@stopped", "@exited", "@lost", "@error")
 class CommandCompleter(Completer):
     """Completes command words, rank sets, topics and breakpoint numbers."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
 
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
@@ -52,7 +52,7 @@ class CommandCompleter(Completer):
             case Completes.COMMAND:
                 return self._words()
             case Completes.BREAKPOINTS:
-                last = self._session.last_breakpoint
+                last = self._workspace.session.last_breakpoint
                 return [str(number) for number in range(1, last + 1)]
             case _:
                 return ()
@@ -67,4 +67,4 @@ class CommandCompleter(Completer):
         return sorted(own | known)
 
     def _sets(self) -> list[str]:
-        return [*_SETS, *(f"@{name}" for name in self._session.sets)]
+        return [*_SETS, *(f"@{name}" for name in self._workspace.all_sets)]

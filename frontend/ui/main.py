@@ -20,7 +20,8 @@ from pgdb.errors import CommandError, PgdbError, StartError, UsageError
 from pgdb.frontend.api.notifications import Notification, RankEvents
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.shell import EXIT_OK, EXIT_START, EXIT_USAGE, Quit, Shell
+from pgdb.frontend.commands.dispatch import EXIT_OK, EXIT_START, EXIT_USAGE, Dispatcher, Quit
+from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import StartProgress
 from pgdb.frontend.show.text import render
 from pgdb.frontend.startup.start import attach, launch
@@ -119,7 +120,7 @@ class _Program:
         )
         self._progress = StartProgress(sys.stderr, verbose=arguments.options.verbose)
         self._session: Session | None = None
-        self._shell: Shell | None = None
+        self._dispatcher: Dispatcher | None = None
         self._repl: Repl | None = None
         self._show_notification = self._display.notify
         self._early: list[Notification] = []
@@ -165,7 +166,7 @@ class _Program:
                     await self._repl.close()
         if (leftover := session.leftover_output) is not None:
             sys.stderr.write(f"the job runs on; what it prints from now on goes to {leftover}\n")
-        status = self._shell.status if self._shell is not None else EXIT_OK
+        status = self._dispatcher.status if self._dispatcher is not None else EXIT_OK
         if self._arguments.exit_code == "job" and session.job is not None:
             # A launcher that we have killed ends with a status too, and never with success.
             code = session.job.process.returncode if self._job_code is None else self._job_code
@@ -219,7 +220,7 @@ class _Program:
         return None
 
     async def _open_input(self, name: str) -> int:
-        """Open a file for the job's input; a named pipe waits for its writer, as in a shell.
+        """Open a file for the job's input; a named pipe waits for its writer, as in a dispatcher.
 
         Opened without waiting, a pipe that has no writer yet would be at its end for the job.
 
@@ -259,37 +260,39 @@ class _Program:
     async def _serve(self, session: Session) -> bool | None:
         arguments = self._arguments
         if arguments.batch:
-            shell = self._shell = Shell(
-                session,
+            dispatcher = self._dispatcher = Dispatcher(
+                Workspace(
+                    session,
+                    settle_s=arguments.settle_s,
+                    run_timeout_s=arguments.run_timeout_s,
+                ),
                 self._display,
                 read_line=arguments.script.read,
-                settle_s=arguments.settle_s,
-                run_timeout_s=arguments.run_timeout_s,
             )
-            self._take_up(session, shell)
-            shell.apply(arguments.given)
+            self._connect_recordings(session, dispatcher.workspace)
+            dispatcher.apply(arguments.given)
             self._introduce(session)
             self._display.flush()
-            kill = await run_script(shell, arguments.script)
+            kill = await run_script(dispatcher, arguments.script)
             self._display.close()
             return kill
         # prompt_toolkit takes a while to import, and batch mode has no use for it.
         from pgdb.frontend.ui.repl import Repl
 
         repl = self._repl = Repl(session, settle_s=arguments.settle_s or DEFAULT_SETTLE_S)
-        self._shell = repl.shell
+        self._dispatcher = repl.dispatcher
         self._show_notification = repl.notify
-        self._take_up(session, repl.shell)
+        self._connect_recordings(session, repl.dispatcher.workspace)
         self._introduce(session)
         if not session.is_recorded:
-            await self._use_kept_settings(session, repl.shell)
+            await self._use_kept_settings(session, repl.dispatcher)
         repl.display.flush()
         try:
             while (line := await arguments.script.read("")) is not None:
                 try:
                     await repl.carry_out(line)
                 except Quit as leaving:
-                    await complain_of_rest(repl.shell, arguments.script, leaving)
+                    await complain_of_rest(repl.dispatcher, arguments.script, leaving)
                     return leaving.kill
             kill = await repl.run()
         finally:
@@ -299,20 +302,20 @@ class _Program:
             repl.display.text("killing the job" if kills else "leaving the job running")
         return kill
 
-    def _take_up(self, session: Session, shell: Shell) -> None:
-        """Let recordings have what the shell keeps, and the shell what a recording has."""
-        session.recorder.describe_shell = lambda: shell.kept
+    def _connect_recordings(self, session: Session, workspace: Workspace) -> None:
+        """Save the workspace in recordings; restore it from the recording that is open."""
+        session.recorder.describe_workspace = lambda: workspace.state
         if isinstance(session, RecordedSession):
-            shell.take_over(session.shell_state)
+            workspace.restore(session.stored_workspace)
 
-    async def _use_kept_settings(self, session: Session, shell: Shell) -> None:
+    async def _use_kept_settings(self, session: Session, dispatcher: Dispatcher) -> None:
         """Let the user have what ``set -keep`` has kept, but for what the command line says."""
         given = self._arguments.given
-        shell.apply(given)
+        dispatcher.apply(given)
         path = settings_path()
         try:
             with deadline.within(_SETTINGS_S):
-                shell.apply(await with_file(path, lambda: read_settings(path)) | given)
+                dispatcher.apply(await with_file(path, lambda: read_settings(path)) | given)
         except CommandError as error:
             session.note(str(error))
 
@@ -328,23 +331,23 @@ class _Program:
                 gdb=session.gdb_version,
                 mpi=session.mpi_version,
             )
-            assert self._shell is not None
-            self._shell.display.text(line)
+            assert self._dispatcher is not None
+            self._dispatcher.display.text(line)
         if isinstance(session, RecordedSession):
-            assert self._shell is not None
-            self._shell.display.text(session.describe())
+            assert self._dispatcher is not None
+            self._dispatcher.display.text(session.describe())
         for notification in (*self._early, *session.start_notifications()):
             self._show(notification)
         self._early.clear()
         answer = session.start_answer
         if answer is not None and (answer.errors or answer.missing):
-            assert self._shell is not None
-            self._shell.show_start(answer)
+            assert self._dispatcher is not None
+            self._dispatcher.show_start(answer)
 
     def _notify(self, notification: Notification) -> None:
         if notification.kind == "ended":
             self._job_code = notification.code
-        if self._shell is None:
+        if self._dispatcher is None:
             if notification.kind == "output" and not self._arguments.json:
                 self._progress.end()
                 self._display.notify(notification)
@@ -356,8 +359,8 @@ class _Program:
         self._show(notification)
 
     def _show(self, notification: Notification) -> None:
-        if self._shell is not None and isinstance(notification, RankEvents):
-            self._shell.judge_events(notification.classes)
+        if self._dispatcher is not None and isinstance(notification, RankEvents):
+            self._dispatcher.judge_events(notification.classes)
         if self._session is not None and self._session.has_ended and notification.kind != "output":
             return
         self._show_notification(notification)

@@ -21,7 +21,8 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from pgdb.errors import CommandError, PgdbError
 from pgdb.frontend.api.notifications import Notification, SessionNotice
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.shell import Quit, Shell
+from pgdb.frontend.commands.dispatch import Dispatcher, Quit
+from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.store.history import CommandHistory
 from pgdb.frontend.system import deadline
@@ -43,21 +44,21 @@ class Repl:
         self.display = TextDisplay()
         self._session = session
         self._loop = asyncio.get_running_loop()
+        self.workspace = Workspace(session, settle_s=settle_s)
         self._history = CommandHistory(_history_path(), self._tell_from_thread)
         self._prompt: PromptSession[str] = PromptSession(
             enable_suspend=True,
             history=self._history,
-            completer=CommandCompleter(session),
+            completer=CommandCompleter(self.workspace),
             complete_while_typing=False,
         )
         # What is said to a question is no line to be typed again.
         self._question: PromptSession[str] = PromptSession(history=DummyHistory())
-        self.shell = Shell(
-            session,
+        self.dispatcher = Dispatcher(
+            self.workspace,
             self.display,
             read_line=self._read_more,
             ask=self._confirm,
-            settle_s=settle_s,
         )
         self._last_line = ""
         self._pasted: deque[str] = deque()
@@ -111,7 +112,7 @@ class Repl:
                 line = word.partition("/")[0]
         else:
             self._last_line = line
-        task = asyncio.create_task(self.shell.run_line(line))
+        task = asyncio.create_task(self.dispatcher.run_line(line))
         self._interrupts = 0
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._on_interrupt, task)
@@ -152,7 +153,7 @@ class Repl:
         self._interrupts += 1
         self._pasted.clear()
         state = self._session.state
-        running = self.shell.in_foreground & state.running
+        running = self.dispatcher.in_foreground & state.running
         # Their GDBs may have called a function (`print f()`), or compute.
         busy = self._session.asked & state.stopped
         if self._interrupts == 1 and (running or busy):
@@ -163,7 +164,7 @@ class Repl:
             task.cancel()
 
     async def _interrupt_at_prompt(self) -> None:
-        ranks = self.shell.focus & self._session.state.running
+        ranks = self.workspace.focus & self._session.state.running
         if ranks:
             await self._interrupt(ranks)
             self.display.flush()
@@ -194,7 +195,7 @@ class Repl:
         loop = asyncio.get_running_loop()
 
         def typed() -> None:
-            if not self.shell.in_foreground:
+            if not self.dispatcher.in_foreground:
                 # Typed ahead: the line stays for the prompt.
                 loop.remove_reader(stdin)
                 return
@@ -212,7 +213,7 @@ class Repl:
             loop.remove_reader(stdin)
 
     def _prompt_text(self) -> str:
-        focus = self.shell.focus
+        focus = self.workspace.focus
         running = focus & self._session.state.running
         state = " running" if running and running == focus else ""
         if self._session.is_recorded:

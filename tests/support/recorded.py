@@ -10,7 +10,8 @@ from pathlib import Path
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.shell import Shell
+from pgdb.frontend.commands.dispatch import Dispatcher
+from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.transport.recorded import RecordedSession, replay
@@ -111,11 +112,11 @@ class User:
         self.session = session
         self.out = io.StringIO()
         self.display = TextDisplay(self.out)
-        self.shell = Shell(session, self.display, read_line=self._read)
-        session.recorder.describe_shell = lambda: self.shell.kept
+        self.dispatcher = Dispatcher(Workspace(session), self.display, read_line=self._read)
+        session.recorder.describe_workspace = lambda: self.dispatcher.workspace.state
         session.subscribe(self.display.notify)
         if isinstance(session, RecordedSession):
-            self.shell.take_over(session.shell_state)
+            self.dispatcher.workspace.restore(session.stored_workspace)
 
     async def _read(self, prompt: str) -> str | None:
         return None
@@ -124,7 +125,7 @@ class User:
         """Carry out a line; return what it shows."""
         self.out.seek(0)
         self.out.truncate()
-        await self.shell.run_line(line)
+        await self.dispatcher.run_line(line)
         self.display.flush()
         return self.out.getvalue()
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 import pytest
 
@@ -18,8 +18,9 @@ from pgdb.frontend.analysis.full_answers import PAGE_RANKS, in_full, pages, part
 from pgdb.frontend.analysis.saved import Saved, SavedAnswers
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.shell import EXIT_FAILED, EXIT_OK, Display, Shell
+from pgdb.frontend.commands.dispatch import EXIT_FAILED, EXIT_OK, Dispatcher, Display
 from pgdb.frontend.commands.table import Shown
+from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.text import comparison_text
 from pgdb.frontend.store import saved_files
 from pgdb.merge.classes import EquivalenceClass, Missing
@@ -290,7 +291,7 @@ class FakeSession:
     """What commands need of a session of 3000 ranks, of which one is not kept any longer."""
 
     set = RankSet.range(0, 3000)
-    numbered_sets: tuple[RankSet, ...] = ()
+    sets: ClassVar[dict[str, RankSet]] = {}
     description = "fake"
     state = JobState(RankSet.range(0, 3000))
 
@@ -300,8 +301,8 @@ class FakeSession:
     def ranks(self, asked: RankSet) -> FakeRanks:
         return FakeRanks(self, asked)
 
-    def parse_ranks(self, text: str) -> RankSet:
-        return RankSet.parse(text, everything=self.set, named=lambda name: RankSet())
+    def named_set(self, name: str) -> RankSet | None:
+        return RankSet()
 
     async def recall(self, answer: Answer, page: RankSet) -> Answer:
         assert len(page) <= PAGE_RANKS
@@ -315,11 +316,13 @@ class FakeSession:
 
 def expanded(*arguments: str) -> list[str]:
     """Return what ``expand`` shows, for each of *arguments*, of one answer of 3000 ranks."""
-    shell = Shell(cast(Session, FakeSession()), cast(Display, None), read_line=nothing_to_read)
-    shell._remember(answer(("0-2999", Various(template=Value(text=PLACEHOLDER)))))
+    dispatcher = Dispatcher(
+        Workspace(cast(Session, FakeSession())), cast(Display, None), read_line=nothing_to_read
+    )
+    dispatcher._remember(answer(("0-2999", Various(template=Value(text=PLACEHOLDER)))))
     texts = []
     for argument in arguments:
-        outcome = asyncio.run(shell.dispatch(f"expand {argument}", shell.focus))
+        outcome = asyncio.run(dispatcher.dispatch(f"expand {argument}", dispatcher.workspace.focus))
         assert isinstance(outcome, Shown)
         texts.append(outcome.text)
     return texts
@@ -369,19 +372,21 @@ class FakeDisplay:
         self.said.append(f"ERROR {error}")
 
 
-def typed(*lines: str, **said: tuple[tuple[str, str], ...]) -> tuple[list[str], Shell]:
+def typed(*lines: str, **said: tuple[tuple[str, str], ...]) -> tuple[list[str], Dispatcher]:
     """Carry out lines; return what each has shown."""
     display = FakeDisplay()
-    shell = Shell(
-        cast(Session, FakeSession(**said)), cast(Display, display), read_line=nothing_to_read
+    dispatcher = Dispatcher(
+        Workspace(cast(Session, FakeSession(**said))),
+        cast(Display, display),
+        read_line=nothing_to_read,
     )
 
     async def run() -> None:
         for line in lines:
-            await shell.run_line(line)
+            await dispatcher.run_line(line)
 
     asyncio.run(run())
-    return display.said, shell
+    return display.said, dispatcher
 
 
 LONG = ", ".join(str(number) for number in range(200))
@@ -420,14 +425,14 @@ def test_a_changed_array_is_cut_to_the_width() -> None:
 
 
 def test_a_comparison_of_nothing_fails() -> None:
-    (text,), shell = typed("compare nosuch 0 with 1")
+    (text,), dispatcher = typed("compare nosuch 0 with 1")
     assert text.splitlines() == [
         "nosuch, [0] with [1]: nothing could be compared",
         "[0-1] not compared: error: No symbol",
     ]
-    assert shell.status == EXIT_FAILED
-    _, shell = typed("compare x 0 with 1", x=(("0-1", "3"),))
-    assert shell.status == EXIT_OK
+    assert dispatcher.status == EXIT_FAILED
+    _, dispatcher = typed("compare x 0 with 1", x=(("0-1", "3"),))
+    assert dispatcher.status == EXIT_OK
 
 
 @pytest.mark.parametrize(
@@ -449,10 +454,10 @@ def test_a_comparison_of_nothing_fails() -> None:
     ],
 )
 def test_what_cannot_be_understood_is_named(line: str, why: str) -> None:
-    (text,), shell = typed(line)
+    (text,), dispatcher = typed(line)
     assert text.startswith("ERROR ")
     assert why in text
-    assert shell.status == EXIT_FAILED
+    assert dispatcher.status == EXIT_FAILED
 
 
 def test_what_c_decrements_is_no_option() -> None:
@@ -461,35 +466,35 @@ def test_what_c_decrements_is_no_option() -> None:
 
 
 def test_a_failed_answer_is_not_saved() -> None:
-    shell = typed()[1]
-    shell._remember(answer(("0", Failure(message="No symbol")), command="print nosuch"))
+    dispatcher = typed()[1]
+    dispatcher._remember(answer(("0", Failure(message="No symbol")), command="print nosuch"))
     with pytest.raises(CommandError, match="'print nosuch' has failed"):
-        asyncio.run(shell.dispatch("save a", shell.focus))
-    assert not len(shell.saved)
+        asyncio.run(dispatcher.dispatch("save a", dispatcher.workspace.focus))
+    assert not len(dispatcher.workspace.saved)
 
 
 def test_a_file_that_cannot_be_written_is_told_with_what_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "none" / "a.json"
-    (text,), shell = typed(f"save a x -o {file}", x=(("0-2999", "3"),))
+    (text,), dispatcher = typed(f"save a x -o {file}", x=(("0-2999", "3"),))
     assert "cannot be written" in text
     assert "it is saved as a in this session only" in text
-    assert shell.saved.get("a") is not None
+    assert dispatcher.workspace.saved.get("a") is not None
 
 
 def test_a_command_for_nobody_says_so() -> None:
-    (text,), shell = typed("proc @none print x")
+    (text,), dispatcher = typed("proc @none print x")
     assert text == "@none is an empty set: nobody to carry out 'print x'"
-    assert shell.status == EXIT_OK
+    assert dispatcher.status == EXIT_OK
 
 
 def test_expand_is_about_the_last_command() -> None:
-    display, shell = typed()
-    shell._remember(answer(("0-1", "3"), command="print y"))
-    shell._remember(Answer("delete", ranks("0-1"), ()))
+    display, dispatcher = typed()
+    dispatcher._remember(answer(("0-1", "3"), command="print y"))
+    dispatcher._remember(Answer("delete", ranks("0-1"), ()))
 
     async def run(*lines: str) -> None:
         for line in lines:
-            await shell.run_line(line)
+            await dispatcher.run_line(line)
 
     asyncio.run(run("expand 1 [1]", "expand 2", "expand -l", "compare x 0 with 1", "expand"))
     assert display[0] == "'print y' on [0-1]:\n[1] y = 3"

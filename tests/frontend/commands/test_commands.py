@@ -15,9 +15,10 @@ from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.api import sampling
 from pgdb.frontend.api.job_state import JobState
+from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.ranks import split_set
-from pgdb.frontend.commands.shell import Shell
 from pgdb.frontend.commands.table import COMMANDS, CommandTable, Group, Outcome, Shown
+from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.store import saved_files
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
@@ -37,8 +38,8 @@ class FakeSession:
     def ranks(self, which: RankSet) -> FakeSession:
         return self
 
-    def parse_ranks(self, text: str) -> RankSet:
-        return RankSet.parse(text)
+    def named_set(self, name: str) -> RankSet | None:
+        return RankSet()
 
     async def execute_plain(self, line: str) -> Answer:
         self.lines.append(line)
@@ -53,8 +54,8 @@ def dispatch(line: str, session: FakeSession | None = None) -> Outcome:
     async def never(_: str) -> str | None:
         raise AssertionError("nothing is to be read")
 
-    shell = Shell(session or FakeSession(), display=None, read_line=never)  # type: ignore[arg-type]
-    return asyncio.run(shell.dispatch(line, ALL))
+    dispatcher = Dispatcher(Workspace(session or FakeSession()), display=None, read_line=never)  # type: ignore[arg-type]
+    return asyncio.run(dispatcher.dispatch(line, ALL))
 
 
 def test_all_help_fits_a_terminal() -> None:
@@ -236,10 +237,10 @@ def test_a_line_that_is_no_text_costs_only_itself() -> None:
             self.told.append(str(error))
 
     session, display = FakeSession(), Errors()
-    shell = Shell(session, display, read_line=None)  # type: ignore[arg-type]
-    asyncio.run(shell.run_line('p "\udcff"'))
+    dispatcher = Dispatcher(Workspace(session), display, read_line=None)  # type: ignore[arg-type]
+    asyncio.run(dispatcher.run_line('p "\udcff"'))
     assert display.told == ["byte 0xff at character 4 of the line is not UTF-8"]
-    assert (shell.status, session.lines) == (1, [])
+    assert (dispatcher.status, session.lines) == (1, [])
 
 
 def test_a_bug_in_a_command_costs_that_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,10 +261,10 @@ def test_a_bug_in_a_command_costs_that_command(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(FakeSession, "execute_plain", fails)
     display = Errors()
-    shell = Shell(FakeSession(), display, read_line=None)  # type: ignore[arg-type]
-    asyncio.run(shell.run_line("info all-registers"))
+    dispatcher = Dispatcher(Workspace(FakeSession()), display, read_line=None)  # type: ignore[arg-type]
+    asyncio.run(dispatcher.run_line("info all-registers"))
     (error,) = display.told
-    assert isinstance(error, InternalError) and shell.status == 1
+    assert isinstance(error, InternalError) and dispatcher.status == 1
     assert str(error).startswith(
         "a bug of PGDB's: RuntimeError: this should not have come; the session goes on"
     )

@@ -6,7 +6,6 @@ import asyncio
 import os
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import numpy
@@ -14,7 +13,7 @@ import pytest
 
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis.arrays import Arrays
-from pgdb.frontend.commands.shell import Shell
+from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome, Shown
 from pgdb.frontend.show.text import render
 from pgdb.ranks import RankSet
@@ -22,15 +21,15 @@ from pgdb.ranks import RankSet
 DEADLINE_S = 20.0
 
 
-class FakeShell:
-    """A shell with two ranks, which hold four numbers each."""
+class FakeDispatcher:
+    """A dispatcher with two ranks, which hold four numbers each."""
 
     def __init__(self) -> None:
         self.session = self
-        self.display = SimpleNamespace(width=80)
+        self.width = 80
         self.said: list[str] = []
 
-    def ranks(self, ranks: RankSet) -> FakeShell:
+    def ranks(self, ranks: RankSet) -> FakeDispatcher:
         return self
 
     async def array(self, expression: str) -> Arrays:
@@ -41,12 +40,12 @@ class FakeShell:
         self.said.append(text)
 
 
-async def typed(shell: FakeShell, line: str) -> Outcome:
+async def typed(dispatcher: FakeDispatcher, line: str) -> Outcome:
     word, _, argument = line.partition(" ")
     command = COMMANDS.find(word)
     assert command is not None
     call = Call(
-        shell=cast(Shell, shell),
+        dispatcher=cast(Dispatcher, dispatcher),
         ranks=RankSet(range(2)),
         word=word,
         letters="",
@@ -75,7 +74,7 @@ def write_map(directory: Path, body: str) -> Path:
 def test_a_map_that_wants_to_end_all(tmp_path: Path, body: str, message: str) -> None:
     path = write_map(tmp_path, body)
     with pytest.raises(CommandError, match=message):
-        asyncio.run(typed(FakeShell(), f"decompose u --dims 8 --map {path}:put"))
+        asyncio.run(typed(FakeDispatcher(), f"decompose u --dims 8 --map {path}:put"))
 
 
 def test_a_map_that_does_not_return_is_given_up(tmp_path: Path) -> None:
@@ -83,12 +82,12 @@ def test_a_map_that_does_not_return_is_given_up(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     body = f"def put(rank, own):\n    with open({str(pipe)!r}) as pipe:\n        pipe.read()\n"
     path = write_map(tmp_path, body)
-    shell = FakeShell()
+    dispatcher = FakeDispatcher()
     held: list[int] = []
     done = threading.Event()
 
     async def interrupted() -> None:
-        task = asyncio.create_task(typed(shell, f"decompose u --dims 8 --map {path}:put"))
+        task = asyncio.create_task(typed(dispatcher, f"decompose u --dims 8 --map {path}:put"))
         held.append(await asyncio.to_thread(os.open, pipe, os.O_WRONLY))  # until the map reads
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -105,13 +104,13 @@ def test_a_map_that_does_not_return_is_given_up(tmp_path: Path) -> None:
         pipe.unlink()
         for each in held:
             os.close(each)
-    assert shell.said == [
+    assert dispatcher.said == [
         f"({path}:put is given up; where it does not return it runs on until 'quit')"
     ]
 
 
 def test_expand_after_plot_is_about_the_plot() -> None:
-    shown = asyncio.run(typed(FakeShell(), "plot u"))
+    shown = asyncio.run(typed(FakeDispatcher(), "plot u"))
     assert isinstance(shown, Shown)
     assert shown.answer is not None
     assert shown.answer.command == "plot u"

@@ -103,11 +103,11 @@ def test_what_needs_the_job_is_refused(tmp_path: Path, line: str) -> None:
             session.state.stopped, session.state.running = RankSet(), ALL
         user = User(session)
         lines = iter(["end"])
-        user.shell._read_line = lambda prompt: asyncio.sleep(0, next(lines, None))
+        user.dispatcher._read_line = lambda prompt: asyncio.sleep(0, next(lines, None))
         before = {name: getattr(session.state, name) for name in ("stopped", "running", "lost")}
         shown = await user.type(line)
         assert "needs the job, and this is a recording of it" in shown, shown
-        assert user.shell.status == 1
+        assert user.dispatcher.status == 1
         assert {name: getattr(session.state, name) for name in before} == before
         await session.close()
 
@@ -205,7 +205,7 @@ def test_ranks_that_ran_cannot_be_waited_for(tmp_path: Path) -> None:
         with pytest.raises(CommandError, match=r"'wait' needs the job.*\[2\] ran"):
             await again.ranks(ALL).wait()
         # An API's session has no numbered answers; those of a recording are numbered.
-        assert [answer.command for _, answer in again.shell_state.history] == ["backtrace"]
+        assert [answer.command for _, answer in again.stored_workspace.history] == ["backtrace"]
         await again.close()
         with pytest.raises(PgdbError, match="closed"):
             await again.ranks(ALL).backtrace()

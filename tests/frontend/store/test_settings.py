@@ -14,8 +14,9 @@ import pytest
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.commands.shell import Shell
+from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.table import Outcome
+from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.store import settings as settings_module
 from pgdb.frontend.store.settings import (
     Settings,
@@ -42,14 +43,14 @@ class FakeSession:
         self.set = RankSet()
 
 
-def shell() -> Shell:
+def dispatcher() -> Dispatcher:
     async def never(_: str) -> str | None:
         raise AssertionError("nothing is to be read")
 
-    return Shell(FakeSession(), display=None, read_line=never)  # type: ignore[arg-type]
+    return Dispatcher(Workspace(FakeSession()), display=None, read_line=never)  # type: ignore[arg-type]
 
 
-def typed(line: str, at: Shell) -> Outcome:
+def typed(line: str, at: Dispatcher) -> Outcome:
     return asyncio.run(at.dispatch(line, RankSet()))
 
 
@@ -64,16 +65,18 @@ LINES: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("line", "told"), LINES)
 def test_what_is_kept_is_there_the_next_time(path: Path, line: str, told: dict[str, Any]) -> None:
-    now = shell()
+    now = dispatcher()
     assert typed(f"set {line}", now) is None and not path.exists()
     said = typed(f"set -keep {line}", now)
     assert isinstance(said, str) and str(path) in said
     assert read_settings(path) == Settings(**told)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    later = shell()
+    later = dispatcher()
     later.apply(read_settings(settings_path()))
     (name, value), *_ = told.items()
-    assert value == (later.settle_s if name == "settle_s" else getattr(later.session.options, name))
+    assert value == (
+        later.workspace.settle_s if name == "settle_s" else getattr(later.session.options, name)
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,7 @@ def test_what_is_kept_is_there_the_next_time(path: Path, line: str, told: dict[s
     ],
 )
 def test_what_cannot_be_kept_changes_nothing(path: Path, line: str, why: str) -> None:
-    now = shell()
+    now = dispatcher()
     with pytest.raises(UsageError, match=why):
         typed(f"set -keep {line}", now)
     assert not path.exists() and now.session.options == SessionOptions()
@@ -124,7 +127,7 @@ def test_links_live_while_another_session_holds_the_lock(
 
     async def work() -> Outcome:
         with locked(Path(f"{path}.lock"), timeout_s=1):
-            keeping = asyncio.create_task(shell().dispatch("set -keep settle 2", RankSet()))
+            keeping = asyncio.create_task(dispatcher().dispatch("set -keep settle 2", RankSet()))
             assert await asyncio.to_thread(is_waited_for.wait, 10)
             assert not keeping.done()
         return await keeping

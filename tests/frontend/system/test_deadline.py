@@ -17,7 +17,8 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Notification
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.shell import Shell
+from pgdb.frontend.commands.dispatch import Dispatcher
+from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.store.settings import Settings
@@ -66,8 +67,8 @@ class Job:
         async def never(_: str) -> str | None:
             raise AssertionError("nothing is to be read")
 
-        self.shell = Shell(session, TextDisplay(self.out), read_line=never)
-        self.shell.apply(Settings(timeout_s=limit_s))
+        self.dispatcher = Dispatcher(Workspace(session), TextDisplay(self.out), read_line=never)
+        self.dispatcher.apply(Settings(timeout_s=limit_s))
 
     async def ask(
         self, number: int, ranks: RankSet, operation: AnyOperation, timeout_s: float
@@ -85,7 +86,7 @@ class Job:
         )
 
     async def type(self, line: str) -> str:
-        await self.shell.run_line(line)
+        await self.dispatcher.run_line(line)
         return self.out.getvalue()
 
     def limit_of(self, kind: type[object]) -> float:
@@ -363,7 +364,7 @@ def test_what_the_user_is_asked_takes_none_of_the_time(monkeypatch: pytest.Monke
 
     async def check() -> None:
         job = Job()
-        job.shell._ask = thinks
+        job.dispatcher._ask = thinks
         await job.type("timeout 5 kill")
         assert job.limit_of(Kill) == 5
 

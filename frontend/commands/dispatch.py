@@ -1,30 +1,27 @@
-"""Carry out typed lines: resolve, dispatch to a command or to GDB, keep focus and history.
+"""Resolve typed lines and dispatch them to PGDB's commands or to GDB.
 
-The REPL and batch mode are both a shell with another way of reading and showing. What is to be
-seen goes through a :class:`Display`; the shell prints nothing.
+The REPL and batch mode each have a dispatcher, with other ways to read lines and to show results.
+A dispatcher prints nothing: all output goes through its :class:`Display`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Protocol
 
 from msgspec.structs import replace
 
-from pgdb.errors import CommandError, InternalError, NotRecordedError, PgdbError, UsageError
+from pgdb.errors import InternalError, NotRecordedError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.saved import SavedAnswers, answer_size_bytes
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands import breakpoints, run_control
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome, Shown
+from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.json.json_shapes import AnswerLine, RanksLine
 from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text import render
-from pgdb.frontend.store.recorder import ShellState
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
@@ -33,18 +30,13 @@ from pgdb.records import FATAL_SIGNALS, Event, Exit, Stop
 
 LOG = logging.getLogger(__name__)
 
-HISTORY = 100
-"""How many earlier answers ``expand`` can show."""
-HISTORY_BYTES = 256 * 1024 * 1024
-"""What they may take together; the last one is kept whatever its size."""
-
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_START, EXIT_NO_ANSWER, EXIT_SIGNAL = range(6)
 
 ReadLine = Callable[[str], Awaitable[str | None]]
 
 
 class Display(Protocol):
-    """Where a shell shows things."""
+    """The output side of a user interface."""
 
     @property
     def width(self) -> int:
@@ -79,61 +71,27 @@ class Quit(Exception):
         """Why there is nothing left to be done, where the user has not said to leave."""
 
 
-class Shell:
+class Dispatcher:
     """Lines in, answers out."""
 
     def __init__(
         self,
-        session: Session,
+        workspace: Workspace,
         display: Display,
         *,
         read_line: ReadLine,
         ask: Callable[[str], Awaitable[bool]] | None = None,
-        settle_s: float | None = None,
-        run_timeout_s: float | None = None,
     ) -> None:
-        self.session = session
+        self.workspace = workspace
+        self.session = workspace.session
         self.display = display
-        self.focus = session.set
-        """The ranks that commands are for."""
-        self.settle_s = settle_s
-        """Give the prompt back when a rank has stopped and no other has for this long."""
-        self.run_timeout_s = run_timeout_s
-        """Longest time that a run command waits; None for no limit."""
-        self.limit_s: float | None = None
-        """Longest time for all answers of one command, where the user has set one."""
         self.status = EXIT_OK
-        """The worst that has happened so far, as an exit status."""
+        """The worst result so far, as an exit status."""
         self.in_foreground = RankSet()
         """The ranks that a run command in the foreground waits for."""
         self._read_line = read_line
         self._ask = ask
-        self.saved = SavedAnswers()
-        """Answers that the user keeps under names."""
-        self._answers: OrderedDict[int, Answer] = OrderedDict()
-        self._sizes_bytes: dict[int, int] = {}
-        self._last_number = 0
         self._is_source = False
-        self.without_answer = ""
-        """The last command, if what it has shown is nothing that ``expand`` unfolds."""
-        self._most_answers = HISTORY
-
-    @property
-    def kept(self) -> ShellState:
-        """What a recording is to have of this shell."""
-        return ShellState(focus=self.focus, history=self.answers, saved=tuple(self.saved))
-
-    def take_over(self, kept: ShellState) -> None:
-        """Begin with what an earlier shell had kept."""
-        self.focus = kept.focus or self.focus
-        for each in kept.saved:
-            with contextlib.suppress(PgdbError):  # a file can hold names that are none
-                self.saved.put(each)
-        for number, answer in kept.history:
-            self._last_number = number
-            self._keep(number, answer)
-        # What is asked anew does not push them out at once.
-        self._most_answers = HISTORY + len(self._answers)
 
     # -- lines -------------------------------------------------------------------------------
 
@@ -172,18 +130,18 @@ class Shell:
     async def _run_line(self, line: str) -> None:
         self._is_source = False
         gdb_commands.check_text(line)
-        outcome = await self.dispatch(line, self.focus)
+        outcome = await self.dispatch(line, self.workspace.focus)
         self.display.flush()
         self._show(outcome)
         if isinstance(outcome, Shown) and outcome.answer is None:
             # What 'expand' shows, and 'ranks', is about the answer before it.
             if not isinstance(outcome.line, AnswerLine | RanksLine):
-                self.without_answer = line
+                self.workspace.without_answer = line
 
     async def dispatch(self, line: str, ranks: RankSet) -> Outcome:
         """Carry out one line for *ranks*, and return what came of it."""
         # What is carried out inside another line is in that one's time.
-        limit_s = None if deadline.is_given() else self.limit_s
+        limit_s = None if deadline.is_given() else self.workspace.limit_s
         with deadline.within(limit_s, for_stops=False):
             return await self._dispatch(line, ranks)
 
@@ -253,7 +211,7 @@ class Shell:
         slash = f"/{letters}" if letters else ""
         whole = f"{word}{slash} {argument}".rstrip()
         return Call(
-            shell=self,
+            dispatcher=self,
             ranks=ranks,
             word=word,
             letters=letters,
@@ -282,26 +240,26 @@ class Shell:
     async def run_ranks(
         self, ranks: RankSet, start: Callable[[], Awaitable[Answer]], background: bool
     ) -> Answer:
-        """Set ranks running by *start*, and wait for them by the rules of this shell."""
+        """Set ranks running by *start*, and wait for them by the rules of the workspace."""
         if background:
             return self.without_stops(await start())
         # Before they are started: an interrupt can come at any moment from here on.
         with self.foreground(ranks):
             started = await start()
             answer = await self.session.finish_run(
-                started, timeout_s=self.run_timeout_s, settle_s=self.settle_s
+                started, timeout_s=self.workspace.run_timeout_s, settle_s=self.workspace.settle_s
             )
         return self.without_stops(answer)
 
     @contextlib.contextmanager
     def limited(self, timeout_s: float) -> Iterator[None]:
         """Have a command wait no longer than *timeout_s*, for all answers and stops together."""
-        before, self.run_timeout_s = self.run_timeout_s, timeout_s
+        before, self.workspace.run_timeout_s = self.workspace.run_timeout_s, timeout_s
         try:
             with deadline.within(timeout_s):
                 yield
         finally:
-            self.run_timeout_s = before
+            self.workspace.run_timeout_s = before
 
     @contextlib.contextmanager
     def foreground(self, ranks: RankSet) -> Iterator[None]:
@@ -320,13 +278,9 @@ class Shell:
         """Change settings."""
         self.session.options = settings.change(self.session.options)
         if settings.settle_s is not None:
-            self.settle_s = settings.settle_s
+            self.workspace.settle_s = settings.settle_s
         if settings.timeout_s is not None:
-            self.limit_s = settings.timeout_s
-
-    def set_focus(self, ranks: RankSet) -> None:
-        """Select the ranks that commands are for."""
-        self.focus = ranks
+            self.workspace.limit_s = settings.timeout_s
 
     def say(self, text: str) -> None:
         """Show a message."""
@@ -346,29 +300,13 @@ class Shell:
         raise Quit(kill=kill, why=why)
 
     def next_is_source(self) -> None:
-        """Note that the answer to the command that is being carried out is source text."""
+        """Note that the answer to the current command is source text."""
         self._is_source = True
 
     @property
-    def answers(self) -> tuple[tuple[int, Answer], ...]:
-        """The answers that are kept, by number, the oldest first."""
-        return tuple(self._answers.items())
-
-    def recall(self, number: int) -> Answer:
-        """Return an earlier answer, the last one for 0.
-
-        :raises CommandError: if there is none of that number any longer.
-        """
-        if not self._answers:
-            raise CommandError("there is no earlier answer")
-        if not number:
-            return next(reversed(self._answers.values()))
-        if number not in self._answers:
-            raise CommandError(
-                f"there is no answer {number}; the kept ones are "
-                f"{next(iter(self._answers))} to {self._last_number}"
-            )
-        return self._answers[number]
+    def width(self) -> int:
+        """Columns that a line may have, 0 for no limit."""
+        return self.display.width
 
     def expand(self, answer: Answer) -> str:
         """Return the whole text of an answer."""
@@ -395,7 +333,7 @@ class Shell:
             if outcome.answer is not None:
                 self._remember(outcome.answer)
             if outcome.sets:
-                self.session.numbered_sets = outcome.sets
+                self.workspace.numbered_sets = outcome.sets
             if outcome.failed:
                 self.worsen(EXIT_FAILED)
             self.display.shown(outcome)
@@ -405,21 +343,7 @@ class Shell:
     def _remember(self, answer: Answer) -> int:
         """Keep an answer for ``expand`` and ``@1``; return its number."""
         self._judge(answer)
-        self.without_answer = ""
-        self._last_number += 1
-        self._keep(self._last_number, answer)
-        if answer.classes:
-            self.session.numbered_sets = render.numbered_sets(answer)
-        return self._last_number
-
-    def _keep(self, number: int, answer: Answer) -> None:
-        self._answers[number] = answer
-        self._sizes_bytes[number] = answer_size_bytes(answer)
-        while len(self._answers) > self._most_answers or (
-            len(self._answers) > 1 and sum(self._sizes_bytes.values()) > HISTORY_BYTES
-        ):
-            oldest, _ = self._answers.popitem(last=False)
-            del self._sizes_bytes[oldest]
+        return self.workspace.remember(answer, render.numbered_sets(answer))
 
     def _judge(self, answer: Answer) -> None:
         if answer.errors:

@@ -1,0 +1,156 @@
+"""The state of one user interface: focus, rank sets, numbered and saved answers, waiting times.
+
+A session can have several user interfaces; each has a workspace of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from pgdb.errors import CommandError, PgdbError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.saved import SavedAnswers, answer_size_bytes
+from pgdb.frontend.store.recorder import WorkspaceState
+from pgdb.ranks import RankSet
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.session import Session
+
+HISTORY = 100
+"""Number of earlier answers that ``expand`` can show."""
+HISTORY_BYTES = 256 * 1024 * 1024
+"""Limit for the size of all kept answers together; the last one is kept whatever its size."""
+
+
+class Workspace:
+    """Focus, rank sets, answers and waiting times of one user interface."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        settle_s: float | None = None,
+        run_timeout_s: float | None = None,
+    ) -> None:
+        self.session = session
+        self.focus = session.set
+        """The ranks that commands act on."""
+        self.sets: dict[str, RankSet] = {}
+        """The sets that ``defset`` has defined, by name."""
+        self.numbered_sets: tuple[RankSet, ...] = ()
+        """The sets ``@1``, ``@2`` …: the classes of the last output."""
+        self.saved = SavedAnswers()
+        """The answers that ``save`` has kept, by name."""
+        self.without_answer = ""
+        """The last command, if its output is not an answer that ``expand`` can unfold."""
+        self.settle_s = settle_s
+        """A run command returns when no further rank has stopped for this long after the first."""
+        self.run_timeout_s = run_timeout_s
+        """Longest time that a run command waits; None for no limit."""
+        self.limit_s: float | None = None
+        """Longest time for all answers to one command, where the user has set one."""
+        self._answers: OrderedDict[int, Answer] = OrderedDict()
+        self._sizes_bytes: dict[int, int] = {}
+        self._last_number = 0
+        self._most_answers = HISTORY
+
+    # -- rank sets ---------------------------------------------------------------------------
+
+    def parse_ranks(self, text: str) -> RankSet:
+        """Read a rank set; names are looked up in this workspace first, then in the session.
+
+        :raises RankSetError: if it is malformed, empty, or names ranks the job does not have.
+        """
+        ranks = RankSet.parse(text, everything=self.session.set, named=self.named_set)
+        self.session.ranks(ranks)  # raises for ranks that the job does not have
+        return ranks
+
+    def named_set(self, name: str) -> RankSet | None:
+        """Return a numbered class, a set that ``defset`` has made, or a set of the session."""
+        if name.isdecimal():
+            number = int(name) - 1
+            return self.numbered_sets[number] if 0 <= number < len(self.numbered_sets) else None
+        found = self.sets.get(name)
+        return found if found is not None else self.session.named_set(name)
+
+    @property
+    def all_sets(self) -> dict[str, RankSet]:
+        """The named sets that commands can use: those of the session and of this workspace."""
+        return {**self.session.sets, **self.sets}
+
+    def forget_set(self, name: str) -> bool:
+        """Forget a named set; return whether there was one."""
+        names = self.all_sets
+        self.sets.pop(name, None)
+        self.session.sets.pop(name, None)
+        return name in names
+
+    # -- answers -----------------------------------------------------------------------------
+
+    @property
+    def answers(self) -> tuple[tuple[int, Answer], ...]:
+        """The kept answers by number, the oldest first."""
+        return tuple(self._answers.items())
+
+    def remember(self, answer: Answer, numbered_sets: tuple[RankSet, ...]) -> int:
+        """Keep an answer for ``expand``, and its classes as ``@1``, ``@2`` …; return its number."""
+        self.without_answer = ""
+        self._last_number += 1
+        self._keep(self._last_number, answer)
+        if answer.classes:
+            self.numbered_sets = numbered_sets
+        return self._last_number
+
+    def recall(self, number: int) -> Answer:
+        """Return an earlier answer, the last one for 0.
+
+        :raises CommandError: if no answer of that number is kept.
+        """
+        if not self._answers:
+            raise CommandError("there is no earlier answer")
+        if not number:
+            return next(reversed(self._answers.values()))
+        if number not in self._answers:
+            raise CommandError(
+                f"there is no answer {number}; the kept ones are "
+                f"{next(iter(self._answers))} to {self._last_number}"
+            )
+        return self._answers[number]
+
+    def _keep(self, number: int, answer: Answer) -> None:
+        self._answers[number] = answer
+        self._sizes_bytes[number] = answer_size_bytes(answer)
+        while len(self._answers) > self._most_answers or (
+            len(self._answers) > 1 and sum(self._sizes_bytes.values()) > HISTORY_BYTES
+        ):
+            oldest, _ = self._answers.popitem(last=False)
+            del self._sizes_bytes[oldest]
+
+    # -- recordings --------------------------------------------------------------------------
+
+    @property
+    def state(self) -> WorkspaceState:
+        """The part of this workspace that a recording holds."""
+        return WorkspaceState(
+            focus=self.focus,
+            history=self.answers,
+            saved=tuple(self.saved),
+            sets=dict(self.sets),
+            numbered_sets=self.numbered_sets,
+        )
+
+    def restore(self, state: WorkspaceState) -> None:
+        """Continue from the workspace of a recording."""
+        self.focus = state.focus or self.focus
+        self.sets.update(state.sets)
+        self.numbered_sets = state.numbered_sets
+        for each in state.saved:
+            with contextlib.suppress(PgdbError):  # a file can hold invalid names
+                self.saved.put(each)
+        for number, answer in state.history:
+            self._last_number = number
+            self._keep(number, answer)
+        # New answers do not push out the restored ones.
+        self._most_answers = HISTORY + len(self._answers)
