@@ -18,6 +18,19 @@ fail() {
     exit 1
 }
 
+# Make the links pgdb/frontend and pgdb/backend where an archive of the sources has lost them. Git
+# without symbolic links leaves a file with the link's text, and would take a new link for a change.
+setup_links() {
+    for name in frontend backend; do
+        [ -d "pgdb/$name" ] && continue
+        [ -f "pgdb/$name" ] && [ -e .git ] &&
+            fail "pgdb/$name is a file in place of a symbolic link; run: git config core.symlinks" \
+                "true && git checkout -- pgdb"
+        rm -f "pgdb/$name" && ln -s "../$name" "pgdb/$name" ||
+            fail "this folder can hold no symbolic link pgdb/$name; unpack PGDB on another file system"
+    done
+}
+
 # quietly STEP COMMAND...: the output goes to the log, and is shown when the command fails.
 quietly() {
     step=$1
@@ -68,6 +81,7 @@ find_python() {
 # setup_venv run|dev: .venv with PGDB in it, editable; `dev` adds what checks and tests need.
 setup_venv() {
     level=$1
+    setup_links
     case $level in
         run) project=. ;;
         dev) project=".[test,check]" ;;

@@ -1,12 +1,13 @@
-"""What the tests share: the MPIs, programs and jobs, and the check that nothing is left behind.
+"""Shared set-up of all tests: MPIs, programs, jobs, groups for parallel runs, leak checks.
 
-A test that is marked ``mpi`` or ``gdb`` fails if it leaves a process of PGDB's behind.
+A test that is marked ``mpi`` or ``gdb`` fails if a process of PGDB outlives it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Generator, Iterator
@@ -17,9 +18,11 @@ from typing import Protocol
 import hypothesis
 import pytest
 
+from tests.support import autogroup
 from tests.support.hosts import Hosts, several_hosts
 from tests.support.programs import (
     LEAVE_DEADLINE_S,
+    ROOT,
     Builder,
     Job,
     Mpi,
@@ -38,21 +41,21 @@ _RUN_VARIABLE = "PGDB_TEST_RUN"
 OURS = ("pgdb.backend", "hold.py", "keeper.py", "gdb -nx -q -i=mi3")
 """Parts of the command lines of what PGDB starts."""
 
-# For every process that a test starts, directly or not: so that other people's are not counted
-# among those that it has left behind.
+# Every process that a test starts inherits this variable. Each worker of pytest-xdist imports this
+# file and has a value of its own, so that a worker counts the processes of its own tests only.
 os.environ[_RUN_VARIABLE] = _RUN
-# Open MPI refuses to run anything as root without these (4.1 asks for the first two, 5 for the
-# others), and tests run as root in containers.
+# Open MPI refuses to run as root without these variables (4.1 reads the first two, 5 the others),
+# and tests run as root in containers.
 for _name in ("OMPI", "PRTE"):
     os.environ[f"{_name}_ALLOW_RUN_AS_ROOT"] = "1"
     os.environ[f"{_name}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
 
 
-# What a script starts in the background ignores Ctrl-C; tests that send it would wait for ever.
+# A background job of a script ignores Ctrl-C; tests that send it would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes says something of the machine only.
+# The time of one example depends on the machine only.
 hypothesis.settings.register_profile(
     "shared machine",
     deadline=None,
@@ -62,7 +65,12 @@ hypothesis.settings.load_profile("shared machine")
 
 MPIS = ("openmpi", "mpich")
 LIVE_TIMEOUT_S = 1200.0
-"""For one live test. A minute on a quiet machine may become many on one that is shared."""
+"""Limit of one live test. A minute on a quiet machine can become many on a shared one."""
+LIVE_MARKS = ("mpi", "gdb")
+SHARED_FIXTURES = {"slurm": "slurm", "four_hosts": "hosts", "bare_hosts": "hosts"}
+"""Group of the tests that use a fixture of the whole session: one worker makes it."""
+GROUP_MARKS = ("slurm", "hosts")
+"""Marks whose tests run in one worker each, one after the other."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -70,15 +78,45 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--every-mpi",
         action="store_true",
-        help="run tests that are marked any_mpi under every MPI, and not the first there is alone",
+        help="run tests that are marked any_mpi under every MPI, not only under the first",
+    )
+    parser.addoption(
+        "--failed-to",
+        metavar="FILE",
+        help="write the ids of failed tests to FILE, one a line, as `pytest @FILE` reads them",
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the checkout; turn the kernel's grouping by session off where that is permitted.
+
+    :raises pytest.UsageError: if the checkout has lost its symbolic links.
+    """
+    for name in ("frontend", "backend"):
+        if not (ROOT / "pgdb" / name).is_dir():
+            raise pytest.UsageError(
+                f"this checkout has no symbolic link pgdb/{name}; in its folder run: "
+                "rm -f pgdb/frontend pgdb/backend; ln -s ../frontend ../backend pgdb/"
+            )
+    if not is_worker(config):
+        stack = contextlib.ExitStack()
+        config.add_cleanup(stack.close)
+        stack.enter_context(autogroup.turned_off())
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Return whether this process is a worker of pytest-xdist."""
+    return hasattr(config, "workerinput")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give the live tests more time than the others; leave out what other MPIs would repeat."""
+    """Set the limits of live tests and the groups; deselect repetitions under other MPIs."""
     for item in items:
-        if any(item.get_closest_marker(mark) for mark in ("mpi", "gdb")):
+        if is_live(item):
             item.add_marker(pytest.mark.timeout(LIVE_TIMEOUT_S))
+        if group := group_of(item):
+            item.add_marker(pytest.mark.xdist_group(group))
     if config.getoption("--every-mpi"):
         return
     first = _first_mpi()
@@ -95,19 +133,65 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in gone]
 
 
+def is_live(item: pytest.Item) -> bool:
+    """Return whether a test starts real jobs or GDBs."""
+    return any(item.get_closest_marker(mark) for mark in LIVE_MARKS)
+
+
+def group_of(item: pytest.Item) -> str | None:
+    """Return the group of tests that one worker runs in sequence; None for a test on its own.
+
+    The tests of hosts and of Slurm share fixtures of the whole session. Tests that are not live
+    are quick: they stay together by file, and so do tests with a fixture of their module.
+    """
+    for name, group in SHARED_FIXTURES.items():
+        if name in getattr(item, "fixturenames", ()):
+            return group
+    for mark in GROUP_MARKS:
+        if item.get_closest_marker(mark):
+            return mark
+    path = item.nodeid.partition("::")[0]
+    if not is_live(item):
+        return path
+    if not isinstance(item, pytest.Function):
+        return None
+    definitions = item._fixtureinfo.name2fixturedefs.values()
+    of_module = {each[-1].argname for each in definitions if each[-1].scope == "module"}
+    if not of_module:
+        return None
+    parameters = getattr(item, "callspec", None)
+    values = [str(parameters.params.get(name, "")) for name in of_module] if parameters else []
+    return "-".join([path, *sorted(filter(None, values))])
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Say of a live test that fails what else the machine was doing."""
+    """Add the machine's busiest processes to the report of a live test that fails."""
     report = yield
-    if report.failed and any(item.get_closest_marker(mark) for mark in ("mpi", "gdb")):
+    if report.failed and is_live(item):
         report.sections.append((f"the machine after {call.when}", _busiest()))
     return report
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how long the processes of sessions took to end."""
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand the times of this worker to the controller."""
+    if is_worker(session.config):
+        session.config.workeroutput["leaving_s"] = LEAVING_S  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object) -> None:
+    """Collect the times of a worker that has ended."""
+    LEAVING_S.extend(getattr(node, "workeroutput", {}).get("leaving_s", ()))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Report how long the processes of sessions took to end; write the ids of failed tests."""
     if took_s := sorted(LEAVING_S):
         late = sum(each > LEAVE_S for each in took_s)
         terminalreporter.write_line(
@@ -115,10 +199,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             f"grace time, of half of them {took_s[len(took_s) // 2]:.1f} s"
             + (f"; LATE, after more than {LEAVE_S:g} s: {late}" if late else "")
         )
+    if path := config.getoption("--failed-to"):
+        reports = (terminalreporter.stats.get(kind, ()) for kind in ("failed", "error"))
+        found = {_without_group(each.nodeid): None for kind in reports for each in kind}
+        Path(path).write_text("".join(f"{each}\n" for each in found), encoding="utf-8")
+
+
+def _without_group(nodeid: str) -> str:
+    """Return the id of a test without the group that pytest-xdist appends."""
+    return re.sub(r"@[^\[\]]*\Z", "", nodeid)
 
 
 def _busiest() -> str:
-    """Return the load and the processes that have computed most of late."""
+    """Return the load and the processes with the most CPU time of late."""
     columns = ("pid", "ppid", "etimes", "cp", "stat", "args")
     line = ["ps", "-eo", ",".join(columns), "--sort=-cp"]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
@@ -127,7 +220,7 @@ def _busiest() -> str:
 
 
 def _first_mpi() -> str:
-    """Return the name of the first MPI that there is, or of the last."""
+    """Return the name of the first MPI that this machine has, else of the last one."""
     for name in MPIS[:-1]:
         with contextlib.suppress(pytest.skip.Exception):
             return find_mpi(name).name
@@ -153,7 +246,7 @@ class StartJob(Protocol):
 
 
 def our_processes() -> dict[int, str]:
-    """Return pid and command line of PGDB's processes that this run of the tests has started."""
+    """Return pid and command line of PGDB's processes that this worker's tests have started."""
     found = processes_with(f"{_RUN_VARIABLE}={_RUN}")
     return {
         pid: line
@@ -164,8 +257,8 @@ def our_processes() -> dict[int, str]:
 
 @pytest.fixture(autouse=True)
 def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a live test that leaves a process of PGDB's behind, and end that process."""
-    if not any(request.node.get_closest_marker(mark) for mark in ("mpi", "gdb")):
+    """Fail a live test that a process of PGDB outlives, and end that process."""
+    if not is_live(request.node):
         yield
         return
     before = set(our_processes())
@@ -185,7 +278,7 @@ def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _hosts_are_whole(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Mend what a test has broken of the hosts that all tests share."""
+    """Restore the shared hosts after each test."""
     yield
     for name in {"four_hosts", "bare_hosts"} & set(request.fixturenames):
         hosts: Hosts = request.getfixturevalue(name)
@@ -194,7 +287,7 @@ def _hosts_are_whole(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _jobs_are_gone(request: pytest.FixtureRequest) -> Iterator[None]:
-    """End the jobs that a test has left in the Slurm that all tests share."""
+    """End the jobs that a test has left in the shared Slurm."""
     yield
     if "slurm" in request.fixturenames:
         slurm: Slurm = request.getfixturevalue("slurm")
@@ -203,7 +296,7 @@ def _jobs_are_gone(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def four_hosts(builder: Builder) -> Iterator[Hosts]:
-    """Hosts h1 to h4, for all tests; a test that leaves processes on them ends them itself."""
+    """Hosts h1 to h4, for all tests; each test ends the processes that it has started there."""
     with several_hosts(4, shared=[builder.directory]) as hosts:
         yield hosts
 
@@ -216,14 +309,18 @@ def slurm() -> Iterator[Slurm]:
 
 
 @pytest.fixture(scope="session")
-def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
-    """What builds the programs, once for all tests."""
-    return Builder(tmp_path_factory.mktemp("programs"))
+def builder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Builder:
+    """Builder of the programs; all workers of a run share one directory."""
+    if not is_worker(request.config):
+        return Builder(tmp_path_factory.mktemp("programs"))
+    directory = tmp_path_factory.getbasetemp().parent / "programs"
+    directory.mkdir(exist_ok=True)
+    return Builder(directory)
 
 
 @pytest.fixture(scope="session", params=MPIS)
 def mpi(request: pytest.FixtureRequest) -> Mpi:
-    """Each MPI of this machine; MPICH is that of the directory PGDB_TEST_MPICH if it is set."""
+    """Each MPI of this machine; PGDB_TEST_MPICH names the directory of MPICH."""
     return find_mpi(request.param)
 
 

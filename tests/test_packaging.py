@@ -182,3 +182,90 @@ def test_safe_path_ignores_a_pgdb_in_the_users_folder(tmp_path: Path) -> None:
     ended = run(sys.executable, "-P", "-c", program, cwd=tmp_path, PYTHONPATH=os.fspath(ROOT))
     assert ended.returncode == 0, ended.stderr
     assert Path(ended.stdout.strip()) == ROOT / "pgdb" / "ranks.py"
+
+
+# -- the sdist -------------------------------------------------------------------------------------
+
+NOT_PACKED = (".git", ".venv", ".mypy_cache", ".ruff_cache", ".hypothesis", ".pytest_cache")
+PACKED = (".ci", "bench", "docs", "examples", "fuzz", "scripts", "tests", *FOLDERS.values())
+"""Folders that the sdist holds whole."""
+QUICK = ("tests/pgdb/test_ranks.py", "tests/frontend/analysis", "tests/test_packaging.py")
+"""Tests that stand for all in the unpacked sdist."""
+
+
+def files_below(root: Path) -> set[str]:
+    """Return the paths of the files of a source tree that an sdist has to hold."""
+    found = set()
+    for name in PACKED:
+        for directory, folders, files in os.walk(root / name):  # does not follow links
+            folders[:] = [each for each in folders if not each.startswith(("__pycache__", "build"))]
+            here = Path(directory).relative_to(root)
+            found |= {(here / each).as_posix() for each in files if not each.endswith(".pyc")}
+    return found
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that an sdist of this checkout makes."""
+    folder = tmp_path_factory.mktemp("sdist")
+    checkout = folder / "checkout"
+    ignored = shutil.ignore_patterns(*NOT_PACKED, ".venv-*", "__pycache__", "*.egg-info", "build")
+    shutil.copytree(ROOT, checkout, symlinks=True, ignore=ignored)
+    program = "from setuptools import build_meta; build_meta.build_sdist('../dist')"
+    built = run(sys.executable, "-c", program, cwd=checkout)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (archive,) = (folder / "dist").glob("pgdb_mpi-*.tar.gz")
+    shutil.unpack_archive(archive, folder / "unpacked", filter="data")
+    (root,) = (folder / "unpacked").iterdir()
+    return root
+
+
+@pytest.mark.slow
+def test_the_sdist_is_whole_and_its_tests_pass(unpacked: Path) -> None:
+    assert files_below(unpacked) == files_below(ROOT)
+    wanted = {path.name for path in ROOT.iterdir() if path.is_file()} - {".git", ".coverage"}
+    assert wanted <= {path.name for path in unpacked.iterdir()}
+    # An archive has no links to folders; set-up makes them, as `make test` does first.
+    linked = run("sh", "-c", ". scripts/setup.sh; setup_links", "scripts/x", cwd=unpacked)
+    assert linked.returncode == 0, linked.stderr
+    pytest_line = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow")
+    ended = run(*pytest_line, *QUICK, cwd=unpacked)
+    assert ended.returncode == 0, ended.stdout
+    assert " passed" in ended.stdout
+
+
+@pytest.mark.parametrize("text", [None, "../frontend"], ids=["no link", "a file"])
+def test_a_checkout_without_links_is_reported_in_one_line(tmp_path: Path, text: str | None) -> None:
+    for name in ("pgdb", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True)
+    shutil.copy(ROOT / "setup.cfg", tmp_path)
+    link = tmp_path / "pgdb" / "frontend"
+    link.unlink()
+    if text is not None:
+        link.write_text(text, encoding="ascii")
+    # -S: an editable install would find the front end in the real checkout.
+    ended = run(sys.executable, "-S", "-m", "pgdb", cwd=tmp_path)
+    remedy = "rm -f pgdb/frontend pgdb/backend; ln -s ../frontend ../backend pgdb/"
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "pgdb: this checkout has no symbolic link pgdb/frontend; in its folder run: "
+        + remedy
+        + "\n"
+    )
+    ended = run(sys.executable, "-m", "pytest", "-q", "tests/pgdb/test_ranks.py", cwd=tmp_path)
+    assert ended.returncode == 4
+    (line,) = [each for each in ended.stderr.splitlines() if "symbolic link" in each]
+    assert line.endswith(remedy)
+
+
+def test_set_up_reports_a_file_in_place_of_a_link(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    (tmp_path / "pgdb").mkdir()
+    (tmp_path / ".git").touch()
+    (tmp_path / "pgdb" / "frontend").write_text("../frontend", encoding="ascii")
+    ended = run("sh", "-c", ". scripts/setup.sh; setup_links", "scripts/x", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines() == [
+        "pgdb: pgdb/frontend is a file in place of a symbolic link; run: "
+        "git config core.symlinks true && git checkout -- pgdb"
+    ]

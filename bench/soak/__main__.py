@@ -45,7 +45,7 @@ from bench.soak.faults import CLOCK, DISK, PLACES, OneHost
 from bench.soak.hosts import SeveralHosts, run_on_hosts
 from bench.soak.processes import measured
 from bench.soak.running import Soak
-from tests.support.clock import Clock
+from tests.fakes.clock import Clock
 from tests.support.hosts import forbidden
 from tests.support.programs import Builder
 

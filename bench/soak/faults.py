@@ -22,7 +22,7 @@ from pgdb.frontend.api.sync import Session
 from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from pgdb.ranks import RankSet
 from pgdb.records import Stop
-from tests.support.clock import YEARS_38_S, set_clock
+from tests.fakes.clock import YEARS_38_S, set_clock
 from tests.support.programs import (
     Builder,
     Job,

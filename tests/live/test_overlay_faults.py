@@ -25,7 +25,7 @@ from pgdb.frontend.startup import overlay as overlay_module
 from pgdb.overlay.bootstrap_env import LEAVE_HANGS_S
 from pgdb.ranks import RankSet
 from tests.conftest import Build, our_processes
-from tests.support.clock import YEARS_38_S, Clock
+from tests.fakes.clock import YEARS_38_S, Clock
 from tests.support.programs import (
     LEAVE_DEADLINE_S,
     ROOT,

@@ -5,6 +5,8 @@ The fixtures ``mpi``, ``build`` and ``start_job`` of tests/conftest.py are made 
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -227,19 +229,22 @@ def _version(command: str) -> str:
 
 
 class Builder:
-    """Builds each program once for each MPI, in a directory of its own."""
+    """Builds each program once for each MPI, each in a directory of its own.
+
+    Several processes can have a builder of the same directory: a lock for each program has one
+    of them build it.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._built: dict[tuple[str, str, tuple[str, ...]], Program] = {}
-        self._ready: Path | None = None
+        self._built: dict[tuple[str, ...], Program] = {}
 
     def build(self, mpi: Mpi, name: str, *flags: str) -> Program:
         """Return the program of the source file *name*, such as ``ring.c`` or ``ring``.
 
-        It is built with ``-g -O0`` and *flags*; a script is taken as it is.
+        The flags are ``-g -O0`` and *flags*; a script needs no build.
         """
-        key = (mpi.name, name, flags)
+        key = (mpi.name, name, *flags)
         if key not in self._built:
             self._built[key] = self._build(mpi, _source(name), flags)
         return self._built[key]
@@ -250,21 +255,23 @@ class Builder:
         compiler = mpi.compilers.get(source.suffix)
         if compiler is None:
             pytest.skip(f"this machine's {mpi.name} has no compiler for {source.name}")
-        directory = Path(tempfile.mkdtemp(prefix=f"{mpi.name}-", dir=self.directory))
+        digest = hashlib.sha256("\0".join([str(source), *flags]).encode()).hexdigest()[:8]
+        directory = self.directory / f"{mpi.name}-{digest}"
         path = directory / source.stem
-        # The modules of a Fortran program go to the directory that the compiler runs in. -g and
-        # -O0 come last: MPICH's mpifort brings -O2.
+        # Modules of a Fortran program go to the compiler's working directory. -g and -O0 come last
+        # because MPICH's mpifort adds -O2.
         words = [compiler, *mpi.flags, *flags, "-g", "-O0", "-o", str(path), str(source)]
-        _compile([*words, "-lm", "-ldl"], directory)
+        self._compile_once([*words, "-lm", "-ldl"], directory)
         return Program(path=path, source=source)
 
     def ready_library(self) -> Path:
-        """Return the library that tells when a rank has come out of ``MPI_Init``."""
-        if self._ready is None:
-            source = self.directory / "ready.c"
-            source.write_text(_READY_C, encoding="utf-8")
-            self._ready = self._build_library(source)
-        return self._ready
+        """Return the library that reports that a rank has left ``MPI_Init``."""
+        source = self.directory / "ready.c"
+        if not source.exists():
+            new = source.with_name(f"ready-{os.getpid()}.c")
+            new.write_text(_READY_C, encoding="utf-8")
+            new.replace(source)
+        return self._build_library(source)
 
     def build_library(self, name: str, *flags: str) -> Path:
         """Return the library, without MPI, that the source file *name* makes."""
@@ -272,10 +279,24 @@ class Builder:
 
     def _build_library(self, source: Path, *flags: str) -> Path:
         compiler = shutil.which("cc") or pytest.skip("this machine has no C compiler")
-        path = self.directory / f"{source.stem}.so"
+        digest = hashlib.sha256("\0".join([str(source), *flags]).encode()).hexdigest()[:8]
+        directory = self.directory / f"library-{digest}"
+        path = directory / f"{source.stem}.so"
         line = [compiler, "-shared", "-fPIC", *flags, "-o", str(path), str(source), "-ldl"]
-        _compile(line, self.directory)
+        self._compile_once(line, directory)
         return path
+
+    def _compile_once(self, command: Sequence[str], directory: Path) -> None:
+        """Run a compiler in *directory*, unless this or another process has done so."""
+        done = directory / ".built"
+        if done.exists():
+            return
+        with open(f"{directory}.lock", "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                directory.mkdir(exist_ok=True)
+                _compile(command, directory)
+                done.touch()
 
 
 def _source(name: str) -> Path:

@@ -21,7 +21,7 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
 from tests.support.programs import is_alive, wait_until
 
-FAKE_GDB = Path(__file__).resolve().parents[2] / "support" / "fake_gdb.py"
+FAKE_GDB = Path(__file__).resolve().parents[2] / "fakes" / "fake_gdb.py"
 DEADLINE_S = 20.0
 PRINT = console("print x")
 

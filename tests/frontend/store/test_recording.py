@@ -36,7 +36,7 @@ from pgdb.records import (
     Record,
     Value,
 )
-from tests.support.recorded import ALL, ASKED, Job, User, asked_of, begin, recorded
+from tests.fakes.recorded import ALL, ASKED, Job, User, asked_of, begin, recorded
 
 
 @pytest.fixture(autouse=True)

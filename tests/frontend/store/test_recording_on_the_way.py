@@ -19,7 +19,7 @@ from pgdb.overlay.messages import (
 )
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
-from tests.support.recorded import ALL, Job, asked_of, begin
+from tests.fakes.recorded import ALL, Job, asked_of, begin
 
 
 @pytest.fixture(autouse=True)

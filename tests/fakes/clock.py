@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import uuid
 from pathlib import Path
 
 from tests.support.programs import Builder
@@ -15,7 +16,7 @@ class Clock:
 
     def __init__(self, builder: Builder) -> None:
         self.library = builder.build_library("clock.c")
-        self.file = builder.directory / "clock"
+        self.file = builder.directory / f"clock-{uuid.uuid4().hex}"
         """What says how it goes, for `set_clock`."""
         self.set(0)
 
