@@ -23,7 +23,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from pgdb.backend.gdb.debugger import Inferior
+from pgdb.backend.gdb.debugger import GdbDebugger
 from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.overlay.messages import InsertBreakpoint, Resume
@@ -67,7 +67,9 @@ async def kill_one(
         if isinstance(event, Gone):
             gone.set()
 
-    inferior = Inferior(0, gdb_factory=gdb_factory, program="", tell=tell, is_guarded=is_guarded)
+    inferior = GdbDebugger(
+        0, gdb_factory=gdb_factory, program="", notify=tell, is_guarded=is_guarded
+    )
     try:
         async with asyncio.timeout(DEADLINE_S):
             stop = await inferior.attach(process.pid, 1)
@@ -92,7 +94,7 @@ async def kill_one(
     finally:
         process.kill()
         process.wait()
-        await inferior.let_go(DEADLINE_S)
+        await inferior.detach(DEADLINE_S)
 
 
 async def measure(rounds: int, seed: int) -> None:

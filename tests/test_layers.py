@@ -23,12 +23,13 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "pgdb.overlay": ("pgdb.merge", "pgdb.files"),
     "pgdb.files": ("pgdb.overlay",),
     "pgdb.jobs": (),
+    "pgdb.backend.rank": ("pgdb.overlay", "pgdb.files"),
     "pgdb.backend.sbd": ("pgdb.overlay", "pgdb.files", "pgdb.backend.gdb"),
     "pgdb.backend.care": ("pgdb.jobs", "pgdb.backend.sbd", "pgdb.backend.gdb"),
     "pgdb.backend.gdb": (
-        "pgdb.merge",
         "pgdb.overlay",
         "pgdb.jobs",
+        "pgdb.backend.rank",
         "pgdb.backend.sbd",
         "pgdb.backend.care",
         "pgdb.backend.zygote",
@@ -43,11 +44,9 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "pgdb.backend.node": (
         "pgdb.merge",
         "pgdb.overlay",
+        "pgdb.files",
         "pgdb.jobs",
-        "pgdb.backend.sbd",
-        "pgdb.backend.care",
-        "pgdb.backend.gdb",
-        "pgdb.backend.zygote",
+        "pgdb.backend.rank",
     ),
     "pgdb.backend": ("pgdb.overlay", "pgdb.backend.node"),
     "pgdb.frontend": (),
@@ -124,6 +123,14 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     ),
 }
 """A module imports its own folder, ``pgdb`` itself and the folders named here."""
+
+COMPOSITION: dict[str, tuple[str, ...]] = {
+    "pgdb.backend.node.daemon": ("pgdb.backend.gdb", "pgdb.backend.zygote"),
+}
+"""Modules that choose implementations, and what they may import beside what their folder may.
+
+The rest of ``pgdb.backend.node`` knows debuggers by ``pgdb.backend.rank.protocol`` only.
+"""
 
 SIDES = ("pgdb.frontend", "pgdb.backend")
 """Neither imports the other, and nothing shared imports either."""
@@ -239,7 +246,8 @@ def faults_of_own(module: str, target: str, *, is_lazy: bool) -> Iterator[str]:
         yield "may import the standard library only"
     if own is None or other is None:
         return  # said of that module itself
-    if module not in STARTERS and other not in (own, "pgdb", *FOLDERS[own]):
+    allowed = (own, "pgdb", *FOLDERS[own], *COMPOSITION.get(module, ()))
+    if module not in STARTERS and other not in allowed:
         yield f"{own} may not import {other}"
     if target in STARTERS and module not in STARTERS and target != "pgdb":
         yield "nothing imports what starts the front end"
@@ -352,13 +360,19 @@ def test_every_module_in_the_tables_is_there() -> None:
 
 def test_every_rule_between_folders_is_used() -> None:
     modules = sources()
-    used = {
-        (folder_of(module), folder_of(target_of(each.name, modules)))
+    edges = {
+        (module, folder_of(target_of(each.name, modules)))
         for module, source in modules.items()
         for each in imports_of(ast.parse(source))
         if is_within(each.name, ("pgdb",))
     }
+    used = {
+        (folder_of(module), other)
+        for module, other in edges
+        if other not in COMPOSITION.get(module, ())
+    }
     assert {(own, other) for own, others in FOLDERS.items() for other in others} <= used
+    assert {(own, other) for own, others in COMPOSITION.items() for other in others} <= edges
 
 
 def test_no_cycle_of_imports() -> None:
@@ -416,6 +430,12 @@ def test_table_of_third_parties_is_what_is_installed() -> None:
             "import prompt_toolkit.history",
             "may import prompt_toolkit",
         ),
+        (
+            "pgdb.backend.node.leaf",
+            "from pgdb.backend.gdb.debugger import GdbDebugger",
+            "pgdb.backend.node may not import pgdb.backend.gdb",
+        ),
+        ("pgdb.backend.rank.protocol", "import pgdb.backend.gdb.mi", "may not import"),
         ("pgdb.backend.node.leaf", "from pyroaring import BitMap", "may import pyroaring"),
         ("pgdb.backend.node.leaf", "def f():\n    import networkx", "may import networkx"),
         ("pgdb.frontend.api.session", "import ssl", "may import ssl"),

@@ -15,7 +15,7 @@ import os
 import re
 import signal
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -29,9 +29,10 @@ from pgdb.backend.gdb.attach import Localise, Taken, Taking, as_they_are
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.process import END_WHEN_FREE
-from pgdb.backend.gdb.queries import NeedsStopError, failure
+from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
 from pgdb.backend.gdb.stacks import Stacks
+from pgdb.backend.rank.protocol import EVERYTHING, NeedsStopError, State
 from pgdb.backend.sbd.rank_files import RankGdb
 from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.errors import GdbError
@@ -74,16 +75,16 @@ from pgdb.records import (
 
 LOG = logging.getLogger(__name__)
 
-State = Literal["new", "stopped", "running", "exited", "detached", "gone"]
-
 _STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
 
 _STACK_FOR_STOP = 64
 _OF_ATTACHING = ("0", "SIGSTOP", "SIGTRAP")
 
 
-class Inferior:
+class GdbDebugger:
     """The debugger's side of one rank; lives on the aggregator's event loop."""
+
+    capabilities = EVERYTHING
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class Inferior:
         *,
         gdb_factory: GdbFactory,
         program: str,
-        tell: Callable[[int, Event], None],
+        notify: Callable[[int, Event], None],
         localise: Localise = as_they_are,
         pauser: Pauser | None = None,
         is_guarded: bool = False,
@@ -102,7 +103,7 @@ class Inferior:
         self.run = 0
         """Number of the request that set the rank running last."""
         self._last_event: Event | None = None
-        self._tell_aggregator = tell
+        self._notify_aggregator = notify
         self._gdb = RankGdb(self)
         self._lock = asyncio.Lock()
         self._breakpoints = Breakpoints(self._gdb)
@@ -192,15 +193,15 @@ class Inferior:
                 return False
         return self._due_s == due_s and procfs.work_done(self.gdb_pid) == before
 
-    async def attach(self, pid: int, request_id: int, *, is_tried_again: bool = False) -> Record:
+    async def attach(self, pid: int, request_id: int, *, is_retried: bool = False) -> Record:
         """Attach to the running rank *pid* and say where it is.
 
-        If its GDB dies meanwhile that is told as a loss, but for one that *is_tried_again*.
+        If its GDB dies meanwhile that is told as a loss, but for one that *is_retried*.
 
         :raises GdbError: if the GDB cannot be had, refuses, or ends.
         """
         self.pid = pid
-        self._is_tried_again = is_tried_again
+        self._is_tried_again = is_retried
         status = procfs.read_stat(pid)
         self._was_stopped = status is not None and status.state == "T"
         # A GDB may hang over a process that is killed as it is attached to.
@@ -214,13 +215,13 @@ class Inferior:
         self._is_tried_again = False
         return record
 
-    async def take_held(self, pid: int, request_id: int, *, goes_on: bool = True) -> Record:
+    async def acquire_held(self, pid: int, request_id: int, *, runs_on: bool = True) -> Record:
         """Attach to a held rank, let it execute its program and stop that in ``main``.
 
-        One that *goes_on* runs on without a debugger if that fails.
+        One that *runs_on* goes on without a debugger if that fails.
         """
         self.pid = pid
-        taken = await self._taking.take_held(pid, goes_on=goes_on)
+        taken = await self._taking.take_held(pid, goes_on=runs_on)
         return await self._first_stop(taken, request_id)
 
     @property
@@ -235,7 +236,7 @@ class Inferior:
         is_it = now is not None and now.start_time_ticks == self._start_time_ticks
         return self.pid if is_it and now is not None and not now.has_ended else None
 
-    def take_end(self) -> Exit:
+    def note_end(self) -> Exit:
         """Take that the program has ended, which its GDB could not tell; return how, if known."""
         if self.state == "exited" and isinstance(self._last_event, Exit):
             return self._last_event
@@ -276,7 +277,7 @@ class Inferior:
         if self.state != "exited":
             self.state = "gone"
 
-    async def let_go(self, timeout_s: float) -> None:
+    async def detach(self, timeout_s: float) -> None:
         """Detach if need be and end the GDB; the rank runs on."""
         self._ending = True
         self._unwatch()
@@ -830,7 +831,7 @@ class Inferior:
     def _tell(self, event: Event) -> None:
         if isinstance(event, Stop | Exit | Running | Gone):
             self._last_event = event
-        self._tell_aggregator(self.rank, event)
+        self._notify_aggregator(self.rank, event)
 
 
 def _has_source(frame: Frame | None) -> bool:

@@ -7,15 +7,12 @@ import re
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.rank.protocol import NeedsStopError
 from pgdb.patterns import pattern
 from pgdb.records import Failure, Record, Stack, Value, Variables
 
 _VALUE = pattern(r"^\$\d+ = ", re.M)
 _STILL_RUNS = pattern(r"(selected|target|thread).* is running", re.I)
-
-
-class NeedsStopError(Exception):
-    """The operation needs a stopped rank, and this one runs."""
 
 
 def failure(result: Result) -> Failure:

@@ -1,20 +1,15 @@
-"""Reduction of one rank's numbers before they travel."""
+"""The numbers of one rank: a single one, or an array."""
 
 from __future__ import annotations
 
 from pgdb.backend.gdb import queries
 from pgdb.backend.gdb.blocks import read_block
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.merge.summary import Bins, Summary, Totals, empty_bins, summarize_array
-from pgdb.overlay.messages import ReadBlock, Reduce
-from pgdb.ranks import RankSet
-from pgdb.records import PLACEHOLDER, Block, Failure, Record, Value, Various, parse_number
+from pgdb.overlay.messages import ReadBlock
+from pgdb.records import Failure, Record, Value, parse_number
 
 # Enough to tell a number from an array.
 _FEW_ELEMENTS = 4
-
-NUMBER = Various(template=Value(text=PLACEHOLDER))
-"""The answer of every rank whose numbers are reduced."""
 
 
 async def read_numbers(gdb: GdbSession, expression: str, limit_bytes: int, pid: int) -> Record:
@@ -29,36 +24,3 @@ async def read_numbers(gdb: GdbSession, expression: str, limit_bytes: int, pid: 
         return record
     operation = ReadBlock(expression=expression, limit_bytes=limit_bytes)
     return await read_block(gdb, operation, pid)
-
-
-def sum_up(record: Record, operation: Reduce, rank: int) -> tuple[Record, tuple[Summary, ...]]:
-    """Return the answer for the numbers in *record*, a Value or a Block, and their summary."""
-    bins = empty_bins(operation.low, operation.high, operation.bins) if operation.bins else None
-    match record:
-        case Value(text=text):
-            if parse_number(text) is None:
-                return Failure(message=f"{operation.expression} is no number: {_cut(text)}"), ()
-            totals = Totals(bins)
-            totals.add_text(RankSet([rank]), text)
-            return NUMBER, (totals.summary(),)
-        case Block():
-            return _sum_up_block(record, operation, rank, bins)
-        case _:
-            return record, ()
-
-
-def _sum_up_block(
-    block: Block, operation: Reduce, rank: int, bins: Bins | None
-) -> tuple[Record, tuple[Summary, ...]]:
-    # Imported only here: it takes 0.1 s and 20 MB, and most sessions read no array.
-    import numpy
-
-    values = numpy.frombuffer(block.data, block.dtype)
-    if values.dtype.kind not in "biuf":
-        what = f"{operation.expression} is no array of real numbers"
-        return Failure(message=f"{what}; write a part of it, such as __real__ x"), ()
-    return NUMBER, (summarize_array(rank, values, bins),)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 60 else text[:59] + "…"

@@ -17,8 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.node.leaf import Leaf
-from pgdb.backend.sbd.deployment import Deployment
-from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch
+from pgdb.backend.rank.protocol import OpenFactory
 from pgdb.errors import LinkError, PgdbError
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.overlay.addresses import own_names
@@ -75,7 +74,7 @@ class Place(msgspec.Struct, frozen=True):
 class Aggregator(TreeNode):
     """A node of the tree on a host of the job."""
 
-    def __init__(self, place: Place, symbol_prefetch: SymbolPrefetch | None = None) -> None:
+    def __init__(self, place: Place, open_factory: OpenFactory) -> None:
         super().__init__(place.node, place.topology)
         self._place = place
         self._addresses = place.addresses
@@ -98,11 +97,11 @@ class Aggregator(TreeNode):
         self._grace_s = place.grace_s
         self._leaving = asyncio.Event()
         self._leaf = Leaf(
+            open_factory=open_factory,
             on_answer=self._answered,
             on_missing=self._not_answering,
             on_event=self.add_event,
             notice=self.add_notice,
-            symbol_prefetch=symbol_prefetch,
         )
 
     async def run(self) -> None:
@@ -370,14 +369,7 @@ class Aggregator(TreeNode):
         share = self.shares.get(self.number)
         if share is not None and not self._has_ranks:
             self._has_ranks = True
-            self._leaf.setup(setup, share, self._deployment(setup))
-
-    def _deployment(self, setup: Setup) -> Deployment | None:
-        if setup.deploy is None or self.delivery is None:
-            return None
-        return Deployment(
-            self.delivery, gdb=setup.gdb, wait_s=setup.deploy.wait_s, notice=self.add_notice
-        )
+            self._leaf.setup(setup, share, self.delivery)
 
     # -- the leaf ----------------------------------------------------------------------------
 

@@ -61,9 +61,10 @@ async def _run(hint: Hint | None) -> bool:
         if symbol_prefetch is not None:
             await symbol_prefetch.begun()
         # GDB starts meanwhile; GDB's start needs only half of our imports.
+        from pgdb.backend.gdb.debugger_factory import gdb_debuggers
         from pgdb.backend.node.serving import serve
 
-        return await serve(symbol_prefetch)
+        return await serve(gdb_debuggers(symbol_prefetch))
     finally:
         if symbol_prefetch is not None:
             await symbol_prefetch.close()

@@ -10,7 +10,7 @@ import socket
 import sys
 
 from pgdb.backend.node.aggregator import Aggregator, Place
-from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch
+from pgdb.backend.rank.protocol import OpenFactory
 from pgdb.overlay import addresses
 from pgdb.overlay.bootstrap_env import BEAT_S
 from pgdb.overlay.channel import listen_on
@@ -37,7 +37,7 @@ def host_for_links(rendezvous: Rendezvous) -> str:
     return addresses.address_towards(host for host in rendezvous.hosts if host not in own)
 
 
-async def serve(symbol_prefetch: SymbolPrefetch | None) -> bool:
+async def serve(open_factory: OpenFactory) -> bool:
     """Run the aggregator at the place that the anchor assigns; return whether it joined the
     session."""
     # NumPy's linear algebra would start an idle thread for each core when it is loaded.
@@ -71,7 +71,7 @@ async def serve(symbol_prefetch: SymbolPrefetch | None) -> bool:
         own_address=own_address,
         addresses=tuple(words[1:]),
     )
-    return await _serve(Aggregator(place, symbol_prefetch), place, listening, anchor, beats)
+    return await _serve(Aggregator(place, open_factory), place, listening, anchor, beats)
 
 
 async def _serve(

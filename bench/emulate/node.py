@@ -15,10 +15,11 @@ import os
 import socket
 import sys
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 from bench.emulate.made_up import Case
 from pgdb.backend.node.aggregator import Aggregator, Place
+from pgdb.backend.rank.protocol import FactoryContext
 from pgdb.overlay.channel import listen_on
 from pgdb.overlay.messages import Request, Setup
 from pgdb.overlay.router import LARGE_RANKS
@@ -28,11 +29,15 @@ from pgdb.ranks import RankSet
 TICK_S = 0.005
 
 
+def _no_debuggers(context: FactoryContext) -> NoReturn:
+    raise AssertionError(f"nobody asks for the debuggers of {context.rank_count} ranks")
+
+
 class EmulatedAggregator(Aggregator):
     """An aggregator that answers for its ranks by itself, at once."""
 
     def __init__(self, place: Place, case: Case) -> None:
-        super().__init__(place)
+        super().__init__(place, _no_debuggers)
         self.blocked_s = 0.0
         """Longest time for which the event loop stood still, since the last request."""
         self.busy_s = 0.0

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pgdb.backend.gdb.debugger import Inferior
+from pgdb.backend.gdb.debugger import GdbDebugger
 from pgdb.backend.sbd.mapped_objects import linked
 from pgdb.backend.sbd.rank_files import look_at
 from pgdb.backend.zygote import nursery
@@ -99,7 +99,7 @@ class Ranks:
             expected_version=expected,
             notice=self.notices.append,
         )
-        self.all: list[Inferior] = []
+        self.all: list[GdbDebugger] = []
 
     async def attach(self, pids: list[int]) -> list[Any]:
         """Attach to all at once; return what each says."""
@@ -107,11 +107,11 @@ class Ranks:
         for rank in range(first, first + len(pids)):
             self.told[rank] = []
             self.all.append(
-                Inferior(
+                GdbDebugger(
                     rank,
                     gdb_factory=self._gdb_factory,
                     program="",
-                    tell=lambda rank, event: self.told[rank].append(event),
+                    notify=lambda rank, event: self.told[rank].append(event),
                 )
             )
         return await asyncio.gather(
@@ -146,11 +146,11 @@ async def ranks(
     try:
         yield found
     finally:
-        await asyncio.gather(*(each.let_go(DEADLINE_S) for each in found.all))
+        await asyncio.gather(*(each.detach(DEADLINE_S) for each in found.all))
         await found.nurseries.close()
 
 
-async def told_by(rank: Inferior, *commands: str) -> list[str]:
+async def told_by(rank: GdbDebugger, *commands: str) -> list[str]:
     """Have one rank's GDB carry out commands; return what the last one printed, by lines."""
     for command in commands:
         said = await rank.perform(Console(command=command), 9)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.backend.care.breakpoint_repair import repair
-from pgdb.backend.gdb.debugger import Inferior
+from pgdb.backend.gdb.debugger import GdbDebugger
 from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.jobs import hold
@@ -340,18 +340,18 @@ class Told(list[Event]):
 
 
 @asynccontextmanager
-async def inferior(told: Told) -> AsyncIterator[Inferior]:
+async def inferior(told: Told) -> AsyncIterator[GdbDebugger]:
     gdb = shutil.which("gdb") or pytest.skip("this machine has no GDB")
-    rank = Inferior(
+    rank = GdbDebugger(
         0,
         gdb_factory=GdbFactory(gdb, dict(os.environ), (), IndexCache(os.environ, print)),
         program="",
-        tell=told,
+        notify=told,
     )
     try:
         yield rank
     finally:
-        await rank.let_go(DEADLINE_S)
+        await rank.detach(DEADLINE_S)
 
 
 async def attach_to(pid: int) -> tuple[Record, tuple[Frame, ...]]:
@@ -493,7 +493,7 @@ async def take(pid: int, *commands: str) -> tuple[Record, list[str], list[Event]
     """Take a held rank to its main, have GDB carry commands out, let it go."""
     told = Told()
     async with asyncio.timeout(DEADLINE_S), inferior(told) as rank:
-        record = await rank.take_held(pid, 1)
+        record = await rank.acquire_held(pid, 1)
         texts = []
         for command in commands:
             answer = await rank.perform(Console(command=command), 2)
@@ -581,7 +581,7 @@ def test_a_held_rank_that_cannot_be_attached_to(goes_on: bool) -> None:
     async def refused(pid: int) -> Record:
         async with asyncio.timeout(DEADLINE_S), inferior(Told()) as one, inferior(Told()) as other:
             await one.attach(pid, 1)
-            return await other.take_held(pid, 1, goes_on=goes_on)
+            return await other.acquire_held(pid, 1, runs_on=goes_on)
 
     with held("sleep", "60") as pid:
         record = asyncio.run(refused(pid))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pgdb.backend.gdb import process
-from pgdb.backend.gdb.debugger import Inferior
+from pgdb.backend.gdb.debugger import GdbDebugger
 from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.backend.zygote.nursery import Nurseries
@@ -143,7 +143,7 @@ async def attached(
         del rank, event
 
     made = [
-        Inferior(rank, gdb_factory=gdb_factory, program="", tell=ignore)
+        GdbDebugger(rank, gdb_factory=gdb_factory, program="", notify=ignore)
         for rank in range(len(pids))
     ]
     try:
@@ -153,7 +153,7 @@ async def attached(
         listed = await asyncio.gather(*(each.perform(Console(command=asked), 2) for each in made))
         return said, listed, notices
     finally:
-        await asyncio.gather(*(each.let_go(DEADLINE_S) for each in made))
+        await asyncio.gather(*(each.detach(DEADLINE_S) for each in made))
         await nurseries.close()
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdb.backend.gdb import queries, reduction
-from pgdb.backend.gdb.reduction import NUMBER, sum_up
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.node.number_summary import NUMBER, sum_up
 from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.merge.summary import Summary, summarize
 from pgdb.overlay.messages import ReadBlock, Reduce

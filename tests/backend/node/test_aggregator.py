@@ -31,6 +31,7 @@ from pgdb.overlay.router import Gathered
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Value
+from tests.fakes.canned_debugger import CannedOpener
 
 RANKS = RankSet([6, 7])
 
@@ -49,7 +50,8 @@ def an_aggregator() -> Iterator[Aggregator]:
                 grace_s=60.0,
                 own_address=address,
                 addresses=(address,) * 4,
-            )
+            ),
+            CannedOpener(),
         )
 
 
@@ -98,7 +100,7 @@ def test_one_that_knows_its_ranks_has_yet_to_be_told_to_take_them(
     """Its parent can die between the two."""
     told: list[Share] = []
     asked: list[Request] = []
-    monkeypatch.setattr(Leaf, "setup", lambda _, setup, share, deployment: told.append(share))
+    monkeypatch.setattr(Leaf, "setup", lambda _, setup, share, delivery: told.append(share))
     monkeypatch.setattr(Leaf, "ask", lambda _, request, ranks: asked.append(request))
     share = Share.of(3, RANKS, (70, 71))
 

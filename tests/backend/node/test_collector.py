@@ -10,7 +10,7 @@ import uuid
 
 import pytest
 
-from pgdb.backend.node.leaf import Collector
+from pgdb.backend.node.collector import Collector
 from pgdb.jobs import hold
 
 POSES = f"""

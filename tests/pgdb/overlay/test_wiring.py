@@ -41,6 +41,7 @@ from pgdb.overlay.node import release
 from pgdb.overlay.topology import Topology
 from pgdb.proctable import RankProcess
 from pgdb.ranks import RankSet
+from tests.fakes.canned_debugger import CannedOpener
 
 CREDENTIALS = make_credentials()
 DEADLINE_S = 20.0
@@ -132,7 +133,7 @@ class Session:
                 grace_s=grace_s,
                 addresses=self.addresses if mpi else (),
             )
-            one = self.aggregators[number] = Aggregator(place)
+            one = self.aggregators[number] = Aggregator(place, CannedOpener())
             self._listeners[number] = await listen_on(
                 self._sockets[number], CREDENTIALS, one.serve_link
             )

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdb.backend.node import leaf
+from pgdb.backend.node import stack_answers
 from pgdb.backend.node.answer_cache import AnswerCache
-from pgdb.backend.node.leaf import StackAnswers, record_of
+from pgdb.backend.node.stack_answers import StackAnswers, record_of
 from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.merge.normalize import normalize_record
 from pgdb.ranks import RankSet
@@ -55,7 +55,7 @@ def test_as_one_by_one(said: list[tuple[int, int, bool]], at_once: int) -> None:
             await asyncio.sleep(0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(leaf, "_FRAMES_AT_ONCE", at_once)
+        patch.setattr(stack_answers, "_FRAMES_AT_ONCE", at_once)
         asyncio.run(tell())
     for request_id, merger in found.items():
         assert merger.classes == wanted[request_id].classes

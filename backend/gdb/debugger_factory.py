@@ -1,0 +1,105 @@
+"""The debuggers of one aggregator's ranks, and what these share: nursery, index cache, pauser."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+
+from pgdb.backend.care.pausing import Pauser
+from pgdb.backend.gdb.attach import as_they_are
+from pgdb.backend.gdb.debugger import GdbDebugger
+from pgdb.backend.rank.protocol import FactoryContext, OpenFactory
+from pgdb.backend.sbd.deployment import Deployment
+from pgdb.backend.zygote import nursery
+from pgdb.backend.zygote.gdb_factory import GdbFactory
+from pgdb.backend.zygote.index_cache import IndexCache
+from pgdb.backend.zygote.nursery import Nurseries
+from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch, gdb_environment
+from pgdb.jobs import gdb_program
+
+
+class GdbDebuggers:
+    """A debugger factory that gives each rank a GDB."""
+
+    def __init__(
+        self, context: FactoryContext, symbol_prefetch: SymbolPrefetch | None = None
+    ) -> None:
+        setup, notice = context.setup, context.notice
+        self._context = context
+        self._symbol_prefetch = symbol_prefetch
+        self._nurseries: Nurseries | None = None
+        self._pauser = Pauser()
+        self._closing: asyncio.Task[None] | None = None
+        environment = gdb_environment(os.environ)
+        gdb = gdb_program.find_gdb(setup.gdb) or setup.gdb
+        index_cache = IndexCache(environment, notice)
+        # Held ranks have no program yet, and a single rank shares a nursery with no other.
+        if setup.nursery and not setup.is_held and context.rank_count > 1:
+            nurseries = Nurseries(
+                gdb,
+                environment,
+                notice,
+                index_cache,
+                free=self._pauser.release,
+                symbol_prefetch=symbol_prefetch,
+            )
+            if reason := nursery.why_not(setup.gdb_commands):
+                nurseries.fell_back(reason)
+            else:
+                self._nurseries = nurseries
+        self._gdb_factory = GdbFactory(
+            gdb,
+            environment,
+            setup.gdb_commands,
+            index_cache,
+            self._nurseries,
+            expected_version=setup.gdb_version,
+            notice=notice,
+        )
+        if self._nurseries is None and symbol_prefetch is not None:
+            self._closing = asyncio.create_task(symbol_prefetch.close())
+        self._deployment: Deployment | None = None
+        if setup.deploy is not None and context.delivery is not None:
+            self._deployment = Deployment(
+                context.delivery, gdb=setup.gdb, wait_s=setup.deploy.wait_s, notice=notice
+            )
+
+    def make(self, rank: int) -> GdbDebugger:
+        """Return a new debugger for *rank*, whose GDB starts when it attaches."""
+        setup, deployment = self._context.setup, self._deployment
+        return GdbDebugger(
+            rank,
+            gdb_factory=self._gdb_factory,
+            program=setup.program,
+            notify=self._context.notify,
+            localise=deployment.localised if deployment is not None else as_they_are,
+            pauser=self._pauser,
+            is_guarded=setup.guard,
+        )
+
+    def pause(self, pids: Iterable[int]) -> None:
+        """Keep processes from computing until GDBs are attached to them."""
+        self._pauser.pause(pids)
+
+    async def release(self, pid: int) -> None:
+        """End the pause of process *pid*; return once it can be attached to."""
+        await self._pauser.release(pid)
+
+    async def close(self) -> None:
+        """Release all processes; end the nurseries, the symbol prefetch and the deployment."""
+        self._pauser.release_all()
+        if self._closing is not None:
+            self._closing.cancel()
+            await asyncio.gather(self._closing, return_exceptions=True)
+        if self._nurseries is not None:
+            await self._nurseries.close()
+        if self._symbol_prefetch is not None:
+            await self._symbol_prefetch.close()
+        if self._deployment is not None:
+            await self._deployment.close()
+
+
+def gdb_debuggers(symbol_prefetch: SymbolPrefetch | None = None) -> OpenFactory:
+    """Return the opener of GDB factories, the first of which uses *symbol_prefetch*."""
+    return lambda context: GdbDebuggers(context, symbol_prefetch)

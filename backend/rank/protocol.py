@@ -1,0 +1,162 @@
+"""The interface between a leaf and the debuggers of its ranks.
+
+A leaf knows this module and one :data:`OpenFactory`. GDB on a process is one implementation
+(:mod:`pgdb.backend.gdb.debugger`); a table of canned answers is another one, in the tests.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pgdb.files.delivery import Delivery
+from pgdb.overlay.messages import (
+    AnyOperation,
+    BreakpointCommands,
+    ChangeBreakpoints,
+    Console,
+    InsertBreakpoint,
+    Interrupt,
+    Kill,
+    ListBreakpoints,
+    Resume,
+    Setup,
+)
+from pgdb.records import Event, Exit, Record
+
+State = Literal["new", "stopped", "running", "exited", "detached", "gone"]
+"""State of a rank, as its leaf sees it. ``gone``: the debugger has died, the rank runs on."""
+
+
+class NeedsStopError(Exception):
+    """The operation needs a stopped rank, and this rank runs."""
+
+
+class Capability(enum.Flag):
+    """A kind of operation that a debugger can carry out; all debuggers can look at the rank."""
+
+    RUN = enum.auto()
+    """Resume, interrupt and kill the rank."""
+    BREAKPOINTS = enum.auto()
+    """Set, change and list breakpoints."""
+
+
+EVERYTHING = Capability.RUN | Capability.BREAKPOINTS
+"""Capabilities of a debugger that controls a live process."""
+
+
+def capability_for(operation: AnyOperation) -> Capability:
+    """Return the capability that an operation needs, an empty one if every debugger has it."""
+    match operation:
+        case Resume() | Interrupt() | Kill() | Console(run=True):
+            return Capability.RUN
+        case InsertBreakpoint() | ChangeBreakpoints() | BreakpointCommands() | ListBreakpoints():
+            return Capability.BREAKPOINTS
+        case _:
+            return Capability(0)
+
+
+class RankDebugger(Protocol):
+    """The debugger that controls one rank.
+
+    Every method may be called at any time; the debugger brings the calls into an order. Whatever
+    happens, the rank ends up running free without a breakpoint, unless it was killed.
+    """
+
+    @property
+    def rank(self) -> int:
+        """Number of the rank in MPI_COMM_WORLD."""
+
+    @property
+    def capabilities(self) -> Capability:
+        """Kinds of operations that :meth:`perform` carries out."""
+
+    @property
+    def state(self) -> State:
+        """State of the rank."""
+
+    @property
+    def current_event(self) -> Event | None:
+        """Last event of the rank; None before the debugger is attached and once it is detached."""
+
+    @property
+    def program_pid(self) -> int | None:
+        """Process id of the program: 0 if no debugger was ever attached, None if it has ended."""
+
+    async def attach(self, pid: int, request_id: int, *, is_retried: bool = False) -> Record:
+        """Attach to the running process *pid* and return where it stopped.
+
+        :param is_retried: another debugger is tried if this one dies while it attaches, so that
+            the death is not notified as a loss.
+        :raises GdbError: if the debugger cannot be started, refuses, or dies.
+        """
+
+    async def acquire_held(self, pid: int, request_id: int, *, runs_on: bool = True) -> Record:
+        """Attach to the held process *pid*, let it execute its program, and stop that in ``main``.
+
+        :param runs_on: the rank runs on without a debugger if that fails; else it stays held.
+        :raises GdbError: if the debugger cannot be started, refuses, or dies.
+        """
+
+    async def perform(
+        self, operation: AnyOperation, request_id: int, timeout_s: float | None = None
+    ) -> Record:
+        """Carry out one operation and return its answer; it is overdue after *timeout_s*.
+
+        :raises NeedsStopError: if the operation needs a stopped rank and the rank runs.
+        """
+
+    async def is_silent(self) -> bool:
+        """Return whether the debugger hangs in an overdue operation; takes some seconds if so."""
+
+    async def has_debugger(self, timeout_s: float) -> bool:
+        """Return whether the debugger has the rank and answers within *timeout_s*."""
+
+    def note_end(self) -> Exit:
+        """Record that the program has ended, which the debugger did not notice; return the end."""
+
+    async def detach(self, timeout_s: float) -> None:
+        """Detach if attached, and end the debugger; the rank runs on."""
+
+    async def abandon(self) -> None:
+        """End a debugger that does not answer, and repair the rank if the debugger had it.
+
+        :raises GdbError: if the debugger cannot be ended.
+        """
+
+
+class DebuggerFactory(Protocol):
+    """Makes the debuggers of one aggregator's ranks and owns what the debuggers share."""
+
+    def make(self, rank: int) -> RankDebugger:
+        """Return a new debugger for *rank*; an earlier one for that rank is not affected."""
+
+    def pause(self, pids: Iterable[int]) -> None:
+        """Keep processes from computing until a debugger is attached to each."""
+
+    async def release(self, pid: int) -> None:
+        """End the pause of process *pid*; return once it can be attached to."""
+
+    async def close(self) -> None:
+        """Release all processes and end what the debuggers share; the debuggers are closed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactoryContext:
+    """The session, the host and the callbacks that debuggers are made for."""
+
+    setup: Setup
+    rank_count: int
+    """Number of ranks of this aggregator."""
+    notify: Callable[[int, Event], None]
+    """Takes each event, with its rank."""
+    notice: Callable[[str], None]
+    """Takes remarks for the user about this host."""
+    delivery: Delivery | None = None
+    """Delivers files to this host; used if the session asks for that (``--sbd``)."""
+
+
+OpenFactory = Callable[[FactoryContext], DebuggerFactory]
+"""Opens the factory of an aggregator; the composition root of the process chooses which."""
