@@ -1,4 +1,4 @@
-"""A job made of the processes that a user names, where nothing else finds its ranks."""
+"""A job made of explicit pids, for ranks that no other way finds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pgdb.errors import DiscoveryError, UsageError
 from pgdb.frontend.discovery import mpir
-from pgdb.frontend.discovery.discover import DiscoveryStep, FoundJob
+from pgdb.frontend.discovery.found_job import DiscoveryStep, FoundJob, count
 from pgdb.jobs import procfs
 from pgdb.jobs.environment_scan import Processes
 from pgdb.proctable import ProcTable, RankProcess
@@ -17,11 +17,11 @@ from pgdb.ranks import RankSet
 def find_pids(entries: Sequence[str]) -> FoundJob:
     """Make a job of the processes that a user names, each as ``PID`` or ``HOST:PID``.
 
-    The ranks are those that the processes' environments name, where all are on this host and
-    name different ones; else they are numbered as given. Other hosts are not asked.
+    If all processes are on this host and their environments name different ranks, these are their
+    ranks; else the processes are numbered in the given order. Other hosts are not contacted.
 
     :raises UsageError: if there is no entry, or one is malformed or given twice.
-    :raises DiscoveryError: if its process is no running one of this host.
+    :raises DiscoveryError: if an entry is no running process of this host.
     """
     if not entries:
         raise UsageError("no pids were given; write PID or HOST:PID for each rank")
@@ -34,7 +34,7 @@ def find_pids(entries: Sequence[str]) -> FoundJob:
             raise UsageError(f"pid {entry!r} is given twice; leave one of them out")
         places[place] = entry
         if place[0] == here:
-            _check_by_hand(entry, place[1], processes)
+            _check_process(entry, place[1], processes)
     identities = [processes.identity(pid) if host == here else None for host, pid in places]
     named = [identity.rank for identity in identities if identity is not None]
     by_environment = len(set(named)) == len(places)
@@ -49,20 +49,19 @@ def find_pids(entries: Sequence[str]) -> FoundJob:
         for rank, (host, pid) in zip(ranks, places, strict=True)
     ]
     table = ProcTable(
-        processes=tuple(sorted(members, key=lambda each: each.rank)), source="pids given by hand"
+        processes=tuple(sorted(members, key=lambda each: each.rank)), source="explicit pids"
     )
     sizes = {identity.size for identity in identities if identity is not None}
-    ranks_in_words = "1 rank" if len(places) == 1 else f"{len(places)} ranks"
     how = "ranks by their environment" if by_environment else "numbered as given"
     return FoundJob(
         launcher_pid=0,
         command=(),
         table=table,
         hosts=table.hosts,
-        # They may be a part of a job, and no others are wanted.
+        # The processes may be only a part of a job, and the others are not wanted.
         selector="",
         slurm_job="",
-        steps=(DiscoveryStep("pids", f"{ranks_in_words} given by hand, {how}"),),
+        steps=(DiscoveryStep("pids", f"{count(len(places))} given explicitly, {how}"),),
         job_size=sizes.pop() if by_environment and len(sizes) == 1 else None,
         local_ranks=RankSet(each.rank for each in members if each.host == here),
         ended=RankSet(),
@@ -76,7 +75,7 @@ def _place(entry: str, here: str) -> tuple[str, int]:
     return (here if not host or mpir.is_this_host(host) else host), int(number)
 
 
-def _check_by_hand(entry: str, pid: int, processes: Processes) -> None:
+def _check_process(entry: str, pid: int, processes: Processes) -> None:
     stat = processes.stat(pid)
     if stat is None:
         raise DiscoveryError(

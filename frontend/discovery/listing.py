@@ -1,6 +1,6 @@
-"""The MPI jobs that can be seen from this host: its launchers, and the steps of its Slurm.
+"""The MPI jobs that this host knows: those of its launchers, and the steps of its Slurm.
 
-Launchers are known by their names; nothing is asked of them that they could notice.
+Launchers are recognized by their names; the listing does nothing that they could notice.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ import msgspec
 
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery import discover, mpir, slurm
+from pgdb.frontend.discovery.pid_meaning import runs_aggregators
 from pgdb.jobs import procfs
 from pgdb.jobs.procfs import ProcessStat
 from pgdb.proctable import RankProcess
 
 _log = logging.getLogger(__name__)
 
-# What the launchers of our aggregators have in their environment.
+# A variable in the environment of our aggregators' launchers.
 _OURS = "PGDB_WIRE_UP"
 # squeue answers in some 10 ms; with a controller that is down it tries for 9 s (Slurm 22.05).
 _SLURM_TIMEOUT_S = 2.0
-# Each look at a job's ranks reads all of /proc, which takes a while where there are thousands.
+# Time to count ranks. Each count reads all of /proc, which takes long if there are thousands.
 _COUNTING_S = 0.3
 
 
@@ -35,25 +36,25 @@ class RunningJob(msgspec.Struct, frozen=True):
     """One job, as ``pgdb jobs`` shows it."""
 
     target: str
-    """What to give to ``pgdb attach``: the launcher's pid, or Slurm's ``JOB`` or ``JOB.STEP``."""
+    """Argument for ``pgdb attach``: the launcher's pid, or Slurm's ``JOB`` or ``JOB.STEP``."""
     launcher: str
     """Name of the launcher's program, such as ``mpirun``."""
     command: str
-    """The launcher's command line as the user gave it, for Slurm's steps their name."""
+    """The launcher's command line as the user gave it; for a step of Slurm its name."""
     ranks: int | None
-    """Number of ranks; None where it cannot be told, or not in the time there is."""
+    """Number of ranks; None if unknown, or not counted in the available time."""
     hosts: int | None
     """Number of hosts with ranks; None as for :attr:`ranks`."""
     age_s: float
     user: str
     is_ours: bool
-    """Whether it is this user's, or this user is root."""
+    """Whether the job belongs to this user, or this user is root."""
 
 
 def list_jobs() -> tuple[RunningJob, ...]:
-    """Return the jobs of all users that this host knows of, the youngest first.
+    """Return the jobs of all users that this host knows, the youngest first.
 
-    Left out are PGDB's own processes, and launchers that another launcher has started for the
+    The list omits PGDB's own processes, and launchers that another launcher has started for the
     same job.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
@@ -62,8 +63,8 @@ def list_jobs() -> tuple[RunningJob, ...]:
         by_srun: dict[int, slurm.Step] = {}
         found = []
         for step in steps.result() if steps is not None else ():
-            # What an srun of this host has started is listed as that srun's, or left out as
-            # the daemons of another launcher's.
+            # A step whose srun runs on this host is listed as that srun's job, or omitted as the
+            # daemons of another launcher.
             if mpir.is_this_host(step.srun_host) and procfs.is_alive(step.srun_pid):
                 by_srun[step.srun_pid] = step
             else:
@@ -76,7 +77,7 @@ def _launchers() -> list[ProcessStat]:
     """Return the launchers of this host that have a job of their own, the youngest first."""
     found: dict[int, ProcessStat] = {}
     for pid in procfs.all_pids():
-        # The name first: it is the least to read, and there are thousands that are none.
+        # The name is checked first: it is the cheapest to read, and thousands are no launchers.
         if procfs.is_launcher_name(_name(pid)) and (stat := _launcher(pid)) is not None:
             found[pid] = stat
     own = [stat for stat in found.values() if not _is_helper(stat, found)]
@@ -84,7 +85,7 @@ def _launchers() -> list[ProcessStat]:
 
 
 def _name(pid: int) -> str:
-    # Read for every process of the host: a third of the time that pathlib would take.
+    # This runs for every process of the host, in a third of the time of pathlib.
     try:
         descriptor = os.open(f"/proc/{pid}/comm", os.O_RDONLY)
     except OSError:
@@ -98,7 +99,7 @@ def _name(pid: int) -> str:
 
 
 def _launcher(pid: int) -> ProcessStat | None:
-    """Return who *pid* is if it is a launcher, and no script of that name."""
+    """Return the status of *pid* if it is a launcher; a script of that name is none."""
     stat = procfs.read_stat(pid)
     if stat is None or stat.has_ended or stat.is_kernel_thread or not procfs.on_this_host(pid):
         return None
@@ -109,13 +110,13 @@ def _launcher(pid: int) -> ProcessStat | None:
 
 
 def _is_helper(stat: ProcessStat, launchers: dict[int, ProcessStat]) -> bool:
-    """Return whether a launcher serves another one, or PGDB.
+    """Return whether a launcher serves another launcher, or PGDB.
 
-    srun has a twin that forwards signals, and mpirun in an allocation of Slurm's starts its
-    daemons with srun. A launcher that a rank has started has that rank's environment.
+    srun has a twin that forwards signals, and mpirun starts its daemons with srun inside a Slurm
+    allocation. A launcher that a rank has started has that rank's environment.
     """
     environment = procfs.environment(stat.pid) or {}
-    if _OURS in environment or "pgdb.backend" in (procfs.command_line(stat.pid) or []):
+    if _OURS in environment or runs_aggregators(stat.pid):
         return True
     identity = procfs.rank_environment(environment)
     return any(
@@ -165,7 +166,7 @@ def _of_launchers(
 
 
 def _count(launcher_pid: int) -> tuple[int | None, int | None]:
-    """Return the number of ranks and of hosts, None for what cannot be told."""
+    """Return the numbers of ranks and of hosts, None for an unknown one."""
     try:
         job = discover.find_job(launcher_pid, pmix=_no_pmix)
     except DiscoveryError as error:
@@ -175,14 +176,15 @@ def _count(launcher_pid: int) -> tuple[int | None, int | None]:
 
 
 def _no_pmix(launcher_pid: int) -> tuple[RankProcess, ...]:
-    # See pgdb.frontend.discovery.pmix: prterun notices, and may not end for it.
+    # prterun would notice, and might not end (see pgdb.frontend.discovery.pmix).
     raise DiscoveryError(f"{launcher_pid} is not asked through PMIx for a list")
 
 
 def _without_hold(words: Sequence[str]) -> list[str]:
-    """Return a launcher's line without what ``pgdb launch`` has put before the program.
+    """Return a launcher's command line without the words that ``pgdb launch`` put before the
+    program.
 
-    That is ``PYTHON -I -S hold.py ... --``, or ``-c`` and the text of that file.
+    These are ``PYTHON -I -S hold.py ... --``, or ``-c`` and the text of that file.
     """
     kept: list[str] = []
     at = 0
@@ -213,8 +215,8 @@ def _steps() -> tuple[slurm.Step, ...]:
 
 
 def _of_step(step: slurm.Step) -> RunningJob:
-    # Of a step of daemons only the job can be attached to: its ranks are in no step, and some of
-    # them on the launcher's own host, where no daemon is.
+    # A step of daemons cannot be attached to, only its job: the ranks are in no step, and some of
+    # them run on the launcher's own host, which has no daemon.
     return RunningJob(
         target=step.job if step.has_daemons else step.target,
         launcher="srun",

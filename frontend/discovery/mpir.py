@@ -1,10 +1,10 @@
-"""Read the table of ranks that a launcher keeps for debuggers, out of its memory.
+"""The table of ranks that a launcher keeps for debuggers, read from its memory.
 
-The MPIR Process Acquisition Interface (MPI Forum, 2010) has every launcher hold an array
-``MPIR_proctable`` of {char *host_name; char *executable_name; int pid;}, one entry per rank,
-and its length ``MPIR_proctable_size``. Both are read through /proc/PID/mem, so that the launcher
-is never stopped. All that comes from there is checked before it is used: a table is believed
-only if its size, its strings and its pids can be those of a job.
+The MPIR Process Acquisition Interface (MPI Forum, 2010) requires of every launcher an array
+``MPIR_proctable`` of {char *host_name; char *executable_name; int pid;}, one entry per rank, and
+its length ``MPIR_proctable_size``. Both are read through /proc/PID/mem, so that the launcher is
+never stopped. All data is checked before use: a table is accepted only if its size, its strings
+and its pids can be those of a job.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from pgdb.proctable import RankProcess
 from pgdb.regular_files import open_regular
 
 MAX_RANKS = 1 << 22
-"""Largest table that is believed; the biggest machines have run about a million ranks."""
+"""Largest number of ranks accepted; the biggest machines have run about a million."""
 MAX_STRING_BYTES = 4096
-"""Longest host name or path that is believed: PATH_MAX."""
+"""Longest host name or path accepted, in bytes: PATH_MAX."""
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 """Names that every host has for itself."""
 
 _TABLE = "MPIR_proctable"
 _SIZE = "MPIR_proctable_size"
-# Pointers to text in srun, made for the TotalView debugger and kept since (Slurm 22.05).
+# Pointers to text in srun, added for the TotalView debugger and kept since (Slurm 22.05).
 _SLURM_JOB = "totalview_jobid"
 _SLURM_STEP = "totalview_stepid"
 # char *, char *, int and the padding that aligns the next pointer.
@@ -51,7 +51,7 @@ _MAX_PID = 1 << 22
 _SHT_SYMTAB, _SHT_DYNSYM = 2, 11
 _SHN_UNDEF = 0
 _SHN_LORESERVE = 0xFF00
-# The pointer and its size are two globals of one small file of hydra's, at most a few words apart.
+# The pointer and its size are two globals in one small file of hydra, at most a few words apart.
 _NEIGHBOURHOOD_BYTES = 64
 _MAX_SEARCHED_BYTES = 64 << 20
 _LARGEST_OBJECT_BYTES = 1 << 30
@@ -65,18 +65,18 @@ _HOST_NAME = pattern(r"[A-Za-z0-9_][A-Za-z0-9._:%-]{0,254}\Z")
 
 
 class NoProctableError(DiscoveryError):
-    """The process has no table where it was looked for: it is no launcher, or one without."""
+    """The process has no table there: it is no launcher, or one without a table."""
 
 
 class EmptyProctableError(DiscoveryError):
-    """The process has a table, but no rank is in it (yet)."""
+    """The process has a table without any rank (yet)."""
 
 
 class MpirTable(msgspec.Struct, frozen=True):
-    """What a launcher's MPIR_proctable held."""
+    """Contents of a launcher's MPIR_proctable."""
 
     processes: tuple[RankProcess, ...]
-    """The entries that were filled in, by rank; a launcher may still wait for the others."""
+    """The filled entries, by rank; a launcher may still wait for the others."""
     size: int
     """Number of ranks of the job."""
 
@@ -92,7 +92,7 @@ class Mapping(msgspec.Struct, frozen=True):
 
     @property
     def is_writable(self) -> bool:
-        """Whether variables can be in it."""
+        """Whether it can contain variables."""
         return self.permissions.startswith("rw")
 
 
@@ -107,8 +107,8 @@ def read_proctable(pid: int) -> MpirTable:
     mappings = _read_mappings(pid, name)
     empty = False
     with _open_memory(pid, name) as memory:
-        # An executable that refers to a variable of a shared object may have its own copy
-        # of it (a copy relocation), and the object's then stays empty: so all are looked at.
+        # An executable that refers to a variable of a shared object may have its own copy of it (a
+        # copy relocation), and the object's then stays empty: so all objects are read.
         for table_address, size_address in _symbol_addresses(pid, mappings, (_TABLE, _SIZE)):
             empty = True
             if table := table_at(memory, table_address, size_address, name):
@@ -121,9 +121,9 @@ def read_proctable(pid: int) -> MpirTable:
 
 
 def table_at(memory: Memory, table_address: int, size_address: int, name: str) -> MpirTable | None:
-    """Return the table whose pointer and size are at two addresses, None if nobody is in it yet.
+    """Return the table whose pointer and size are at two addresses, None if it has no ranks yet.
 
-    :raises DiscoveryError: if what is there can be no table; it is said of *name*.
+    :raises DiscoveryError: if there can be no table; the message calls the launcher *name*.
     """
     size = memory.integer(size_address)
     if size is None or size == 0:
@@ -143,13 +143,13 @@ def table_at(memory: Memory, table_address: int, size_address: int, name: str) -
 
 
 def search_proctable(pid: int) -> MpirTable:
-    """Find the table of launcher *pid* without symbols, by what it looks like.
+    """Find the table of launcher *pid* without symbols, by its structure.
 
-    MPICH's hydra has the table in its executable, which Debian and PyPI ship stripped. A hit
-    is a pointer in the executable's own variables to entries that are all valid, with their
-    count in an integer beside it, and with a pid below the launcher if a host is this one.
+    MPICH's hydra has the table in its executable, which Debian and PyPI ship stripped. A match is a
+    pointer in the executable's own variables to entries that are all valid, with their count in an
+    integer beside it, and with a pid below the launcher if a host is this one.
 
-    :raises NoProctableError: if nothing of the kind is there.
+    :raises NoProctableError: if nothing matches.
     :raises DiscoveryError: if the memory may not be read.
     """
     name = _describe(pid)
@@ -165,9 +165,9 @@ def search_proctable(pid: int) -> MpirTable:
 def search(
     areas: Sequence[Mapping], mappings: Sequence[Mapping], memory: Memory, below: set[int]
 ) -> MpirTable | None:
-    """Return the table that a pointer in *areas* leads to, found by its looks.
+    """Return a table that a pointer in *areas* leads to, found by its structure.
 
-    *mappings* are all of the process's, *below* the processes that it has started.
+    *mappings* are all mappings of the process, *below* its descendants.
     """
     writable = [mapping for mapping in mappings if mapping.is_writable]
     starts = [mapping.start for mapping in writable]
@@ -190,9 +190,9 @@ def search(
 
 
 def read_slurm_step(pid: int) -> str:
-    """Return the step that srun *pid* has started, as ``JOB.STEP``; empty if it does not tell.
+    """Return the step that srun *pid* has started, as ``JOB.STEP``; empty if unknown.
 
-    Nothing else tells it on srun's host when srun made the allocation itself.
+    If srun made the allocation itself, srun's host has no other source for it.
     """
     if os.path.basename(procfs.executable(pid) or "").partition("-")[0] != "srun":
         return ""
@@ -210,24 +210,24 @@ def read_slurm_step(pid: int) -> str:
 
 
 def is_this_host(name: str) -> bool:
-    """Return whether *name* is this host's, be it given short or with its domain."""
+    """Return whether *name* is a name of this host, short or with its domain."""
     own = os.uname().nodename
     if name in (own, *LOOPBACK):
         return True
-    # Two full names must be equal: node1.east and node1.west are two hosts.
+    # Two full names must be equal: node1.east and node1.west are different hosts.
     return name.partition(".")[0] == own.partition(".")[0] and not ("." in name and "." in own)
 
 
 class Memory:
-    """The memory of one process, read without stopping it."""
+    """The memory of one process, read without a stop."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        # Launchers use one string for the host of many ranks.
+        # Launchers share one host string between many ranks.
         self._strings: dict[int, str | None] = {}
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Return what is mapped of that range, from its start on."""
+        """Return the mapped bytes of a range, from its start on."""
         if not 0 < address < 1 << 63:
             return b""
         try:
@@ -236,16 +236,16 @@ class Memory:
             return b""
 
     def integer(self, address: int) -> int | None:
-        """Return the ``int`` at *address*, None if none is mapped there."""
+        """Return the ``int`` at *address*, None if it is not mapped."""
         data = self.read(address, 4)
         return int.from_bytes(data, "little", signed=True) if len(data) == 4 else None
 
     def pointer(self, address: int) -> int:
-        """Return the pointer at *address*, or what is mapped of it."""
+        """Return the pointer at *address*, or its mapped part."""
         return int.from_bytes(self.read(address, _POINTER_BYTES), "little")
 
     def string(self, address: int) -> str | None:
-        """Return the printable string that stands at *address*, None if none does."""
+        """Return the printable string at *address*, None if there is none."""
         if address not in self._strings:
             self._strings[address] = self._read_string(address)
         return self._strings[address]
@@ -253,7 +253,7 @@ class Memory:
     def _read_string(self, address: int) -> str | None:
         if address == 0:
             return None
-        # Most fit into the first read; paths may be longer, up to the limit.
+        # Most strings fit into the first read; paths may be longer, up to the limit.
         for size_bytes in (256, MAX_STRING_BYTES):
             text, end, _ = self.read(address, size_bytes).partition(b"\0")
             if end:
@@ -262,17 +262,17 @@ class Memory:
         return None
 
     def is_entry(self, address: int) -> bool:
-        """Return whether a valid entry stands at *address*."""
+        """Return whether there is a valid entry at *address*."""
         table = self.table(address, 1)
         return table is not None and bool(table.processes)
 
     def table(self, address: int, size: int, *, is_full: bool = False) -> MpirTable | None:
-        """Return the table of *size* entries at *address*, None if one of them is impossible.
+        """Return the table of *size* entries at *address*, None if any entry is invalid.
 
-        With *is_full* a blank entry is impossible as well.
+        With *is_full* a blank entry is invalid as well.
         """
         processes: list[RankProcess] = []
-        # In pieces: what only looks like a table at its start is not read to a size made up.
+        # In pieces: data that resembles a table only at its start is not read to an invented size.
         for first in range(0, size, _ENTRIES_AT_ONCE):
             count = min(_ENTRIES_AT_ONCE, size - first)
             data = self.read(address + first * _ENTRY.size, count * _ENTRY.size)
@@ -280,7 +280,7 @@ class Memory:
                 return None
             for rank, (host_at, executable_at, pid) in enumerate(_ENTRY.iter_unpack(data), first):
                 if host_at == 0 or pid == 0:
-                    # srun enters a rank when its node has answered.
+                    # srun enters a rank only when its node has answered.
                     if is_full:
                         return None
                     continue
@@ -327,7 +327,7 @@ def _read_mappings(pid: int, name: str) -> list[Mapping]:
 
 
 def parse_mappings(data: bytes) -> list[Mapping]:
-    """Read what /proc/PID/maps holds; a line that is none, as where it was cut off, is left out."""
+    """Parse the text of /proc/PID/maps; skip malformed lines, such as a truncated one."""
     mappings = []
     for line in os.fsdecode(data).split("\n"):
         match = _MAPPING.match(line)
@@ -347,13 +347,13 @@ def parse_mappings(data: bytes) -> list[Mapping]:
 def _symbol_addresses(
     pid: int, mappings: list[Mapping], variables: tuple[str, str]
 ) -> Iterator[tuple[int, int]]:
-    """Yield where two variables are, for each object that has both: first those that may well."""
+    """Yield the addresses of two variables for each object that has both, likely objects first."""
     executable = procfs.executable(pid)
     objects: dict[str, Mapping] = {}
     for mapping in mappings:
         path = mapping.path
         if path.endswith(" (deleted)"):
-            # What has the name by now is another file, or no file: anybody may have put it there.
+            # A file that has the name now is another one, and any user may have created it.
             path = path.removesuffix(" (deleted)")
             if path != executable:
                 continue
@@ -365,8 +365,8 @@ def _symbol_addresses(
 
     for path in sorted(objects, key=is_unlikely):
         mapping = objects[path]
-        # /proc/PID/exe opens also a file that was deleted or replaced since, and
-        # /proc/PID/root the file that a process in another mount namespace means.
+        # /proc/PID/exe opens even a file that was deleted or replaced, and /proc/PID/root opens
+        # files of another mount namespace.
         file = Path(f"/proc/{pid}/exe" if path == executable else f"/proc/{pid}/root{path}")
         values = symbol_values(file, mapping, variables)
         if values is not None:
@@ -376,19 +376,19 @@ def _symbol_addresses(
 def symbol_values(
     file: Path, mapping: Mapping, variables: tuple[str, str]
 ) -> tuple[int, int] | None:
-    """Return where two variables are, by an object and where it is mapped; None if it lacks one."""
+    """Return the addresses of two variables of a mapped object; None if it lacks one."""
     try:
         with open_regular(file) as stream:
             if os.fstat(stream.fileno()).st_size > _LARGEST_OBJECT_BYTES:
                 return None
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as image:
-                # Looking symbols up in all of a launcher's objects took 0.5-2 s, finding the one
-                # or two files that hold the bytes at all under 10 ms.
+                # Looking up symbols in all objects of a launcher took 0.5-2 s, finding the one or
+                # two files that contain the bytes at all under 10 ms.
                 if image.find(variables[-1].encode() + b"\0") < 0:
                     return None
                 return _look_up(image, mapping, variables)
     except (OSError, ValueError):
-        # ValueError: an empty file cannot be mapped, or a torn one is no object any longer.
+        # ValueError: an empty file cannot be mapped, or a torn file is no object.
         return None
 
 
@@ -405,7 +405,7 @@ def _look_up(
     if bias is None:
         return None
     sections = list(elf.sections(head, read))
-    # Intel's launcher has the names in .symtab only, Open MPI's libopen-rte in .dynsym.
+    # Intel's launcher has the names only in .symtab, Open MPI's libopen-rte only in .dynsym.
     for kind in (_SHT_DYNSYM, _SHT_SYMTAB):
         section = next((each for each in sections if each.kind == kind), None)
         if section is None or section.link >= len(sections):
@@ -425,7 +425,7 @@ def _look_up(
 
 
 def _offsets(names: bytes, name: str) -> Iterator[int]:
-    # Linkers let one string be the tail of another, so it need not start after a zero byte.
+    # A linker may merge a string with the tail of another, so no zero byte need precede it.
     pattern = name.encode() + b"\0"
     at = names.find(pattern)
     while at >= 0:
@@ -434,7 +434,7 @@ def _offsets(names: bytes, name: str) -> Iterator[int]:
 
 
 def _load_bias(head: elf.Header, read: elf.Read, mapping: Mapping) -> int | None:
-    """Return what must be added to the file's addresses to have those of the process."""
+    """Return the difference between addresses in the process and in the file."""
     page_mask = ~(os.sysconf("SC_PAGE_SIZE") - 1)
     for segment in elf.segments_of(head, read):
         if segment.kind == elf.PT_LOAD and segment.offset & page_mask == mapping.offset:
@@ -443,7 +443,7 @@ def _load_bias(head: elf.Header, read: elf.Read, mapping: Mapping) -> int | None
 
 
 def _variable_areas(pid: int, mappings: list[Mapping]) -> Iterator[Mapping]:
-    """Yield where the executable's variables are: its .data, and its .bss right behind."""
+    """Yield the mappings of the executable's variables: its .data, and the .bss after it."""
     executable = procfs.executable(pid)
     end = -1
     for mapping in mappings:
@@ -468,7 +468,7 @@ def _sizes_beside(data: bytes, offset: int, most: int) -> list[int]:
 
 
 def _belongs(table: MpirTable, size: int, below: set[int]) -> bool:
-    """Return whether a table found by its looks can be that of the launcher's own job."""
+    """Return whether a table found by its structure can be that of the launcher's own job."""
     if len(table.processes) != size or not all(each.executable for each in table.processes):
         return False
     here = [each for each in table.processes if is_this_host(each.host)]

@@ -1,15 +1,15 @@
-"""Ask prterun, the launcher of Open MPI 5, for its ranks through PMIx's tool interface.
+"""The ranks of prterun, the launcher of Open MPI 5, through PMIx's tool interface.
 
 prterun has no MPIR_proctable. It answers tools that connect to it on its own host, and knows the
 ranks of all hosts. The PMIx library starts threads, writes to standard error and waits without a
-deadline, so it is loaded by a process of its own: this module run by itself.
+deadline, so a process of its own loads it: this module as a program.
 
-prterun counts every tool as a job of its own and does not learn that a tool has left
-(openpmix/prrte#2591). Of Open MPI 5.0.11 one such job delays its end by half a second, two keep it
-from ending for ever. So all connections of PGDB's have one and the same name: while the name is
-taken they are refused, and no second job comes into being (tried: 1 to 10 of them, the end came
+prterun counts every tool as a job of its own and does not notice that a tool has left
+(openpmix/prrte#2591). With Open MPI 5.0.11 one such job delays its end by half a second; two keep
+it from ending at all. So all connections of PGDB use one name: while that name is in use, prterun
+refuses further connections and counts no second job (tried: 1 to 10 connections, the end came
 within 1.1 s). But for each refusal prterun writes two lines to the job's standard error, and
-another tool beside ours does harm all the same: ask it only where there is no other way.
+another tool beside ours still does harm: use PMIx only if there is no other way.
 """
 
 from __future__ import annotations
@@ -36,28 +36,29 @@ from pgdb.proctable import RankProcess
 
 _Row: TypeAlias = tuple[int, str, int, str]
 
-# What the library needs of the launcher's environment: where its files for tools are (below its
-# temporary directory), where a moved installation such as a wheel is, and how it is configured.
-# Nothing else, since PMIX_NAMESPACE and the like of a rank would make it a client of that job.
+# The library needs from the launcher's environment: the place of its files for tools (below its
+# temporary directory), the place of a moved installation such as a wheel, and its configuration.
+# Nothing else is passed on, since a rank's PMIX_NAMESPACE and the like would make it a client of
+# that job.
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP", "PMIX_SYSTEM_TMPDIR", "PMIX_SERVER_TMPDIR")
 _WANTED = frozenset({*_TEMPORARY, "LD_LIBRARY_PATH", "OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX"})
 _WANTED_PREFIX = "PMIX_MCA_"
 _ALARM_S = 10
-"""How long after its deadline the process that asks ends if nobody is left to end it."""
-# After one that was taken, one or two connections of the same name are refused, then one is taken
-# again (Open MPI 5.0.11, in every of 12 trials).
+"""Time after its deadline when the asking process ends by itself, in seconds."""
+# After an accepted connection, prterun refuses one or two of the same name and then accepts the
+# next (Open MPI 5.0.11, in every of 12 trials).
 _ATTEMPTS = 5
 _FORGET_S = 1.0
 
 
 def query_job(launcher_pid: int, timeout_s: float = 10.0) -> tuple[RankProcess, ...]:
-    """Return the ranks of the job that launcher *launcher_pid* of this host runs, all hosts'.
+    """Return the ranks on all hosts of the job that launcher *launcher_pid* of this host runs.
 
-    They are in order, without those that have ended. A pid is 0 where the launcher has not been
-    told it. Jobs that the job started with MPI_Comm_spawn are left out.
+    They are in order, without those that have ended. A pid is 0 if the launcher does not know it.
+    Jobs that the job started with MPI_Comm_spawn are omitted.
 
-    :raises DiscoveryError: if the launcher does not tell within *timeout_s* seconds, is not the
-        user's, or there is no PMIx library to ask it with.
+    :raises DiscoveryError: if the launcher does not answer within *timeout_s* seconds, is not the
+        user's, or there is no PMIx library.
     """
     name = _describe(launcher_pid)
     libraries = _libraries(launcher_pid)
@@ -68,8 +69,8 @@ def query_job(launcher_pid: int, timeout_s: float = 10.0) -> tuple[RankProcess, 
     deadline = time.monotonic() + timeout_s
     reason = ""
     for left in reversed(range(_ATTEMPTS)):
-        # A connection was never answered now and then, and the next one was. How long one takes
-        # (0.3 s, 4 s on a machine with eight times the work it has cores for) is not known before.
+        # Some connections were never answered, and the next one was. The time of a connection
+        # varies: 0.3 s, or 4 s on a machine with eight times more work than cores.
         left_s = max(0.0, deadline - time.monotonic())
         answer = _ask(launcher_pid, libraries, left_s / 2 if left else left_s)
         if answer.ranks:
@@ -78,19 +79,20 @@ def query_job(launcher_pid: int, timeout_s: float = 10.0) -> tuple[RankProcess, 
         if not (answer.is_refused or answer.is_late):
             break
         if left and answer.is_refused:
-            # Nothing tells when the launcher has forgotten the connection that had the name before.
+            # The launcher does not announce when it has dropped the earlier connection of that
+            # name.
             time.sleep(min(_FORGET_S, max(0.0, deadline - time.monotonic())))
     raise DiscoveryError(f"{name} does not tell its ranks through PMIx: {reason}")
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What the process that asks has found."""
+    """Result of the asking process."""
 
     ranks: tuple[_Row, ...] = ()
     reason: str = ""
-    """Why there are none."""
+    """Reason why there are no ranks."""
     is_refused: bool = False
-    """Whether the launcher did not take the connection."""
+    """Whether the launcher refused the connection."""
     is_late: bool = False
 
 
@@ -123,7 +125,7 @@ def _ask(launcher_pid: int, libraries: Sequence[str], timeout_s: float) -> _Answ
         process.communicate()
         raise
     try:
-        # It may be late in leaving, with its answer given.
+        # A late process may have answered and only be slow to end.
         answer = json.loads(output)
     except ValueError:
         return _Answer(reason=_how_ended(process.returncode, errors), is_late=is_late)
@@ -139,8 +141,8 @@ def _describe(pid: int) -> str:
     if stat is None or stat.has_ended:
         raise DiscoveryError(f"process {pid} was not asked through PMIx: it has ended")
     if stat.uid != os.geteuid():
-        # The files for tools are readable by their owner alone, and prterun also refuses root
-        # when it is not root's.
+        # Only their owner can read the files for tools, and prterun also refuses root if it does
+        # not run as root.
         raise DiscoveryError(
             f"{stat.comm} {pid} was not asked through PMIx: it belongs to another user, and it "
             "answers its own only"
@@ -149,7 +151,7 @@ def _describe(pid: int) -> str:
 
 
 def _libraries(launcher_pid: int) -> list[str]:
-    """Return the PMIx libraries to try, the one that the launcher itself uses first."""
+    """Return the PMIx libraries to try, the launcher's own first."""
     found = [
         path
         for path in sorted(procfs.mapped_files(launcher_pid))
@@ -161,7 +163,7 @@ def _libraries(launcher_pid: int) -> list[str]:
 
 
 def _environment(launcher_pid: int) -> dict[str, str]:
-    """Return what the process that asks gets: the launcher's settings, and our own modules."""
+    """Return the environment of the asking process: the launcher's settings, and our modules."""
     import pgdb
 
     assert pgdb.__file__ is not None
@@ -171,8 +173,8 @@ def _environment(launcher_pid: int) -> dict[str, str]:
     if "LD_LIBRARY_PATH" in theirs:
         theirs["LD_LIBRARY_PATH"] = absolute_parts(theirs["LD_LIBRARY_PATH"])
     session = _session_directory(launcher_pid, theirs.get("TMPDIR", "/tmp"))
-    # A tool looks for its server's rendezvous file through all of the temporary directory, links
-    # followed: where two point at each other's folders it never comes back (openpmix 5).
+    # A tool searches the whole temporary directory for its server's rendezvous file, and follows
+    # links: if two links point at each other's folders, the search never ends (openpmix 5).
     searched = dict.fromkeys(_TEMPORARY, session) if session else {}
     return {
         **{
@@ -188,10 +190,10 @@ def _environment(launcher_pid: int) -> dict[str, str]:
 
 
 def _session_directory(launcher_pid: int, temporary: str) -> str:
-    """Return the launcher's directory of rendezvous files; empty if it cannot be told.
+    """Return the launcher's directory of rendezvous files; empty if unknown.
 
-    The launcher has mapped shared memory in it once a rank has called MPI_Init; its own name, or
-    that of a folder in it, ends with the launcher's pid (``ompi.PID``, ``prte.HOST.UID/dvm.PID``).
+    The launcher maps shared memory in it once a rank has called MPI_Init; its own name, or that of
+    a folder in it, ends with the launcher's pid (``ompi.PID``, ``prte.HOST.UID/dvm.PID``).
     """
     ending = f".{launcher_pid}"
     mapped = (folder for file in procfs.mapped_files(launcher_pid) for folder in Path(file).parents)
@@ -212,8 +214,8 @@ def _how_ended(status: int, errors: bytes) -> str:
     return f"the process that asked it ended with status {status} and said {said!r}"
 
 
-# What follows runs in the process that asks. The layouts are those of pmix_common.h, the same in
-# PMIx 4.2 and 5.0 on the machines with 64 bits that these run on.
+# The rest runs in the asking process. The layouts are those of pmix_common.h, equal in PMIx 4.2 and
+# 5.0 on the 64-bit machines that they run on.
 
 
 class _Proc(ctypes.Structure):
@@ -272,15 +274,16 @@ _NAMESPACE = b"pmix.nspace"
 _QUERY_NAMESPACES = b"pmix.qry.ns"
 _QUERY_PROC_TABLE = b"pmix.qry.ptable"
 _STATE_TERMINATED = 20
-"""The least of pmix_proc_state_t that is said of a process that has ended."""
+"""Smallest pmix_proc_state_t of a process that has ended."""
 
 
 class _NoAnswerError(Exception):
-    """The library, or the launcher through it, says no; the text says to what and how."""
+    """The library, or the launcher through it, refused a request; the text names the request and
+    reason."""
 
 
 class _RefusedError(_NoAnswerError):
-    """The launcher did not take the connection."""
+    """The launcher refused the connection."""
 
 
 class _Tool:
@@ -314,7 +317,7 @@ class _Tool:
         return text.decode("utf-8", "replace") or str(status)
 
     def ask(self, key: bytes, namespace: bytes | None = None) -> Iterator[_Value]:
-        """Yield the values that answer the question *key*."""
+        """Yield the values that answer the query *key*."""
         value = _Value(type=_STRING, data=_Data(string=namespace))
         qualifier = _Info(key=_NAMESPACE, value=value)
         query = _Query(keys=(ctypes.c_char_p * 2)(key, None))
@@ -327,11 +330,11 @@ class _Tool:
         )
         if status != _SUCCESS:
             raise _NoAnswerError(f"it did not answer {key.decode()} ({self._text(status)})")
-        # Never freed: this process ends in a moment.
+        # The results are never freed: this process ends soon.
         yield from (results[at].value for at in range(count.value) if results[at].key == key)
 
     def namespaces(self) -> list[bytes]:
-        """Return the launcher's jobs: first the one it was started for, then what that spawned."""
+        """Return the launcher's jobs: its own job first, then those that the job spawned."""
         for value in self.ask(_QUERY_NAMESPACES):
             if value.type == _STRING and value.data.string:
                 names = value.data.string.split(b",")
@@ -354,7 +357,7 @@ class _Tool:
         return sorted(found)
 
     def close(self) -> None:
-        """Take leave of the launcher, so that it does not count us as lost."""
+        """Disconnect, so that the launcher does not count us as lost."""
         self._library.PMIx_tool_finalize()
 
 
@@ -369,7 +372,7 @@ def _load(paths: Sequence[str]) -> ctypes.CDLL:
 
 
 def _find_ranks(pid: int, libraries: Sequence[str], answer: IO[str]) -> None:
-    """Write what the launcher tells, or why it tells nothing."""
+    """Write the launcher's ranks, or the reason why there are none."""
     ranks: list[_Row] = []
     reason = ""
     is_refused = False
@@ -395,11 +398,11 @@ def _main(arguments: Sequence[str]) -> None:
     after which this process ends in any case, and the libraries to try."""
     pid, seconds, *libraries = arguments
     signal.alarm(int(seconds))
-    # What the library prints must not be taken for the answer.
+    # The library's own output must not mix with the answer.
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     _find_ranks(int(pid), libraries, answer)
-    # Threads of the library may still run, which the interpreter's own end would trip over.
+    # Threads of the library may still run, which would make the interpreter's own end fail.
     os._exit(0)
 
 

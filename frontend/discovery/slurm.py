@@ -1,7 +1,8 @@
-"""What Slurm tells about its running jobs and their steps, asked through its own commands.
+"""Slurm's running jobs and their steps, from its own commands.
 
 The ranks of a job are in a step if srun started them. An MPI launcher in the batch script starts
-them itself on its own host, and elsewhere through a step of daemons. Slurm knows no ranks there.
+the ranks of its own host itself, and the others through a step of daemons. Slurm does not know
+those ranks.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _DURATION = pattern(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)\Z")
 _SRUN = pattern(r"^StepId=(\S+) .*SrunHost:Pid=(\S+):(\d+)", re.MULTILINE)
 _MANY = 8
 
-# One field for each attribute, the one that may hold anything last.
+# One field for each attribute; the last one may contain any character.
 _STEP_FIELDS = (
     "stepid",
     "jobid",
@@ -47,24 +48,24 @@ class Step(msgspec.Struct, frozen=True):
     """One running step of a Slurm job, started by srun."""
 
     job: str
-    """The job's own number, as SLURM_JOB_ID has it: an element of an array has one, too."""
+    """The job's own number, as in SLURM_JOB_ID: an element of an array has one, too."""
     step: str
-    """The step's number in the job, as SLURM_STEP_ID has it."""
+    """The step's number in the job, as in SLURM_STEP_ID."""
     hosts: tuple[str, ...]
     """Slurm's names of the nodes, in order."""
     tasks: int
     user: str
     name: str
-    """Mostly the program's name; ``--job-name`` of srun."""
+    """Usually the program's name; ``--job-name`` of srun."""
     age_s: float
     srun_host: str
-    """Host of the srun that started the step; empty where Slurm does not tell."""
+    """Host of the srun that started the step; empty if Slurm does not report it."""
     srun_pid: int
-    """That srun's pid on :attr:`srun_host`; 0 where Slurm does not tell."""
+    """Pid of that srun on :attr:`srun_host`; 0 if Slurm does not report it."""
 
     @property
     def target(self) -> str:
-        """What names the step to ``pgdb attach``."""
+        """The step's name for ``pgdb attach``."""
         return f"{self.job}.{self.step}"
 
     @property
@@ -74,16 +75,16 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class JobOrStep(msgspec.Struct, frozen=True):
-    """A running job that a user has named, and the step of it that is meant."""
+    """A running job that a user has named, and its chosen step."""
 
     job: str
-    """The job's own number, as SLURM_JOB_ID has it."""
+    """The job's own number, as in SLURM_JOB_ID."""
     user: str
     name: str
     hosts: tuple[str, ...]
-    """The nodes of the step that is meant, else all of the job's."""
+    """The nodes of the chosen step, else all of the job's."""
     step: Step | None
-    """None where an MPI launcher inside of the job has started the ranks."""
+    """The chosen step; None if an MPI launcher inside the job has started the ranks."""
     steps: tuple[Step, ...]
     """All running steps of the job, those of daemons too."""
 
@@ -91,7 +92,7 @@ class JobOrStep(msgspec.Struct, frozen=True):
 class _Job(msgspec.Struct, frozen=True):
     number: str
     shown: str
-    """As squeue writes it: ``JOB_TASK`` for an element of an array."""
+    """The job's name as squeue writes it: ``JOB_TASK`` for an element of an array."""
     uid: int
     user: str
     state: str
@@ -110,8 +111,8 @@ def steps(
 ) -> tuple[Step, ...]:
     """Return the running steps that srun started, of one job or one user if given.
 
-    Left out are what squeue calls steps although no srun started them (the batch script, the
-    shell of salloc, ``extern``, which is for ssh), and those of PGDB's own.
+    The list omits steps of squeue that no srun started (the batch script, the shell of salloc,
+    ``extern``, which is for ssh), and PGDB's own steps.
 
     :raises DiscoveryError: if there is no Slurm here, or a command takes longer than *timeout_s*.
     """
@@ -120,7 +121,7 @@ def steps(
     rows = []
     for line in output.splitlines():
         fields = line.removesuffix("|").split("|", len(_STEP_FIELDS) - 1)
-        # With several clusters there are lines with their names.
+        # With several clusters, squeue adds lines with their names.
         if len(fields) == len(_STEP_FIELDS) and fields[-1] != OVERLAY_STEP_NAME:
             number = fields[0].rpartition(".")[2]
             if _STEP_NUMBER.match(number):
@@ -146,10 +147,10 @@ def steps(
 
 
 def find_step(text: str) -> JobOrStep:
-    """Find the running job or step that ``JOB``, ``JOB_TASK`` or ``JOB.STEP`` names.
+    """Find the running job or step with the name ``JOB``, ``JOB_TASK`` or ``JOB.STEP``.
 
-    :raises DiscoveryError: if there is none, it does not run, it is another user's, several
-        could be meant, or there is no Slurm here.
+    :raises DiscoveryError: if there is none, it does not run, it is another user's, the name is
+        ambiguous, or there is no Slurm here.
     """
     match = _TARGET.match(text)
     if match is None:
@@ -177,12 +178,12 @@ def find_step(text: str) -> JobOrStep:
 
 
 def _find_job(text: str) -> _Job:
-    """Return the running job of that number.
+    """Return the running job with that number.
 
     :raises DiscoveryError: if there is none, or an array has several.
     """
     try:
-        # Those that have ended are told for some minutes (MinJobAge).
+        # squeue lists jobs for some minutes after their end (MinJobAge).
         output = _run("squeue", "-h", "-r", "-a", "-t", "all", "-j", text, "-o", _JOB_FORMAT)
     except _NotKnownError:
         output = ""
@@ -217,12 +218,12 @@ def _why_not_running(text: str, jobs: list[_Job]) -> str:
             return (
                 f"Slurm job {text} does not run yet ({job.state}, {job.reason}); wait until it does"
             )
-    # COMPLETING is among these: its processes are being ended.
+    # COMPLETING is among these: Slurm is ending its processes.
     return f"Slurm job {text} has ended ({jobs[0].state})"
 
 
 def _choose(job: _Job, running: tuple[Step, ...], wanted: str | None) -> Step | None:
-    """Return the step that is meant, None for what runs in the job without one."""
+    """Return the chosen step, None for ranks that run in the job without one."""
     if wanted == "extern":
         raise DiscoveryError(f"step {job.shown}.extern has no ranks; use pgdb attach {job.shown}")
     if wanted == "batch":
@@ -256,9 +257,9 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _srun_places(shown: list[str], job: str | None, timeout_s: float) -> dict[str, tuple[str, int]]:
-    """Return host and pid of the srun of each step; squeue does not tell them."""
+    """Return host and pid of the srun of each step, which squeue does not print."""
     found: dict[str, tuple[str, int]] = {}
-    # scontrol of Slurm 22.05 leaves the elements of arrays out of a list of all steps.
+    # scontrol of Slurm 22.05 omits the elements of arrays from a list of all steps.
     arrays = {each.partition("_")[0] for each in shown if "_" in each}
     for wanted in [job] if job else ["", *sorted(arrays)]:
         try:
@@ -272,11 +273,11 @@ def _srun_places(shown: list[str], job: str | None, timeout_s: float) -> dict[st
 
 
 class _NotKnownError(DiscoveryError):
-    """Slurm answers that there is no such job."""
+    """Slurm reports that there is no such job."""
 
 
 def _run(*argv: str, timeout_s: float = 10.0) -> str:
-    """Return what one of Slurm's commands prints.
+    """Return the output of one of Slurm's commands.
 
     :raises DiscoveryError: if it fails, or takes longer than *timeout_s*.
     """
@@ -316,7 +317,7 @@ def _run(*argv: str, timeout_s: float = 10.0) -> str:
 
 
 def _seconds(text: str) -> float:
-    """Return the duration that ``[DAYS-][HOURS:]MINUTES:SECONDS`` tells, 0 for anything else."""
+    """Return the seconds in ``[DAYS-][HOURS:]MINUTES:SECONDS``, 0 for any other text."""
     match = _DURATION.match(text)
     if match is None:
         return 0.0  # INVALID, where clocks differ
@@ -329,7 +330,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def expand_hosts(text: str) -> tuple[str, ...]:
-    """Return the hosts that a host list of Slurm's names, in its order.
+    """Return the hosts in a host list of Slurm, in its order.
 
     >>> expand_hosts("n[1-3,07],m1")
     ('n1', 'n2', 'n3', 'n07', 'm1')
@@ -342,7 +343,7 @@ def expand_hosts(text: str) -> tuple[str, ...]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield what stands between the commas that are not in brackets."""
+    """Yield the parts between commas that are not in brackets."""
     start = depth = 0
     for at, character in enumerate(text):
         depth += (character == "[") - (character == "]")

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 import pgdb
 from pgdb.errors import DiscoveryError, PgdbError, StartError
 from pgdb.frontend.discovery import discover, explicit_pids, listing, mpir, slurm
-from pgdb.frontend.discovery.discover import DiscoveryStep, FoundJob
+from pgdb.frontend.discovery.found_job import DiscoveryStep, FoundJob
 from pgdb.frontend.discovery.listing import RunningJob
 from pgdb.frontend.startup.job import OverlayLauncher
 from pgdb.frontend.startup.session_directory import check_own

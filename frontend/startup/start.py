@@ -23,7 +23,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Listener
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.discovery.discover import FoundJob
+from pgdb.frontend.discovery.found_job import FoundJob
 from pgdb.frontend.startup.held import HeldJob
 from pgdb.frontend.startup.logged_start import OnStep, logged
 from pgdb.frontend.startup.overlay import Overlay, Place

@@ -20,8 +20,9 @@ import pytest
 
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery import mpir, pmix
-from pgdb.frontend.discovery.discover import FoundJob, find_job
+from pgdb.frontend.discovery.discover import find_job
 from pgdb.frontend.discovery.explicit_pids import find_pids
+from pgdb.frontend.discovery.found_job import FoundJob
 from pgdb.jobs import environment_scan, procfs
 from pgdb.proctable import RankProcess
 from tests.support.hosts import Hosts

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from pgdb.errors import DiscoveryError, PgdbError, UsageError
 from pgdb.frontend.discovery import mpir
-from pgdb.frontend.discovery.discover import FoundJob, find_job
+from pgdb.frontend.discovery.discover import find_job
 from pgdb.frontend.discovery.explicit_pids import find_pids
+from pgdb.frontend.discovery.found_job import FoundJob
 from pgdb.jobs import environment_scan, procfs
 from pgdb.jobs.environment_scan import RankGroup
 from pgdb.proctable import RankProcess
@@ -387,7 +388,7 @@ def test_a_rank_of_which_nothing_tells_the_job_says_so() -> None:
     with alone(PMI_RANK="5") as pid:
         assert error_of(pid) == (
             f"{pid} is rank 5 of a job whose launcher is not on this host or has ended, and "
-            "nothing in its environment tells which other processes are of that job; "
+            "its environment does not identify the other processes of that job; "
             "give the pids of its ranks with --pids"
         )
 
@@ -446,7 +447,7 @@ def test_a_pid_may_be_text(plain: Path) -> None:
         assert find_job(str(pid)).launcher_pid == pid
 
 
-# -- pids given by hand -------------------------------------------------------------------------
+# -- explicit pids ------------------------------------------------------------------------------
 
 
 def error_of_pids(*entries: str, kind: type[PgdbError] = UsageError) -> str:
@@ -461,10 +462,10 @@ def test_pids_have_the_ranks_of_their_environments() -> None:
     with alone(PMI_RANK="4", PMI_SIZE="6") as four, alone(PMI_RANK="1", PMI_SIZE="6") as one:
         job = find_pids([str(four), f"localhost:{one}"])
     assert [(each.rank, each.pid) for each in job.table.processes] == [(1, one), (4, four)]
-    assert job.table.source == "pids given by hand"
+    assert job.table.source == "explicit pids"
     assert job.hosts == job.table.hosts == (os.uname().nodename,)
     assert (job.job_size, str(job.local_ranks), job.selector) == (6, "1,4", "")
-    assert job.steps[0].outcome == "2 ranks given by hand, ranks by their environment"
+    assert job.steps[0].outcome == "2 ranks given explicitly, ranks by their environment"
 
 
 def test_pids_without_ranks_count_as_they_are_given() -> None:
