@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pgdb.merge.summary import Bins, Summary, Totals, empty_bins, summarize_array
+from pgdb.merge.summary import Bins, Summary, empty_bins
+from pgdb.merge.totals import Totals, summarize_array
 from pgdb.overlay.messages import Reduce
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Block, Failure, Record, Value, Various, parse_number

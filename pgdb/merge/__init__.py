@@ -1,1 +1,1 @@
-"""Merging of the answers of many ranks into one that loses nothing."""
+"""Merging: the answers of many ranks become one, without loss and without any input or output."""

@@ -1,8 +1,8 @@
-"""Answers of many ranks as equivalence classes, and how they are merged.
+"""Equivalence classes: the merged answers of many ranks.
 
-A merge is associative and commutative and the empty answer is its identity, so the result is
-the same whatever the shape of the tree and the order of arrival. Every rank that was asked is
-in exactly one class or in ``missing``.
+A merge is associative and commutative, and the empty answer is its identity. So the result does not
+depend on the shape of the tree or the order of arrival. Every rank that was asked is in exactly one
+class or in ``missing``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from pgdb.errors import ProtocolError
 from pgdb.merge.normalize import DIFFERENT, SlotFiller, join_slots
 from pgdb.merge.partition_labels import NOBODY, Field, Labels
 from pgdb.merge.record_visitor import TextKind, map_arguments, map_texts
-from pgdb.merge.summary import Summary, Totals
+from pgdb.merge.summary import Summary
 from pgdb.merge.templates import Templated, TemplateTable, count_placeholders, nothing_common
+from pgdb.merge.totals import Totals
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Event, Failure, Record, Stack, Stop, Threads, Various
@@ -26,27 +27,27 @@ from pgdb.records import SLOT, Event, Failure, Record, Stack, Stop, Threads, Var
 R = TypeVar("R", bound=Record | Event)
 
 MOST_DISTINCT = 1024
-"""Different answers of one kind that are told one by one; of more, summaries."""
+"""Most different answers of one kind that are listed one by one; more of them are summed up."""
 _MOST_PENDING = 1024
 MOST_COLUMNS = 64
-"""Holes of a form that are summed up; a form with more has no summaries."""
-_FEW_OF_A_FORM = 8
+"""Most placeholders of a template that are summed up; a template with more has no summaries."""
+_FEW_OF_A_TEMPLATE = 8
 _LEVEL = pattern(r"[0-9]{1,9}\Z")
-# The call paths of a prefix tree are what is asked for, and share what they have in common.
-_MOST_FORMS: dict[type[Templated], int] = {Stack: 1 << 16, Threads: 1 << 16}
+# A prefix tree exists to show its call paths, and the paths share their common parts.
+_MOST_TEMPLATES: dict[type[Templated], int] = {Stack: 1 << 16, Threads: 1 << 16}
 
 
 class EquivalenceClass(msgspec.Struct, Generic[R], frozen=True):
-    """Ranks that said the same."""
+    """Ranks with equal answers."""
 
     ranks: RankSet
     record: R
-    """What they said, with marks where they may differ without mattering."""
+    """The answer, with slot marks where members may differ."""
     slots: tuple[str, ...] = ()
-    """What stood at the marks; DIFFERENT_SLOT where the ranks differ."""
+    """The text for each slot mark; DIFFERENT_SLOT where the members differ."""
     columns: tuple[Summary, ...] = ()
-    """Where the record is :class:`~pgdb.records.Various`: what stood in each hole of its form, or
-    nothing where there are too many holes, or no form."""
+    """One summary for each placeholder, if the record is :class:`~pgdb.records.Various`. Empty
+    where the template has too many placeholders, or where there is no template."""
 
     @property
     def is_error(self) -> bool:
@@ -56,13 +57,13 @@ class EquivalenceClass(msgspec.Struct, Generic[R], frozen=True):
 
     @property
     def filled(self) -> R:
-        """The record with its marks filled: equal addresses as they were, others as ``…``."""
+        """The record with its slots filled: equal addresses as they were, others as ``…``."""
         return fill_record(self.record, self.slots)
 
     def part(self, ranks: RankSet) -> EquivalenceClass[R]:
-        """Return what those of *ranks* that are in this class have said.
+        """Return the part of this class that is in *ranks*.
 
-        Of a part of those that are summed up nothing is known but that.
+        A part of a summed-up class keeps nothing but its ranks and the kind of record.
         """
         if self.ranks <= ranks:
             return self
@@ -74,14 +75,14 @@ class EquivalenceClass(msgspec.Struct, Generic[R], frozen=True):
 
 
 class Missing(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Ranks that were asked and are in no class, each in one of these sets."""
+    """Ranks that were asked and are in no class; each is in one of these sets."""
 
     late: RankSet = RankSet()
-    """No answer before the deadline."""
+    """Ranks without an answer before the deadline."""
     lost: RankSet = RankSet()
-    """Their debugger, aggregator or host is gone, or the rank has ended."""
+    """Ranks that ended, or whose debugger, aggregator or host is gone."""
     running: RankSet = RankSet()
-    """The command needs a stopped rank, and they run."""
+    """Ranks that run while the command needs a stopped rank."""
 
     @property
     def ranks(self) -> RankSet:
@@ -103,7 +104,7 @@ class Missing(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 
 class Said(Generic[R]):
-    """What some ranks said, without the ranks; the same object for all that said the same."""
+    """An answer without its ranks; ranks with equal answers share one object."""
 
     __slots__ = ("columns", "number", "record", "slots")
 
@@ -114,18 +115,18 @@ class Said(Generic[R]):
         self.slots = slots
         self.columns = columns
         self.number = -1
-        """The number that the merger to which it was added has for the record; one alone."""
+        """Number of the record in the merger that has it; an object is added to one merger only."""
 
 
 class Merger(Generic[R]):
-    """Collects classes; ranks that come twice keep what they said first.
+    """A collector of classes; a rank that comes twice keeps its first answer.
 
-    Where more than :data:`MOST_DISTINCT` different things of one kind were said, those of which
-    there are many of one form become one class, with summaries in place of the values. Whether
-    they do depends only on all that was said, and not on who merged it with whom.
+    If a kind of record has more than :data:`MOST_DISTINCT` different answers, the many answers of
+    one template become one class with summaries in place of the values. This depends only on the
+    answers, not on the order of the merges.
 
-    Where *asked* is given, the many ranks that may have something to say, partitions of them are
-    kept as labels as long as nobody wants to have the sets.
+    *asked* holds the ranks that may answer, where they are many. With it partitions are kept as
+    labels until a caller needs the sets.
     """
 
     def __init__(self, asked: RankSet | None = None) -> None:
@@ -136,8 +137,8 @@ class Merger(Generic[R]):
         self._members: dict[R, _Member] = {}
         self._counts: dict[type[Templated], int] = {}
         self._crowds: dict[type[Templated], _Crowd[R]] = {}
-        self.forms = TemplateTable()
-        """What is known of the forms of what was said."""
+        self.templates = TemplateTable()
+        """The templates of the records so far."""
         self.ranks = RankSet()
 
     def add(
@@ -147,22 +148,22 @@ class Merger(Generic[R]):
         slots: tuple[str, ...] = (),
         columns: tuple[Summary, ...] = (),
     ) -> None:
-        """Add what *ranks* said.
+        """Add the answer of *ranks*.
 
-        :raises ProtocolError: if *columns* do not fit the form, or *slots* the record.
+        :raises ProtocolError: if *columns* do not fit the template, or *slots* the record.
         """
         new = ranks - self.ranks
         if not new:
             return
         self.ranks = self.ranks | new
         if columns and len(new) < len(ranks) and isinstance(record, Various):
-            # The known ranks cannot be taken out of a summary, nor be counted twice.
+            # Ranks known before cannot be removed from a summary, and must not be counted twice.
             record = cast(R, Various(template=nothing_common(type(record.template))))
             columns = ()
         self._add(new, record, slots, columns)
 
     def add_classes(self, classes: Iterable[EquivalenceClass[R]]) -> None:
-        """Add classes that were merged elsewhere."""
+        """Add classes that another node merged."""
         classes = tuple(classes)
         if len(classes) == 1:
             self.add(classes[0].ranks, classes[0].record, classes[0].slots, classes[0].columns)
@@ -170,7 +171,7 @@ class Merger(Generic[R]):
         together = RankSet.union(each.ranks for each in classes)
         is_partition = len(together) == sum(len(each.ranks) for each in classes)
         if is_partition and together.isdisjoint(self.ranks):
-            # The usual case, without a look at all ranks for each of very many classes.
+            # In the usual case no class needs a comparison with all ranks.
             self.ranks = self.ranks | together
             for each in classes:
                 if each.ranks:
@@ -180,9 +181,9 @@ class Merger(Generic[R]):
             self.add(each.ranks, each.record, each.slots, each.columns)
 
     def add_labels(self, labels: Labels, said: Sequence[Said[R]]) -> bool:
-        """Add what the ranks of each set of *labels* said, and return True.
+        """Add the answers of the ranks in the sets of *labels*; return True if that was done.
 
-        Return False, and do nothing, where that takes sets of ranks: they are the caller's to make.
+        Return False, with nothing added, if the merger needs sets of ranks: the caller makes them.
 
         :raises ProtocolError: if slots do not fit the record.
         """
@@ -219,7 +220,7 @@ class Merger(Generic[R]):
         return all(count <= MOST_DISTINCT for count in counts.values())
 
     def _member(self, record: R, slots: tuple[str, ...]) -> _Member:
-        """Return the member of a record, where there is no crowd and no sign of one."""
+        """Return the member for *record*, where no kind of record is summed up yet."""
         member = self._members.get(record)
         if member is None:
             member = self._members[record] = _Member([], slots)
@@ -237,9 +238,9 @@ class Merger(Generic[R]):
         return member.number
 
     def labels(self) -> tuple[list[Said[R]], Labels] | None:
-        """Return what was said, and labels of all ranks with a set for each of it.
+        """Return the answers, and the labels of all ranks with one set for each answer.
 
-        None where sets of ranks are what there is.
+        Return None if the merger holds sets of ranks.
         """
         if self._field is None or len(self._members) >= NOBODY:
             return None
@@ -255,8 +256,8 @@ class Merger(Generic[R]):
         said.sort(key=lambda each: each.number)
         return said, self._field.labels(self.ranks, len(said))
 
-    def _take_sets(self) -> None:
-        """Make sets of ranks of what was kept as labels, from now on for good."""
+    def _keep_sets(self) -> None:
+        """Turn labels into sets of ranks, and keep sets from now on."""
         self._asked = None
         if self._field is None:
             return
@@ -269,7 +270,7 @@ class Merger(Generic[R]):
     @property
     def classes(self) -> tuple[EquivalenceClass[R], ...]:
         """The classes so far, least rank first."""
-        self._take_sets()
+        self._keep_sets()
         found = [
             EquivalenceClass(ranks=RankSet.union(member.sets), record=record, slots=member.slots)
             for record, member in self._members.items()
@@ -307,68 +308,68 @@ class Merger(Generic[R]):
         if crowd.mixed is not None:
             crowd.mixed.append(ranks)
             return
-        form, parts = self.forms.take(record)
-        if form in crowd.sums:
-            crowd.sums[form].add(ranks, parts)
+        template, parts = self.templates.extract(record)
+        if template in crowd.sums:
+            crowd.sums[template].add(ranks, parts)
             return
         self._members[record] = _Member([ranks], slots)
-        crowd.told.setdefault(form, []).append(record)
-        self._settle(crowd, form)
+        crowd.listed.setdefault(template, []).append(record)
+        self._settle(crowd, template)
         self._mix_if_many(crowd, kind)
 
     def _begin_crowd(self, kind: type[Templated]) -> _Crowd[R]:
-        self._take_sets()
+        self._keep_sets()
         crowd = self._crowds[kind] = _Crowd()
         for record in self._members:
             if isinstance(record, kind):
-                crowd.told.setdefault(self.forms.take(record)[0], []).append(record)
-        for form in list(crowd.told):
-            self._settle(crowd, form)
+                crowd.listed.setdefault(self.templates.extract(record)[0], []).append(record)
+        for template in list(crowd.listed):
+            self._settle(crowd, template)
         self._mix_if_many(crowd, kind)
         return crowd
 
-    def _absorb(self, form: Templated, ranks: RankSet, columns: tuple[Summary, ...]) -> None:
-        kind = type(form)
+    def _absorb(self, template: Templated, ranks: RankSet, columns: tuple[Summary, ...]) -> None:
+        kind = type(template)
         crowd = self._crowds.get(kind) or self._begin_crowd(kind)
-        if form == nothing_common(kind):
+        if template == nothing_common(kind):
             self._mix(crowd)
         if crowd.mixed is not None:
             crowd.mixed.append(ranks)
             return
-        if form not in crowd.sums:
-            self._sum_up(crowd, form)
-        crowd.sums[form].absorb(ranks, columns)
+        if template not in crowd.sums:
+            self._sum_up(crowd, template)
+        crowd.sums[template].absorb(ranks, columns)
         self._mix_if_many(crowd, kind)
 
-    def _settle(self, crowd: _Crowd[R], form: Templated) -> None:
-        if len(crowd.told.get(form, ())) > _FEW_OF_A_FORM:
-            self._sum_up(crowd, form)
+    def _settle(self, crowd: _Crowd[R], template: Templated) -> None:
+        if len(crowd.listed.get(template, ())) > _FEW_OF_A_TEMPLATE:
+            self._sum_up(crowd, template)
 
-    def _sum_up(self, crowd: _Crowd[R], form: Templated) -> None:
-        sums = crowd.sums[form] = _Sums(count_placeholders(form))
-        for record in crowd.told.pop(form, ()):
+    def _sum_up(self, crowd: _Crowd[R], template: Templated) -> None:
+        sums = crowd.sums[template] = _Sums(count_placeholders(template))
+        for record in crowd.listed.pop(template, ()):
             assert isinstance(record, Templated)
-            parts = self.forms.take(record)[1]
+            parts = self.templates.extract(record)[1]
             for ranks in self._members.pop(record).sets:
                 sums.add(ranks, parts)
 
     def _mix_if_many(self, crowd: _Crowd[R], kind: type[Templated]) -> None:
-        if len(crowd.told) + len(crowd.sums) > _MOST_FORMS.get(kind, MOST_DISTINCT):
+        if len(crowd.listed) + len(crowd.sums) > _MOST_TEMPLATES.get(kind, MOST_DISTINCT):
             self._mix(crowd)
 
     def _mix(self, crowd: _Crowd[R]) -> None:
         if crowd.mixed is not None:
             return
         crowd.mixed = [each for sums in crowd.sums.values() for each in sums.sets]
-        for records in crowd.told.values():
+        for records in crowd.listed.values():
             for record in records:
                 crowd.mixed += self._members.pop(record).sets
         crowd.sums.clear()
-        crowd.told.clear()
+        crowd.listed.clear()
 
 
 class _Member:
-    """Ranks that said the same, in the making."""
+    """The ranks with one answer so far."""
 
     __slots__ = ("number", "sets", "slots")
 
@@ -376,22 +377,23 @@ class _Member:
         self.sets = sets
         self.slots = slots
         self.number = -1
-        """In the field, where those ranks stand that are in none of the sets."""
+        """Number in the field for the ranks that are in no set of *sets*; -1 for none."""
 
 
 class _Sums:
-    """Ranks that said things of one form, and what of them is summed up."""
+    """The ranks with answers of one template, and the sums of their values."""
 
-    def __init__(self, holes: int) -> None:
+    def __init__(self, placeholders: int) -> None:
         self.sets: list[RankSet] = []
-        count = holes if holes <= MOST_COLUMNS else 0
+        count = placeholders if placeholders <= MOST_COLUMNS else 0
         self._columns = [Totals() for _ in range(count)]
-        # Most holes of a form hold few different parts, so that those are collected first.
+        # Most placeholders have few different parts, so parts are collected before they are summed
+        # up.
         self._pending: list[dict[str, list[RankSet]]] = [{} for _ in range(count)]
 
     def add(self, ranks: RankSet, parts: Sequence[str]) -> None:
         self.sets.append(ranks)
-        # None of them are summed up where there are too many.
+        # A template with too many placeholders has no columns.
         for number, (pending, part) in enumerate(zip(self._pending, parts, strict=False)):
             pending.setdefault(part, []).append(ranks)
             if len(pending) > _MOST_PENDING:
@@ -399,7 +401,7 @@ class _Sums:
 
     def absorb(self, ranks: RankSet, columns: Sequence[Summary]) -> None:
         if len(columns) != len(self._columns):
-            raise ProtocolError(f"{len(columns)} summaries for {len(self._columns)} holes")
+            raise ProtocolError(f"{len(columns)} summaries for {len(self._columns)} placeholders")
         self.sets.append(ranks)
         for column, summary in zip(self._columns, columns, strict=True):
             column.add(summary)
@@ -416,21 +418,21 @@ class _Sums:
 
 
 class _Crowd(Generic[R]):
-    """Answers of one kind, of which there are more different ones than are told one by one."""
+    """Answers of one kind that are too many to be listed one by one."""
 
     def __init__(self) -> None:
-        self.told: dict[Templated, list[R]] = {}
-        """Forms of which there are few, with their answers, which are members still."""
+        self.listed: dict[Templated, list[R]] = {}
+        """Templates with few answers; the answers are members still."""
         self.sums: dict[Templated, _Sums] = {}
-        """Forms of which there are many."""
+        """Templates with many answers."""
         self.mixed: list[RankSet] | None = None
-        """All ranks, once there are too many forms to tell them."""
+        """All ranks, once there are too many templates to list."""
 
     def classes(self, kind: type[Templated]) -> Iterator[EquivalenceClass[R]]:
-        for form, sums in self.sums.items():
+        for template, sums in self.sums.items():
             yield EquivalenceClass(
                 ranks=RankSet.union(sums.sets),
-                record=cast(R, Various(template=form)),
+                record=cast(R, Various(template=template)),
                 columns=sums.columns(),
             )
         if self.mixed is not None:
@@ -443,9 +445,9 @@ class _Crowd(Generic[R]):
 def fill_record(record: R, slots: tuple[str, ...]) -> R:
     """Return *record* with its marks filled from *slots*, see :class:`SlotFiller`."""
     if isinstance(record, Various):
-        # Their slots were not kept, since there are as many as ranks.
-        form = map_texts(record.template, lambda text, _: text.replace(SLOT, DIFFERENT))
-        return cast(R, Various(template=form))
+        # Slots of a summed-up class were not kept: they are as many as ranks.
+        template = map_texts(record.template, lambda text, _: text.replace(SLOT, DIFFERENT))
+        return cast(R, Various(template=template))
     if not slots:
         return record
     filler = SlotFiller(slots)

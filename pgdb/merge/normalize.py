@@ -1,9 +1,9 @@
-"""Take out of a record what differs between ranks without mattering.
+"""Normalize records: remove what differs between ranks without a meaning.
 
-Address randomisation gives every rank other raw addresses; a function pointer, a stack address
-or the depth at which an MPI library happens to spin says nothing about the program. Such parts
-are replaced by :data:`~pgdb.records.SLOT` marks and returned beside the record, in order, so
-that nothing is lost: filling the slots again gives back the text.
+Address randomisation gives every rank other raw addresses. A function pointer, a stack address or
+the depth at which an MPI library spins says nothing about the program. A :data:`~pgdb.records.SLOT`
+mark replaces each such part. The parts are returned beside the record, in order, so nothing is
+lost: filling the slots restores the text.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from pgdb.merge.record_visitor import TextKind, map_arguments, map_texts
 from pgdb.patterns import pattern
 from pgdb.records import SLOT, Event, Record, Stack, Stop, Threads, ThreadStack
 
-# A mark in the program's own data is normalized too, so that it gets itself back.
-# User-space addresses of the machines we know have 5 to 16 hex digits. Short numbers are data:
-# 0x0 (null) and 0x10 (an offset from null) must go on telling ranks apart.
+# A mark in the program's own data becomes a slot too, so filling restores it.
+# User-space addresses of the machines we know have 5 to 16 hex digits. Short numbers are data: 0x0
+# (null) and 0x10 (an offset from null) must still distinguish ranks.
 _POINTER = pattern(rf"{SLOT}|\b0x[0-9a-f]{{5,16}}\b")
 _POINTER_ALONE = pattern(r"0x(?<!\w0x)[0-9a-f]{5,16}\b")
-# In free text (x, info registers) only what lies where Linux maps programs is taken for an
-# address: 47-bit user space, position-independent executables, libraries, stacks.
-# Linux numbers threads and processes as it likes. GDB prints those numbers in lists of threads
-# ("* 1    Thread 0x7ffff7d8c740 (LWP 4711) main ()", "  2    LWP 4712 ..."), when a thread is
-# selected and at the top of info proc; elsewhere such words may be the program's, with its data.
-# The threads of Open MPI and MPICH wait in poll and epoll_wait for what is left of some hour.
+# In free text (x, info registers) a number is an address only if it lies where Linux maps programs:
+# 47-bit user space, position-independent executables, libraries, stacks. Linux assigns thread and
+# process numbers freely. GDB prints them in lists of threads ("* 1 Thread 0x7ffff7d8c740 (LWP 4711)
+# main ()", " 2 LWP 4712 ..."), when a thread is selected, and at the top of info proc; elsewhere
+# such words may be the program's data. Threads of Open MPI and MPICH wait in poll and epoll_wait
+# with a timeout that counts down from some hour.
 _FREE_TEXT = pattern(
     rf"""{SLOT}
     | \b0x0*(?:5[5-6][0-9a-f]{{10}}|7[ef][0-9a-f]{{10}})\b
@@ -42,7 +42,7 @@ _FREE_TEXT = pattern(
     """,
     re.X | re.M,
 )
-# What can be in front of a timeout, as above.
+# The text before a timeout, as above.
 _BEFORE_TIMEOUT = pattern(
     rf"""{SLOT}
     | \b0x0*(?:5[5-6][0-9a-f]{{10}}|7[ef][0-9a-f]{{10}})\b
@@ -51,20 +51,20 @@ _BEFORE_TIMEOUT = pattern(
     re.X,
 )
 _MARKS = ("LWP ", "process ", "timeout=")
-"""One of these is in every line with more to mask than addresses."""
+"""Every line with more to normalize than addresses holds one of these."""
 _ADDRESS_ALONE = pattern(r"0x(?<!\w0x)0*(?:5[5-6][0-9a-f]{10}|7[ef][0-9a-f]{10})\b")
-# The interpreter is not given to another thread within one substitution.
+# Python switches threads only between two substitutions, so a substitution must be short.
 _SLICE = 1 << 17
 _LONGEST_LINE = 1 << 16
-"""Longer ones are no lines of threads or frames, whatever words are in them."""
+"""Longest line, in characters, that may list a thread or a frame."""
 DIFFERENT_SLOT = f"\0{SLOT}\0"
-"""A slot in which the members of a class differ; no text that GDB prints."""
+"""A slot in which the members of a class differ; GDB prints no such text."""
 DIFFERENT = "…"
-"""Shown where the members of a class have different addresses."""
+"""The text shown where the members of a class have different addresses."""
 
 
 def normalize_values(text: str, slots: list[str]) -> str:
-    """Replace pointers in a value that GDB printed without a format, appending them to *slots*.
+    """Replace pointers in a value that GDB printed without a format, and append them to *slots*.
 
     >>> found = []
     >>> normalize_values('(char *) 0x5555555592a0 "abc"', found), found
@@ -74,35 +74,35 @@ def normalize_values(text: str, slots: list[str]) -> str:
         return _replaced(_POINTER, text, slots)
     if "0x" not in text:
         return text
-    # Beginning with what there is little of, it is searched for three times as fast.
+    # A pattern that begins with the rare text 0x is searched three times as fast.
     return _replaced(_POINTER_ALONE, text, slots)
 
 
 def normalize_free_text(text: str, slots: list[str]) -> str:
-    """Replace what looks like an address of a program in any text, appending it to *slots*.
+    """Replace numbers that look like a program's addresses in any text, and append them to *slots*.
 
-    So are the numbers that Linux has for threads and processes, where GDB prints them.
+    The same holds for Linux's numbers of threads and processes where GDB prints them.
 
     >>> found = []
     >>> normalize_free_text("* 1    LWP 4711 main () at ring.c:5", found), found
     ('* 1    LWP \ufffc main () at ring.c:5', ['4711'])
     """
     if SLOT in text:
-        return _mask_lines(text, 0, len(text), slots)
+        return _normalize_lines(text, 0, len(text), slots)
     pieces = []
     at = 0
     for begin, end in _marked_lines(text):
-        pieces.append(_mask_addresses(text, at, begin, slots))
-        pieces.append(_mask_lines(text, begin, end, slots))
+        pieces.append(_normalize_addresses(text, at, begin, slots))
+        pieces.append(_normalize_lines(text, begin, end, slots))
         at = end
     if not at:
-        return _mask_addresses(text, 0, len(text), slots)
-    pieces.append(_mask_addresses(text, at, len(text), slots))
+        return _normalize_addresses(text, 0, len(text), slots)
+    pieces.append(_normalize_addresses(text, at, len(text), slots))
     return "".join(pieces)
 
 
 def _marked_lines(text: str) -> list[tuple[int, int]]:
-    """Return where the lines with a mark in them begin, and where they and their ends end."""
+    """Return the begin and the end of each line with a mark in it, the line end included."""
     found = set()
     for mark in _MARKS:
         at = text.find(mark)
@@ -115,8 +115,8 @@ def _marked_lines(text: str) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def _mask_lines(text: str, begin: int, end: int, slots: list[str]) -> str:
-    """Mask all that there is to mask in a part of a text; what comes before it counts."""
+def _normalize_lines(text: str, begin: int, end: int, slots: list[str]) -> str:
+    """Normalize everything in one part of a text; patterns also see the text before that part."""
     pieces: list[str] = []
     at = begin
     for match in _FREE_TEXT.finditer(text, begin, end):
@@ -128,13 +128,13 @@ def _mask_lines(text: str, begin: int, end: int, slots: list[str]) -> str:
     return "".join(pieces)
 
 
-def _mask_addresses(text: str, begin: int, end: int, slots: list[str]) -> str:
-    """Mask the addresses in whole lines of a text, that has nothing else to mask there."""
+def _normalize_addresses(text: str, begin: int, end: int, slots: list[str]) -> str:
+    """Normalize the addresses in whole lines of a text that hold nothing else to normalize."""
     if text.find("0x", begin, end) < 0:
         return text[begin:end]
     pieces = []
     while begin < end:
-        # Whole lines: an address is told by what is before and behind it.
+        # Lines stay whole: the characters around a number decide whether it is an address.
         until = (text.find("\n", begin + _SLICE, end) + 1 or end) if end - begin > _SLICE else end
         pieces.append(_replaced(_ADDRESS_ALONE, text[begin:until], slots))
         begin = until
@@ -154,25 +154,25 @@ def _replaced(what: re.Pattern[str], text: str, slots: list[str]) -> str:
 def normalize_record(
     record: Record | Event, *, numbers_are_data: bool = False, join_arguments: bool = False
 ) -> Normalized:
-    """Return *record* with its addresses normalized, and what was normalized.
+    """Return *record* with its addresses replaced, and the replaced parts.
 
     With *numbers_are_data* (``print/x``) hexadecimal numbers are values and stay. With
-    *join_arguments* the arguments in a stack are normalized whole, so that ranks at the same place
-    are of one class whatever they were called with; where they agree the value is kept.
+    *join_arguments* each argument in a stack is replaced whole, so that ranks at the same place are
+    of one class whatever their arguments are; an argument on which all agree keeps its value.
     """
     if numbers_are_data:
         return Normalized(record=record, slots=())
     slots: list[str] = []
-    change = _Mask(slots, join_arguments=join_arguments)
+    change = _Normalizer(slots, join_arguments=join_arguments)
     if isinstance(record, Threads):
-        return _mask_threads(record, join_arguments)
+        return _normalize_threads(record, join_arguments)
     if not isinstance(record, Stop):
         normalized = map_texts(record, change)
         return Normalized(record=normalized, slots=tuple(slots))
     if record.frame is None:
         return Normalized(record=record, slots=())
-    # Who stopped where is the news of a stop; its arguments may differ on every rank.
-    frame = map_arguments(record.frame, _Mask(slots, join_arguments=True))
+    # A stop says which ranks stopped where; the arguments may differ on every rank.
+    frame = map_arguments(record.frame, _Normalizer(slots, join_arguments=True))
     slots.append(str(frame.level))
     frame = replace(frame, level=0)
     label, colon, value = record.detail.partition(": ")
@@ -185,8 +185,8 @@ def normalize_record(
     return Normalized(record=stop, slots=tuple(slots))
 
 
-class _Mask:
-    """Masks one text after the other, as its kind wants it."""
+class _Normalizer:
+    """Normalizes the texts of one record in turn, each by its kind."""
 
     def __init__(self, slots: list[str], *, join_arguments: bool) -> None:
         self._slots = slots
@@ -201,16 +201,17 @@ class _Mask:
         return normalize_values(text, self._slots)
 
 
-def _mask_threads(record: Threads, join_arguments: bool) -> Normalized:
-    """Mask the stacks of threads; those that are equal then become one, with their number.
+def _normalize_threads(record: Threads, join_arguments: bool) -> Normalized:
+    """Normalize the stacks of threads, and join equal stacks into one with their number.
 
-    Their order is that of what is left, so that ranks with the same threads say the same.
+    The stacks are sorted by their normalized form, so ranks with the same threads have equal
+    records.
     """
     counts: dict[Stack, int] = {}
     slots_of: dict[Stack, tuple[str, ...]] = {}
     for each in record.stacks:
         slots: list[str] = []
-        stack = map_texts(each.stack, _Mask(slots, join_arguments=join_arguments))
+        stack = map_texts(each.stack, _Normalizer(slots, join_arguments=join_arguments))
         found = tuple(slots)
         counts[stack] = counts.get(stack, 0) + each.count
         slots_of[stack] = join_slots(slots_of.get(stack, found), found)
@@ -226,19 +227,18 @@ def _mask_threads(record: Threads, join_arguments: bool) -> Normalized:
 
 
 class Normalized(msgspec.Struct, frozen=True):
-    """A record without what does not matter, and what was taken out."""
+    """A normalized record and the parts that were replaced."""
 
     record: Record | Event
     slots: tuple[str, ...]
 
 
 def join_slots(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    """Merge the slots of two members of a class: equal ones stay, others become different.
+    """Merge the slots of two members of a class: equal slots stay, others become DIFFERENT_SLOT.
 
-    DIFFERENT_SLOT means "different": the operation is associative, commutative and idempotent, as
-    merging needs.
+    The operation is associative, commutative and idempotent, as merging needs.
 
-    :raises ProtocolError: if they are not of equal number; slots come from the wire.
+    :raises ProtocolError: if the numbers of slots differ; slots come from the wire.
     """
     if one == other:
         return tuple(one)
@@ -248,13 +248,14 @@ def join_slots(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
 
 
 class SlotFiller:
-    """Puts slots back into the texts of one record, in the order in which they were taken."""
+    """Puts slots back into the texts of one record, in order."""
 
     def __init__(self, slots: Sequence[str]) -> None:
         self._left = iter(slots)
 
     def fill(self, text: str) -> str:
-        """Return *text* with each mark replaced by the next slot, or by ``…`` if it differs."""
+        """Return *text* with each mark replaced by the next slot, or by ``…`` if the members
+        differ."""
         if SLOT not in text:
             return text
         return re.sub(SLOT, lambda _: self._next(), text)

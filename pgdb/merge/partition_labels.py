@@ -1,8 +1,8 @@
-"""Partitions of very many ranks as arrays: for each rank the number of its set.
+"""Labels: a partition of very many ranks as an array with the number of each rank's set.
 
-Sets of ranks cost memory and time for each set and each child. An array costs two bytes a rank,
-whatever the number of sets, and to unite partitions means to look numbers up in a table. Work is
-done in slices, so that neither a thread holds the interpreter for long nor a copy is large.
+Sets of ranks cost memory and time for each set and each child. An array costs two bytes a rank for
+any number of sets, and a table lookup unites partitions. Work is done in slices, so that no thread
+holds the interpreter for long and no copy is large.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     Numbers = numpy.ndarray[Any, numpy.dtype[Any]]
 
 NOBODY = 0xFFFF
-"""Stands in a :class:`Field` for a rank that is in no set; so there are fewer sets than that."""
+"""The label in a :class:`Field` of a rank without a set; there are fewer sets than this."""
 _SLICE = 1 << 14
-# Sorting gains by larger slices: each has its sets to be made.
+# Sorting uses larger slices: each slice makes sets of its own.
 _LONG_SLICE = 1 << 17
-# Ranks to a run from which on whole runs are written, rather than each rank.
+# From this many ranks a run is written whole rather than rank by rank.
 _LONG_RUN = 16
-# A field may have so many places for each of its ranks, and some more.
+# Most places of a field for each of its ranks, apart from one slice.
 _MOST_PLACES = 4
 
 
@@ -37,26 +37,26 @@ class Labels:
     def __init__(
         self, ranks: RankSet, numbers: Numbers, count: int, table: Numbers | None = None
     ) -> None:
-        """Take *numbers*, for each rank in order: unsigned integers of 16 bits, or of 32 where
-        there are more sets. Where there is a *table* it gives the set for each number."""
+        """Keep *numbers*, one for each rank in order: unsigned integers of 16 bits, or of 32 bits
+        where there are more sets. A *table* maps numbers to sets."""
         self.ranks = ranks
         self.count = count
         self._numbers = numbers
         self._table = table
 
     def part(self, begin: int, end: int) -> Numbers:
-        """Return the sets of some of the ranks, from one place among them to another."""
+        """Return the labels of the ranks from the place *begin* to *end* among all ranks."""
         part = self._numbers[begin:end]
         return part if self._table is None else self._table[part]
 
     def parts(self, size: int = _SLICE) -> Iterator[tuple[int, Numbers]]:
-        """Yield a place and the sets of the ranks from there on, until it was all of them."""
+        """Yield the place and the labels of each slice of ranks."""
         for begin in range(0, len(self._numbers), size):
             yield begin, self.part(begin, begin + size)
 
     @classmethod
     def of(cls, sets: Sequence[RankSet], ranks: RankSet | None = None) -> Labels:
-        """Return the partition into *sets*, without a rank in common; *ranks* are all theirs."""
+        """Return the partition into *sets*, which do not overlap; *ranks* is their union."""
         import numpy
 
         ranks = RankSet.union(sets) if ranks is None else ranks
@@ -73,7 +73,7 @@ class Labels:
         return cls(ranks, numbers, len(sets))
 
     def sizes(self) -> Numbers:
-        """Return how many ranks each set has."""
+        """Return the number of ranks in each set."""
         import numpy
 
         found = numpy.zeros(self.count, numpy.int64)
@@ -82,18 +82,19 @@ class Labels:
         return found
 
     def firsts(self) -> Numbers:
-        """Return the place of the least rank of each set among all ranks; their number for none."""
+        """Return the place of the least rank of each set among all ranks; for an empty set their
+        number."""
         import numpy
 
         found = numpy.full(self.count, len(self._numbers), numpy.int64)
         for begin in range(0, len(self._numbers), _SLICE)[::-1]:
             part = self.part(begin, begin + _SLICE)
-            # Of a number that is there several times the last assignment holds.
+            # If an index repeats, NumPy keeps the last assignment.
             found[part[::-1]] = numpy.arange(begin + len(part) - 1, begin - 1, -1)
         return found
 
     def count_changes(self) -> int:
-        """Return how many ranks are in another set than the one before them."""
+        """Return the number of ranks whose set differs from that of the rank before."""
         import numpy
 
         return sum(
@@ -102,13 +103,13 @@ class Labels:
         )
 
     def renumbered(self, table: Numbers, count: int) -> Labels:
-        """Return the partition whose set number *table* gives for each of the sets here."""
+        """Return the partition in which *table* gives the new number of each set."""
         if self._table is not None:
             table = table[self._table]
         return Labels(self.ranks, self._numbers, count, table)
 
     def without(self, number: int) -> Labels:
-        """Return the partition of the ranks in other sets than *number*, into these."""
+        """Return the partition without the set *number* and its ranks."""
         import numpy
 
         table = numpy.arange(self.count, dtype=self._numbers.dtype)
@@ -118,7 +119,7 @@ class Labels:
         return Labels(self._only(is_left), numpy.concatenate(left), self.count - 1)
 
     def with_sets(self, sets: Sequence[RankSet]) -> Labels:
-        """Return the partition that has *sets* of other ranks behind its own."""
+        """Return the partition with *sets* of other ranks appended."""
         ranks = RankSet.union((self.ranks, *sets))
         field = Field(ranks)
         field.put_labels(self)
@@ -127,7 +128,7 @@ class Labels:
         return field.labels(ranks, self.count + len(sets))
 
     def split(self, count: int) -> tuple[Labels, tuple[RankSet, ...]]:
-        """Return the partition into the first *count* sets alone, and the other sets."""
+        """Return the partition into the first *count* sets, and the other sets."""
         import numpy
 
         others = tuple(self._only(self._are_in(number)) for number in range(count, self.count))
@@ -141,8 +142,9 @@ class Labels:
 
         found: list[list[RankSet]] = [[] for _ in range(self.count)]
         for begin, ranks in self.slices(_LONG_SLICE):
-            # Sorting once finds the ranks of all sets: a search for each would take count passes.
-            # Numbers of 16 bits are sorted by their digits, several times as fast.
+            # One sort finds the ranks of all sets; searching for each set would take *count*
+            # passes. NumPy sorts
+            # 16-bit numbers by their digits, several times as fast.
             part = self.part(begin, begin + len(ranks))
             order = numpy.argsort(part, kind="stable")
             ends = numpy.cumsum(numpy.bincount(part, minlength=self.count)).tolist()
@@ -155,7 +157,7 @@ class Labels:
         return tuple(map(RankSet.union, found))
 
     def slices(self, size: int = _SLICE) -> Iterator[tuple[int, Numbers]]:
-        """Yield the place of the first of some ranks, and these ranks, until it was all of them."""
+        """Yield the place of the first rank and the ranks of each slice."""
         import numpy
 
         first = self.ranks.first if self.ranks else 0
@@ -188,7 +190,8 @@ class Labels:
 
 
 class Field:
-    """A partition in the making: a place for the number of each rank from the least to the last."""
+    """A partition under construction: a place for each rank number from the least to the greatest
+    rank."""
 
     def __init__(self, ranks: RankSet) -> None:
         import numpy
@@ -198,11 +201,11 @@ class Field:
 
     @staticmethod
     def suits(ranks: RankSet) -> bool:
-        """Return whether *ranks* lie close enough together."""
+        """Return whether *ranks* are close enough together for a field."""
         return bool(ranks) and (ranks.last - ranks.first < _MOST_PLACES * len(ranks) + _SLICE)
 
     def put(self, ranks: RankSet, number: int) -> None:
-        """Say that *ranks* are in the set *number*; they are in the field's range."""
+        """Put *ranks*, which are in the field's range, into the set *number*."""
         if _has_long_runs(ranks):
             for low, high in ranks.runs():
                 self._numbers[low - self._first : high - self._first + 1] = number
@@ -212,7 +215,7 @@ class Field:
             self._numbers[places[begin : begin + _SLICE] - self._first] = number
 
     def put_labels(self, labels: Labels) -> None:
-        """Say which set each of some ranks is in; they are in the field's range."""
+        """Put the ranks of *labels*, which are in the field's range, into their sets."""
         if _has_long_runs(labels.ranks):
             done = 0
             for low, high in labels.ranks.runs():
@@ -226,7 +229,7 @@ class Field:
             self._numbers[ranks - self._first] = labels.part(begin, begin + len(ranks))
 
     def labels(self, ranks: RankSet, count: int) -> Labels:
-        """Return the partition into *count* sets of *ranks*: all that were put in."""
+        """Return the partition of *ranks*, which are all that were put in, into *count* sets."""
         if len(ranks) == len(self._numbers):
             return Labels(ranks, self._numbers, count)
         return Labels(ranks, self._numbers[self._numbers != NOBODY], count)

@@ -34,13 +34,13 @@ _SMALL_PARTITION_BYTES = 2048
 _MANY_RUNS = 10_000
 _ROARING, _GAPS, _BITS = b"R", b"G", b"B"
 _PLANES = 4
-# Up to this many sets are encoded to find out whether they are shorter than labels; but only where
-# one byte of labels stands for so many ranks: without a pattern no set is shorter.
+# Up to this many sets are encoded to compare them with labels, if one byte of labels stands for
+# more than _REGULAR_RANKS ranks. Otherwise there is no pattern, and sets are not shorter.
 _FEW_SETS = 64
 _REGULAR_RANKS = 32
 # Partitions of fewer ranks are never labelled: labels need NumPy, which takes longer to load.
 _FEW_RANKS = 1024
-# Sets with few runs in total, and long ones, are sent as sets.
+# Few and long runs are sent as sets.
 _FEW_BLOCKS = 4096
 _LONG_RUN = 256
 _SLICE = 1 << 13
@@ -49,7 +49,7 @@ _FOLDED = pattern(r"[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?(?:,[0-9]+(?:-[0-9]+(?:/[0-9]+
 
 
 def pack(ranks: RankSet) -> str | bytes:
-    """Return the smallest form of a set: folded text, or bytes."""
+    """Return the smallest encoding of *ranks*: folded text, or bytes."""
     text = _text(ranks)
     if text is not None and len(text) <= _SMALL_BYTES:
         return text
@@ -62,9 +62,9 @@ def pack(ranks: RankSet) -> str | bytes:
 
 
 def unpack(data: object) -> RankSet:
-    """Return the set that :func:`pack` made *data* of.
+    """Return the set that :func:`pack` encoded.
 
-    :raises ProtocolError: if it is none, or has a rank above MAX_PACKED_RANK.
+    :raises ProtocolError: if *data* is invalid, or has a rank above MAX_PACKED_RANK.
     """
     if data == "":
         return RankSet()
@@ -87,19 +87,19 @@ def unpack(data: object) -> RankSet:
 
 
 class Partition(msgspec.Struct, frozen=True, array_like=True):
-    """Sets of ranks without a rank in common, as they travel."""
+    """Disjoint sets of ranks as they travel."""
 
     base: RankSet
-    """All ranks together."""
+    """The union of all sets."""
     count: int
     """Number of sets."""
     rest: int = -1
-    """Which set is not sent since it is what the others leave."""
+    """Number of the set that is not sent: it is the remainder of *base*; -1 for none."""
     given: tuple[RankSet, ...] = ()
-    """The other sets in order; where there are *labels*, all of them together."""
+    """The other sets in order; with *labels* only their union."""
     labels: tuple[bytes, ...] = ()
-    """Which of the other sets each of their ranks is in, see _code_labels; where no set is left
-    out, and none given, which of all."""
+    """Coded labels of the ranks in the other sets, see _code_labels; without *rest* and *given* the
+    labels of all ranks."""
 
 
 def to_partition(sets: Sequence[RankSet]) -> Partition:
@@ -158,9 +158,9 @@ def _is_long(sets: Sequence[RankSet]) -> bool:
 
 
 def read_partition(partition: Partition) -> Labels | tuple[RankSet, ...]:
-    """Return the sets that *partition* was made of, as labels where many ranks came with them.
+    """Return the sets of *partition*, as labels if it has labels.
 
-    :raises ProtocolError: if they have ranks in common, are empty or go beyond its base.
+    :raises ProtocolError: if sets overlap, are empty or go beyond the base.
     """
     count, base, rest = partition.count, partition.base, partition.rest
     if not count:
@@ -191,7 +191,7 @@ def read_partition(partition: Partition) -> Labels | tuple[RankSet, ...]:
 
 
 def _with_rest(base: RankSet, others: RankSet, numbers: Numbers, count: int, rest: int) -> Labels:
-    """Return the labels of *base*, given those of *others*; the rest is in the set *rest*."""
+    """Return the labels of *base*: *numbers* for *others*, and *rest* for the remainder."""
     import numpy
 
     table = numpy.arange(count - 1, dtype=numbers.dtype)
@@ -211,12 +211,12 @@ def _with_rest(base: RankSet, others: RankSet, numbers: Numbers, count: int, res
 
 
 def _text(ranks: RankSet) -> str | None:
-    """Return the folded text, or None where there is no short one."""
+    """Return the folded text, or None if it would be long."""
     if ranks.run_count <= _MANY_RUNS:
         return str(ranks)
     import numpy
 
-    # Regular sets have few places at which the step changes, however many ranks they have.
+    # A regular set has few changes of step, for any number of ranks.
     steps = numpy.diff(as_numpy(ranks))
     return str(ranks) if numpy.count_nonzero(numpy.diff(steps)) < _MANY_RUNS else None
 
@@ -228,7 +228,7 @@ def _unpack_text(text: str) -> RankSet:
         raise ProtocolError("rank set: a rank is too large")
     if "," not in text:
         return RankSet.parse(text)
-    # In order and apart, as they are written, so that together they are no larger than the set.
+    # The encoder writes the terms in order and apart; so together they are no larger than the set.
     terms = []
     last = -1
     for term in text.split(","):
@@ -241,7 +241,7 @@ def _unpack_text(text: str) -> RankSet:
 
 
 def _pack_gaps(ranks: RankSet) -> bytes:
-    """Return the gaps between ranks, byte by byte of their binary form, each plane coded."""
+    """Return the gaps between ranks; each byte of their binary form is one deflated plane."""
     import numpy
 
     array_ = as_numpy(ranks)
@@ -269,7 +269,7 @@ def _unpack_gaps(body: bytes) -> RankSet:
 
 
 def _pack_bits(ranks: RankSet) -> bytes:
-    """Return one bit for each rank from the first to the last, coded."""
+    """Return one bit for each rank from the first to the last, deflated."""
     import numpy
 
     bits = numpy.zeros(ranks.last - ranks.first + 1, numpy.uint8)
@@ -296,10 +296,11 @@ def _unpack_bits(body: bytes) -> RankSet:
 
 
 def _code_labels(labels: Labels) -> tuple[bytes, ...]:
-    """Return labels as coded planes of bytes.
+    """Return labels as deflated planes of bytes.
 
-    As many as go into a byte stand in one, so that a code of whole bits for a byte comes close to
-    the entropy of each; more than 256 sets need two planes.
+    A byte holds as many labels as fit, because deflate spends at least one bit on each byte. More
+    than
+    256 sets need two planes, more than 65,536 four.
     """
     import numpy
 
@@ -314,7 +315,7 @@ def _code_labels(labels: Labels) -> tuple[bytes, ...]:
 
 
 def _joined(labels: Labels) -> Iterator[bytes]:
-    """Yield labels with as many in a byte as go into one."""
+    """Yield labels, with as many in a byte as fit."""
     import numpy
 
     per_byte = _labels_per_byte(labels.count)
@@ -328,7 +329,10 @@ def _joined(labels: Labels) -> Iterator[bytes]:
 
 
 def _decode_labels(size: int, count: int, planes: Sequence[bytes]) -> Numbers:
-    """Return the labels of *size* ranks in *count* sets, none of them empty."""
+    """Return the labels of *size* ranks in *count* sets, none of which is empty.
+
+    :raises ProtocolError: if *planes* are not such labels.
+    """
     import numpy
 
     if not 0 < count <= size:

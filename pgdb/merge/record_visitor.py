@@ -1,8 +1,8 @@
-"""The texts inside a record, in one fixed order.
+"""Visit the texts inside a record, in one fixed order.
 
-What is taken out of the texts of a record (addresses, the parts in which ranks differ) is kept
-as a plain sequence beside it; both ways go through :func:`map_texts`, so that they agree on
-the order.
+Parts removed from the texts of a record (addresses, parts in which ranks differ) are kept as a
+plain sequence beside it. Removing and filling both use :func:`map_texts`, so they agree on the
+order.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from pgdb.records import (
 R = TypeVar("R", bound=Record | Event)
 
 TextKind = Literal["value", "argument", "hidden", "text", "message"]
-"""What a text is: a value, an argument in a stack, a number of hidden frames or threads, what a
-command printed, an error."""
+"""Kinds of text: a value, an argument in a stack, a number of hidden frames or threads, the output
+of a command, an error."""
 Change = Callable[[str, TextKind], str]
 
 
 LONG_TEXT = 1 << 16
-"""Characters, or bytes."""
+"""Length in characters or bytes from which a record is long."""
 
 
 def is_long(record: Record | Event) -> bool:
-    """Return whether a record is so long that others must not wait while it is dealt with.
+    """Return whether processing *record* would block the event loop too long.
 
     A million characters take some tens of milliseconds.
     """
@@ -58,10 +58,10 @@ def is_long(record: Record | Event) -> bool:
 
 
 def map_texts(record: R, change: Change) -> R:
-    """Return *record* with each of its texts replaced by what *change* makes of it.
+    """Return *record* with each of its texts replaced by the result of *change*.
 
-    Names of functions, files and variables are no such texts: ranks in which they differ are
-    somewhere else.
+    Names of functions, files and variables are not texts in this sense: ranks that differ in them
+    are at different places.
     """
     mapped: Record | Event = record
     match record:
@@ -97,7 +97,7 @@ def map_arguments(frame: Frame, change: Change) -> Frame:
     return replace(frame, arguments=arguments)
 
 
-# What stays as it is is not made anew: merging maps the same frames over and over.
+# Unchanged frames and variables are returned as they are: merging maps the same frames many times.
 
 
 def _stack(stack: Stack, change: Change) -> Stack:

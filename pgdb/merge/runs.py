@@ -1,4 +1,4 @@
-"""Runs in a sequence: what recursion makes of a call stack."""
+"""Find runs in a sequence: recursion makes them in a call stack."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 _LONGEST_CYCLE = 2
-"""Functions that call each other in turn; longer cycles are rare, and not looked for."""
+"""Longest cycle of functions that call each other; longer ones are rare and are not searched."""
 
 
 class Run(NamedTuple):
-    """Items that repeat: *times* times the *period* ones from *start* on."""
+    """Repeated items: the *period* items from *start* on, *times* times."""
 
     start: int
     period: int
@@ -23,7 +23,7 @@ class Run(NamedTuple):
 
 
 def runs(items: Sequence[Hashable]) -> Iterator[Run]:
-    """Divide *items* into runs, in order; what does not repeat is a run of one item.
+    """Divide *items* into runs, in order; an item that does not repeat is a run of its own.
 
     >>> [tuple(run) for run in runs("abbbcdcdcde")]
     [(0, 1, 1), (1, 1, 3), (4, 2, 3), (10, 1, 1)]
@@ -42,7 +42,7 @@ def runs(items: Sequence[Hashable]) -> Iterator[Run]:
 
 
 def _is_again(items: Sequence[Hashable], at: int, period: int) -> bool:
-    """Return whether the *period* items from *at* on are those before them."""
+    """Return whether the *period* items from *at* on equal the ones before them."""
     return at + period <= len(items) and all(
         items[at + offset] == items[at + offset - period] for offset in range(period)
     )

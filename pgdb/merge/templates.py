@@ -1,8 +1,8 @@
-"""What answers have in common when their values differ: a form, and the parts that fill it.
+"""Templates: the common part of answers whose values differ, and the parts that fill it.
 
-``{id = 3, name = "a"}`` is the form ``{id = □, name = □}`` with the parts ``3`` and ``"a"``.
-Forms are sent once, whatever the number of ranks, and where there are very many different
-answers of one form only summaries of the parts travel.
+``{id = 3, name = "a"}`` has the template ``{id = □, name = □}`` and the parts ``3`` and ``"a"``.
+A template is sent once for any number of ranks. If one template has very many different answers,
+only summaries of their parts travel.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pgdb.records import (
 )
 
 Templated = Stack | Threads | Value | Variables | Text | Failure
-"""Records that can have a form."""
+"""Records that can have a template."""
 
-# Numbers that are no part of a name, strings and characters in quotes; and a hole of the program's
-# own, so that it gets itself back.
+# A part is a number outside a name, a quoted string or a quoted character. A placeholder in the
+# program's own data is a part too, so filling restores it.
 _PART = pattern(
     rf"""{PLACEHOLDER}
     | (?<![\w.$])[-+]?(?:0x[0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?
@@ -40,7 +40,7 @@ _PART = pattern(
 
 
 def extract_template(record: Templated) -> tuple[Templated, tuple[str, ...]]:
-    """Return the form of *record* and the parts that were in its holes, in order.
+    """Return the template of *record*, and the parts for its placeholders in order.
 
     >>> extract_template(Value(text="{1, -2.5e3}"))[1]
     ('1', '-2.5e3')
@@ -58,36 +58,38 @@ def extract_template(record: Templated) -> tuple[Templated, tuple[str, ...]]:
     return map_texts(record, change), tuple(parts)
 
 
-def fill_template(form: Templated, parts: Sequence[str]) -> Templated:
-    """Return the record that has *form* and *parts*.
+def fill_template(template: Templated, parts: Sequence[str]) -> Templated:
+    """Return the record that has *template* and *parts*.
 
-    :raises ValueError: if the form has another number of holes.
+    :raises ValueError: if *template* has another number of placeholders.
     """
     left = iter(parts)
-    filled = map_texts(form, _filler(left))
+    filled = map_texts(template, _filler(left))
     if next(left, None) is not None:
-        raise ValueError("more parts than holes")
+        raise ValueError("more parts than placeholders")
     return filled
 
 
 def fill_rows(
-    form: Templated, columns: Sequence[str | Sequence[str]], count: int
+    template: Templated, columns: Sequence[str | Sequence[str]], count: int
 ) -> list[Templated]:
-    """Return the *count* records that have *form*, given the parts of each of its holes.
+    """Return *count* records of *template*, given one column of parts for each placeholder.
 
-    A column that is a text is the part of all of them, and is filled in once.
+    A column that is a text is the part of all records; it is filled in once.
 
-    :raises ValueError: if the form has another number of holes, or a column another length.
+    :raises ValueError: if *template* has another number of placeholders, or a column another
+        length.
     """
-    # A hole that stays is filled with itself, which keeps the order of the others.
+    # A placeholder with different parts is filled with itself first, which keeps the order of the
+    # others.
     common = fill_template(
-        form, [each if isinstance(each, str) else PLACEHOLDER for each in columns]
+        template, [each if isinstance(each, str) else PLACEHOLDER for each in columns]
     )
     varied = [each for each in columns if not isinstance(each, str)]
     if any(PLACEHOLDER in each for each in columns if isinstance(each, str)):
-        # A mark of the program's own would be taken for a hole.
+        # A placeholder in the program's own data would be filled like one of the template's.
         common, varied = (
-            form,
+            template,
             [(each,) * count if isinstance(each, str) else each for each in columns],
         )
     if not varied:
@@ -98,50 +100,56 @@ def fill_rows(
     return [fill_template(common, row) for row in rows]
 
 
-def _stacks(form: Stack, rows: Iterable[Sequence[str]]) -> Iterator[Stack]:
-    """Fill many stacks, whose frames differ in few places: the others are not looked at."""
+def _stacks(template: Stack, rows: Iterable[Sequence[str]]) -> Iterator[Stack]:
+    """Yield a filled stack for each row; frames without placeholders are not visited."""
     places = [
         number
-        for number, frame in enumerate(form.frames)
+        for number, frame in enumerate(template.frames)
         if any(PLACEHOLDER in argument.value for argument in frame.arguments)
     ]
     for row in rows:
         left = iter(row)
-        frames = list(form.frames)
+        frames = list(template.frames)
         for number in places:
             frames[number] = map_arguments(frames[number], _filler(left))
         if next(left, None) is not None:
-            raise ValueError("more parts than holes")
-        yield Stack(frames=tuple(frames), hidden=form.hidden, more=form.more)
+            raise ValueError("more parts than placeholders")
+        yield Stack(frames=tuple(frames), hidden=template.hidden, more=template.more)
 
 
 class TemplateTable:
-    """Records and their forms, each taken apart or put together once.
+    """A table of records and their templates; each is extracted or filled once.
 
-    At an inner node the children say the same things: a table for each question that is under
-    way saves filling and hashing them anew for each child, and taking them apart on the way up.
-    Threads may use it at the same time.
+    The children of an inner node mostly send equal answers. A table for each open question saves
+    filling and hashing them again for each child, and extracting them again on the way up. Several
+    threads may use a table at the same time.
     """
 
     def __init__(self) -> None:
-        self._forms: dict[Templated, Templated] = {}
+        self._templates: dict[Templated, Templated] = {}
         self._records: dict[tuple[Templated, tuple[str, ...]], Templated] = {}
-        self._taken: dict[Templated, tuple[Templated, tuple[str, ...]]] = {}
+        self._extracted: dict[Templated, tuple[Templated, tuple[str, ...]]] = {}
         self._frames: dict[Frame, tuple[Frame, tuple[str, ...]]] = {}
         self._hidden: dict[str, tuple[str, tuple[str, ...]]] = {}
 
-    def take(self, record: Templated) -> tuple[Templated, tuple[str, ...]]:
-        """Return what :func:`extract_template` does."""
-        taken = self._taken.get(record)
+    def extract(self, record: Templated) -> tuple[Templated, tuple[str, ...]]:
+        """Return the same as :func:`extract_template`."""
+        taken = self._extracted.get(record)
         if taken is None:
-            form, parts = (
-                self._take_stack(record) if isinstance(record, Stack) else extract_template(record)
+            template, parts = (
+                self._extract_stack(record)
+                if isinstance(record, Stack)
+                else extract_template(record)
             )
-            taken = self._taken[record] = (self._forms.setdefault(form, form), parts)
+            taken = self._extracted[record] = (
+                self._templates.setdefault(template, template),
+                parts,
+            )
         return taken
 
-    def _take_stack(self, stack: Stack) -> tuple[Templated, tuple[str, ...]]:
-        """Do what :func:`extract_template` does; of a thousand stacks most frames are the same."""
+    def _extract_stack(self, stack: Stack) -> tuple[Templated, tuple[str, ...]]:
+        """Return the same as :func:`extract_template`; a thousand stacks share most of their
+        frames."""
         hidden = self._hidden.get(stack.hidden)
         if hidden is None:
             head, found = extract_template(Stack(frames=(), hidden=stack.hidden))
@@ -152,41 +160,41 @@ class TemplateTable:
         for frame in stack.frames:
             taken = self._frames.get(frame)
             if taken is None:
-                form, found = extract_template(Stack(frames=(frame,)))
-                assert isinstance(form, Stack)
-                taken = self._frames[frame] = (form.frames[0], found)
+                template, found = extract_template(Stack(frames=(frame,)))
+                assert isinstance(template, Stack)
+                taken = self._frames[frame] = (template.frames[0], found)
             frames.append(taken[0])
             parts += taken[1]
         return Stack(frames=tuple(frames), hidden=hidden[0], more=stack.more), tuple(parts)
 
     def fill_rows(
-        self, form: Templated, columns: Sequence[str | Sequence[str]], count: int
+        self, template: Templated, columns: Sequence[str | Sequence[str]], count: int
     ) -> list[Templated]:
-        """Return what :func:`fill_rows` does.
+        """Return the same as the function :func:`fill_rows`.
 
-        :raises ValueError: as that does.
+        :raises ValueError: as that function does.
         """
-        form = self._forms.setdefault(form, form)
+        template = self._templates.setdefault(template, template)
         spread = [(each,) * count if isinstance(each, str) else each for each in columns]
         rows = list(zip(*spread, strict=True)) if spread else [()] * count
         known = self._records
-        found = [known.get((form, row)) for row in rows]
+        found = [known.get((template, row)) for row in rows]
         new = [number for number, record in enumerate(found) if record is None]
         if not new:
             return [record for record in found if record is not None]
         some = [
             each if isinstance(each, str) else [each[number] for number in new] for each in columns
         ]
-        for number, record in zip(new, fill_rows(form, some, len(new)), strict=True):
+        for number, record in zip(new, fill_rows(template, some, len(new)), strict=True):
             row = rows[number]
-            # The sender got the row from extract_template: extracting it again would give the same.
-            found[number] = known.setdefault((form, row), record)
-            self._taken.setdefault(record, (form, row))
+            # The sender extracted this row, so extracting it again gives the same.
+            found[number] = known.setdefault((template, row), record)
+            self._extracted.setdefault(record, (template, row))
         return [record for record in found if record is not None]
 
 
-def count_placeholders(form: Templated) -> int:
-    """Return how many parts *form* takes."""
+def count_placeholders(template: Templated) -> int:
+    """Return the number of placeholders in *template*."""
     count = 0
 
     def change(text: str, kind: TextKind) -> str:
@@ -195,7 +203,7 @@ def count_placeholders(form: Templated) -> int:
         count += text.count(PLACEHOLDER)
         return text
 
-    map_texts(form, change)
+    map_texts(template, change)
     return count
 
 
@@ -210,7 +218,7 @@ _NOTHING_COMMON: dict[type[Templated], Templated] = {
 
 
 def nothing_common(kind: type[Templated]) -> Templated:
-    """Return the form of ranks that have said a *kind* of thing each, all of other forms."""
+    """Return the template for answers of one *kind* that have nothing in common."""
     return _NOTHING_COMMON[kind]
 
 
@@ -229,5 +237,5 @@ def _filled(text: str, parts: Iterator[str]) -> Iterator[str]:
         try:
             yield next(parts)
         except StopIteration:
-            raise ValueError("fewer parts than holes") from None
+            raise ValueError("fewer parts than placeholders") from None
         yield piece

@@ -113,7 +113,7 @@ class Gathering:
         self.waiting = request.ranks
         self.missing = Missing()
         self.merger: Merger[Record] = Merger(request.ranks if _are_many(request.ranks) else None)
-        self.known = Known(self.merger.forms)
+        self.known = Known(self.merger.templates)
         self._is_long = False
 
     def add(self, classes: tuple[EquivalenceClass[Record], ...], missing: Missing) -> None:

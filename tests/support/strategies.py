@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from pgdb.merge.classes import MOST_COLUMNS, EquivalenceClass, Merger
 from pgdb.merge.normalize import DIFFERENT_SLOT, normalize_record
-from pgdb.merge.summary import Summary, summarize
+from pgdb.merge.summary import Summary
 from pgdb.merge.templates import count_placeholders, extract_template
+from pgdb.merge.totals import summarize
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,

@@ -24,7 +24,8 @@ from pgdb.frontend.show.text.layout import (
     Row,
 )
 from pgdb.merge.normalize import DIFFERENT
-from pgdb.merge.summary import SKETCH_SIZE, Summary, summarize
+from pgdb.merge.summary import SKETCH_SIZE, Summary
+from pgdb.merge.totals import summarize
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER

@@ -14,7 +14,8 @@ from pgdb.backend.gdb import queries, reduction
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.node.number_summary import NUMBER, sum_up
 from pgdb.merge.classes import EquivalenceClass, Merger
-from pgdb.merge.summary import Summary, summarize
+from pgdb.merge.summary import Summary
+from pgdb.merge.totals import summarize
 from pgdb.overlay.messages import ReadBlock, Reduce
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Failure, Record, Value

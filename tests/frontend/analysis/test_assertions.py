@@ -17,7 +17,8 @@ from pgdb.frontend.analysis.histogram import bin_ends
 from pgdb.frontend.show.text import comparison_text, statistics_text
 from pgdb.frontend.show.text.places_text import place_lines, places
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.merge.summary import Summary, Totals, empty_bins, summarize
+from pgdb.merge.summary import Summary, empty_bins
+from pgdb.merge.totals import Totals, summarize
 from pgdb.proctable import RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Event, Failure, Record, Stop, Value

@@ -15,8 +15,9 @@ from pgdb.merge import classes as answer
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing, fill_record
 from pgdb.merge.graph import from_graph, to_graph
 from pgdb.merge.normalize import DIFFERENT, DIFFERENT_SLOT, normalize_record
-from pgdb.merge.summary import Summary, summarize
+from pgdb.merge.summary import Summary
 from pgdb.merge.templates import count_placeholders, extract_template, nothing_common
+from pgdb.merge.totals import summarize
 from pgdb.overlay.messages import Reply, decode, encode
 from pgdb.ranks import RankSet
 from pgdb.records import (
@@ -231,8 +232,8 @@ def limits(draw: st.DrawFn) -> dict[str, object]:
     most_forms = {Stack: draw(st.integers(1, 4))} if draw(st.booleans()) else {}
     return {
         "MOST_DISTINCT": draw(st.integers(1, 6)),
-        "_FEW_OF_A_FORM": draw(st.integers(1, 4)),
-        "_MOST_FORMS": most_forms,
+        "_FEW_OF_A_TEMPLATE": draw(st.integers(1, 4)),
+        "_MOST_TEMPLATES": most_forms,
         "MOST_COLUMNS": draw(st.sampled_from([0, 1, 2, 64])),
     }
 
@@ -240,7 +241,7 @@ def limits(draw: st.DrawFn) -> dict[str, object]:
 @pytest.fixture(autouse=True)
 def _own_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put back what :func:`set_limits` sets."""
-    for name in ("MOST_DISTINCT", "_FEW_OF_A_FORM", "_MOST_FORMS", "MOST_COLUMNS"):
+    for name in ("MOST_DISTINCT", "_FEW_OF_A_TEMPLATE", "_MOST_TEMPLATES", "MOST_COLUMNS"):
         monkeypatch.setattr(answer, name, getattr(answer, name))
 
 
@@ -386,7 +387,7 @@ def test_a_summary_of_ranks_that_are_known_in_part_is_not_counted_twice(
 @pytest.mark.parametrize("columns", [(), (Summary(), Summary())])
 def test_summaries_that_do_not_fit_their_form_are_refused(columns: tuple[Summary, ...]) -> None:
     merger: Merger[Record] = Merger()
-    with pytest.raises(ProtocolError, match=f"{len(columns)} summaries for 1 holes"):
+    with pytest.raises(ProtocolError, match=f"{len(columns)} summaries for 1 placeholders"):
         merger.add(RankSet([1]), Various(template=Value(text=PLACEHOLDER)), (), columns)
 
 

@@ -237,7 +237,7 @@ WHOLE = Node.of(-1, Whole(record=Value(text=f"{PLACEHOLDER}")))
         (AnswerGraph((WHOLE,), (end(0, Done(), slots=((),)),), ONE), "has not 1 rows"),
         (
             AnswerGraph((Node.of(-1, Whole(record=Done())),), (end(0, Done(), parts=("1",)),), ONE),
-            "Done has no form",
+            "Done has no template",
         ),
         (AnswerGraph((), (end(-1, Text(text=""), parts=("1",)),), ONE), "more parts"),
         (

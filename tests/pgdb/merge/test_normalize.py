@@ -82,7 +82,7 @@ FRAGMENTS = (
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join), st.integers(1, 60))
 def test_a_text_is_masked_piece_by_piece_as_it_is_at_once(text: str, slice_bytes: int) -> None:
     at_once: list[str] = []
-    normalized = normalize._mask_lines(text, 0, len(text), at_once)
+    normalized = normalize._normalize_lines(text, 0, len(text), at_once)
     slots: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normalize, "_SLICE", slice_bytes)

@@ -18,7 +18,7 @@ from pgdb.merge import partition_labels, rankset_codec
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.graph import AnswerGraph, End, Known, Line, Node, from_graph, read_graph, to_graph
 from pgdb.merge.partition_labels import Field, Labels
-from pgdb.merge.summary import summarize
+from pgdb.merge.totals import summarize
 from pgdb.overlay.messages import Detach, Reply, Request, decode, encode
 from pgdb.overlay.router import Gathering
 from pgdb.ranks import RankSet
@@ -236,7 +236,7 @@ def test_labels_become_summaries_where_there_are_many_answers(
     asked = RankSet.union(sets)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answer, "MOST_DISTINCT", most)
-        patch.setattr(answer, "_FEW_OF_A_FORM", 0)
+        patch.setattr(answer, "_FEW_OF_A_TEMPLATE", 0)
         parts = dealt(tuple(classes), rng, disjoint=True)
         shown, missing, sent = gathered(asked, parts)
         assert (shown, missing) == merged_by_sets(asked, parts)
@@ -279,6 +279,6 @@ def test_what_was_said_before_is_not_decoded_again(monkeypatch: pytest.MonkeyPat
     known = Known()
     first = read_graph(graphs[0], known)
     with monkeypatch.context() as patch:
-        patch.setattr("pgdb.merge.graph._decode", lambda *_: pytest.fail("it was"))
+        patch.setattr("pgdb.merge.graph.known.decode_with", lambda *_: pytest.fail("it was"))
         for graph in graphs[1:]:
             assert read_graph(graph, known).said == first.said

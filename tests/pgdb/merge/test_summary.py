@@ -25,15 +25,12 @@ from pgdb.merge.summary import (
     Cell,
     Number,
     Summary,
-    Totals,
     empty_bins,
     iterate_bins,
-    merge,
     power_bin,
     power_range,
-    summarize,
-    summarize_array,
 )
+from pgdb.merge.totals import Totals, merge, summarize, summarize_array
 from pgdb.overlay.messages import Reply, decode, encode
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Value, Various

@@ -51,10 +51,10 @@ def test_any_text_can_be_taken_apart(text: str) -> None:
 @given(formed)
 def test_a_form_does_not_take_other_numbers_of_parts(record: Templated) -> None:
     form, parts = extract_template(record)
-    with pytest.raises(ValueError, match="more parts than holes"):
+    with pytest.raises(ValueError, match="more parts than placeholders"):
         fill_template(form, (*parts, "1"))
     if parts:
-        with pytest.raises(ValueError, match="fewer parts than holes"):
+        with pytest.raises(ValueError, match="fewer parts than placeholders"):
             fill_template(form, parts[:-1])
 
 
@@ -123,7 +123,7 @@ def test_a_table_takes_and_fills_as_without_it(
         record = data.draw(st.sampled_from(records))
         form, parts = extract_template(record)
         if data.draw(st.booleans()):
-            assert table.take(record) == (form, parts)
+            assert table.extract(record) == (form, parts)
         else:
             assert table.fill_rows(form, parts, 2) == fill_rows(form, parts, 2) == [record] * 2
 
@@ -135,7 +135,7 @@ def test_a_table_fills_each_record_once() -> None:
     again = table.fill_rows(form, [("1", "1", "4"), ("3", "2", "5")], 3)
     assert [each.text for each in again] == ["{1, 3}", "{1, 2}", "{4, 5}"]  # type: ignore[union-attr]
     assert again[0] is first[1] and again[1] is first[0]
-    assert table.take(again[2]) == (form, ("4", "5"))
+    assert table.extract(again[2]) == (form, ("4", "5"))
 
 
 @pytest.mark.parametrize("columns", [["1"], ["1", "2", "3"], ["1", ("2", "3", "4")]])

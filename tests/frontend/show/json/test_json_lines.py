@@ -38,7 +38,8 @@ from pgdb.frontend.show.text.places_text import Place
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import normalize_record
-from pgdb.merge.summary import Summary, empty_bins, summarize, summarize_array
+from pgdb.merge.summary import Summary, empty_bins
+from pgdb.merge.totals import summarize, summarize_array
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import (

@@ -14,7 +14,7 @@ from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import event_text, render
 from pgdb.frontend.show.text.layout import shortened
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.merge.summary import summarize
+from pgdb.merge.totals import summarize
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,
