@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.frontend.startup import doctor
-from pgdb.frontend.startup.doctor import Finding, Host
+from pgdb.frontend.startup import doctor, doctor_checks, doctor_launchers
+from pgdb.frontend.startup.doctor_findings import Finding, Host
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import find_launcher
 from tests.support.programs import Mpi
@@ -24,7 +24,7 @@ DEADLINE_S = 120.0
 @pytest.mark.mpi
 def test_mpi4py_comes_up_with_each_launcher(mpi: Mpi) -> None:
     launcher = find_launcher(mpi.launcher)
-    found, *others = doctor._check_launcher(launcher, os.environ)
+    found, *others = doctor_launchers.check_launcher(launcher, os.environ)
     assert (found.topic, found.verdict) == (launcher.version, "ok"), found
     assert "size 2" in found.told and "library" in found.told
     assert not [each for each in others if each.verdict != "note"]
@@ -41,15 +41,16 @@ def test_the_whole_examination() -> None:
     assert not [each for each in findings if "cannot be examined" in each.told]
     topics = {each.topic for each in findings}
     assert topics >= {"Python", "GDB", "tracing", "/proc", "limits", "Slurm", "host name", "cache"}
-    lines = doctor.report(findings).splitlines()
+    lines = [line for each in findings for line in doctor.in_lines(each).splitlines()]
+    lines.append(doctor.summary(findings))
     assert max(map(len, lines)) <= 80
 
 
 def test_tracing_is_as_the_kernel_says() -> None:
     """The trial is right about this host, whatever it allows."""
-    tried = doctor._try_tracing_apart()
+    tried = doctor_checks._try_tracing_apart()
     assert set(tried) == {"running", "launched", "memory"}
-    me = doctor._fields(Path("/proc/self/status"))
+    me = doctor_checks._fields(Path("/proc/self/status"))
     has_capability = int(me["CapEff"], 16) >> 19 & 1
     if has_capability or (procfs.yama_scope() == 0 and me["Seccomp"] == "0"):
         assert tried == {"running": 0, "launched": 0, "memory": 0}
@@ -99,9 +100,10 @@ def test_a_sandbox_is_a_problem_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "self" / "status").write_text("CapEff:\t0\nSeccomp:\t2\n")
     said = behind_filter(
         "import dataclasses, json, pathlib\n"
-        "from pgdb.frontend.startup import doctor\n"
-        f"host = doctor.Host(proc=pathlib.Path({str(tmp_path)!r}))\n"
-        "print(json.dumps([dataclasses.asdict(each) for each in doctor._check_tracing(host)]))"
+        "from pgdb.frontend.startup import doctor_checks, doctor_findings\n"
+        f"host = doctor_findings.Host(proc=pathlib.Path({str(tmp_path)!r}))\n"
+        "found = doctor_checks.check_tracing(host)\n"
+        "print(json.dumps([dataclasses.asdict(each) for each in found]))"
     )
     found = Finding(**json.loads(said)[0])
     assert found.verdict == "problem"
@@ -111,7 +113,7 @@ def test_a_sandbox_is_a_problem_with_a_remedy(tmp_path: Path) -> None:
 
 def test_no_process_of_the_trial_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGDB_TEST_TRIAL", mark := f"{os.getpid()}-trial")
-    doctor._try_tracing_apart()
+    doctor_checks._try_tracing_apart()
     left = []
     for pid in procfs.all_pids():
         environment = procfs.environment(pid) or {}
@@ -121,5 +123,5 @@ def test_no_process_of_the_trial_is_left(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_gdb_here() -> None:
-    (found,) = doctor._check_gdb(Host())
+    (found,) = doctor_checks.check_gdb(Host())
     assert found.verdict in ("ok", "warning"), found

@@ -8,14 +8,14 @@ import os
 import resource
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from pgdb.errors import StartError
-from pgdb.frontend.startup import doctor
-from pgdb.frontend.startup.doctor import Finding, Host
+from pgdb.frontend.startup import doctor, doctor_checks, doctor_launchers
+from pgdb.frontend.startup.doctor_findings import Finding, Host, Verdict
 from pgdb.overlay import addresses
 
 ALL_WORKS = {"running": 0, "launched": 0, "memory": 0}
@@ -25,6 +25,10 @@ CAP_SYS_PTRACE = 1 << 19
 
 def made(check: Callable[[Host], Iterator[Finding]], host: Host | None = None) -> list[Finding]:
     return list(check(host or Host()))
+
+
+def report(findings: Sequence[Finding]) -> str:
+    return "\n".join([*map(doctor.in_lines, findings), doctor.summary(findings)]) + "\n"
 
 
 def only(findings: list[Finding]) -> Finding:
@@ -43,7 +47,7 @@ def test_report_fits_the_screen() -> None:
         Finding("MPI", "warning", LONG, "install " + LONG),
         Finding("tracing", "problem", "nothing can be traced", "run it as root"),
     ]
-    lines = doctor.report(findings).splitlines()
+    lines = report(findings).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0] == "ok       GDB: 13.1"
     assert lines[-3:] == [
@@ -61,7 +65,7 @@ def with_checks(
 
 @pytest.mark.parametrize(("verdict", "status"), [("problem", 1), ("warning", 0), ("ok", 0)])
 def test_only_problems_make_it_fail(
-    monkeypatch: pytest.MonkeyPatch, verdict: doctor.Verdict, status: int
+    monkeypatch: pytest.MonkeyPatch, verdict: Verdict, status: int
 ) -> None:
     def check(host: Host) -> Iterator[Finding]:
         yield Finding("x", verdict, "y", "z")
@@ -73,22 +77,22 @@ def test_only_problems_make_it_fail(
     assert told == [{"topic": "x", "verdict": verdict, "told": "y", "remedy": "z"}]
     out = io.StringIO()
     assert doctor.run_doctor(as_json=False, gdb="gdb", out=out) == status
-    assert out.getvalue() == doctor.report([Finding("x", verdict, "y", "z")])
+    assert out.getvalue() == report([Finding("x", verdict, "y", "z")])
 
 
 def test_a_check_that_breaks_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    def _check_limits(host: Host) -> Iterator[Finding]:
+    def check_limits(host: Host) -> Iterator[Finding]:
         yield Finding("limits", "ok", "so far")
         raise KeyError("Uid")
 
-    def _check_ssh(host: Host) -> Iterator[Finding]:
+    def check_ssh(host: Host) -> Iterator[Finding]:
         yield from ()
         raise StartError("ssh is odd")
 
-    def _check_gdb(host: Host) -> Iterator[Finding]:
+    def check_gdb(host: Host) -> Iterator[Finding]:
         yield Finding("GDB", "ok", host.gdb)
 
-    with_checks(monkeypatch, _check_limits, _check_ssh, _check_gdb)
+    with_checks(monkeypatch, check_limits, check_ssh, check_gdb)
     assert list(doctor.examine(Host(gdb="mine"))) == [
         Finding("limits", "ok", "so far"),
         Finding("limits", "warning", "cannot be examined: KeyError: 'Uid'"),
@@ -119,7 +123,7 @@ def test_every_check_goes_on_with_nothing_there(
 def test_packages_that_are_missing_or_old(monkeypatch: pytest.MonkeyPatch) -> None:
     required = ["msgspec>=999.1", "no-such-thing>=1", "pyroaring>=0.4", 'mypy; extra == "check"']
     monkeypatch.setattr("importlib.metadata.requires", lambda name: required)
-    found = made(doctor._check_python)[-1]
+    found = made(doctor_checks.check_python)[-1]
     assert (found.topic, found.verdict) == ("packages", "problem")
     assert "msgspec is " in found.told and "at least 999.1 is needed" in found.told
     assert "no-such-thing is not installed" in found.told
@@ -130,7 +134,7 @@ def test_packages_that_are_missing_or_old(monkeypatch: pytest.MonkeyPatch) -> No
 def test_another_pgdb_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     owners = {"pgdb": ["pgdb-mpi", "PyGreSQL"]}
     monkeypatch.setattr("importlib.metadata.packages_distributions", lambda: owners)
-    (found,) = (each for each in made(doctor._check_python) if each.verdict == "warning")
+    (found,) = (each for each in made(doctor_checks.check_python) if each.verdict == "warning")
     assert "PyGreSQL" in found.told and "uninstall PyGreSQL" in found.remedy
 
 
@@ -142,12 +146,12 @@ def script(path: Path, *lines: str) -> Path:
 
 def test_gdb_that_is_too_old_or_has_no_python(tmp_path: Path) -> None:
     old = script(tmp_path / "old", "echo 'GNU gdb (GDB) 9.2'")
-    found = only(made(doctor._check_gdb, Host(gdb=str(old))))
+    found = only(made(doctor_checks.check_gdb, Host(gdb=str(old))))
     assert (found.verdict, "9.2" in found.told) == ("problem", True)
     bare = script(tmp_path / "bare", 'test "$1" = --version && echo "GNU gdb (GDB) 14.1" || exit 1')
-    found = only(made(doctor._check_gdb, Host(gdb=str(bare))))
+    found = only(made(doctor_checks.check_gdb, Host(gdb=str(bare))))
     assert (found.verdict, "no Python" in found.told) == ("warning", True)
-    found = only(made(doctor._check_gdb, Host(gdb="no-such-gdb")))
+    found = only(made(doctor_checks.check_gdb, Host(gdb="no-such-gdb")))
     assert found.verdict == "problem" and "--gdb" in found.remedy
 
 
@@ -195,31 +199,31 @@ def test_what_governs_tracing(
     told: str,
     remedy: str,
 ) -> None:
-    monkeypatch.setattr(doctor, "_try_tracing_apart", lambda: tried)
+    monkeypatch.setattr(doctor_checks, "_try_tracing_apart", lambda: tried)
     proc = kernel(tmp_path, scope=scope, seccomp=seccomp)
-    found = only(made(doctor._check_tracing, Host(proc=proc)))
+    found = only(made(doctor_checks.check_tracing, Host(proc=proc)))
     assert (found.topic, found.verdict) == ("tracing", verdict)
     assert told in found.told
     assert remedy in found.remedy and bool(remedy) == bool(found.remedy)
 
 
 def test_the_capability_beats_yama(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(doctor, "_try_tracing_apart", lambda: ALL_WORKS)
+    monkeypatch.setattr(doctor_checks, "_try_tracing_apart", lambda: ALL_WORKS)
     proc = kernel(tmp_path, scope=2, cap=CAP_SYS_PTRACE)
-    found = only(made(doctor._check_tracing, Host(proc=proc)))
+    found = only(made(doctor_checks.check_tracing, Host(proc=proc)))
     assert "CAP_SYS_PTRACE" in found.told and found.verdict == "ok"
 
 
 def test_a_filter_beats_the_capability(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(doctor, "_try_tracing_apart", lambda: NOTHING)
+    monkeypatch.setattr(doctor_checks, "_try_tracing_apart", lambda: NOTHING)
     proc = kernel(tmp_path, scope=1, cap=CAP_SYS_PTRACE, seccomp=2)
-    found = only(made(doctor._check_tracing, Host(proc=proc)))
+    found = only(made(doctor_checks.check_tracing, Host(proc=proc)))
     assert "seccomp" in found.told and found.verdict == "problem"
 
 
 def test_memory_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(doctor, "_try_tracing_apart", lambda: ALL_WORKS | {"memory": 13})
-    found = made(doctor._check_tracing, Host(proc=kernel(tmp_path)))[-1]
+    monkeypatch.setattr(doctor_checks, "_try_tracing_apart", lambda: ALL_WORKS | {"memory": 13})
+    found = made(doctor_checks.check_tracing, Host(proc=kernel(tmp_path)))[-1]
     assert (found.topic, found.verdict) == ("memory", "warning")
     assert "EACCES" in found.told
 
@@ -242,7 +246,7 @@ def test_hidden_processes(tmp_path: Path, options: str, verdict: str) -> None:
         f"22 20 0:21 / /proc rw,nosuid shared:5 - proc proc {options}\n"
         "90 20 0:21 / /chroot/proc rw - proc proc rw,hidepid=4\n"
     )
-    assert only(made(doctor._check_proc, Host(proc=tmp_path))).verdict == verdict
+    assert only(made(doctor_checks.check_proc, Host(proc=tmp_path))).verdict == verdict
 
 
 def test_limits_that_are_low(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -253,13 +257,13 @@ def test_limits_that_are_low(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     low = {resource.RLIMIT_NOFILE: (256, 4096), resource.RLIMIT_NPROC: (400, 400)}
     monkeypatch.setattr(resource, "getrlimit", low.__getitem__)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    files, processes, note = made(doctor._check_limits, Host(proc=tmp_path))
+    files, processes, note = made(doctor_checks.check_limits, Host(proc=tmp_path))
     assert (files.verdict, files.remedy) == ("warning", "ulimit -n 1024")
     assert processes.verdict == "warning"
     assert "400 processes and threads, of which you have 300" in processes.told
     assert note.told == "256 open files, 400 processes"
     low[resource.RLIMIT_NOFILE] = (256, 512)
-    assert "limits.conf" in made(doctor._check_limits, Host(proc=tmp_path))[0].remedy
+    assert "limits.conf" in made(doctor_checks.check_limits, Host(proc=tmp_path))[0].remedy
 
 
 # -- launchers ---------------------------------------------------------------------------------
@@ -274,13 +278,13 @@ RUNS_TWICE = (
 
 def launchers(monkeypatch: pytest.MonkeyPatch, directory: Path) -> Host:
     monkeypatch.setenv("PATH", str(directory))
-    allowed = dict.fromkeys(doctor._ROOT_VARIABLES, "1")
+    allowed = dict.fromkeys(doctor_launchers._ROOT_VARIABLES, "1")
     return Host(environment={"PATH": str(directory), **allowed})
 
 
 def test_mpi4py_that_does_not_come_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script(tmp_path / "mpirun", IS_OPEN_MPI, "echo 'it is broken'", "echo -----------", "exit 3")
-    found = only(made(doctor._check_launchers, launchers(monkeypatch, tmp_path)))
+    found = only(made(doctor_launchers.check_launchers, launchers(monkeypatch, tmp_path)))
     assert (found.topic, found.verdict) == ("Open MPI 4.1.99", "warning")
     assert found.told == f"{tmp_path}/mpirun; mpi4py does not come up with it: it is broken"
     assert "--wire-up direct" in found.remedy
@@ -288,16 +292,16 @@ def test_mpi4py_that_does_not_come_up(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_another_mpi_than_the_launchers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script(tmp_path / "mpirun", IS_OPEN_MPI, *RUNS_TWICE)
-    monkeypatch.setattr(doctor, "_MPI_PROGRAM", "print('pgdb-size 1')")
-    found = only(made(doctor._check_launchers, launchers(monkeypatch, tmp_path)))
+    monkeypatch.setattr(doctor_launchers, "_MPI_PROGRAM", "print('pgdb-size 1')")
+    found = only(made(doctor_launchers.check_launchers, launchers(monkeypatch, tmp_path)))
     assert "instead of one job of 2 there are 2 of 1" in found.told
 
 
 def test_a_launcher_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     script(tmp_path / "mpirun", IS_OPEN_MPI, f"echo $$ > {pid_file}", "exec /bin/sleep 600")
-    monkeypatch.setattr(doctor, "MPI_TIMEOUT_S", 0.5)
-    found = only(made(doctor._check_launchers, launchers(monkeypatch, tmp_path)))
+    monkeypatch.setattr(doctor_launchers, "MPI_TIMEOUT_S", 0.5)
+    found = only(made(doctor_launchers.check_launchers, launchers(monkeypatch, tmp_path)))
     assert "no end within 0.5 s" in found.told
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid_file.read_text()), 0)
@@ -307,14 +311,14 @@ def test_one_installation_is_tried_once(monkeypatch: pytest.MonkeyPatch, tmp_pat
     calls = tmp_path / "calls"
     for name in ("mpirun", "mpiexec", "mpirun.openmpi"):
         script(tmp_path / name, IS_OPEN_MPI, f"echo {name} >> {calls}", "exit 1")
-    made(doctor._check_launchers, launchers(monkeypatch, tmp_path))
+    made(doctor_launchers.check_launchers, launchers(monkeypatch, tmp_path))
     assert calls.read_text().split() == ["mpirun"]
 
 
 def test_launchers_that_we_do_not_know(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script(tmp_path / "mpirun", "echo 'mpirun of nobody'")
     script(tmp_path / "mpiexec.gforker", "exit 1")
-    told, problem = made(doctor._check_launchers, launchers(monkeypatch, tmp_path))
+    told, problem = made(doctor_launchers.check_launchers, launchers(monkeypatch, tmp_path))
     assert "mpirun of nobody" in told.told and "by its pids" in told.remedy
     assert problem.verdict == "problem" and "PATH" in problem.told
 
@@ -324,10 +328,10 @@ def test_root_is_told_what_open_mpi_wants(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     launchers(monkeypatch, tmp_path)
     host = Host(environment={"PATH": str(tmp_path)})
-    found = made(doctor._check_launchers, host)[-1]
+    found = made(doctor_launchers.check_launchers, host)[-1]
     assert found.remedy.startswith("export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "for root" not in made(doctor._check_launchers, host)[-1].told
+    assert "for root" not in made(doctor_launchers.check_launchers, host)[-1].told
 
 
 @pytest.mark.parametrize(
@@ -343,7 +347,7 @@ def test_slurm(
 ) -> None:
     script(tmp_path / "sinfo", 'test "$1" = --version && { echo "slurm 22.05"; exit; }', sinfo)
     script(tmp_path / "srun", srun)
-    found = only(made(doctor._check_slurm, launchers(monkeypatch, tmp_path)))
+    found = only(made(doctor_launchers.check_slurm, launchers(monkeypatch, tmp_path)))
     assert found.verdict == verdict
     assert told in found.told
 
@@ -365,15 +369,15 @@ def test_the_hosts_name(
 ) -> None:
     monkeypatch.setattr(addresses, "resolve", lambda host: address)
     monkeypatch.setattr(addresses, "address_towards", lambda hosts: own)
-    monkeypatch.setattr(doctor, "_try_connection", lambda address: "")
-    found = made(doctor._check_network)[0]
+    monkeypatch.setattr(doctor_checks, "_try_connection", lambda address: "")
+    found = made(doctor_checks.check_network)[0]
     assert (found.topic, found.verdict) == ("host name", verdict)
     assert told in found.told
 
 
 def test_an_address_that_does_not_take_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "address_towards", lambda hosts: "192.0.2.77")
-    found = made(doctor._check_network)[-1]
+    found = made(doctor_checks.check_network)[-1]
     assert (found.topic, found.verdict) == ("network", "problem")
     assert "192.0.2.77" in found.told and "--listen" in found.remedy
 
@@ -381,11 +385,11 @@ def test_an_address_that_does_not_take_connections(monkeypatch: pytest.MonkeyPat
 def test_disk_that_is_full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     host = Host(environment={"XDG_RUNTIME_DIR": str(tmp_path)})
-    assert {each.verdict for each in made(doctor._check_disk, host)} == {"ok"}
-    monkeypatch.setattr(doctor, "MINIMUM_SPACE_BYTES", 1 << 70)
-    session, cache = made(doctor._check_disk, host)
+    assert {each.verdict for each in made(doctor_checks.check_disk, host)} == {"ok"}
+    monkeypatch.setattr(doctor_checks, "MINIMUM_SPACE_BYTES", 1 << 70)
+    session, cache = made(doctor_checks.check_disk, host)
     assert (session.verdict, cache.verdict) == ("warning", "warning")
     assert str(tmp_path) in session.told and "TMPDIR" in session.remedy
     (tmp_path / "cache" / "pgdb").rmdir()
     (tmp_path / "cache" / "pgdb").symlink_to("/tmp")
-    assert "is a link" in made(doctor._check_disk, host)[0].told
+    assert "is a link" in made(doctor_checks.check_disk, host)[0].told
