@@ -302,7 +302,7 @@ def check_network(host: Host) -> Iterator[Finding]:
 
 
 def _try_connection(address: str) -> str:
-    """Listen at an address of ours and connect to it; return the failure, empty if there is none."""
+    """Listen at an address of ours and connect to it; return the failure, if any."""
     try:
         with socket.create_server((address, 0)) as server:
             server.settimeout(ROUND_TRIP_TIMEOUT_S)
