@@ -25,10 +25,12 @@ from pgdb.overlay.bootstrap_env import (
     USER_LIBRARY_PATH_VARIABLE,
     USER_PYTHONPATH_VARIABLE,
 )
+from pgdb.overlay.own_process import mark_own
 
 
 def main() -> None:
     """Run one aggregator until it leaves."""
+    mark_own()
     handler = logging.StreamHandler()
     handler.setFormatter(
         HarmlessFormatter(f"%(asctime)s {socket.gethostname()} aggregator[%(process)d] %(message)s")

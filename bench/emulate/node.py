@@ -22,6 +22,7 @@ from pgdb.backend.node.aggregator import Aggregator, Place
 from pgdb.backend.rank.protocol import FactoryContext
 from pgdb.overlay.channel import listen_on
 from pgdb.overlay.messages import Request, Setup
+from pgdb.overlay.own_process import mark_own
 from pgdb.overlay.router import LARGE_RANKS
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
@@ -122,4 +123,5 @@ def _say(what: object) -> None:
 
 
 if __name__ == "__main__":
+    mark_own()
     asyncio.run(serve(json.loads(sys.stdin.readline())))

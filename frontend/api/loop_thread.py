@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Generic, TypeVar
 
 from pgdb.errors import SessionEndedError, UsageError
+from pgdb.overlay.own_process import limit_tls_buffers
 
 T = TypeVar("T")
 Work = Callable[[], Coroutine[None, None, T]]
@@ -176,6 +177,7 @@ class LoopThread:
         # Not asyncio.run: it ends with a thread that shuts the executor down, and from Python
         # 3.12 on no thread can be started once Python ends, when atexit calls close().
         asyncio.set_event_loop(self._loop)
+        limit_tls_buffers()
         try:
             self._loop.run_until_complete(self._serve())
         finally:

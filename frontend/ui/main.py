@@ -34,6 +34,7 @@ from pgdb.frontend.transport.recorded import RecordedSession, replay
 from pgdb.frontend.ui.arguments import DEFAULT_SETTLE_S, Arguments, parse
 from pgdb.frontend.ui.batch import BatchText, JsonDisplay, complain_of_rest, run_script
 from pgdb.frontend.ui.cli_jobs import choose_job, look
+from pgdb.overlay.own_process import mark_own
 
 if TYPE_CHECKING:
     from pgdb.frontend.ui.repl import Repl
@@ -48,6 +49,7 @@ _TELL_S = 1.0
 
 def run() -> None:
     """Be the program ``pgdb``."""
+    mark_own()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Where the locale is not UTF-8, a sign that it lacks is no reason to end.

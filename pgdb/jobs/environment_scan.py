@@ -196,11 +196,6 @@ def proxy_selector(words: Iterable[str]) -> str:
     return f"proxy:{values['--control-port']} {values.get('--pgid', '')}".rstrip()
 
 
-def selector_of(pid: int) -> str:
-    """Return what finds, on any host, the job that rank *pid* belongs to; empty if nothing does."""
-    return Processes().selector(pid)
-
-
 def scan(selector: str) -> tuple[RankGroup, ...]:
     """Return the ranks on this host that *selector* means, by job, the oldest job first."""
     processes = Processes()

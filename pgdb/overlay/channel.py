@@ -10,7 +10,6 @@ heartbeats beside the ones below (docs/internals/decisions.md).
 from __future__ import annotations
 
 import asyncio
-import asyncio.sslproto
 import collections
 import contextlib
 import logging
@@ -52,9 +51,6 @@ MAX_FIRST_MESSAGE_BYTES = 1 << 20
 _LENGTH_BYTES = 4
 _PIECE_BYTES = 1 << 20
 _WRITTEN_BYTES = 1 << 16
-# A buffer that asyncio has for each link, as long as the link is there, of 256 KiB by default: with
-# 32 children more than all else that a node keeps. What comes is in records of up to 16 KiB.
-asyncio.sslproto.SSLProtocol.max_size = 1 << 15
 BACKLOG = 1024
 """Connections that the kernel keeps for a listener; it may be told to keep fewer."""
 
@@ -222,11 +218,6 @@ class Listener:
     def port(self) -> int:
         """The TCP port."""
         return int(self._listening.getsockname()[1])
-
-    @property
-    def pending_count(self) -> int:
-        """How many connections have yet to prove that they belong here."""
-        return len(self._pending)
 
     async def close(self) -> None:
         """Stop listening; links that are up stay up."""

@@ -8,7 +8,6 @@ derives from it: an aggregator, or the front end's root.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
 import logging
 import os
@@ -48,6 +47,7 @@ from pgdb.overlay.messages import (
     WantFiles,
     WantPart,
 )
+from pgdb.overlay.own_process import limit_heaps
 from pgdb.overlay.router import LARGE_RANKS, Gathered, Router
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
@@ -67,28 +67,11 @@ NOTICE_WINDOW_S = 0.2
 """Equal notices of several hosts that come within it become one."""
 MOST_NOTICES = 100
 """More different ones are not handed on: what goes wrong anew each time is for the log."""
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # of malloc.h
-_MMAP_BYTES = 1 << 18
 
 
 def release() -> str:
     """Return the versions that must agree on all hosts, in words."""
     return f"PGDB {__version__} on Python {sys.version_info.major}.{sys.version_info.minor}"
-
-
-def _give_memory_back() -> None:
-    """Have the C library keep less of what is freed.
-
-    By default glibc gives each thread a heap of its own, and after the first megabyte that is freed
-    it takes such pieces from heaps, where they leave holes: 3 MB at node 0 of a million ranks.
-    """
-    # NumPy imports it, too.
-    import ctypes
-
-    with contextlib.suppress(AttributeError, OSError):  # another C library
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_ARENA_MAX, 1)
-        mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
 
 
 class EventBuffer:
@@ -281,7 +264,7 @@ class TreeNode(ABC):
             if is_first or below:
                 channel.send(replace(setup, shares=below))
         if len(self.router.ranks) >= LARGE_RANKS:
-            _give_memory_back()
+            limit_heaps()
             # What large replies are packed with, before the first of them needs it.
             self._loop.run_in_executor(None, importlib.import_module, "numpy")
         # Of the others nobody asks for the processes again.

@@ -181,11 +181,6 @@ class Router:
         """All ranks that can be reached from here."""
         return RankSet.union((self.own, *self._children.values()))
 
-    @property
-    def open_requests(self) -> tuple[Request, ...]:
-        """Requests that have not been answered yet."""
-        return tuple(each.request for each in self._open.values())
-
     def set_child(self, child: int, ranks: RankSet) -> None:
         """Say which ranks are reached through *child*; they are reached through no other."""
         for other in self._children:

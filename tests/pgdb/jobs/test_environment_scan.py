@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.jobs import environment_scan, procfs
-from pgdb.jobs.environment_scan import RankGroup, program_of_rank, scan, selector_of
+from pgdb.jobs.environment_scan import Processes, RankGroup, program_of_rank, scan
 from pgdb.overlay.rendezvous import WIRE_UP_VARIABLE
 from tests.support.programs import wait_until
 
@@ -98,7 +98,7 @@ def test_a_job_is_found_by_its_key(key: str) -> None:
         run(CAT, **intel(0, key + "0")),
         run(CAT),
     ):
-        assert selector_of(two) == f"key:{key}"
+        assert Processes().selector(two) == f"key:{key}"
         (group,) = scan(f"key:{key}")
     assert (group.key, group.size) == (f"key:{key}", 4)
     assert [(each.rank, each.pid) for each in group.processes] == [(0, zero), (2, two)]
@@ -109,7 +109,7 @@ def test_a_job_is_found_by_its_key(key: str) -> None:
 def test_what_a_rank_starts_is_no_rank(key: str) -> None:
     with run(SHELL, "-c", FORKING.format(command=CAT), below=1, **intel(0, key)) as pid:
         (helper,) = procfs.children(pid)
-        assert pids(scan(selector_of(helper))) == [(f"key:{key}", {0: pid})]
+        assert pids(scan(Processes().selector(helper))) == [(f"key:{key}", {0: pid})]
 
 
 @pytest.mark.parametrize("selector", ["", "key:", "proxy:", "slurm:", "key:no such", "else:1"])
@@ -144,8 +144,8 @@ def test_a_proxy_names_the_job_of_its_ranks(tmp_path: Path, key: str) -> None:
     with run(SHELL, *words, "0", below=1) as first, run(SHELL, *words, "1", below=1) as spawned:
         (rank,) = procfs.children(first)
         (other,) = procfs.children(spawned)
-        assert selector_of(rank) == f"proxy:{key}:4242 0"
-        assert selector_of(other) == f"proxy:{key}:4242 1"
+        assert Processes().selector(rank) == f"proxy:{key}:4242 0"
+        assert Processes().selector(other) == f"proxy:{key}:4242 1"
         assert pids(scan(f"proxy:{key}:4242 0")) == [(f"proxy:{key}:4242 0", {1: rank})]
 
 
@@ -175,7 +175,7 @@ def test_a_slurm_job_has_the_ranks_of_all_its_steps(slurm_job: str, key: str) ->
         assert pids(scan(f"slurm:{slurm_job}")) == [one, two]
         assert pids(scan(f"slurm:{slurm_job}.0")) == [one]
         assert pids(scan(f"slurm:{slurm_job}.1")) == [two]
-        assert selector_of(first) == f"slurm:{slurm_job}.0"
+        assert Processes().selector(first) == f"slurm:{slurm_job}.0"
         # What a group is found by finds it again.
         assert pids(scan(f"key:{key}")) == [two]
 
@@ -183,7 +183,7 @@ def test_a_slurm_job_has_the_ranks_of_all_its_steps(slurm_job: str, key: str) ->
 def test_pmi2_leaves_the_step_as_its_key(slurm_job: str) -> None:
     env = slurm(2, slurm_job, "5") | {"PMI_RANK": "2", "PMI_JOBID": f"{slurm_job}.5"}
     with run(CAT, **env) as pid:
-        assert selector_of(pid) == f"slurm:{slurm_job}.5"
+        assert Processes().selector(pid) == f"slurm:{slurm_job}.5"
 
 
 def test_a_shell_of_salloc_is_no_rank(slurm_job: str) -> None:

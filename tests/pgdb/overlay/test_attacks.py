@@ -87,7 +87,7 @@ async def works(made: Session) -> None:
 
 async def left(made: Session, count: int = 0) -> None:
     """Wait until no more than *count* connections have yet to prove who they are."""
-    while made.listener.pending_count > count:
+    while len(made.listener._pending) > count:
         await asyncio.sleep(0.01)
 
 
@@ -451,7 +451,7 @@ def test_connections_that_say_nothing_do_not_keep_others_out(
         async with session() as made:
             with silent_connections(made.listener.port, 40, first_bytes):
                 await works(made)
-                assert 0 < made.listener.pending_count <= 8
+                assert 0 < len(made.listener._pending) <= 8
 
     run(test)
 
@@ -483,7 +483,7 @@ def test_a_crowd_from_one_address_gives_way_to_another_at_once(
     async def test() -> None:
         async with session() as made:
             with silent_connections(made.listener.port, 8) as crowd:
-                while made.listener.pending_count < 8:
+                while len(made.listener._pending) < 8:
                     await asyncio.sleep(0.01)
                 began = asyncio.get_running_loop().time()
                 with socket.create_connection(

@@ -523,10 +523,10 @@ def test_those_that_are_not_admitted_yet_go_with_the_listener() -> None:
     async def test() -> None:
         async with listening() as (listener, _):
             with socket.create_connection(("127.0.0.1", listener.port)) as silent:
-                while not listener.pending_count:
+                while not len(listener._pending):
                     await asyncio.sleep(0)
                 await listener.end()
-                assert not listener.pending_count
+                assert not len(listener._pending)
                 silent.settimeout(DEADLINE_S)
                 assert silent.recv(1) == b""
 

@@ -80,7 +80,7 @@ def test_a_request_is_divided_among_children_and_own_ranks() -> None:
     assert {child: str(part.ranks) for child, part in onward.items()} == {1: "2-3", 2: "4-5"}
     assert all(part.request_id == 1 and part.timeout_s == 10.0 for part in onward.values())
     assert str(own) == "0"
-    assert [each.request_id for each in router.open_requests] == [1]
+    assert list(router._open) == [1]
 
 
 def test_a_child_without_ranks_of_the_request_is_left_alone() -> None:
@@ -96,7 +96,7 @@ def test_the_reply_goes_up_when_the_last_one_has_answered() -> None:
     (done,) = router.add_reply(reply("4-7", "a"))
     assert said(done) == {"0": "b", "1-7": "a"}
     assert not done.missing and not done.is_late
-    assert router.open_requests == () and router.next_deadline_s() is None
+    assert not router._open and router.next_deadline_s() is None
 
 
 def test_ranks_that_nobody_reaches_are_lost_at_once() -> None:

@@ -1,0 +1,75 @@
+"""Settings of a whole process: PGDB's own processes have them, a user's program does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+REPORT = """
+import asyncio, asyncio.sslproto, ctypes, os
+report = os.fdopen(os.dup(1), "w")
+calls = []
+class Library:
+    def __init__(self, name): pass
+    def mallopt(self, *values): calls.append(values)
+ctypes.CDLL = Library
+default = asyncio.sslproto.SSLProtocol.max_size
+{body}
+from pgdb.overlay.own_process import limit_heaps
+limit_heaps()
+size = asyncio.sslproto.SSLProtocol.max_size
+print("default" if size == default else size, len(calls), file=report)
+"""
+
+EVERYTHING = """
+import pgdb, pgdb.aio
+for name in pgdb.__all__:
+    getattr(pgdb, name)
+import pgdb.frontend.ui.main, pgdb.backend.node.daemon, pgdb.backend.node.serving
+import pgdb.overlay.node, pgdb.overlay.channel, pgdb.frontend.api.sync
+"""
+
+LOOP_THREAD = """
+from pgdb.frontend.api.loop_thread import LoopThread
+async def nothing(): pass
+thread = LoopThread()
+thread.call(nothing)
+thread.end(nothing)
+"""
+
+PROGRAM = """
+import sys
+import pgdb.frontend.ui.main as main
+main.main = lambda words: 0
+main.os._exit = lambda status: None
+try:
+    main.run()
+except SystemExit:
+    pass
+"""
+
+DAEMON = """
+import pgdb.backend.node.daemon as daemon
+async def over(hint): return True
+daemon._run = over
+daemon.os.write = lambda *_: 0
+daemon.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (EVERYTHING, "default 0"),
+        (LOOP_THREAD, "32768 0"),
+        (PROGRAM, "32768 2"),
+        (DAEMON, "32768 2"),
+    ],
+    ids=["import", "synchronous API", "pgdb", "aggregator"],
+)
+def test_only_own_processes_have_the_settings(body: str, expected: str) -> None:
+    command = [sys.executable, "-c", REPORT.format(body=body)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert found.stdout.strip() == expected, found.stderr
