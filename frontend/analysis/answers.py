@@ -1,4 +1,4 @@
-"""What a session's calls return: typed answers that know their classes, ranks and missing ranks."""
+"""Typed answers of ranks to a command: their classes, values and missing ranks."""
 
 from __future__ import annotations
 
@@ -23,43 +23,43 @@ if TYPE_CHECKING:
 
 
 class FieldValues(msgspec.Struct, frozen=True):
-    """What the ranks have in one field or element of a value."""
+    """Values of the ranks at one field or element of a value."""
 
     ranks: NDArray[numpy.int64]
     values: NDArray[Any]
-    """A number for each rank where all are numbers, else texts."""
+    """A number for each rank if all values are numbers, otherwise texts."""
 
 
 class Answer(msgspec.Struct, frozen=True):
     """The merged answer of some ranks to one command.
 
-    Every rank that was asked is in exactly one class or in :attr:`missing`.
+    Every asked rank is in exactly one class or in :attr:`missing`.
     """
 
     command: str
-    """The command, as a user would type it."""
+    """Command as a user would type it."""
     ranks: RankSet
-    """The ranks that were asked."""
+    """Asked ranks."""
     classes: tuple[EquivalenceClass[Record], ...]
-    """Who said what, least rank first."""
+    """Classes of ranks with equal records, ordered by least rank."""
     missing: Missing = msgspec.field(default_factory=Missing)
-    """Who said nothing, and why."""
+    """Ranks without an answer, by reason."""
     request_id: int = 0
     elapsed_s: float = 0.0
     told: bool = False
-    """Whether its stops have been told as events, so that they need not be shown again."""
+    """Whether events already reported its stops, so that an interface need not show them again."""
 
     may_run: bool = False
-    """Whether ranks that still run are no failure, since nobody wanted to wait for them all."""
+    """Whether ranks that still run count as no failure, because nobody waited for all of them."""
 
     def __iter__(self) -> Iterator[EquivalenceClass[Record]]:
         return iter(self.classes)
 
     def for_rank(self, rank: int) -> Record:
-        """Return what one rank said.
+        """Return the record of one rank.
 
-        :raises NoAnswerError: if it said nothing, or if so many different things were said that
-            only a summary has come.
+        :raises NoAnswerError: if the rank has not answered, or if the ranks gave so many different
+            answers that only a summary arrived.
         """
         for each in self.classes:
             if rank in each.ranks:
@@ -73,17 +73,17 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def errors(self) -> tuple[EquivalenceClass[Record], ...]:
-        """The classes on whose ranks the command failed."""
+        """Classes of ranks on which the command failed."""
         return tuple(each for each in self.classes if each.is_error)
 
     @property
     def ok(self) -> bool:
-        """Whether all ranks that were asked have answered, and none with an error."""
+        """Whether every asked rank answered without an error."""
         return not self.errors and not self.missing
 
     @property
     def values(self) -> dict[int, int | float | str]:
-        """The value of each rank that has one: a number where its text is one."""
+        """Value of each rank that has one: a number if its text is a number, otherwise the text."""
         found: dict[int, int | float | str] = {}
         for each in self.classes:
             record = each.filled
@@ -94,9 +94,9 @@ class Answer(msgspec.Struct, frozen=True):
         return dict(sorted(found.items()))
 
     def numbers(self) -> tuple[NDArray[numpy.int64], NDArray[Any]]:
-        """Return ranks, in order, and their values: those of the ranks whose value is a number.
+        """Return ranks in ascending order and their values, for ranks whose value is a number.
 
-        The values are integers where all are and fit in 64 bits, else floats.
+        Values are integers if all are integers of at most 64 bits, otherwise floats.
         """
         pairs = [
             (each.ranks, number_of(each.filled.text))
@@ -106,10 +106,10 @@ class Answer(msgspec.Struct, frozen=True):
         return _arrays([(ranks, number) for ranks, number in pairs if number is not None])
 
     def fields(self) -> dict[str, FieldValues]:
-        """Return what ranks have in each field and element of a structure or array, by its path.
+        """Return the values of ranks at each field and element of a structure or array, by path.
 
-        Paths are what GDB takes behind the expression: ``.x[1]``; the empty one is a value
-        without parts. A run of elements that are equal on every rank is one: ``[3]@97``.
+        GDB accepts a path behind the expression: ``.x[1]``. A value without parts has the empty
+        path. A run of elements that are equal on every rank is one entry: ``[3]@97``.
         """
         values = [
             (each.ranks, parse(each.record.text, each.slots))
@@ -125,10 +125,10 @@ class Answer(msgspec.Struct, frozen=True):
         return found
 
     def check(self) -> Answer:
-        """Return this answer.
+        """Return this answer if it is complete.
 
-        :raises CommandError: if the command failed on some rank; its message says on which.
-        :raises NoAnswerError: if some rank has not answered.
+        :raises CommandError: if the command failed on a rank; the message names the ranks.
+        :raises NoAnswerError: if a rank has not answered.
         """
         for each in self.errors:
             failure = each.filled
@@ -149,7 +149,7 @@ class Answer(msgspec.Struct, frozen=True):
 def _arrays(
     pairs: Sequence[tuple[RankSet, int | float | str]],
 ) -> tuple[NDArray[numpy.int64], NDArray[Any]]:
-    """Return ranks, in order, and the value of each."""
+    """Return ranks in ascending order and the value of each."""
     import numpy
 
     ranks = [numpy.frombuffer(members.to_array(), numpy.uint32) for members, _ in pairs]

@@ -1,7 +1,7 @@
-"""Numbers of many ranks as NumPy arrays, read from memory.
+"""Numbers of many ranks as NumPy arrays, read from the memory of the ranks.
 
-The ranks are first asked how much there is, so that nothing is moved that is more than the limit,
-and then for pieces, so that no message holds more than some of it.
+A first request asks each rank for type and shape, so that nothing above the limit is transferred.
+Further requests read pieces, so that the size of a message is bounded.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PIECE_BYTES = 64 * 1024 * 1024
-"""Most that one answer brings; the overlay's largest message is four times that."""
+"""Maximum size of one answer; the largest message of the overlay is four times that."""
 _BEHIND_ALL = 1 << 62
 
 
 class Ask(Protocol):
-    """How ranks are asked: :meth:`pgdb.frontend.api.session.Session.ask`."""
+    """A function that asks ranks: :meth:`pgdb.frontend.api.session.Session.ask`."""
 
     async def __call__(self, command: str, operation: AnyOperation, ranks: RankSet) -> Answer:
         """Return the merged answer of *ranks*."""
@@ -45,36 +45,36 @@ class Arrays(msgspec.Struct, frozen=True):
 
     expression: str
     ranks: RankSet
-    """The ranks that were asked."""
+    """Asked ranks."""
     by_rank: Mapping[int, NDArray[Any]]
-    """The numbers of each rank that gave some, in order of rank; read-only, since ranks with equal
-    numbers share one array. A single number is an array without dimensions."""
+    """Numbers of each rank that gave some, ordered by rank. The arrays are read-only, since ranks
+    with equal numbers share one array. A single number is an array without dimensions."""
     errors: tuple[EquivalenceClass[Record], ...] = ()
-    """Ranks on which they could not be read, and why."""
+    """Ranks on which the numbers could not be read, with the error."""
     missing: Missing = msgspec.field(default_factory=Missing)
-    """Ranks that have not answered: they run, are late or lost."""
+    """Ranks without an answer: running, late or lost."""
     elapsed_s: float = 0.0
     limit_bytes: int = sys.maxsize
-    """Most that was allowed to be read, and that a global array may have."""
+    """Maximum size of the numbers of all ranks, and of a global array, in bytes."""
 
     @property
     def ok(self) -> bool:
-        """Whether all ranks that were asked have given their numbers."""
+        """Whether every asked rank gave its numbers."""
         return not self.errors and not self.missing
 
     @property
     def given(self) -> RankSet:
-        """The ranks that have given their numbers."""
+        """Ranks that gave their numbers."""
         return RankSet(self.by_rank)
 
     @property
     def size_bytes(self) -> int:
-        """Size of all numbers together."""
+        """Size of the numbers of all ranks, in bytes."""
         return sum(each.nbytes for each in self.by_rank.values())
 
     @property
     def forms(self) -> dict[tuple[str, tuple[int, ...]], RankSet]:
-        """The ranks of each element type and shape, least rank first."""
+        """Ranks of each element type and shape, ordered by least rank."""
         found: dict[tuple[str, tuple[int, ...]], list[int]] = {}
         for rank, values in self.by_rank.items():
             found.setdefault((values.dtype.name, values.shape), []).append(rank)
@@ -82,7 +82,7 @@ class Arrays(msgspec.Struct, frozen=True):
 
     @property
     def failures(self) -> Answer:
-        """What went wrong, as an answer without what went well."""
+        """The failures and missing ranks as an answer, without the ranks that gave numbers."""
         return Answer(
             command=f"print {self.expression}",
             ranks=self.ranks,
@@ -92,18 +92,18 @@ class Arrays(msgspec.Struct, frozen=True):
         )
 
     def check(self) -> Arrays:
-        """Return these arrays.
+        """Return these arrays if they are complete.
 
-        :raises CommandError: if they could not be read on some rank; its message says on which.
-        :raises NoAnswerError: if some rank has not answered.
+        :raises CommandError: if a rank could not read the numbers; the message names the ranks.
+        :raises NoAnswerError: if a rank has not answered.
         """
         self.failures.check()
         return self
 
     def stack(self) -> NDArray[Any]:
-        """Return all as one array whose first index counts the ranks of :attr:`given`.
+        """Return one array whose first index counts the ranks of :attr:`given`.
 
-        :raises CommandError: if there are none, or their shapes or element types differ.
+        :raises CommandError: if no rank gave numbers, or if shapes or element types differ.
         """
         import numpy
 
@@ -116,10 +116,10 @@ class Arrays(msgspec.Struct, frozen=True):
         return numpy.stack(list(self.by_rank.values()))
 
     def assemble(self, layout: Layout) -> GlobalArray:
-        """Return the one array that the ranks hold the parts of.
+        """Return the global array that consists of the arrays of the ranks.
 
-        :raises CommandError: if the parts do not fit the layout, or it is more than
-            :attr:`limit_bytes`.
+        :raises CommandError: if the arrays do not fit the layout, or if the global array is larger
+            than :attr:`limit_bytes`.
         """
         return assemble(
             self.by_rank,
@@ -131,16 +131,17 @@ class Arrays(msgspec.Struct, frozen=True):
 
 
 def form_text(kind: str, shape: tuple[int, ...]) -> str:
-    """Return an element type and a shape in words, such as ``float64[4][3]``."""
+    """Return the text of an element type and a shape, such as ``float64[4][3]``."""
     return kind + "".join(f"[{extent}]" for extent in shape)
 
 
 async def read_arrays(ask: Ask, expression: str, ranks: RankSet, *, limit_bytes: int) -> Arrays:
     """Read *expression*, a number or an array of numbers, on *ranks*.
 
-    Ranks that cannot give it are named in the result and spoil nothing.
+    Ranks that cannot read it are errors in the result; the other ranks are not affected.
 
-    :raises CommandError: if all together are more than *limit_bytes*, or than the memory here.
+    :raises CommandError: if the numbers of all ranks are larger than *limit_bytes* or than the
+        memory of this host.
     """
     begun_s = time.monotonic()
     reading = _Reading(ask, expression, limit_bytes)
@@ -167,7 +168,7 @@ class Form(msgspec.Struct, frozen=True):
 
     ranks: RankSet
     block: Block
-    """Without data."""
+    """Type and shape; no data."""
 
     @property
     def count(self) -> int:
@@ -176,28 +177,28 @@ class Form(msgspec.Struct, frozen=True):
 
     @property
     def item_bytes(self) -> int:
-        """Size of an element."""
+        """Size of an element, in bytes."""
         return int(self.block.dtype[2:])
 
     @property
     def size_bytes(self) -> int:
-        """Size of the numbers of one rank."""
+        """Size of the numbers of one rank, in bytes."""
         return self.count * self.item_bytes
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """What is asked for at once."""
+    """Ranks and elements of one request."""
 
     ranks: RankSet
     start: int = 0
     count: int = 0
-    """0 for all there is."""
+    """Number of elements; 0 for all."""
 
 
 def pieces(forms: Sequence[Form], most_bytes: int) -> Iterator[Piece]:
-    """Yield what to ask for, so that no answer has more than *most_bytes*.
+    """Yield requests whose answers have at most *most_bytes* each.
 
-    Whole arrays of several ranks where they fit, else a part of the array of one rank.
+    A request reads the whole arrays of several ranks, or a part of the array of one rank.
     """
     together: list[int] = []
     sum_bytes = 0
@@ -220,7 +221,7 @@ def pieces(forms: Sequence[Form], most_bytes: int) -> Iterator[Piece]:
 
 
 class _Reading:
-    """One reading under way: what has come, and who has failed."""
+    """The state of one reading: data that arrived, ranks that failed."""
 
     def __init__(self, ask: Ask, expression: str, limit_bytes: int) -> None:
         self._ask = ask
@@ -232,7 +233,7 @@ class _Reading:
         self.missing = Missing()
 
     async def ask_forms(self, ranks: RankSet) -> list[Form]:
-        """Ask for type and shape: a block behind the end has nothing else."""
+        """Ask for type and shape: a block behind the end of an array has no data."""
         answer = await self._send(ranks, _BEHIND_ALL, 0)
         forms = []
         for each in answer.classes:
@@ -250,7 +251,7 @@ class _Reading:
         return forms
 
     async def read(self, piece: Piece) -> None:
-        """Read one piece; who has failed before is left out."""
+        """Read one piece, on the ranks that have not failed before."""
         ranks = piece.ranks - self._failed
         if not ranks:
             return
@@ -268,7 +269,7 @@ class _Reading:
                     self._data[rank].append(block.data)
 
     def arrays(self, forms: Sequence[Form]) -> dict[int, NDArray[Any]]:
-        """Return what has come."""
+        """Return the arrays of the ranks that have not failed."""
         import numpy
 
         made: dict[int, tuple[bytes, NDArray[Any]]] = {}
@@ -276,7 +277,7 @@ class _Reading:
         failed = self._failed
         for rank in sorted(rank for form in forms for rank in form.ranks - failed):
             parts, form = self._data[rank], self._forms[rank]
-            # Equal numbers came once and are one object, which keeps them one array.
+            # Equal numbers arrive once, as one object. They become one array.
             key = id(parts[0]) if len(parts) == 1 else -1
             if key not in made or made[key][0] is not parts[0]:
                 data = parts[0] if len(parts) == 1 else b"".join(parts)

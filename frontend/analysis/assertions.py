@@ -1,8 +1,8 @@
-"""Conditions over ranks: which ranks one holds on, and which ranks fail it, with their values.
+"""Conditions over ranks: the ranks on which a condition holds or fails, with their values.
 
-What one rank can say by itself is left to its GDB; what is about ranks together (the same
-everywhere, growing from rank to rank) is decided here from their values. So is a comparison of an
-array, element by element: GDB, as C, would compare its address.
+GDB evaluates a condition of one rank. PGDB evaluates conditions over several ranks (the same value
+everywhere, an order from rank to rank) from their values. PGDB also compares arrays, element by
+element, since GDB compares their addresses as C does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Failure, Record, Value, Various, parse_number
 
 Ask = Callable[[str, RankSet], Awaitable[Answer]]
-"""Has the ranks evaluate an expression."""
+"""A function that evaluates an expression on ranks."""
 _NO_LVALUE = pattern(r"lvalue|[Aa]ssignment")
 _WOULD_ASSIGN = "'/=' would change the program here, where it assigns; '!=' compares"
 _HEXADECIMAL = pattern(r"\b0x[0-9a-f]+\b")
@@ -49,12 +49,12 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 
 
 class Truth(msgspec.Struct, frozen=True):
-    """Where a condition holds."""
+    """Ranks on which a condition is true, false, or has no truth value."""
 
     true: RankSet
     false: RankSet
     errors: tuple[EquivalenceClass[Record], ...]
-    """The ranks that cannot evaluate it, or where it comes to nothing true or false."""
+    """Ranks that cannot evaluate the condition, or whose value is neither true nor false."""
     missing: Missing
 
 
@@ -63,48 +63,48 @@ class Failing(msgspec.Struct, frozen=True):
 
     ranks: RankSet
     value: str
-    """The value they have; the error where they have none; ``[17] = -1`` of an array."""
+    """Value of the ranks, or their error; ``[17] = -1`` for an element of an array."""
     why: str = ""
-    """What is wrong with it, where that is not plain from the value."""
+    """Reason of the failure, if the value does not show it."""
     is_error: bool = False
     is_element: bool = False
-    """Whether the value is that of the first element of an array that fails."""
+    """Whether *value* is the first element of an array that fails."""
 
 
 class Check(msgspec.Struct, frozen=True):
-    """What came of a check; every rank that was asked has passed, fails, or is missing."""
+    """The result of a check. Every asked rank passes, fails, or is missing."""
 
     requirement: Requirement
     ranks: RankSet
     passed: RankSet
     failing: tuple[Failing, ...] = ()
-    """Who fails, the outliers (the fewest ranks) first."""
+    """Failing ranks, smallest groups first."""
     missing: Missing = msgspec.field(default_factory=Missing)
     running_ok: bool = False
-    """Whether ranks that run, and those that have ended, are no failure."""
+    """Whether ranks that run, or have ended, count as no failure."""
     common: str = ""
-    """Where all must have the same: the value of those that have passed."""
+    """Value of the passing ranks, if all ranks must have the same value."""
     answer: Answer | None = None
-    """What the ranks have said last: the values of those that fail, where they were asked."""
+    """Last answer of the ranks: the values of the failing ranks, if those were requested."""
 
     @property
     def ok(self) -> bool:
-        """Whether the check has passed."""
+        """Whether no rank fails and no missing rank counts as a failure."""
         return not self.failing and not self.unexcused
 
     @property
     def unexcused(self) -> RankSet:
-        """The missing ranks that count as a failure."""
+        """Missing ranks that count as a failure."""
         return self.missing.late if self.running_ok else self.missing.ranks
 
     @property
     def failed(self) -> RankSet:
-        """The ranks that fail, without those that are missing."""
+        """Failing ranks, without missing ranks."""
         return RankSet.union(each.ranks for each in self.failing)
 
 
 def truth(answer: Answer) -> Truth:
-    """Return where a condition holds, from what GDB has printed of its value."""
+    """Return the ranks on which a condition holds, from GDB's values of the condition."""
     true: list[RankSet] = []
     false: list[RankSet] = []
     errors: list[EquivalenceClass[Record]] = []
@@ -120,7 +120,7 @@ def truth(answer: Answer) -> Truth:
 def where(answer: Answer) -> RankSet:
     """Return the ranks on which a condition holds.
 
-    :raises CommandError: if no rank could say.
+    :raises CommandError: if no rank has a truth value.
     """
     found = truth(answer)
     if found.true or found.false:
@@ -135,10 +135,10 @@ def where(answer: Answer) -> RankSet:
 
 
 async def ask_condition(condition: str, ranks: RankSet, ask: Ask, recall: RecallFull) -> Answer:
-    """Have GDB evaluate a condition on *ranks*.
+    """Evaluate a condition on *ranks* with GDB.
 
-    Where it would compare or test the address of an array the answer is an error: that would be
-    true of any array.
+    Where GDB would compare or test the address of an array, the answer is an error, since such a
+    condition is true for any array.
     """
     check_changes_nothing(condition)
     refused: list[EquivalenceClass[Record]] = []
@@ -171,9 +171,9 @@ async def check(
     *,
     running_ok: bool = False,
 ) -> Check:
-    """Find out which of *ranks* meet a requirement.
+    """Return which of *ranks* meet a requirement.
 
-    :raises UsageError: if a value that is to be the same cannot be had without an assignment.
+    :raises UsageError: if the expression of a value that must be the same assigns on some rank.
     """
     if not requirement.conditions:
         probed = await _where_it_compares(requirement.expression, ranks, ask)
@@ -242,7 +242,7 @@ async def check(
 
 
 def judge_values(requirement: Requirement, answer: Answer, *, running_ok: bool = False) -> Check:
-    """Return whether the values of all ranks are the same, or in the order that is wanted."""
+    """Check that the values of all ranks are the same, or in the required order."""
     failing = [*_errors(answer.errors)]
     classes = [each for each in answer.classes if not each.is_error]
     common = ""
@@ -271,10 +271,10 @@ def judge_values(requirement: Requirement, answer: Answer, *, running_ok: bool =
 
 
 async def _where_it_compares(text: str, ranks: RankSet, ask: Ask) -> Answer | None:
-    """Return what *ranks* say to a ``/=`` of two numbers; None if there is none in *text*.
+    """Return the answer of *ranks* to a ``/=`` of two numbers; None if *text* has no ``/=``.
 
-    In Fortran it compares, and there is a value. Elsewhere GDB would assign, which it refuses for a
-    number; only ranks that have told a value may be asked.
+    Fortran compares and returns a value. Other languages would assign, which GDB refuses for a
+    number. Only ranks that return a value may evaluate *text*.
     """
     if not has_ambiguous_differs(text):
         return None
@@ -291,7 +291,7 @@ def _why_not(said: EquivalenceClass[Record]) -> str:
 
 
 def _is_true(text: str) -> bool | None:
-    """Return whether GDB's value of a condition is true, None if it is neither."""
+    """Return whether GDB's value of a condition is true; None if it is neither true nor false."""
     word = text.strip().strip(".").lower()
     if word in ("true", "false"):
         return word == "true"
@@ -325,7 +325,7 @@ def _errors(classes: tuple[EquivalenceClass[Record], ...]) -> Iterator[Failing]:
 
 
 def _by_value(answer: Answer, ranks: RankSet) -> Iterator[Failing]:
-    """Yield *ranks* by what they say, and those that say nothing any longer."""
+    """Yield *ranks* grouped by value, then the ranks that no longer answer."""
     for each in answer.classes:
         if members := each.ranks & ranks:
             yield Failing(members, _text(each.filled), is_error=each.is_error)
@@ -335,7 +335,7 @@ def _by_value(answer: Answer, ranks: RankSet) -> Iterator[Failing]:
 
 
 def _is_array(each: EquivalenceClass[Record]) -> bool:
-    """Return whether ranks have an array, of which GDB would take the address."""
+    """Return whether the value is an array, which GDB would replace by its address."""
     record = each.record.template if isinstance(each.record, Various) else each.record
     if not isinstance(record, Value):
         return False
@@ -346,7 +346,7 @@ def _is_array(each: EquivalenceClass[Record]) -> bool:
 
 
 async def _side(text: str, ranks: RankSet, ask: Ask, recall: RecallFull) -> Answer:
-    """Return what elements are compared with: what the ranks say, or the number that is typed."""
+    """Return the right side of a comparison: the values of the ranks, or the typed number."""
     if parse_number(text) is None:
         return await in_full(await ask(text, ranks), recall)
     said = EquivalenceClass[Record](ranks=ranks, record=Value(text=text))
@@ -354,7 +354,7 @@ async def _side(text: str, ranks: RankSet, ask: Ask, recall: RecallFull) -> Answ
 
 
 def _elements(answer: Answer, sides: list[tuple[str, Answer]]) -> list[Failing]:
-    """Return the ranks of which some element fails a comparison, by the first that does."""
+    """Return the ranks on which an element fails a comparison, grouped by the first such element."""
     members: dict[Failing, list[RankSet]] = {}
     left = answer.ranks
     for mine in answer.classes:
@@ -386,7 +386,7 @@ def _elements(answer: Answer, sides: list[tuple[str, Answer]]) -> list[Failing]:
 def _first_element(
     mine: EquivalenceClass[Record], others: list[tuple[str, EquivalenceClass[Record]]]
 ) -> Failing | None:
-    """Return what is wrong with the first element that fails, for no ranks; None if none does."""
+    """Return the first element that fails a comparison, without ranks; None if all pass."""
 
     def refused(why: str) -> Failing:
         return Failing(RankSet(), why, is_error=True)
@@ -403,7 +403,7 @@ def _first_element(
             return refused(_text(other.filled))
         limit = parse_value(_text(other.filled))
         sides = leaves(((RankSet([0]), array), (RankSet([1]), limit)))
-        # One number for all elements stands at no place of its own.
+        # A single number is compared with every element and has no path.
         whole = limit.filled if not isinstance(limit, Group) else ""
         for path, texts in sides.items():
             if not path:
@@ -440,7 +440,7 @@ def _is_cut(node: Node) -> bool:
 
 
 def _out_of_order(kind: Kind, classes: list[EquivalenceClass[Record]]) -> Iterator[Failing]:
-    """Yield the ranks whose value is not in order after that of the rank before them."""
+    """Yield the ranks whose value breaks the order after the value of the previous rank."""
     by_rank = sorted(
         (rank, _text(each.filled), number)
         for each, number in ((each, scalar_of(_text(each.filled))) for each in classes)

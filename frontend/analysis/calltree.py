@@ -1,9 +1,9 @@
-"""The merged call tree: who is where, from the stacks of many ranks at one time or several.
+"""The merged call tree: the call paths of many ranks, sampled once or several times.
 
-A tree is the union of call paths, each with the ranks (and the number of threads) that stand at
-its end, at each time when stacks were taken. Merging trees is that union: associative,
-commutative and idempotent, with the empty tree as identity (Arnold et al., Stack Trace Analysis
-for Large Scale Debugging, IPDPS 2007). Frames between which nothing branches share one node.
+A tree is the union of call paths. Each path has the ranks, and the number of threads, at its end
+for each sample. Merging trees is that union: associative, commutative and idempotent, with the
+empty tree as identity (Arnold et al., Stack Trace Analysis for Large Scale Debugging, IPDPS 2007).
+Consecutive frames without a branch between them share one node.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import networkx
 
 TreeBy = Literal["function", "line", "pc"]
-"""What tells two frames apart: the function, also the source line, or where exactly it stands."""
+"""Property that distinguishes frames: function, function and source line, or exact address."""
 
 Counts = Mapping[int, RankSet]
-"""Number of threads -> the ranks that have so many; each rank once."""
+"""Ranks by number of threads; each rank is in one set."""
 
 _ROOT = -1
 _NO_RANKS = RankSet()
@@ -41,55 +41,55 @@ class Source(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A frame, as far as it tells stacks apart."""
+    """The part of a frame that distinguishes it from other frames."""
 
     function: str
     file: str = ""
     """Empty in a tree by function."""
     line: int = 0
     offset: str = ""
-    """Where in *function*, such as ``+31``; only in a tree by pc."""
+    """Offset in *function*, such as ``+31``; only in a tree by pc."""
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A branching point or a leaf, with the frames that lead to it from its parent."""
+    """A branching point or a leaf, with the frames between its parent and it."""
 
     number: int
-    """From 1, parents before children; ``@3`` is the ranks of node 3."""
+    """Number from 1 on, parents before children; ``@3`` names the ranks of node 3."""
     parent: int
-    """0 for a node at the top."""
+    """Number of the parent; 0 for a node at the top."""
     frames: tuple[Place, ...]
-    """Outermost first. Empty for the ranks that stand in the parent's last frame itself."""
+    """Frames, outermost first; empty for ranks whose innermost frame is the parent's last frame."""
     sources: tuple[Source, ...]
-    """Of a branching point, the lines at which its last frame stands; of a leaf, those of the
-    innermost frame that has any."""
+    """For a branching point, the lines of its last frame. For a leaf, the lines of its innermost
+    frame that has any."""
     is_leaf: bool
-    """Whether its ranks are an equivalence class: stacks that end here and nowhere below."""
+    """Whether its ranks are an equivalence class: their stacks end here."""
     seen: tuple[RankSet, ...]
-    """Its ranks at each time of the tree."""
+    """Ranks of the node in each sample."""
     steady: RankSet
-    """The ranks that were here whenever they were seen at all."""
+    """Ranks that were here in every sample that contains them."""
     threads: int
-    """Number of threads here, on all ranks together; where that changes, the most."""
+    """Maximum number of threads here in one sample, on all ranks together."""
     threads_per_rank: tuple[int, int]
-    """The least and the greatest number that a rank has here; (1, 1) of single threads."""
+    """Minimum and maximum number of threads of a rank here; (1, 1) for single threads."""
     threads_by_rank: tuple[tuple[int, RankSet], ...]
-    """Numbers of threads, least first, each with the ranks that have so many here when they have
-    most."""
+    """Maximum number of threads of a rank over all samples, in ascending order, with the ranks that
+    have that number."""
 
     @property
     def ranks(self) -> RankSet:
-        """All ranks that were here at some time."""
+        """All ranks that were here in some sample."""
         return RankSet.union(self.seen)
 
     @property
     def samples(self) -> int:
-        """Number of times at which some rank was here."""
+        """Number of samples in which a rank was here."""
         return sum(map(bool, self.seen))
 
 
 class CallTree:
-    """Call paths of many ranks, with the ranks at every node; never changes."""
+    """Call paths of many ranks, with the ranks at every node; immutable."""
 
     def __init__(
         self,
@@ -102,17 +102,17 @@ class CallTree:
         idle: RankSet = _NO_RANKS,
     ) -> None:
         self.by = by
-        """What tells two frames apart."""
+        """Property that distinguishes frames."""
         self.times_s = tuple(sorted(set(times_s)))
-        """When stacks were taken, in seconds since the first time."""
+        """Time of each sample, in seconds after the first."""
         self.failures: Mapping[str, RankSet] = dict(sorted((failures or {}).items()))
-        """The ranks that have no stack to show, by what they said instead."""
+        """Ranks without a stack, by the text of their answer."""
         self.idle = idle
-        """Ranks that were stopped from the first time to the last."""
+        """Ranks that were stopped from the first sample to the last."""
         self._paths = paths if paths is not None else _Paths()
         self._all_missing = missing if missing is not None else Missing()
         self.nodes: tuple[Node, ...] = self._paths.nodes(self.times_s)
-        """All nodes, parents before children, among siblings that of the least rank first."""
+        """All nodes, parents before children, siblings ordered by least rank."""
 
     @classmethod
     def from_classes(
@@ -124,7 +124,7 @@ class CallTree:
         missing: Missing | None = None,
         idle: RankSet = _NO_RANKS,
     ) -> CallTree:
-        """Return the tree of the answers to one question for stacks; what else there is fails."""
+        """Return the tree of the answers to one request for stacks; other records are failures."""
         paths = _Paths()
         failures: dict[str, RankSet] = {}
         for each in classes:
@@ -147,7 +147,7 @@ class CallTree:
     def union(cls, trees: Iterable[CallTree]) -> CallTree:
         """Merge trees.
 
-        :raises ValueError: if they tell frames apart in different ways.
+        :raises ValueError: if the trees distinguish frames by different properties.
         """
         parts = tuple(trees)
         kinds = {part.by for part in parts if part}
@@ -191,9 +191,9 @@ class CallTree:
         return f"<CallTree of ranks [{self.ranks}], {len(self.nodes)} nodes>"
 
     def __getitem__(self, number: int) -> Node:
-        """Return the node of a number.
+        """Return the node with a number.
 
-        :raises IndexError: if there is none.
+        :raises IndexError: if there is no such node.
         """
         if not 1 <= number <= len(self.nodes):
             raise IndexError(f"the tree has nodes 1 to {len(self.nodes)}, no {number}")
@@ -211,39 +211,40 @@ class CallTree:
 
     @property
     def ranks(self) -> RankSet:
-        """The ranks whose stacks are in the tree."""
+        """Ranks whose stacks are in the tree."""
         return RankSet.union(each.ranks for each in self.nodes if not each.parent)
 
     @property
     def missing(self) -> Missing:
-        """Who has never answered, and why; each rank once."""
+        """Ranks that never answered, by reason; each rank has one reason."""
         found = self._all_missing - (self.ranks | RankSet.union(self.failures.values()))
         late = found.late - found.lost
         return Missing(lost=found.lost, late=late, running=found.running - found.lost - late)
 
     @property
     def samples(self) -> int:
-        """How often stacks were taken."""
+        """Number of samples."""
         return len(self.times_s)
 
     @property
     def has_threads(self) -> bool:
-        """Whether the tree is of all threads of its ranks."""
+        """Whether the tree has all threads of its ranks."""
         return self._paths.has_threads
 
     @property
     def leaves(self) -> tuple[Node, ...]:
-        """The equivalence classes. Of single threads at one time, each rank is in one of them."""
+        """Leaves: the equivalence classes. In one sample of single threads, each rank is in one
+        leaf."""
         return tuple(each for each in self.nodes if each.is_leaf)
 
     @property
     def moved(self) -> RankSet:
-        """Ranks that were not in the same leaves whenever they were seen."""
+        """Ranks that were in different leaves in different samples."""
         return RankSet.union(each.ranks - each.steady for each in self.leaves)
 
     @property
     def stayed(self) -> RankSet:
-        """Ranks that ran and were seen in the same place at least twice, and nowhere else."""
+        """Ranks that ran, were in at least two samples, and were always in the same leaves."""
         once, often = _NO_RANKS, _NO_RANKS
         for now in self._paths.seen(self.times_s):
             often, once = often | (once & now), once | now
@@ -251,23 +252,23 @@ class CallTree:
 
     @property
     def odd(self) -> Node | None:
-        """The smallest leaf, where there is one that is smaller than all others.
+        """The smallest leaf, if exactly one leaf is smaller than all others.
 
-        At several times only ranks that stay where they are count.
+        Among several samples, only ranks that stay in their leaf count.
         """
         leaves = [each for each in self.leaves if each.steady]
         sizes = [len(each.steady) for each in leaves]
         return next((each for each in leaves if is_smallest(len(each.steady), sizes)), None)
 
     def children(self) -> list[list[int]]:
-        """Return the numbers of the children of every node; first, at 0, those at the top."""
+        """Return the numbers of the children of every node; entry 0 has the nodes at the top."""
         found: list[list[int]] = [[] for _ in range(len(self.nodes) + 1)]
         for each in self.nodes:
             found[each.parent].append(each.number)
         return found
 
     def to_networkx(self) -> networkx.DiGraph[Any]:
-        """Return the tree for analysis and export; node 0 is above those at the top.
+        """Return the tree for analysis and export; node 0 is the parent of the nodes at the top.
 
         Nodes have ``label``, ``ranks``, ``leaf``, ``threads`` and ``samples``, edges ``ranks``.
         """
@@ -292,7 +293,7 @@ class CallTree:
 
 
 def label(place: Place) -> str:
-    """Return a frame as it stands in a tree: ``main``, ``main ring.c:41`` or ``main+31``."""
+    """Return the label of a frame: ``main``, ``main ring.c:41`` or ``main+31``."""
     if place.offset:
         return f"{place.function}{place.offset}"
     if place.line:
@@ -301,7 +302,7 @@ def label(place: Place) -> str:
 
 
 def base_name(path: str) -> str:
-    """Return the last part of a path, however it is written."""
+    """Return the last component of a path, with or without a trailing slash."""
     return path.rstrip("/").rpartition("/")[2]
 
 
@@ -309,7 +310,7 @@ def base_name(path: str) -> str:
 
 
 class _Paths:
-    """A trie of call paths. A node is a number larger than its parent's; no recursion anywhere."""
+    """A trie of call paths. The number of a node is larger than its parent's; no method recurses."""
 
     def __init__(self) -> None:
         self.has_threads = False
@@ -321,7 +322,7 @@ class _Paths:
     def add(
         self, ranks: RankSet, stacks: Iterable[tuple[Stack, int]], by: TreeBy, at_s: float
     ) -> None:
-        """Add the stacks of the threads of *ranks*; each with the number of threads it has."""
+        """Add the stacks of *ranks*, each with its number of threads."""
         ends: Counter[int] = Counter()
         for stack, count in stacks:
             at = _ROOT
@@ -331,8 +332,8 @@ class _Paths:
                 if frame.line:
                     line = Source(_plain(frame.file), frame.line)
                     self._sources[at].add(line)
-                    # Debian builds its libraries in directories without a name (./time/…); whose
-                    # debug information is installed has lines that nobody wants to see.
+                    # Debian builds its libraries in directories without a name (./time/…). With
+                    # their debug information installed, such lines would hide the program's own.
                     if (is_whole := frame.fullname[:1] in ("", "/")) or not is_own:
                         source, is_own = line, is_own or is_whole
             if source is not None:
@@ -357,7 +358,7 @@ class _Paths:
         self.has_threads |= other.has_threads
 
     def seen(self, times_s: Iterable[float]) -> list[RankSet]:
-        """Return the ranks that were seen at each time."""
+        """Return the ranks in each sample."""
         found: dict[float, list[RankSet]] = {}
         for times in self._ends.values():
             for at_s, counts in times.items():
@@ -365,7 +366,7 @@ class _Paths:
         return [RankSet.union(found.get(at_s, ())) for at_s in times_s]
 
     def nodes(self, times_s: tuple[float, ...]) -> tuple[Node, ...]:
-        """Return the nodes, those between which nothing branches in one."""
+        """Return the nodes; consecutive trie nodes without a branch become one."""
         children: dict[int, list[int]] = {_ROOT: []}
         places: list[Place] = []
         parents: list[int] = []
@@ -389,7 +390,7 @@ class _Paths:
             return (ranks[number].first, -len(ranks[number]), places[number])
 
         made: list[Node] = []
-        # Number of a node of the trie, of its parent in the tree, whether it is its end alone.
+        # Number of a trie node, number of its parent in the tree, and whether it is only its end.
         pending = [(n, 0, False) for n in sorted(children[_ROOT], key=in_order, reverse=True)]
         while pending:
             number, parent, is_end = pending.pop()
@@ -461,7 +462,7 @@ def _node(
 
 
 def _combine(one: Counts, other: Counts, how: Callable[[int, int], int]) -> Counts:
-    """Return the counts of the ranks of both; a rank that is in both has *how* of its two."""
+    """Return the counts of the ranks of both; *how* combines the two counts of a rank in both."""
     if not one:
         return other
     here, there = RankSet.union(one.values()), RankSet.union(other.values())
@@ -480,7 +481,7 @@ def _combine(one: Counts, other: Counts, how: Callable[[int, int], int]) -> Coun
 def _place(frame: Frame, by: TreeBy) -> Place:
     function = _plain(frame.function)
     if function == "??" and frame.library:
-        # Unknown functions of two libraries are not the same function.
+        # Unknown functions of two libraries are different functions.
         function = f"?? ({_plain(base_name(frame.library))})"
     if by == "function":
         return Place(function)
@@ -489,5 +490,5 @@ def _place(frame: Frame, by: TreeBy) -> Place:
 
 
 def _plain(text: str) -> str:
-    """Return *text* with what differs from rank to rank as it is shown."""
+    """Return *text* with ``…`` for the parts that differ from rank to rank."""
     return text.replace(PLACEHOLDER, "…")

@@ -1,7 +1,6 @@
 """A merged call tree as text: one line for each branching point and each leaf.
 
-Nothing is left out that is not said elsewhere: long chains and long rank sets are cut to the
-width, but ``@N`` stands for all ranks of a node.
+Long chains and long rank sets are cut to the width, but ``@N`` names all ranks of a node.
 """
 
 from __future__ import annotations
@@ -15,38 +14,38 @@ from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 WIDTH = 80
-"""Columns, where nobody says how many there are."""
+"""Columns of the text if the caller names no width."""
 ITSELF = "(itself)"
-"""Stands for the ranks that are in the last frame of a branching point and in nothing below."""
+"""Label of the ranks whose innermost frame is the last frame of a branching point."""
 _RANKS_WIDTH = 24
 _PLACE_WIDTH = 24
 _LEAST_CHAIN_WIDTH = 20
 _MARK = "<-- differs"
 _MOST_COUNTS = 8
-"""So many numbers of threads are listed for a leaf."""
-# Of the C library (__GI___poll), of C++, and how a thread begins.
+"""Maximum number of different thread counts that are listed for a leaf."""
+# Frames of the C library (__GI___poll), of C++, and of the start of a thread.
 _LIBRARY_NAME = pattern(r"_|\?\? \(|(?:std|__gnu_cxx)::|start_thread\b|clone3?\b|execute_native_")
 _LEAST_NAME_WIDTH = 12
-"""A name is not cut to less."""
+"""Minimum width of a cut name, in columns."""
 _FEW_CALLS = 2
-"""A function that has called itself more often than that is shown once."""
+"""Maximum number of nested calls of one function that are shown one by one."""
 _BRACKETS = pattern(r"([<>])")
 JOIN = " > "
-"""Stands between the frames of one node."""
+"""Separator between the frames of one node."""
 
 Absent = Callable[[RankSet], list[str]]
-"""Says of ranks that were not there why, a line for each reason."""
+"""A function that returns one line for each reason why ranks were absent."""
 
 
 def absent(ranks: RankSet) -> list[str]:
-    """Return what is to be said of ranks that were not there, where nothing tells them apart."""
+    """Return the line for absent ranks, if no reason is known."""
     return [f"[{ranks}] not there: ended, detached or lost"]
 
 
 def text(tree: CallTree, *, width: int = WIDTH, absent: Absent = absent) -> str:
-    """Return the tree as text of *width* columns, and below it who is not in it, and why.
+    """Return the tree as text of *width* columns, with the ranks that are not in it below.
 
-    *absent* says it of ranks that were not there.
+    *absent* returns the lines for absent ranks.
     """
     odd = tree.odd
     rows = [_Row(tree, node, is_odd=node is odd) for node in tree.nodes]
@@ -71,13 +70,13 @@ def text(tree: CallTree, *, width: int = WIDTH, absent: Absent = absent) -> str:
 
 
 def numbered_sets(tree: CallTree) -> tuple[RankSet, ...]:
-    """Return what @1, @2 … stand for: the ranks of the nodes, then those that differ in threads."""
+    """Return the sets behind @1, @2 …: the ranks of the nodes, then ranks with equal thread counts."""
     more = (ranks for _, counts in _differing_counts(tree) for _, ranks in counts)
     return (*(node.ranks for node in tree.nodes), *more)
 
 
 def _differing_counts(tree: CallTree) -> Iterator[tuple[Node, tuple[tuple[int, RankSet], ...]]]:
-    """Give the leaves at which ranks have different numbers of threads."""
+    """Yield the leaves at which ranks have different numbers of threads."""
     if tree.samples > 1:
         return  # threads come and go
     for node in tree.leaves:
@@ -86,7 +85,7 @@ def _differing_counts(tree: CallTree) -> Iterator[tuple[Node, tuple[tuple[int, R
 
 
 def _count_lines(tree: CallTree) -> Iterator[str]:
-    """Say which ranks have how many threads where that differs, with the numbers of their sets."""
+    """Return lines with the ranks of each thread count, where counts differ, and their set numbers."""
     number = len(tree.nodes)
     for node, counts in _differing_counts(tree):
         sizes = [len(ranks) for _, ranks in counts]
@@ -104,8 +103,8 @@ def _count_lines(tree: CallTree) -> Iterator[str]:
 
 
 def notes(tree: CallTree, absent: Absent = absent) -> list[str]:
-    """Return what is to be said of the ranks below the tree, one line each; *absent* says it of
-    those that were not there."""
+    """Return the lines below the tree for ranks without a stack; *absent* returns the lines for
+    absent ranks."""
     lines = []
     if tree.samples > 1:
         lines += _movement(tree)
@@ -121,7 +120,7 @@ def notes(tree: CallTree, absent: Absent = absent) -> list[str]:
 
 
 def node_labels(node: Node) -> list[str]:
-    """Return the frames of a node as they are shown, outermost first: recursion as its depth."""
+    """Return the labels of the frames of a node, outermost first; recursion becomes its depth."""
     labels = [label(each) for each in node.frames]
     shown = []
     for run in runs(labels):
@@ -141,7 +140,7 @@ def node_label(node: Node) -> str:
 
 
 def place(node: Node) -> str:
-    """Return where in the source a node stands: ``ring.c:21``, of several lines ``ring.c:21,25``.
+    """Return the source lines of a node: ``ring.c:21``, or ``ring.c:21,25`` for several lines.
 
     >>> from pgdb.frontend.analysis.calltree import Source
     >>> lines_text([Source("/src/a.c", 3), Source("/src/a.c", 9), Source("b.c", 1)])
@@ -159,7 +158,7 @@ def lines_text(sources: list[tuple[str, int]] | tuple[tuple[str, int], ...]) -> 
 
 
 def short_ranks(ranks: RankSet, width: int = _RANKS_WIDTH) -> str:
-    """Return a rank set in brackets, cut where it is longer than *width*.
+    """Return a rank set in brackets, cut if it is longer than *width*.
 
     >>> short_ranks(RankSet.parse("0,2,5,9,14,20,27,35,44,54"), 20)
     '[0,2,5,9,… 10 ranks]'
@@ -173,11 +172,11 @@ def short_ranks(ranks: RankSet, width: int = _RANKS_WIDTH) -> str:
 
 
 def chain(labels: list[str], width: int) -> str:
-    """Return frames joined, cut to *width*: as many as fit, those that say most.
+    """Return frames joined and cut to *width*: the most informative frames that fit.
 
-    That is the innermost one of the program and the first, then the other ones of the program
-    from the inside out, at last those inside the C and C++ library, whose names begin with ``_``
-    or ``std::``.
+    The first and the innermost frame of the program are kept first, then the program's other frames
+    from the inside out, then frames of the C and C++ libraries, whose names begin with ``_`` or
+    ``std::``.
 
     >>> chain(["main", "run_everything", "solve", "exchange"], 32)
     'main > … > solve > exchange'
@@ -195,7 +194,7 @@ def chain(labels: list[str], width: int) -> str:
         return whole
     own = [at for at, each in enumerate(labels) if not _LIBRARY_NAME.match(each)] or [0]
     inner = list(range(own[-1] + 1, len(labels)))
-    # Where a path branches off is worth more than where it ends.
+    # The branching frame is more informative than the innermost frame.
     kept = {own[-1]} if _LIBRARY_NAME.match(labels[0]) else {own[-1], 0}
     if len(_joined(labels, kept)) > width:
         return _cut(_joined(labels, kept), width)
@@ -211,7 +210,7 @@ def chain(labels: list[str], width: int) -> str:
 
 
 def _joined(labels: list[str], kept: set[int]) -> str:
-    """Return those of *labels* that are kept, with one sign wherever some are left out."""
+    """Return the kept *labels*, with one sign for each gap."""
     parts, before = [], -1
     for at in sorted(kept):
         parts += [labels[at]] if at == before + 1 else [DIFFERENT, labels[at]]
@@ -224,7 +223,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _without_template_arguments(name: str) -> str:
-    """Return a name of C++ with what stands in its outermost angle brackets left out.
+    """Return a C++ name without the text in its outermost angle brackets.
 
     >>> _without_template_arguments("apply<std::vector<int> >::run")
     'apply<…>::run'
@@ -244,7 +243,7 @@ def _without_template_arguments(name: str) -> str:
 
 
 def seen_text(node: Node, tree: CallTree) -> str:
-    """Return at how many of the tree's times a node was seen, and how many threads are there."""
+    """Return the number of samples with a node, and its number of threads."""
     parts = []
     if tree.samples > 1:
         parts.append(f"{node.samples}/{tree.samples} samples")
@@ -254,7 +253,7 @@ def seen_text(node: Node, tree: CallTree) -> str:
 
 
 def threads_text(node: Node) -> str:
-    """Return how many threads each rank has at a node: ``× 3 threads``, ``× 1-4 threads``."""
+    """Return the number of threads of each rank at a node: ``× 3 threads``, ``× 1-4 threads``."""
     low, high = node.threads_per_rank
     if low == high:
         return _count_text(low)
@@ -271,23 +270,23 @@ class _Row:
     def __init__(self, tree: CallTree, node: Node, *, is_odd: bool) -> None:
         self.number = f"@{node.number}"
         self.labels = node_labels(node)
-        # By line the frames say it themselves, also those of the caller for "(itself)".
+        # In a tree by line the frames show the lines, also those of the caller for "(itself)".
         self.place = "" if tree.by == "line" else _cut_left(place(node), _PLACE_WIDTH)
         self.ranks = short_ranks(node.ranks)
         self._seen = seen_text(node, tree)
         if node.number > 1:
-            # Said once: columns are few.
+            # Shown once: columns are few.
             self._seen = self._seen.replace(" samples", "")
         self._mark = _MARK if is_odd else ""
 
     def behind(self, width: int) -> str:
-        """Return what stands behind the frames, the ranks in *width* columns."""
+        """Return the text behind the frames, with the ranks in *width* columns."""
         ranks = f"{self.ranks:<{width}}" if self._seen else self.ranks
         return "  ".join(part for part in (ranks, self._seen, self._mark) if part)
 
 
 def _guides(tree: CallTree, width: int) -> list[str]:
-    """Return what is drawn before the frames of each node, the last *width* columns of it."""
+    """Return the drawing before the frames of each node: its last *width* columns."""
     last = {children[-1] for children in tree.children()[1:] if children}
     below = {0: ""}
     made = []
@@ -310,7 +309,7 @@ def _cut_left(text: str, width: int) -> str:
 
 
 def _movement(tree: CallTree) -> list[str]:
-    """Say who was in the same place at all times, and who was not."""
+    """Return lines with the ranks that stayed in one place in all samples, and those that moved."""
     last_s = tree.times_s[-1] - tree.times_s[0]
     lines = [f"{tree.samples} samples within {last_s:.3g} s:"]
     for node in tree.leaves:

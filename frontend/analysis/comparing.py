@@ -1,7 +1,7 @@
-"""What differs between two answers: rank by rank, position by position, or value by value.
+"""Differences between two answers: rank by rank, position by position, or value by value.
 
-Nothing is asked here but what an answer has kept back at the leaves. Addresses are normalized in
-answers, so that they are no difference; a NaN equals any other NaN.
+No rank is asked. Addresses in answers are normalized, so that they do not count as differences. A
+NaN equals any other NaN.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from pgdb.merge.normalize import join_slots
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Record, Value, Various
 
-# Where most classes are of one rank, looking ranks up beats intersecting every class with every
-# other: 65,536 classes on both sides would be 4 thousand million intersections.
+# If most classes have one rank, a lookup by rank is faster than the intersection of each two
+# classes: 65,536 classes on both sides would need 4 thousand million intersections.
 _FEW_PAIRS = 10_000
 
 By = Literal["rank", "position", "value"]
-"""Which two values are compared: of the same rank, of ranks at the same place in their sets, or
-any; then what counts is whether a value occurs on the other side at all."""
+"""Pairs of values that are compared: of the same rank, or of ranks at the same position in their
+sets. By value, each value is looked for among all values of the other side."""
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """Ranks on which the same differs in the same way."""
+    """Ranks with the same difference."""
 
     ranks: RankSet
     others: RankSet
-    """The ranks on the other side; by rank, the same ones."""
+    """Ranks on the other side; by rank, the same ranks."""
     before: Record
     after: Record
     parts: tuple[Part, ...]
-    """The places at which values differ; none where the records are no values."""
+    """Places at which the values differ; empty if the records are no values."""
 
     @property
     def absolute(self) -> float | None:
-        """The largest absolute difference of two numbers in it, if there is one."""
+        """The largest absolute difference of two numbers, or None."""
         return max(
             (each.absolute for each in self.parts if each.absolute is not None), default=None
         )
 
     @property
     def relative(self) -> float | None:
-        """The largest relative difference of two numbers in it, if there is one."""
+        """The largest relative difference of two numbers, or None."""
         return max(
             (each.relative for each in self.parts if each.relative is not None), default=None
         )
@@ -64,49 +64,50 @@ class LeftOut(msgspec.Struct, frozen=True):
     ranks: RankSet
     why: str
     side: Literal["before", "after", "both"]
-    """The answer that is the reason, and whose ranks these are."""
+    """The answer that caused the omission, and to which these ranks belong."""
     is_error: bool = False
-    """Whether they have answered with an error."""
+    """Whether the ranks answered with an error."""
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """How two answers differ; every rank that was asked is in one of its sets."""
+    """The differences of two answers; every asked rank is in one of its sets."""
 
     by: By
     equal: RankSet
-    """Ranks that say the same on both sides; by value: what they say occurs on the other."""
+    """Ranks with equal records on both sides; by value, ranks whose record occurs on the other
+    side."""
     equal_others: RankSet
-    """Their ranks on the other side."""
+    """The equal ranks of the other side."""
     differences: tuple[Difference, ...] = ()
-    """By rank and by position, the largest numeric difference first."""
+    """By rank and by position: differences, the largest numeric difference first."""
     only_before: tuple[EquivalenceClass[Record], ...] = ()
-    """By value: what occurs on the first side only, the rarest first."""
+    """By value: classes that occur on the first side only, the smallest first."""
     only_after: tuple[EquivalenceClass[Record], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     on_both: tuple[EquivalenceClass[Record], ...] = ()
-    """By value: what is literally the same on both sides, with the ranks of both."""
+    """By value: classes with identical records on both sides, with the ranks of both sides."""
 
     @property
     def differing(self) -> RankSet:
-        """The ranks of the first side that differ."""
+        """Ranks of the first side that differ."""
         return RankSet.union(
             [each.ranks for each in self.differences] + [each.ranks for each in self.only_before]
         )
 
     @property
     def has_compared(self) -> bool:
-        """Whether there was anything that could be compared."""
+        """Whether any ranks could be compared."""
         sides = (self.equal, self.equal_others, self.differences)
         return any((*sides, self.only_before, self.only_after))
 
     @property
     def has_errors(self) -> bool:
-        """Whether some ranks could not be compared since they cannot evaluate what was asked."""
+        """Whether ranks could not be compared because they cannot evaluate the expression."""
         return any(each.is_error for each in self.left_out)
 
     @property
     def same(self) -> bool:
-        """Whether everything was compared and nothing differs."""
+        """Whether all ranks were compared and none differs."""
         return not (self.differences or self.only_before or self.only_after or self.left_out)
 
 
@@ -120,11 +121,11 @@ def compare(
 ) -> Comparison:
     """Compare two answers, of one session or of two.
 
-    Numbers that differ by no more than *tolerance* times the larger magnitude, or by no more than
-    *absolute_tolerance*, are equal.
+    Two numbers are equal if they differ by at most *tolerance* times the larger magnitude, or by at
+    most *absolute_tolerance*.
 
-    :raises UsageError: if a tolerance is negative, or ranks are to be compared by position and
-        there are more of them on one side.
+    :raises UsageError: if a tolerance is negative, or if ranks are compared by position and the two
+        sides have different numbers of ranks.
     """
     if not (tolerance >= 0 and absolute_tolerance >= 0):
         raise UsageError("a tolerance must be 0 or more")
@@ -183,7 +184,7 @@ def _by_rank(before: Answer, after: Answer, close: Closeness) -> Comparison:
 def _pairs(
     before: Answer, after: Answer
 ) -> Iterator[tuple[EquivalenceClass[Record], EquivalenceClass[Record], RankSet]]:
-    """Yield each two classes that have ranks in common, with those ranks."""
+    """Yield each pair of classes with common ranks, and the common ranks."""
     if len(before.classes) * len(after.classes) <= _FEW_PAIRS:
         for mine in before.classes:
             for theirs in after.classes:
@@ -209,7 +210,7 @@ def _why_not(mine: Record, theirs: Record) -> str:
 
 
 def _unanswered(before: Answer, after: Answer) -> Iterator[LeftOut]:
-    """Yield the ranks that only one side has an answer of, and those that none has."""
+    """Yield the ranks that answered on at most one side."""
     mine = RankSet.union(each.ranks for each in before.classes)
     theirs = RankSet.union(each.ranks for each in after.classes)
     for why, ranks in _reasons(before, (before.ranks | theirs) - mine):
@@ -284,7 +285,7 @@ def _split(
 
 
 class _Values:
-    """What occurs on one side."""
+    """The values that occur on one side."""
 
     def __init__(self, classes: list[EquivalenceClass[Record]], close: Closeness) -> None:
         self._close = close
@@ -298,7 +299,8 @@ class _Values:
             return True
         if (number := _number(each.record)) is not None:
             at = bisect_left(self._numbers, number)
-            # With both kinds of tolerance, what is near is next to it in order.
+            # With absolute and relative tolerance, the nearest value is a neighbour in sorted
+            # order.
             near = self._numbers[max(0, at - 1) : at + 1]
             return any(self._close.numbers(number, other) for other in near)
         if self._close.is_exact:
@@ -311,12 +313,12 @@ class _Values:
 
 def _number(record: Record) -> int | float | None:
     number = scalar_of(record.text) if isinstance(record, Value) else None
-    # A NaN has no place in an order; as a record it equals those that GDB prints alike.
+    # A NaN has no place in sorted order. As a record it equals a NaN that GDB prints alike.
     return None if number is None or math.isnan(number) else number
 
 
 def _by_size(each: Difference) -> tuple[float, float, int]:
-    # What is no pair of finite numbers (a NaN, an error) differs most.
+    # Pairs that are not two finite numbers (a NaN, an error) count as the largest difference.
     odd = any(part.absolute is None for part in each.parts) or not each.parts
     return (-math.inf if odd else 0.0, -(each.relative or 0.0), each.ranks.first)
 

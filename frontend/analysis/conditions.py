@@ -1,4 +1,4 @@
-"""Reads conditions over ranks as users type them: text only, no rank is asked."""
+"""Parser of conditions over ranks, as users type them. No rank is asked."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from pgdb.records import parse_number
 Kind = Literal[
     "same", "increasing", "decreasing", "nondecreasing", "nonincreasing", "within", "true"
 ]
-"""What must hold: one value on all ranks, an order from each rank to the next, a range, or a
+"""Kind of a requirement: one value on all ranks, an order from rank to rank, a range, or a
 condition that is true on every rank."""
 
-# Typed lines and scripts can have lines of any length, so that none of these may try again from
-# each character of what it has tried already: they begin where a word does, and give nothing back.
+# Typed lines and scripts can be of any length. Therefore these patterns begin at the start of a
+# word and do not backtrack, so that the search takes linear time.
 _RANGE = pattern(r"(?<=\S)\s++(?:is\s++)?in\s++(?=\S)")
 _KINDS: tuple[Kind, ...] = (
     "same", "increasing", "decreasing", "nondecreasing", "nonincreasing", "true"
 )  # fmt: skip
-# The third is there so that what an open quote has gone by is not taken for another one.
+# The third alternative skips escaped characters after an unclosed quote.
 _QUOTED = pattern(r"\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|\\.", re.S)
 _TEMPLATES = pattern(r"[\w\s:,*&<>]++\(?")
 _TEMPLATE_BEGIN = pattern(r"(?<=\w)<")
 _TEMPLATE = pattern(r".*>(?=\s*+(?:::|\())", re.S)
-# Not "/=", which is "differs" in Fortran: where it is not, GDB is asked.
+# Without "/=", which means "differs" in Fortran; GDB is asked which language applies.
 _ASSIGNMENT = pattern(
     r"(?:<<|>>|[-+*%&|^])=(?!=)|(?<![=!<>/])=(?!=)|(?<!\w)(?:and|or|xor)_eq(?!\w)"
 )
 _DIFFERS = "/="
-# A call, $_shell() is one; code of other languages; a pipe; the end of a line.
+# Calls, also $_shell(); code of other languages; pipes; line ends.
 _EFFECT = pattern(r"[(){};`|\x00-\x1f\x7f]|\+\+|--")
 _LOOKING = frozenset(("print", "p", "inspect", "backtrace", "bt", "where", "info", "x"))
 _NO_COMPARISON = pattern(r"->|<<|>>|(?<=operator)[<>=!]+")
@@ -45,7 +45,7 @@ _CALL = pattern(r"[A-Za-z_][\w:.]*\s*(?=\()")
 _NO_RANGE = pattern(r"(?<=[\w)\]])\s++(?:is\s++)?in\s++(?=\S)")
 _STRAY = pattern(r"(?P<before>(?<!\w)\w++|[)\]])\s++(?P<word>[A-Za-z_]\w*+)\s*+\Z")
 _MOST_NESTED = 100
-"""Deeper than this nobody's condition is, and each level takes as long as the whole."""
+"""Maximum nesting of a condition; each level costs as much time as the whole text."""
 _PREFIXES = frozenset(
     "sizeof alignof typeof struct union enum class unsigned signed long short const volatile "
     "static new delete and or xor not mod div".split()
@@ -57,32 +57,33 @@ _FORTRAN = {".eq.": "==", ".ne.": "!=", "/=": "!=", ".le.": "<=", ".ge.": ">="} 
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """What is to hold, as ``assert`` takes it."""
+    """A requirement of ``assert``."""
 
     expression: str
-    """What is looked at; of ``x > 0`` the ``x``."""
+    """Expression whose values are checked: ``x`` for ``x > 0``."""
     kind: Kind
     conditions: tuple[str, ...] = ()
-    """What GDB has to find true on each rank; none where the values of all ranks are needed."""
+    """Conditions that GDB must find true on each rank; empty if the values of all ranks are needed.
+    """
     title: str = ""
-    """The whole in words: ``x is the same on all ranks``."""
+    """The requirement in words: ``x is the same on all ranks``."""
     comparisons: tuple[tuple[str, str], ...] = ()
-    """Where it is plain what *expression* is compared with: operators and their right sides."""
+    """Operators and right sides of the comparisons of *expression*, if they are known."""
     operands: tuple[str, ...] = ()
-    """What GDB would compare or test by its address if it is an array."""
+    """Operands that GDB would compare or test by address if they are arrays."""
 
 
 def parse(text: str) -> Requirement:
-    """Read what is to hold.
+    """Parse a requirement.
 
-    ``EXPR same``, ``EXPR increasing`` (``decreasing``, ``nondecreasing``, ``nonincreasing``),
-    ``EXPR in LOW..HIGH``, ``EXPR true``; a bare EXPR must be true where it is a comparison, and
-    the same on all ranks where it is none.
+    The forms are ``EXPR same``, ``EXPR increasing`` (``decreasing``, ``nondecreasing``,
+    ``nonincreasing``), ``EXPR in LOW..HIGH`` and ``EXPR true``. A bare comparison must be true; any
+    other bare expression must be the same on all ranks.
 
     >>> parse("x").kind, parse("x > 0").kind, parse("x > 0").expression
     ('same', 'true', 'x')
 
-    :raises UsageError: if nothing is said, or what is said is neither of these.
+    :raises UsageError: if *text* is empty or has none of these forms.
     """
     text = text.strip()
     if not text:
@@ -116,18 +117,18 @@ def parse(text: str) -> Requirement:
 
 
 def _range_of(text: str) -> tuple[str, str, str] | None:
-    """Return expression and ends of ``EXPR [is] in LOW..HIGH``, None if *text* is none."""
+    """Return expression and ends of ``EXPR [is] in LOW..HIGH``; None if *text* has another form."""
     found = _RANGE.search(text)
     if found is None:
         return None
-    # Where the first 'in' has no two ends behind it, no later one has.
+    # If the first 'in' has no two ends behind it, no later 'in' has.
     at = text.find("..", found.end() + 1)
     low, high = text[found.end() : at].rstrip(), text[at + 2 :].strip()
     return (text[: found.start()], low, high) if at >= 0 and high else None
 
 
 def _word_of(text: str) -> tuple[str, Kind | None]:
-    """Return expression and word of ``EXPR [is] WORD``; all of *text* and None if it is none."""
+    """Return expression and word of ``EXPR [is] WORD``; for another form, *text* and None."""
     *before, last = text.rsplit(None, 1)
     word = next((kind for kind in _KINDS if kind == last), None)
     if not before or word is None:
@@ -140,9 +141,10 @@ def _word_of(text: str) -> tuple[str, Kind | None]:
 
 
 def _subject(text: str) -> str | None:
-    """Return what a condition is about, or None if *text* is no condition.
+    """Return the subject of a condition; None if *text* is no condition.
 
-    Of one comparison that is its left side; of anything more, the condition as a whole.
+    The subject of one comparison is its left side. The subject of any other condition is the whole
+    condition.
     """
     text = _stripped(text)
     bare = _outermost(text)
@@ -155,7 +157,7 @@ def _subject(text: str) -> str | None:
 
 
 def _compared(text: str) -> tuple[tuple[str, str], ...]:
-    """Return operator and right side of a condition that is one comparison, else nothing."""
+    """Return operator and right side of a condition that is one comparison; otherwise nothing."""
     text = _stripped(text)
     bare = _outermost(text)
     found = list(_COMPARISON.finditer(bare))
@@ -166,9 +168,9 @@ def _compared(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def operands_of(text: str, depth: int = 0) -> list[str]:
-    """Return everything that a condition compares or tests, left to right.
+    """Return all operands that a condition compares or tests, left to right.
 
-    :raises UsageError: if it is nested too deeply.
+    :raises UsageError: if the condition is nested too deeply.
     """
     if depth > _MOST_NESTED:
         raise UsageError(f"assert: a condition may be nested {_MOST_NESTED} deep, and no deeper")
@@ -185,7 +187,7 @@ def operands_of(text: str, depth: int = 0) -> list[str]:
 
 
 def possible_arrays(operands: list[str]) -> tuple[str, ...]:
-    """Return what can be an array: no number or string, nor what has an effect each time."""
+    """Return the operands that can be arrays: no numbers, no strings, no expressions with effects."""
     found: dict[str, None] = {}
     for text in operands:
         call = _CALL.match(text)
@@ -197,9 +199,9 @@ def possible_arrays(operands: list[str]) -> tuple[str, ...]:
 
 
 def check_changes_nothing(text: str) -> None:
-    """Check that a condition assigns nothing: mostly ``==`` is meant.
+    """Check that a condition assigns nothing; most users mean ``==``.
 
-    :raises UsageError: if it does.
+    :raises UsageError: if the condition assigns.
     """
     if match := _ASSIGNMENT.search(_QUOTED.sub(_blank_quoted, text)):
         raise UsageError(
@@ -214,10 +216,10 @@ def has_ambiguous_differs(text: str) -> bool:
 
 
 def only_looks(command: str) -> bool:
-    """Return whether a command of somebody else's can do nothing but look.
+    """Return whether a command from a file of another user can only look.
 
-    It must show values, stacks or what ``info`` knows, with an expression that calls nothing (nor
-    casts, which looks the same) and assigns nothing. Quotes hide nothing here.
+    The command must show values, stacks or ``info``. Its expression must not assign and not call; a
+    cast counts as a call, since it looks the same. Quoted text is checked as well.
 
     >>> [only_looks(each) for each in ("print/x u.a[3] == 4", "bt -args", "info locals")]
     [True, True, True]
@@ -231,9 +233,9 @@ def only_looks(command: str) -> bool:
 
 
 def _check_form(text: str) -> None:
-    """Check that what is to be the same on all ranks can be one expression.
+    """Check that *text* can be one expression.
 
-    :raises UsageError: if a word stands behind it that says nothing.
+    :raises UsageError: if an unknown word follows the expression.
     """
     bare = _without_brackets(_QUOTED.sub(_blank_quoted, text))
     if match := _NO_RANGE.search(bare):
@@ -247,7 +249,7 @@ def _check_form(text: str) -> None:
 
 
 def _stripped(text: str) -> str:
-    """Take blanks and brackets around the whole away."""
+    """Return *text* without surrounding blanks and brackets."""
     text = text.strip()
     if not text.startswith("("):
         return text
@@ -269,7 +271,7 @@ def _stripped(text: str) -> str:
 
 
 def _outermost(text: str) -> str:
-    """Blank what is quoted or in brackets, and what only looks like a comparison."""
+    """Replace quoted and bracketed text, and operators that only look like comparisons, by blanks."""
     text = _QUOTED.sub(_blank_quoted, text)
     text = _TEMPLATES.sub(_blank_template, text)
     return _without_brackets(_NO_COMPARISON.sub(_blank, text))
@@ -293,13 +295,13 @@ def _blank_quoted(match: re.Match[str]) -> str:
 
 
 def _blank_template(match: re.Match[str]) -> str:
-    """Blank the arguments of a template, which are in brackets of two kinds, among such letters."""
+    """Replace template arguments by blanks; they can contain angle and round brackets."""
     text = match[0]
     begin = _TEMPLATE_BEGIN.search(text)
     found = _TEMPLATE.match(text, begin.start()) if begin is not None else None
     if found is None:
         return text
-    # What was looked for behind it stays.
+    # Keep the text that the pattern matched behind the arguments.
     return f"{text[: found.start()]}{_blank(found)}{text[found.end() :]}"
 
 

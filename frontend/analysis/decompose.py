@@ -1,8 +1,7 @@
-"""One global array of the blocks that ranks hold of it. No I/O, no session.
+"""One global array, assembled from the arrays of the ranks. No I/O, no session.
 
-A layout says which elements of the global array a rank's own array holds. Every element ends up
-with the number that its rank gave, or is told to be missing; what several ranks say of the same
-element is compared.
+A layout defines which elements of the global array a rank holds. Every element is the number of its
+rank, or is marked as missing. The values of one element on several ranks are compared.
 """
 
 from __future__ import annotations
@@ -33,37 +32,37 @@ _MOST_CONFLICTS = 20
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """Ranks that do not say the same of one element."""
+    """Two ranks with different values for one element."""
 
     index: tuple[int, ...]
     ranks: tuple[int, int]
-    """The rank whose number was taken, and one that says something else."""
+    """The rank whose number is in the array, and the rank with another value."""
     values: tuple[Any, Any]
     in_halo: bool = False
-    """Whether the second is a rank's copy of its neighbour's element."""
+    """Whether the second value is a copy of a neighbour's element, in a halo."""
 
 
 class GlobalArray(msgspec.Struct, frozen=True):
-    """An array that was put together."""
+    """An assembled array."""
 
     name: str
     values: NDArray[Any]
-    """All elements; the missing ones are NaN, or 0 where there is no NaN."""
+    """All elements; missing ones are NaN, or 0 if the element type has no NaN."""
     owner: NDArray[Any]
-    """The rank that gave each element, -1 where none did."""
+    """Rank that gave each element; -1 for missing elements."""
     conflicts: tuple[Conflict, ...] = ()
-    """The first elements of which ranks do not say the same."""
+    """The first conflicts."""
     conflict_count: int = 0
-    """How many there are: elements outside of halos, and elements of halos."""
+    """Number of conflicts, outside and inside of halos."""
 
     @property
     def missing(self) -> NDArray[Any]:
-        """True for every element that no rank gave."""
+        """Mask of the missing elements."""
         return self.owner < 0
 
     @property
     def missing_count(self) -> int:
-        """Number of elements that no rank gave."""
+        """Number of missing elements."""
         return int(self.missing.sum())
 
 
@@ -75,13 +74,13 @@ def assemble(
     name: str = "array",
     limit_bytes: int = sys.maxsize,
 ) -> GlobalArray:
-    """Put the global array together of what ranks have given.
+    """Assemble the global array from the arrays of the ranks.
 
-    *asked* are the ranks of the grid: where they are as many as it has places they are taken in
-    their order, else every rank is its own place.
+    *asked* are the ranks of the grid. If the grid has as many places as *asked* has ranks, the
+    ranks fill the places in order; otherwise the rank is the number of the place.
 
-    :raises CommandError: if a rank's array does not fit; its message has both shapes; if the
-        whole is more than *limit_bytes*, or than there is memory for.
+    :raises CommandError: if a rank's array does not fit (the message has both shapes), or if the
+        global array is larger than *limit_bytes* or than the memory.
     """
     if not by_rank:
         raise CommandError(f"{name}: no rank has given any numbers")
@@ -107,8 +106,8 @@ def _assembled(
     what = f"{name} as an array of {shape_text(layout.dims)}"
     places: dict[int, tuple[int, ...]] = {}
     sizes: Extents = ()
-    # That parts do not fit says more than that the whole is too large; but the indices of a cyclic
-    # layout are written out.
+    # An error about shapes is more useful than an error about size. But a cyclic layout lists all
+    # its indices, so that its size is checked first.
     if layout.kind != "block":
         check_size(what, size_bytes, limit_bytes, less="or check the dims")
     if layout.function is None:
@@ -143,7 +142,7 @@ def _assembled(
 
 
 class _Building:
-    """A global array that is being put together."""
+    """A global array during assembly."""
 
     def __init__(self, values: NDArray[Any], owner: NDArray[Any]) -> None:
         self._values = values
@@ -152,7 +151,7 @@ class _Building:
         self.conflict_count = 0
 
     def add(self, rank: int, where: Place, own: NDArray[Any]) -> None:
-        """Put a rank's numbers in their place; what another has given already stays."""
+        """Put a rank's numbers in their place; elements with an owner stay unchanged."""
         if not own.size:
             return
         self.compare(rank, where, own, in_halo=False)
@@ -161,7 +160,7 @@ class _Building:
         self._owner[where] = _choose(free, rank, self._owner[where])
 
     def compare(self, rank: int, where: Place, own: NDArray[Any], *, in_halo: bool) -> None:
-        """Note where a rank says something else than the owner of an element."""
+        """Record where a rank's values differ from the owner's."""
         there, owner = self._values[where], self._owner[where]
         differs = (owner >= 0) & ~_same(there, own)
         count = int(differs.sum())
@@ -193,7 +192,7 @@ def _choose(free: NDArray[Any], new: Any, old: NDArray[Any]) -> NDArray[Any]:
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    """Return where two arrays are equal; a NaN is equal to a NaN."""
+    """Return where two arrays are equal; a NaN equals a NaN."""
     equal: NDArray[Any] = (one == other) | ((one != one) & (other != other))
     return equal
 
@@ -204,9 +203,9 @@ def _fitting(
     layout: Layout,
     name: str,
 ) -> Extents:
-    """Return what the layout must mean, since the ranks' arrays are of these sizes.
+    """Return the extents of the layout that match the sizes of the ranks' arrays.
 
-    :raises CommandError: if it can mean nothing that they fit.
+    :raises CommandError: if no meaning of the layout matches.
     """
     expected: list[tuple[int, ...]] = []
     at_fault: list[int] = []
@@ -241,7 +240,7 @@ def _fitting(
 def _places_of_ranks(
     by_rank: Mapping[int, NDArray[Any]], asked: RankSet, layout: Layout
 ) -> dict[int, tuple[int, ...]]:
-    """Return the coordinates of each rank in the grid."""
+    """Return the grid coordinates of each rank."""
     grid = layout.full_grid
     count = math.prod(grid)
     numbers = {rank: number for number, rank in enumerate(asked)} if len(asked) == count else {}
@@ -286,9 +285,9 @@ def _split(
     sizes: Extents,
     layout: Layout,
 ) -> tuple[Cut, list[tuple[int, Place, NDArray[Any]]]]:
-    """Return a rank's own elements, and the faces of its halo that lie in the global array.
+    """Return a rank's own elements, and the faces of its halo inside the global array.
 
-    Edges and corners of a halo are left out: stencils without diagonals leave them unset.
+    Edges and corners of a halo are left out: stencils without diagonals do not set them.
     """
     halo = each_dimension(layout.halo, layout)
     mine = [sizes[dimension][at] for dimension, at in enumerate(place)]
@@ -314,7 +313,7 @@ def _split(
 
 
 def _index(indices: Sequence[Sequence[int]]) -> Place:
-    """Return what addresses the block of all combinations of indices."""
+    """Return an index of the block of all combinations of *indices*."""
     if all(isinstance(each, range) for each in indices):
         return tuple(slice(each.start, each.stop) for each in indices if isinstance(each, range))
     import numpy
@@ -323,9 +322,9 @@ def _index(indices: Sequence[Sequence[int]]) -> Place:
 
 
 def _mapped(layout: Layout, rank: int, own: NDArray[Any], name: str, owner: NDArray[Any]) -> Place:
-    """Return where a function of the user's puts a rank's elements.
+    """Return the place of a rank's elements from the user's function.
 
-    :raises CommandError: if it fails, or says a place that does not fit.
+    :raises CommandError: if the function fails, or returns a place that does not fit.
     """
     import numpy
 
@@ -344,8 +343,8 @@ def _mapped(layout: Layout, rank: int, own: NDArray[Any], name: str, owner: NDAr
         )
     arrays = [numpy.asarray(each) for each in where if not isinstance(each, slice)]
     if arrays and len(arrays) == len(where) and all(each.ndim == 1 for each in arrays):
-        # One row of indices for each dimension addresses the block of all combinations, unless
-        # they go along with a flat row of numbers.
+        # One row of indices for each dimension addresses the block of all combinations, except
+        # together with a flat row of numbers.
         if own.ndim == len(where) > 1:
             where = numpy.ix_(*arrays)
     for each, extent in zip(where, layout.dims, strict=True):

@@ -1,7 +1,7 @@
-"""Values of many ranks compared field by field: what is common, and the places that differ.
+"""Values of many ranks compared field by field: the common part, and the places that differ.
 
-Two texts are the same where the merging holds them for the same: addresses do not count. Runs
-of equal elements are compared as runs, however long they are.
+Texts that are equal after normalization count as equal, so that addresses do not matter. Runs of
+equal elements are compared as runs, so that their length costs no time.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER
 
 NONE = "(none)"
-"""Stands for an element or field that some ranks do not have."""
+"""Text for an element or field that some ranks do not have."""
 NOT_SHOWN = "(beyond 'set print elements')"
-"""Stands for an element that GDB has not printed."""
+"""Text for an element that GDB did not print."""
 
 _FEWEST_REPEATS = 10  # GDB's "print repeats"
 _SCATTERED = 4  # so many runs that differ in an array are told one by one, whatever its length
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A part of a value that is not the same on all ranks."""
+    """A part of a value that differs between ranks."""
 
     path: str
-    """How it is reached from the value: ``.x[1]``, ``[3]@5`` (five elements), ``%x(2)``."""
+    """Path from the value: ``.x[1]``, ``[3]@5`` (five elements), ``%x(2)``."""
     texts: tuple[tuple[RankSet, str], ...]
-    """What the ranks have there, most common first."""
+    """Texts of the ranks, most common first."""
 
 
 class Hole(msgspec.Struct, frozen=True):
-    """A part of a form that is filled differently on many ranks."""
+    """A placeholder of a template: many ranks have different texts there."""
 
     path: str
     number: int
-    """Which hole of the text it is."""
+    """Index of the placeholder in the text."""
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """What is common to the values of several ranks, and where they differ."""
+    """The common part of the values of several ranks, and the places that differ."""
 
     common: str
-    """The value, with ``…`` in place of what differs."""
+    """The value, with ``…`` for each part that differs."""
     places: tuple[Place, ...]
     has_common: bool
-    """Whether *common* says anything but the names of fields."""
+    """Whether *common* contains more than the names of fields."""
 
 
 Values = Sequence[tuple[RankSet, Node]]
 
 
 def compare(values: Values) -> Comparison:
-    """Compare the values of some ranks, field by field and element by element."""
+    """Compare the values of ranks, field by field and element by element."""
     comparing = _Comparing()
     common = comparing.node(values, ())
     return Comparison(common, tuple(comparing.places), comparing.has_common)
@@ -90,9 +90,9 @@ def holes(form: Node) -> list[Hole]:
 
 
 def leaves(values: Values) -> dict[str, list[tuple[RankSet, str]]]:
-    """Return the text of every part that has no parts, by its path.
+    """Return the text of every part without parts, by path.
 
-    A run of equal elements is one part, cut where a run ends on any rank.
+    A run of equal elements is one part; it ends where a run ends on any rank.
     """
     found: dict[str, list[tuple[RankSet, str]]] = {}
 
@@ -125,7 +125,7 @@ def _is_absent(node: Node) -> bool:
 
 
 class _Index(msgspec.Struct, frozen=True):
-    """A step of a path into an array."""
+    """An array index in a path."""
 
     first: int
     count: int
@@ -136,14 +136,14 @@ _Path = tuple[str | _Index, ...]
 
 
 class _Comparing:
-    """Collects the places that differ while a tree is walked."""
+    """Collector of the places that differ, during the walk of a tree."""
 
     def __init__(self) -> None:
         self.places: list[Place] = []
         self.has_common = False
 
     def node(self, values: Values, path: _Path) -> str:
-        """Return what is common; each difference becomes a place."""
+        """Return the common part, and add a place for each difference."""
         first = values[0][1]
         if isinstance(first, Leaf):
             if all(node == first for _, node in values[1:]) or _is_same_leaf(values):
@@ -230,7 +230,7 @@ class _Comparing:
 
 
 class _Run:
-    """Neighbouring elements that tell the same ranks apart: one place."""
+    """Neighbouring elements that split the ranks into the same sets: one place."""
 
     def __init__(self, path: _Path, is_fortran: bool, at: int, sets: tuple[RankSet, ...]) -> None:
         self.sets = sets
@@ -241,13 +241,13 @@ class _Run:
         self._elements: list[list[tuple[str, int]]] = [[] for _ in sets]
 
     def add(self, count: int, texts: Sequence[tuple[RankSet, str]]) -> None:
-        """Take *count* further elements in; *texts* are in the order of the sets."""
+        """Add *count* further elements; *texts* are in the order of the sets."""
         self._count += count
         for elements, (_, text) in zip(self._elements, texts, strict=True):
             elements.append((text, count))
 
     def place(self) -> Place:
-        """Return the place of all elements."""
+        """Return the place that stands for all elements."""
         texts = []
         for ranks, elements in zip(self.sets, self._elements, strict=True):
             text = ", ".join(_runs(elements))
@@ -257,7 +257,7 @@ class _Run:
 
 
 def _runs(shown: Sequence[tuple[str, int]]) -> list[str]:
-    """Return elements as GDB lists them, long runs of equal ones once."""
+    """Return elements as GDB lists them, with each long run of equal elements once."""
     joined: list[tuple[str, int]] = []
     for text, count in shown:
         if joined and joined[-1][0] == text:
@@ -273,7 +273,7 @@ def _runs(shown: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def _aligned(groups: Sequence[tuple[RankSet, Group]]) -> Iterator[tuple[int, int, list[Node]]]:
-    """Yield position, length and values of the runs in which every array has one value."""
+    """Yield position, length and values of each run in which every array has one value."""
     lengths = [sum(item.count for item in group.items) for _, group in groups]
     number = [0] * len(groups)
     used = [0] * len(groups)
@@ -299,7 +299,7 @@ def _aligned(groups: Sequence[tuple[RankSet, Group]]) -> Iterator[tuple[int, int
 
 
 def _is_same_leaf(values: Values) -> bool:
-    """Return whether all values are leaves that the merging holds for equal."""
+    """Return whether all values are leaves that are equal after normalization."""
     first = values[0][1]
     return isinstance(first, Leaf) and all(
         isinstance(node, Leaf) and node.text == first.text for _, node in values
@@ -318,7 +318,7 @@ def _is_same_kind(groups: Sequence[tuple[RankSet, Group]]) -> bool:
 
 
 def _joined(values: Sequence[tuple[RankSet, Node]]) -> Leaf:
-    """Return equal leaves as one, with the addresses in which they agree."""
+    """Return equal leaves as one leaf, with the addresses that are equal in all."""
     leaves = [node for _, node in values if isinstance(node, Leaf)]
     slots = leaves[0].slots
     for leaf in leaves[1:]:
@@ -328,10 +328,10 @@ def _joined(values: Sequence[tuple[RankSet, Node]]) -> Leaf:
 
 
 def _texts(values: Values) -> tuple[tuple[RankSet, str], ...]:
-    """Return the different texts of some values with their ranks, the most common first."""
+    """Return the different texts of values with their ranks, the most common first."""
     members: dict[str, list[tuple[RankSet, Leaf]]] = {}
     for ranks, node in values:
-        # Most are leaves, and there can be a million of them.
+        # Most values are leaves, and there can be a million of them.
         leaf = node if isinstance(node, Leaf) else Leaf(unparse(node), tuple(_slots(node)))
         members.setdefault(leaf.text, []).append((ranks, leaf))
     pairs = [
@@ -353,7 +353,7 @@ def _slots(node: Node) -> Iterator[str]:
 
 
 def _by_label(group: Group) -> dict[tuple[str, int], Item]:
-    """Return the items of a structure by label; unnamed members and equal names by order."""
+    """Return the items of a structure by label and number among equal or empty labels."""
     found: dict[tuple[str, int], Item] = {}
     for item in group.items:
         number = 0
@@ -365,7 +365,7 @@ def _by_label(group: Group) -> dict[tuple[str, int], Item]:
 
 def _step(label: str, is_fortran: bool) -> tuple[str, ...]:
     name = label.removesuffix(" = ").removeprefix("static ")
-    # The members of a base class and of an unnamed union are reached by their own names.
+    # GDB reaches members of a base class and of an unnamed union by their own names.
     if not name or name.startswith("<"):
         return ()
     if name.startswith("["):
@@ -384,7 +384,7 @@ def _path_text(path: _Path) -> str:
         elif not step.is_fortran:
             text += f"[{step.first}]" + (f"@{step.count}" if step.count > 1 else "")
         else:
-            # The first index varies fastest: it is that of the innermost brackets.
+            # In Fortran the first index varies fastest: it belongs to the innermost brackets.
             indexes = [_fortran(step)]
             while at < len(path) and isinstance(inner := path[at], _Index) and inner.is_fortran:
                 indexes.insert(0, _fortran(inner))

@@ -1,4 +1,4 @@
-"""Answers in full, with the values that aggregators had only summarized, and parts of answers."""
+"""Answers with all values that aggregators had only summarized, and parts of answers."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pgdb.ranks import RankSet
 from pgdb.records import Record, Various
 
 PAGE_RANKS = 1024
-"""Ranks whose answers are asked for in full at a time."""
+"""Maximum number of ranks in one request for full answers."""
 RecallFull = Callable[[Answer, RankSet], Awaitable[Answer]]
-"""Asks the leaves again for what some ranks have said, in full."""
+"""A function that asks leaves again for the full answers of ranks."""
 
 
 async def in_full(answer: Answer, recall: RecallFull) -> Answer:
-    """Return *answer* with every value in it, also those that were only summed up on the way.
+    """Return *answer* with all values, also the values that aggregators only summarized.
 
-    They are asked for again, a page of ranks after the other; ranks that are no longer kept are
-    missing in what is returned.
+    The leaves are asked again, page by page. Ranks whose answers are no longer kept are missing in
+    the result.
     """
     summed_up = RankSet.union(
         each.ranks for each in answer.classes if isinstance(each.record, Various)
     )
     if not summed_up:
         return answer
-    # Not a Merger, which would sum them up again.
+    # Not a Merger, which would summarize the values again.
     members: dict[Record, list[RankSet]] = {}
     slots: dict[Record, tuple[str, ...]] = {}
     missing = answer.missing
@@ -59,7 +59,7 @@ async def in_full(answer: Answer, recall: RecallFull) -> Answer:
 
 
 def part_of(answer: Answer, ranks: RankSet) -> Answer:
-    """Return what some ranks have said; of a part of a class that is summed up, only that."""
+    """Return the answers of *ranks*; a summarized class keeps its summary."""
     return replace(
         answer,
         ranks=answer.ranks & ranks,
@@ -71,7 +71,7 @@ def part_of(answer: Answer, ranks: RankSet) -> Answer:
 
 
 def pages(ranks: RankSet, size: int = PAGE_RANKS) -> Iterator[RankSet]:
-    """Cut a set into parts of *size* ranks, in order."""
+    """Yield parts of *size* ranks, in order."""
     left = iter(ranks)
     while page := list(itertools.islice(left, size)):
         yield RankSet(page)

@@ -1,4 +1,4 @@
-"""Ends of a histogram's bins: between integers for integers, the range cut evenly for others."""
+"""Edges of histogram bins: between integers for integers, equal widths for other numbers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _ROUGHLY = 1.25  # the number of different values is an estimate
 
 
 def bin_ends(summary: Summary, count: int) -> tuple[float, float, int]:
-    """Return low end, high end and number of bins for at most *count* bins of some numbers.
+    """Return low end, high end and number of bins, at most *count*.
 
-    Bins of integers end halfway between two integers, so that none is at an edge, and there are
-    not more bins than integers.
+    Bins of integers end halfway between two integers, so that no integer lies on an edge, and there
+    are at most as many bins as integers.
     """
     low, high = summary.low, summary.high
     assert low is not None and high is not None
@@ -25,7 +25,7 @@ def bin_ends(summary: Summary, count: int) -> tuple[float, float, int]:
 
 
 def is_integer(summary: Summary) -> bool:
-    """Return whether the numbers seem to be integers; GDB prints a double of 3.0 as 3, too."""
+    """Return whether the numbers look like integers; GDB prints a double of 3.0 as 3, too."""
     low, high = summary.low, summary.high
     if not isinstance(low, int) or not isinstance(high, int):
         return False
@@ -35,5 +35,5 @@ def is_integer(summary: Summary) -> bool:
 
 
 def has_integers(bins: Bins, summary: Summary) -> bool:
-    """Return whether :func:`bin_ends` has made *bins* for integers."""
+    """Return whether :func:`bin_ends` made *bins* for integers."""
     return summary.low is not None and is_integer(summary) and bins.low == summary.low - 0.5

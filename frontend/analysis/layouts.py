@@ -1,4 +1,4 @@
-"""Layouts: which elements of a global array each rank holds."""
+"""Layouts: the elements of a global array that each rank holds."""
 
 from __future__ import annotations
 
@@ -17,33 +17,35 @@ if TYPE_CHECKING:
 
 Kind = Literal["block", "cyclic", "block-cyclic"]
 Place = tuple[Any, ...]
-"""For each dimension of the global array a slice or an array of indices."""
+"""A slice or an array of indices for each dimension of the global array."""
 MapFunction = Callable[[int, Any], Place]
-"""Rank and its own array to the place of that in the global array."""
+"""A function from a rank and its array to the array's place in the global array."""
 _MOST_PLACES = 1 << 24  # of a grid: more than any job has ranks
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """How an array is distributed over a grid of ranks."""
+    """The distribution of an array over a grid of ranks."""
 
     dims: tuple[int, ...]
-    """Elements of the global array along each dimension."""
+    """Number of elements of the global array in each dimension."""
     grid: tuple[int, ...] = ()
-    """Ranks along each dimension, 1 where none are given; not used with *function*."""
+    """Number of ranks in each dimension, 1 for dimensions without a number; unused with *function*.
+    """
     kind: Kind = "block"
     block: tuple[int, ...] = (1,)
-    """``block-cyclic``: elements of a block along each dimension."""
+    """``block-cyclic``: number of elements of a block in each dimension."""
     halo: tuple[int, ...] = (0,)
-    """``block``: copies of neighbours' elements that a rank holds at both ends of each dimension;
-    a single number is for all dimensions."""
+    """``block``: number of copies of neighbours' elements at both ends of each dimension; a single
+    number is for all dimensions."""
     order: Literal["C", "F", ""] = ""
-    """Whether the last or the first index varies fastest in a rank's own array, where that was
-    read as a flat row of numbers; empty for C."""
+    """Whether the last (C) or the first index (F) varies fastest in a rank's array, if that array
+    was read as a flat row of numbers; empty for C."""
     rank_order: Literal["row", "column"] = "row"
-    """Whether the last (as MPI_Cart_create has it) or the first dimension of the grid varies
-    fastest with the rank."""
+    """Whether the last (as in MPI_Cart_create) or the first dimension of the grid varies fastest
+    with the rank."""
     function: MapFunction | None = None
-    """Says where the elements of a rank belong, in place of grid, kind, block and halo."""
+    """Function that returns the place of a rank's elements, instead of grid, kind, block and halo.
+    """
 
     def __post_init__(self) -> None:
         if not self.dims or min(self.dims) < 1:
@@ -71,7 +73,7 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def full_grid(self) -> tuple[int, ...]:
-        """The grid with 1 for the dimensions that are not distributed."""
+        """The grid, with 1 for the dimensions that are not distributed."""
         return (*self.grid, *(1,) * (len(self.dims) - len(self.grid)))
 
 
@@ -81,8 +83,8 @@ class Layout(msgspec.Struct, frozen=True):
 def block_extents(count: int, places: int, *, even: bool) -> tuple[range, ...]:
     """Return the global indices of each place of a block distribution.
 
-    With *even* sizes differ by 1 at most, the larger ones first; else all have the size of the
-    first and the last ones get what is left (HPF's BLOCK, MPI_DISTRIBUTE_BLOCK).
+    With *even*, sizes differ by at most 1, the larger ones first. Without, all places have the size
+    of the first, and the last places get the rest (BLOCK of HPF, MPI_DISTRIBUTE_BLOCK).
 
     >>> block_extents(9, 4, even=True)
     (range(0, 3), range(3, 5), range(5, 7), range(7, 9))
@@ -109,11 +111,11 @@ def cyclic_indices(count: int, places: int, place: int, block: int) -> Sequence[
 
 
 Extents = tuple[tuple[Sequence[int], ...], ...]
-"""For each dimension and each place along it, the global indices there."""
+"""Global indices of each place along each dimension."""
 
 
 def extents(layout: Layout) -> Iterator[Extents]:
-    """Yield what a layout can mean; block distributions are made in two ways."""
+    """Yield the possible meanings of a layout; block distributions have two."""
     dimensions = list(zip(layout.dims, layout.full_grid, strict=True))
     if layout.kind == "block":
         even = tuple(block_extents(*each, even=True) for each in dimensions)

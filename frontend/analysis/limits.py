@@ -1,4 +1,4 @@
-"""How much is read or put together at most: the option ``array_limit_bytes``, and the memory."""
+"""Limits of arrays: the option ``array_limit_bytes``, and the memory of this host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pgdb.errors import CommandError
 
 
 def size_text(size_bytes: int) -> str:
-    """Return a size in words.
+    """Return the text of a size.
 
     >>> size_text(80), size_text(8_000_000), size_text(1 << 30), size_text(3 << 50)
     ('80 bytes', '7.6 MiB', '1.0 GiB', '3072.0 TiB')
@@ -22,13 +22,13 @@ def size_text(size_bytes: int) -> str:
 
 
 def check_size(what: str, size_bytes: int, limit_bytes: int, *, less: str) -> None:
-    """Check that there may be so many numbers on this host; *less* says how to ask for fewer.
+    """Check that an array fits on this host; *less* is advice on how to ask for less.
 
-    :raises CommandError: if they are more than *limit_bytes*, or than the memory of this host.
+    :raises CommandError: if the size is above *limit_bytes* or above the memory of this host.
     """
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if size_bytes > memory_bytes:
-        # Linux would promise it, and end the front end while it is being filled.
+        # Linux would grant the memory, and kill the front end while it fills the array.
         raise CommandError(
             f"{what} is {size_text(size_bytes)}, more than the memory of this host, "
             f"{size_text(memory_bytes)}; {less.removeprefix('or ')}"

@@ -1,7 +1,6 @@
-"""Rules for which classes of ranks count as differing from most.
+"""Rules for classes of ranks that differ from most.
 
-A list of values marks every small class beside a majority. Stacks mark only the one smallest
-class.
+A list of values marks every small class beside a majority. Stacks mark only the one smallest class.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Sequence
 
 
 def is_outlier(size: int, sizes: Sequence[int]) -> bool:
-    """Return whether a class of *size* ranks is one of the few beside what most are like.
+    """Return whether a class of *size* ranks is small beside a class with the majority of ranks.
 
     >>> [is_outlier(size, [30, 1, 1]) for size in (30, 1)], is_outlier(12, [20, 12])
     ([False, True], False)

@@ -1,4 +1,4 @@
-"""Where two values differ: fields and elements, with the size of each difference."""
+"""Differences of two values: fields and elements, with the size of each difference."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Part(msgspec.Struct, frozen=True):
     """A place in a value at which two sides differ."""
 
     path: str
-    """Where it is, such as ``.x[1]``; empty for the whole value."""
+    """Path, such as ``.x[1]``; empty for the whole value."""
     before: str
-    """Its text, empty where that side has no such place."""
+    """Text on the first side; empty if that side has no such place."""
     after: str
     absolute: float | None = None
-    """Size of the difference, where both are finite numbers."""
+    """Absolute difference, if both are finite numbers."""
     relative: float | None = None
-    """The same by the larger of the two magnitudes; None as well where both are 0."""
+    """Absolute difference divided by the larger magnitude; None if both are 0."""
 
 
 class Closeness(msgspec.Struct, frozen=True):
-    """When two texts count as equal."""
+    """Tolerances within which two texts count as equal."""
 
     tolerance: float
     absolute: float
@@ -69,7 +69,7 @@ def have_parts(one: Record, other: Record) -> bool:
 def parts_of(
     mine: EquivalenceClass[Record], theirs: EquivalenceClass[Record], close: Closeness
 ) -> tuple[Part, ...]:
-    """Return the places at which two values differ; none if these are no values."""
+    """Return the places at which two values differ; empty if the records are no values."""
     if not have_parts(mine.record, theirs.record):
         return ()
     if isinstance(mine.record, Value) and isinstance(theirs.record, Value):
@@ -98,7 +98,7 @@ def parts_of(
 
 
 def _trees(each: EquivalenceClass[Record]) -> dict[str, values.Node]:
-    """Return the value, or each variable by its name, as a tree."""
+    """Return the value, or each variable by name, as a tree."""
     if isinstance(each.record, Value):
         return {"": values.parse(each.record.text, each.slots)}
     assert isinstance(each.record, Variables)
@@ -107,7 +107,7 @@ def _trees(each: EquivalenceClass[Record]) -> dict[str, values.Node]:
     for item in each.record.items:
         marks = item.value.count(SLOT)
         name = item.name
-        # A name can stand for several variables, one in each block.
+        # A name can stand for several variables, in different blocks.
         while name in found:
             name += "'"
         found[name] = values.parse(item.value, each.slots[used : used + marks])
@@ -116,7 +116,7 @@ def _trees(each: EquivalenceClass[Record]) -> dict[str, values.Node]:
 
 
 def _part(path: str, before: str, after: str, close: Closeness) -> Part | None:
-    """Return how two texts differ, element by element where both are arrays; None if not."""
+    """Return the difference of two texts, over all elements of two arrays; None if equal."""
     one = [before] if scalar_of(before) is not None else _elements(before)
     other = [after] if scalar_of(after) is not None else _elements(after)
     pairs = list(zip(one, other, strict=True)) if len(one) == len(other) else []
@@ -139,7 +139,7 @@ def _part(path: str, before: str, after: str, close: Closeness) -> Part | None:
 
 
 def _elements(text: str) -> list[str]:
-    """Return the leaves of a value in order; none if they are too many."""
+    """Return the leaves of a value in order; empty if there are too many."""
     found: list[str] = []
 
     def walk(node: values.Node) -> None:

@@ -1,4 +1,4 @@
-"""Answers kept under a name, to compare later answers with."""
+"""Answers kept under a name, to compare with later answers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pgdb.patterns import pattern
 from pgdb.records import Block, Record
 
 MOST_SAVED = 100
-"""Answers that are kept under names."""
+"""Maximum number of saved answers."""
 MOST_SAVED_BYTES = 256 * 1024 * 1024
-"""What they may take together."""
+"""Maximum size of all saved answers together, in bytes."""
 _NAME = pattern(r"[A-Za-z_]\w*\Z")
 _CLASS_BYTES = 200
 
@@ -27,24 +27,25 @@ class Saved(msgspec.Struct, frozen=True):
     name: str
     answer: Answer
     time_s: float
-    """When it was saved, in seconds since 1970."""
+    """Time of saving, in seconds since 1970."""
     job: str = ""
-    """The job it is from, in words."""
+    """Description of the answer's job."""
     is_own: bool = False
-    """Whether this session has saved it; what a file or a recording says may be anybody's."""
+    """Whether this session saved the answer; an answer of a file or recording can be from anyone.
+    """
 
 
 class SavedAnswers:
-    """The answers that are kept under names, the oldest first."""
+    """The saved answers, oldest first."""
 
     def __init__(self) -> None:
         self._saved: OrderedDict[str, Saved] = OrderedDict()
 
     def put(self, saved: Saved) -> Saved | None:
-        """Keep an answer; return what had its name before.
+        """Keep an answer; return the answer that had the name before.
 
-        :raises UsageError: if the name is none.
-        :raises CommandError: if there are too many already, or they would take too much room.
+        :raises UsageError: if the name is not valid.
+        :raises CommandError: if too many answers are saved, or if they would be too large.
         """
         if not _NAME.match(saved.name) or saved.name == "all":
             raise UsageError(f"save: {saved.name!r} cannot be a name; use letters and digits")
@@ -64,11 +65,11 @@ class SavedAnswers:
         return before
 
     def get(self, name: str) -> Saved | None:
-        """Return what was saved under a name, or None."""
+        """Return the answer with a name, or None."""
         return self._saved.get(name)
 
     def forget(self, name: str) -> bool:
-        """Forget a saved answer; return whether there was one of that name."""
+        """Forget a saved answer; return whether the name was known."""
         return self._saved.pop(name, None) is not None
 
     def __iter__(self) -> Iterator[Saved]:
@@ -79,12 +80,12 @@ class SavedAnswers:
 
 
 def answer_size_bytes(answer: Answer) -> int:
-    """Return about how much room an answer takes."""
+    """Return the approximate size of an answer in bytes."""
     return sum(_class_bytes(each) for each in answer.classes)
 
 
 def _class_bytes(each: EquivalenceClass[Record]) -> int:
-    # A dump's bytes need not be copied to be counted.
+    # The data of a block is not copied to be counted.
     record = each.record
     size = len(record.data) if isinstance(record, Block) else len(msgspec.msgpack.encode(record))
     return _CLASS_BYTES + size + sum(map(len, each.slots)) + len(each.ranks.to_bytes())

@@ -1,8 +1,8 @@
-"""Values as GDB prints them: a text becomes a tree of fields and elements.
+"""Values as GDB prints them, parsed into trees of fields and elements.
 
-A text is read by GDB's own grammar (13 to 16; C, C++ and Fortran). What does not follow it is one
-leaf, so that no text is ever lost: ``unparse(parse(text)) == text``. A tree is compared on what
-the merging compares, its texts with the addresses taken out; these stand beside each leaf.
+The parser follows GDB's own grammar (13 to 16; C, C++ and Fortran). Text outside of the grammar
+becomes one leaf, so that no text is lost: ``unparse(parse(text)) == text``. Trees are compared by
+their normalized texts, as in merging; each leaf keeps its addresses beside the text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_NESTED = 100  # GDB's own limit is 20 (print max-depth)
 _QUOTED = r'(?:u8|[LuU])?"(?:\\.|[^"\\])*"'
 _REPEATED = r"[LuU]?'(?:\\.|[^'\\])*',? <repeats \d+ times>"
 _CUT = r"<incomplete sequence [^>]*>"
-# After a quoted part only a repeated character goes on with the same string: '"a", "b"' are two.
+# Behind a quoted part, only a repeated character continues the same string: '"a", "b"' are two.
 _STRING = pattern(
     rf"(?:{_QUOTED}|[LuU]?'(?:\\.|[^'\\])*'(?! <repeats)|{_REPEATED}|{_CUT})"
     rf"(?:(?:,\s+(?:{_REPEATED}|{_CUT}))+(?:,\s+{_QUOTED})?)*"
@@ -39,12 +39,12 @@ _END = pattern(r"(?:,?\s*\.\.\.)?\s*(?=[})])")
 _GOES_ON = pattern(r",?\s<repeats \d|,\s|\.\.\.\s*[})]|\s*[})]|,\s*\.\.\.\s*\)|\Z")
 _OPERATOR = pattern(r"operator(?:<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>)|->")
 _PLAIN = pattern(r"[^\"'<>(){}\[\],.\s:=o-]+")
-# Nearly all elements of large arrays.
+# Fast path for nearly all elements of large arrays.
 _PLAIN_VALUE = pattern(r"[-\w]+(?:\.\w+(?:[-+]\d+)?)?(?=, [-\w{(]|})")
 _ERROR = pattern(r"<error[^>]*>")
 _SIZED = pattern(r"std::[\w:<>, ]+? of length \d+, capacity \d+ = (?=\{)")
 _INDEX = pattern(r"\[(\d{1,18})\] = ")
-# The payload of a NaN looks like an address.
+# The payload of a NaN is normalized like an address.
 _NAN = pattern(rf"-?nan\((?:{SLOT}|{DIFFERENT})\)\Z")
 _CLOSING = {"{": "}", "(": ")", "[": "]"}
 
@@ -53,9 +53,9 @@ class Leaf(msgspec.Struct, frozen=True):
     """A text without parts."""
 
     text: str
-    """With a mark for each address, as the record has it."""
+    """Text with a mark for each address, as in the record."""
     slots: tuple[str, ...] = ()
-    """What stood at the marks."""
+    """Addresses at the marks."""
 
     @property
     def filled(self) -> str:
@@ -67,34 +67,34 @@ class Item(msgspec.Struct, frozen=True):
     """A field or element of a group, or a run of equal elements."""
 
     before: str
-    """Separator between it and the one before."""
+    """Separator from the previous item."""
     label: Leaf
     """``x = ``, ``<Base> = ``, ``["key"] = ``; empty for an element of an array."""
     value: Node
     after: str = ""
     """`` <repeats 20 times>``."""
     count: int = 1
-    """Number of elements that it stands for."""
+    """Number of elements."""
 
 
 class Group(msgspec.Struct, frozen=True):
     """Fields of a structure, or elements of an array."""
 
     head: Leaf
-    """What stands before: ``@0x7ffe10: ``, ``std::vector of length 3, capacity 4 = ``."""
+    """Text before the bracket: ``@0x7ffe10: ``, ``std::vector of length 3, capacity 4 = ``."""
     opening: str
     items: tuple[Item, ...]
     end: str
-    """What follows the last item, with the closing bracket."""
+    """Text behind the last item, with the closing bracket."""
 
     @property
     def is_cut(self) -> bool:
-        """Whether GDB has printed a part of the elements only."""
+        """Whether GDB printed only a part of the elements."""
         return "..." in self.end
 
     @property
     def is_array(self) -> bool:
-        """Whether its items are elements, known by their position."""
+        """Whether its items are elements, identified by position."""
         at = 0
         for item in self.items:
             index = _INDEX.match(item.label.text)
@@ -113,7 +113,7 @@ class _MalformedError(Exception):
 
 
 def parse(text: str, slots: Sequence[str] = ()) -> Node:
-    """Return the tree of a value text; *slots* are what stood at its marks."""
+    """Return the tree of a value text; *slots* are the addresses at its marks."""
     if text[:1].isdigit() and text.isalnum():
         return Leaf(text)
     reader = _Reader(text, slots)
@@ -140,7 +140,7 @@ def filled(node: Node) -> str:
 
 
 def number_of(text: str) -> int | float | None:
-    """Return the number that a value text is, None for any other text.
+    """Return the number that a text is; None for any other text.
 
     >>> number_of("nan(\ufffc)"), number_of("2.5"), number_of("97 'a'")
     (nan, 2.5, None)
@@ -149,7 +149,7 @@ def number_of(text: str) -> int | float | None:
 
 
 def scalar_of(text: str) -> int | float | None:
-    """Return the number that a value text is, also of a character; None for any other text.
+    """Return the number that a text is, or the code of a character; None for any other text.
 
     >>> scalar_of("-1.5"), scalar_of("97 'a'"), scalar_of("red")
     (-1.5, 97, None)
@@ -161,7 +161,7 @@ def scalar_of(text: str) -> int | float | None:
 
 
 class _Reader:
-    """Reads one text; a position is an index into it."""
+    """Parser of one text; positions are indexes into the text."""
 
     def __init__(self, text: str, slots: Sequence[str]) -> None:
         self._text = text
@@ -169,7 +169,7 @@ class _Reader:
         self._marks = [at for at, each in enumerate(text) if each == SLOT] if slots else []
 
     def value(self, at: int, inside: str, depth: int) -> tuple[Node, int]:
-        """Read a value in brackets of the kind *inside*; return it and where it ends."""
+        """Read a value inside of a bracket *inside*; return the value and its end."""
         if depth > _MOST_NESTED:
             raise _MalformedError
         text, begin = self._text, at
@@ -196,7 +196,7 @@ class _Reader:
     def _may_end(self, at: int, inside: str) -> bool:
         if not inside:
             return at == len(self._text)
-        # The rows of a Fortran array are parted by a space.
+        # A space separates the rows of a Fortran array.
         return bool(_GOES_ON.match(self._text, at)) or (
             inside == "(" and self._text.startswith(" (", at)
         )
@@ -246,7 +246,7 @@ class _Reader:
         return Item(separator, label, value, after, count), end + len(after)
 
     def _label(self, at: int) -> int:
-        """Return where the label at *at* ends; *at* itself if there is none."""
+        """Return the end of the label at *at*; *at* itself if there is none."""
         name = _NAME.match(self._text, at)
         if name is not None:
             return name.end()
@@ -257,7 +257,7 @@ class _Reader:
         return at
 
     def _skip(self, at: int) -> int:
-        """Return where the string, the brackets or the character at *at* end."""
+        """Return the end of the string, bracket or character at *at*."""
         text = self._text
         each = text[at]
         string = _STRING.match(text, at) if each in "\"'LuU<" else None
@@ -302,17 +302,17 @@ class _Reader:
 
 
 def _is_credible(group: Group) -> bool:
-    """Return whether what looks like a group can be one."""
+    """Return whether a parsed group can be a group."""
     for item in group.items:
         if isinstance(item.value, Leaf):
             text = item.value.text
-            # Where one string of an array ends and the next begins cannot be told.
+            # The end of one string of an array and the begin of the next cannot be distinguished.
             if not item.label.text and _JOINED.search(text):
                 return False
             if not text and group.opening.startswith("("):
                 return False
     if group.opening == "(" and len(group.items) == 1 and isinstance(group.items[0].value, Leaf):
-        # C's flags of an enumeration and Fortran's complex numbers are in parentheses too.
+        # Flags of a C enumeration and complex numbers of Fortran have parentheses, too.
         text = group.items[0].value.text
         return not re.search(r" \| |unknown: |,", text)
     return True
