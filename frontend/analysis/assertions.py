@@ -354,7 +354,7 @@ async def _side(text: str, ranks: RankSet, ask: Ask, recall: RecallFull) -> Answ
 
 
 def _elements(answer: Answer, sides: list[tuple[str, Answer]]) -> list[Failing]:
-    """Return the ranks on which an element fails a comparison, grouped by the first such element."""
+    """Return the ranks that fail a comparison of elements, grouped by the first failing element."""
     members: dict[Failing, list[RankSet]] = {}
     left = answer.ranks
     for mine in answer.classes:

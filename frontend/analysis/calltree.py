@@ -310,7 +310,7 @@ def base_name(path: str) -> str:
 
 
 class _Paths:
-    """A trie of call paths. The number of a node is larger than its parent's; no method recurses."""
+    """A trie of call paths without recursion; a node's number is larger than its parent's."""
 
     def __init__(self) -> None:
         self.has_threads = False

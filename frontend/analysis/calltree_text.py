@@ -70,7 +70,7 @@ def text(tree: CallTree, *, width: int = WIDTH, absent: Absent = absent) -> str:
 
 
 def numbered_sets(tree: CallTree) -> tuple[RankSet, ...]:
-    """Return the sets behind @1, @2 …: the ranks of the nodes, then ranks with equal thread counts."""
+    """Return the sets of @1, @2 …: ranks of the nodes, then ranks with equal thread counts."""
     more = (ranks for _, counts in _differing_counts(tree) for _, ranks in counts)
     return (*(node.ranks for node in tree.nodes), *more)
 
@@ -85,7 +85,7 @@ def _differing_counts(tree: CallTree) -> Iterator[tuple[Node, tuple[tuple[int, R
 
 
 def _count_lines(tree: CallTree) -> Iterator[str]:
-    """Return lines with the ranks of each thread count, where counts differ, and their set numbers."""
+    """Return lines with the ranks of each thread count, where counts differ."""
     number = len(tree.nodes)
     for node, counts in _differing_counts(tree):
         sizes = [len(ranks) for _, ranks in counts]

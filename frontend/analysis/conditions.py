@@ -187,7 +187,7 @@ def operands_of(text: str, depth: int = 0) -> list[str]:
 
 
 def possible_arrays(operands: list[str]) -> tuple[str, ...]:
-    """Return the operands that can be arrays: no numbers, no strings, no expressions with effects."""
+    """Return the operands that can be arrays: no numbers, strings or expressions with effects."""
     found: dict[str, None] = {}
     for text in operands:
         call = _CALL.match(text)
@@ -271,7 +271,7 @@ def _stripped(text: str) -> str:
 
 
 def _outermost(text: str) -> str:
-    """Replace quoted and bracketed text, and operators that only look like comparisons, by blanks."""
+    """Blank quoted text, bracketed text, and operators that only look like comparisons."""
     text = _QUOTED.sub(_blank_quoted, text)
     text = _TEMPLATES.sub(_blank_template, text)
     return _without_brackets(_NO_COMPARISON.sub(_blank, text))

@@ -1,7 +1,7 @@
-"""Lines of source files, as far as this host has them.
+"""Lines of source files, if this host can read them.
 
-The line behind a stop is worth no more than a moment: where a file system hangs, the event loop
-would stand still with it, and the ranks would count as lost.
+Reading happens in a thread, with a short wait: on a hanging file system the event loop would stop,
+and the ranks would count as lost.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections import OrderedDict
 from pgdb.regular_files import open_regular
 
 PATIENCE_S = 0.2
-"""How long a file is waited for; what comes later is there the next time."""
+"""Maximum wait for a file, in seconds; a later line is available at the next request."""
 _MOST_BYTES = 16 << 20
 _MOST_FILES = 16
 _MOST_READ = 4  # at a time; with so many that hang nothing more is begun
 
 
 class Sources:
-    """Reads files beside the event loop and keeps the last ones."""
+    """Cache of source files, read beside the event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -27,9 +27,9 @@ class Sources:
         self._under_way: dict[str, threading.Event] = {}
 
     def line(self, path: str, number: int) -> str | None:
-        """Return a line of a file, without its end; None if it is empty or cannot be had now."""
-        # A program or a recording names it, and what it names need be no file of source here; what
-        # has no absolute name is in a directory of the program's.
+        """Return a line of a file, without its end; None if it is empty or not available now."""
+        # A program or a recording gives the name, which need not name a source file here. A
+        # relative name belongs to a directory of the program.
         is_strange = path.startswith(("/proc/", "/sys/", "/dev/"))
         if not path.startswith("/") or (is_strange and not path.startswith("/dev/shm/")):
             return None
@@ -41,7 +41,7 @@ class Sources:
             if path in self._kept:
                 self._kept.move_to_end(path)
                 return self._kept[path]
-            # It has been waited for, or others hang as well.
+            # The file was waited for before, or other files hang as well.
             if path in self._under_way or len(self._under_way) >= _MOST_READ:
                 return []
             done = self._under_way[path] = threading.Event()
@@ -56,7 +56,7 @@ class Sources:
             with open_regular(path) as file:
                 data = file.read(_MOST_BYTES + 1)
             if len(data) <= _MOST_BYTES:
-                # Not splitlines(), for which a form feed ends a line, too.
+                # Not splitlines(), which also splits at a form feed.
                 text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
                 lines = text.split("\n")
         except (OSError, ValueError):
@@ -69,4 +69,4 @@ class Sources:
 
 
 source_line = Sources().line
-"""What all displays of a process read lines with."""
+"""The source lines that all displays of a process share."""

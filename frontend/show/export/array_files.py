@@ -1,7 +1,7 @@
 """Numbers of many ranks, or one global array, written to a file: NPZ, NPY, CSV, HDF5.
 
-A file is written beside its place and put there when it is whole, so that a failure leaves what
-there was. Nothing but a regular file is replaced.
+A file is written under another name and renamed when it is complete, so that a failure keeps the
+old file. Only regular files are replaced.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pgdb.frontend.analysis.arrays import Arrays
 
 FORMATS = (".npz", ".npy", ".csv", ".h5")
-"""What numbers of ranks can be written as, by the file's suffix."""
+"""Formats of numbers of ranks, by suffix of the file."""
 _ROWS_AT_ONCE = 1 << 16
 
 
 def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
-    """Check that a file's name says a format.
+    """Check that the suffix of a file names a format.
 
-    :raises UsageError: if it says none of *suffixes*.
+    :raises UsageError: if the suffix is not in *suffixes*.
     """
     if path.suffix not in suffixes:
         *others, last = suffixes
@@ -37,9 +37,9 @@ def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
 
 
 def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Have *write* write a file, and put it in its place when it is whole.
+    """Write a file with *write*, and rename it to its place when it is complete.
 
-    :raises CommandError: if that fails; what there was is left.
+    :raises CommandError: if writing fails; the old file stays.
     """
     check_place(path)
     try:
@@ -50,13 +50,13 @@ def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def write_arrays(arrays: Arrays, path: Path) -> None:
-    """Write the numbers of each rank; the file's suffix says how.
+    """Write the numbers of each rank, in the format of the file's suffix.
 
-    ``.npz`` and ``.h5`` hold ``ranks``, and ``values`` with the ranks along the first index where
-    all shapes are equal, else one array ``rank_N`` for each; ``.npy`` holds the values alone;
-    ``.csv`` has a line ``rank,i0,i1,…,value`` for each number, indices counted from 0.
+    ``.npz`` and ``.h5`` hold ``ranks``, and ``values`` with the ranks along the first index if all
+    shapes are equal, otherwise one array ``rank_N`` for each rank. ``.npy`` holds the values only.
+    ``.csv`` has a line ``rank,i0,i1,…,value`` for each number, with indices from 0.
 
-    :raises UsageError: if the suffix is another one.
+    :raises UsageError: if the suffix names no format.
     :raises CommandError: if the file cannot be written, or cannot hold the numbers.
     """
     check_suffix(path, FORMATS)
@@ -82,7 +82,7 @@ def write_array(values: NDArray[Any], path: Path) -> None:
 def write_named(named: Mapping[str, NDArray[Any]], path: Path, suffix: str = ".npz") -> None:
     """Write several arrays by name, as NPZ or as HDF5.
 
-    :raises CommandError: if the file cannot be written, or there is no h5py for HDF5.
+    :raises CommandError: if the file cannot be written, or if h5py is missing for HDF5.
     """
     if suffix == ".h5":
         _write_hdf5(named, path)
@@ -134,7 +134,7 @@ def _write_csv(arrays: Arrays, file: BinaryIO) -> None:
     rows.writerow(["rank", *(f"i{dimension}" for dimension in range(most)), "value"])
     for rank, values in arrays.by_rank.items():
         flat = values.ravel()
-        # A rank with fewer dimensions leaves the last columns empty.
+        # A rank with fewer dimensions has empty last columns.
         empty = [""] * (most - values.ndim)
         for start in range(0, values.size, _ROWS_AT_ONCE):
             part = flat[start : start + _ROWS_AT_ONCE].tolist()

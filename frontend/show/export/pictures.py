@@ -1,4 +1,4 @@
-"""Numbers drawn by Matplotlib into a file: lines, histograms, heat maps."""
+"""Pictures of numbers, drawn by Matplotlib into a file: lines, histograms, heat maps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMATS = (".png", ".svg", ".pdf")
-"""What a picture can be written as, by the file's suffix."""
+"""Picture formats, by suffix of the file."""
 
 _SIZE_INCHES = (9.0, 5.0)
 _DPI = 120
@@ -23,10 +23,10 @@ _MOST_NAMED_LINES = 12
 
 
 def check(path: Path) -> None:
-    """Check that a picture can be written, before the ranks are asked for anything.
+    """Check that a picture can be written, before ranks are asked.
 
-    :raises UsageError: if the name says no format that there is.
-    :raises CommandError: if the file cannot be written, or Matplotlib is not there.
+    :raises UsageError: if the suffix names no format.
+    :raises CommandError: if the file cannot be written, or if Matplotlib is not installed.
     """
     check_suffix(path, FORMATS)
     check_place(path)
@@ -42,7 +42,7 @@ def check(path: Path) -> None:
 def save_lines(
     path: Path, lines: Mapping[str, Any], x: Sequence[int], *, title: str, axis: str
 ) -> None:
-    """Draw numbers over *x*, a line for each name; *axis* names what x counts.
+    """Draw numbers over *x*, with a line for each name; *axis* is the label of x.
 
     :raises CommandError: if the file cannot be written.
     """
@@ -61,7 +61,7 @@ def save_lines(
 
 
 def save_histogram(path: Path, values: Any, *, title: str, bins: int) -> None:
-    """Draw how many numbers lie in each of some intervals.
+    """Draw a histogram.
 
     :raises CommandError: if the file cannot be written.
     """
@@ -87,7 +87,7 @@ def save_heat(
     missing: Any = None,
     rows: Sequence[int] = (),
 ) -> None:
-    """Draw a matrix as a heat map; what is missing stays white, NaN is red.
+    """Draw a matrix as a heat map; missing elements are white, NaN is red.
 
     :raises CommandError: if the file cannot be written.
     """
@@ -115,7 +115,7 @@ def save_heat(
 
 
 def _save(path: Path, title: str, draw: Callable[[Axes], None]) -> None:
-    # Not pyplot: it keeps every figure, and may look for a display.
+    # Not pyplot, which keeps every figure and may look for a display.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=_SIZE_INCHES, dpi=_DPI, layout="tight")

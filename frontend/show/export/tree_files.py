@@ -1,8 +1,7 @@
 """A merged call tree as a file: DOT, JSON, SVG, PNG, HTML.
 
-Graphviz draws SVG and PNG where its ``dot`` is there; SVG is drawn here where it is not. Names
-that come from the program are escaped wherever they are put. Nothing here recurses: call stacks
-are deeper than Python's.
+Graphviz draws SVG and PNG if its ``dot`` is installed; otherwise this module draws SVG. Every name
+from the program is escaped. No function recurses, since call stacks can be deeper than Python's.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ Format = Literal["dot", "json", "svg", "png", "html"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 DOT_TIMEOUT_S = 60.0
-"""Longest time that Graphviz may take; its layout of some thousand nodes takes minutes."""
+"""Maximum run time of Graphviz, in seconds; a layout of thousands of nodes takes minutes."""
 _RANKS_WIDTH = 40
 _LABEL_WIDTH = 60
 
-# Of the SVG that is drawn here, in pixels.
+# Sizes of the SVG of this module, in pixels.
 _FONT_PX = 12
 _CHARACTER_PX = 7.3
 _ROW_PX = 46
@@ -44,10 +43,10 @@ _GAP_PX = 70
 
 
 async def write(tree: CallTree, kind: Format, path: Path, *, title: str = "") -> None:
-    """Write a tree to a file, which is replaced if there is one.
+    """Write a tree to a file; an existing file is replaced.
 
-    :raises CommandError: if the file cannot be written, or Graphviz fails or is not there for a
-        PNG; the message says what else there is.
+    :raises CommandError: if the file cannot be written, if Graphviz fails, or if Graphviz is not
+        installed and the format is PNG; the message names the alternatives.
     """
     match kind:
         case "dot":
@@ -66,14 +65,14 @@ async def write(tree: CallTree, kind: Format, path: Path, *, title: str = "") ->
         case "svg" | "png":
             data = await _drawn(tree, kind, path)
     try:
-        # A named pipe, too, which may have no reader.
+        # The file can be a named pipe without a reader.
         await with_file(path, lambda: _write(path, data))
     except OSError as error:
         raise CommandError(f"{path}: cannot be written: {reason(error)}") from None
 
 
 def _write(path: Path, data: bytes) -> None:
-    # Where it can be, a file is whole or as it was before; a pipe or a device is written to.
+    # A regular file is replaced as a whole; a pipe or a device is written to.
     if path.exists() and not (path.is_file() and os.access(path.parent, os.W_OK)):
         path.write_bytes(data)
         return
@@ -82,7 +81,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def json_text(tree: CallTree, command: str, now_s: float) -> str:
-    """Return the tree as a line of ``--json``, laid out for people."""
+    """Return the tree as a line of ``--json``, indented for people."""
     line = json_lines.encode(json_lines.tree(tree, command, now_s))
     return msgspec.json.format(line, indent=2) + "\n"
 
@@ -91,7 +90,7 @@ def json_text(tree: CallTree, command: str, now_s: float) -> str:
 
 
 def dot(tree: CallTree) -> str:
-    """Return the tree in Graphviz's language, each class of ranks in a colour of its own."""
+    """Return the tree in the language of Graphviz, with a colour for each class of ranks."""
     lines = [
         "digraph calltree {",
         '  node [shape=box, style=filled, fontname="sans-serif", fillcolor=white];',
@@ -119,18 +118,18 @@ def dot(tree: CallTree) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return *text* as it stands inside quotes in DOT."""
+    """Return *text* escaped for quotes in DOT."""
     plain = _printable(text)
     return plain.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _printable(text: str) -> str:
-    """Return *text* with what is no character of XML, nor of a line, replaced."""
+    """Return *text* with characters replaced that XML does not allow or that end a line."""
     return "".join(each if each.isprintable() else "\ufffd" for each in text)
 
 
 async def _drawn(tree: CallTree, kind: Format, path: Path) -> bytes:
-    """Have Graphviz draw the tree."""
+    """Return the drawing by Graphviz."""
     program = await Program.start(
         "dot",
         f"-T{kind}",
@@ -204,7 +203,7 @@ def svg(tree: CallTree) -> str:
 
 
 def _rows(tree: CallTree) -> list[float]:
-    """Return where each node is drawn, from the top: leaves one below the other."""
+    """Return the vertical position of each node; leaves are below one another."""
     children = tree.children()
     tops = [0.0] * (len(tree.nodes) + 1)
     row = 0
@@ -219,10 +218,10 @@ def _rows(tree: CallTree) -> list[float]:
 
 
 def _colours(tree: CallTree) -> Mapping[int, str]:
-    """Return a light colour for each leaf, neighbours far apart on the colour circle."""
+    """Return a light colour for each leaf; neighbours are far apart on the colour circle."""
     found = {}
     for at, leaf in enumerate(tree.leaves):
-        # Steps of the golden section never come near an earlier hue soon.
+        # Steps of the golden section keep new hues far from earlier ones.
         red, green, blue = colorsys.hls_to_rgb(at * 0.618 % 1.0, 0.85, 0.7)
         found[leaf.number] = (
             f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
@@ -236,7 +235,7 @@ def _xml(text: str) -> str:
 
 # -- HTML ----------------------------------------------------------------------------------------
 
-# No script, and nothing may be loaded: what a program has named its functions stays text.
+# No script and no external resource: the names of a program's functions stay text.
 _HEAD = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -264,7 +263,7 @@ summary {{ cursor: pointer; }}
 
 
 def page(tree: CallTree, title: str = "") -> str:
-    """Return the tree as one HTML page that needs nothing else: no network, no script."""
+    """Return the tree as one HTML page without network access and without script."""
     heading = f"Call tree of {len(tree.ranks)} ranks"
     parts = [_HEAD.format(title=_xml(title or heading)), f"<h1>{heading}</h1>\n"]
     if title:

@@ -1,4 +1,4 @@
-"""Equivalence classes, records and missing ranks as the parts of ``--json`` lines."""
+"""Equivalence classes, records and missing ranks as parts of ``--json`` lines."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from pgdb.records import (
 )
 
 ClassText = Callable[[EquivalenceClass[Record]], str]
-"""Writes what a class says for people, without its ranks."""
+"""A function that returns the text of a class for people, without its ranks."""
 T = TypeVar("T", bound=Event)
 
-# An __int128 of the program's is a number still; beyond that, a reader's integers and Python's
-# own limit of 4300 digits for decimal output would be the next to break.
+# An __int128 of the program is still a number. Larger numbers would exceed the integers of many
+# JSON readers and Python's own limit of 4300 digits for decimal output.
 _MAX_NUMBER_BITS = 128
 
 
@@ -45,7 +45,7 @@ def answer_classes(answer: Answer, text: ClassText) -> tuple[AnswerClass, ...]:
 def classes_of(
     classes: Iterable[EquivalenceClass[Record]], text: ClassText
 ) -> tuple[AnswerClass, ...]:
-    """Return classes as parts of a line; *text* writes a class for people."""
+    """Return classes as parts of a line; *text* returns the text of a class for people."""
     made = []
     for each in classes:
         record = each.filled
@@ -80,14 +80,14 @@ def _column(summary: Summary) -> Column:
 
 
 def _finite(number: float) -> float | None:
-    """Return a number for which JSON has a word, else None."""
+    """Return a finite number, otherwise None: JSON has no NaN and no infinity."""
     return number if abs(number) < float("inf") else None
 
 
 def record_object(record: Record) -> RecordObject:
-    """Return a record as it stands in a line."""
+    """Return a record as an object inside a line."""
     if isinstance(record, Various):
-        # A union is not converted from attributes; this leaves one of the types in it.
+        # msgspec does not convert a union from attributes; this converts to one type of the union.
         form = record_object(record.template)
         return msgspec.convert(
             {"kind": "various", "form": msgspec.to_builtins(form)}, VariousRecord
@@ -100,7 +100,7 @@ def _number(record: Record) -> int | float | UnsetType:
     number = record.number if isinstance(record, Value) else None
     if isinstance(number, int) and number.bit_length() <= _MAX_NUMBER_BITS:
         return number
-    # JSON has no word for NaN and infinity; their text says which it is.
+    # JSON has no NaN and no infinity; the text has them.
     if isinstance(number, float) and abs(number) < float("inf"):
         return number
     return UNSET

@@ -1,7 +1,6 @@
-"""What ``--json`` prints: one JSON object per line for every answer and every event.
+"""The lines of ``--json``: one JSON object per line for every answer and every event.
 
-The shapes of the lines are in :mod:`pgdb.frontend.show.json.json_shapes`; here they are made and
-written.
+:mod:`pgdb.frontend.show.json.json_shapes` declares the lines; this module makes and encodes them.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ def hello(session: Session, now_s: float) -> HelloLine:
 
 
 def answer(answer: Answer, text: ClassText, now_s: float) -> AnswerLine:
-    """Return the line of an answer; *text* writes a class for people."""
+    """Return the line of an answer; *text* returns the text of a class for people."""
     return AnswerLine(
         time=now_s,
         command=answer.command,
@@ -146,17 +145,17 @@ def answer(answer: Answer, text: ClassText, now_s: float) -> AnswerLine:
 
 
 def breakpoints(answer: Answer, now_s: float) -> list[BreakpointLine]:
-    """Return a line for each breakpoint that *answer* tells of, by number.
+    """Return a line for each breakpoint in *answer*, ordered by number.
 
-    A breakpoint that lies at different places on different ranks (several programs in one job)
-    has a line for each place.
+    A breakpoint with different locations on different ranks (several programs in one job) has a
+    line for each location.
     """
     found: dict[Breakpoint, list[RankSet]] = {}
     for each in answer.classes:
         record = each.filled
         if isinstance(record, BreakpointsMade):
             for made in record.breakpoints:
-                # How often it was hit is no part of what it is.
+                # The hit count does not distinguish breakpoints.
                 key = replace(made, times=0)
                 found.setdefault(key, []).append(each.ranks)
     merged = [(made, RankSet.union(ranks)) for made, ranks in found.items()]
@@ -182,7 +181,7 @@ def breakpoints(answer: Answer, now_s: float) -> list[BreakpointLine]:
 def arrays(
     found: Arrays, command: str, now_s: float, *, text: str, file: str, whole: GlobalArray | None
 ) -> ArraysLine:
-    """Return the line of arrays, and of the global array *whole* that was made of them."""
+    """Return the line of arrays, and of the global array *whole* assembled from them."""
     return ArraysLine(
         time=now_s,
         command=command,
@@ -208,7 +207,7 @@ def arrays(
 
 
 def tree(tree: CallTree, command: str, now_s: float, files: Iterable[str] = ()) -> TreeLine:
-    """Return the line of a call tree; *files* are those that it was written to."""
+    """Return the line of a call tree; *files* are the files written from it."""
     odd = tree.odd
     several = tree.samples > 1
     nodes = [
@@ -309,7 +308,7 @@ def checked(found: Check) -> AssertLine:
 def statistics(
     expression: str, found: Summary | None, ranks: RankSet, answer: Answer, text: ClassText
 ) -> StatLine:
-    """Return the line of numbers of some ranks that are summed up."""
+    """Return the line of statistics of numbers."""
     errors = classes_of(answer.errors, text)
     missing = missing_ranks(answer.missing)
     if found is None:
@@ -349,7 +348,7 @@ def places(
     sets: Mapping[str, RankSet],
     text: ClassText,
 ) -> RanksLine:
-    """Return the line that says who is where, and has stopped or ended how."""
+    """Return the line of hosts, states, last stops and exits of ranks."""
     return RanksLine(
         time=0.0,
         places=tuple(
@@ -363,7 +362,7 @@ def places(
 
 
 def notification(news: Notification, text: ClassText, now_s: float) -> list[Line]:
-    """Return the lines of a notification; *text* writes a class for people."""
+    """Return the lines of a notification; *text* returns the text of a class for people."""
     match news:
         case RankEvents(classes=classes):
             return _events(classes, text, now_s)
@@ -387,7 +386,7 @@ def notification(news: Notification, text: ClassText, now_s: float) -> list[Line
 
 
 def error(message: str, now_s: float, command: str = "") -> ErrorLine:
-    """Return the line of an error; *command* is what could not be done, if it was one."""
+    """Return the line of an error; *command* is the failed command, if there was one."""
     return ErrorLine(time=now_s, message=message, command=command)
 
 
@@ -397,12 +396,12 @@ def end(status: int, now_s: float) -> EndLine:
 
 
 def encode(line: Line) -> str:
-    """Return the JSON text of *line*: one line, without a line end, fit to be written as UTF-8."""
+    """Return the JSON text of *line*: one line without a line end, valid as UTF-8."""
     try:
         text = msgspec.json.encode(line).decode()
     except UnicodeEncodeError:
-        # Arguments and file names that are no UTF-8 come with lone surrogates (PEP 383), which
-        # neither UTF-8 nor most readers of JSON accept.
+        # Arguments and file names that are not UTF-8 arrive with lone surrogates (PEP 383). Neither
+        # UTF-8 nor most JSON readers accept them.
         plain = json.dumps(msgspec.to_builtins(line), ensure_ascii=False, separators=(",", ":"))
         text = _SURROGATE.sub("\ufffd", plain)
     return harmless_json(text)
@@ -429,11 +428,11 @@ def _late(answer: Answer | None, text: ClassText, now_s: float) -> list[Line]:
 def _events(
     classes: Iterable[EquivalenceClass[Event]], text: ClassText, now_s: float
 ) -> list[Line]:
-    """Return the lines of events, in their order; those of one kind and run share a line."""
+    """Return the lines of events in order; events of one kind and run share a line."""
     groups: dict[tuple[type, object], list[EquivalenceClass[Event]]] = {}
     for each in classes:
         event = each.record
-        # A run's stops belong together; of other events each is a line of its own.
+        # Stops of one run share a line; every other event has its own line.
         key = event.run if isinstance(event, Stop | Exit | Running) else (event, each.slots)
         groups.setdefault((type(event), key), []).append(each)
     return [_event_line(group, text, now_s) for group in groups.values()]

@@ -1,4 +1,4 @@
-"""Shapes of the parts of the lines of ``--json``: rank sets, classes, tree nodes, differences."""
+"""Parts of ``--json`` lines: rank sets, classes, tree nodes, differences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RankText = Annotated[
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Base of all objects inside lines; what has its default is left out."""
+    """Base of all objects inside lines; fields with their default are left out."""
 
 
 class HostRanks(Part, frozen=True, kw_only=True):
@@ -35,47 +35,48 @@ class HostRanks(Part, frozen=True, kw_only=True):
 
 
 class Column(Part, frozen=True, kw_only=True):
-    """What is known of the values that stand in one hole of a form."""
+    """Summary of the values at one placeholder of a form."""
 
     count: int
-    """How many are finite numbers."""
+    """Number of finite numbers."""
     low: int | float | None = None
-    """The least of them; null where there is none."""
+    """The least of them; null if there is none."""
     high: int | float | None = None
     at_low: RankText = ""
     at_high: RankText = ""
     mean: float | None = None
     deviation: float | None = None
-    """Standard deviation; null where it is not finite."""
+    """Standard deviation; null if it is not finite."""
     distinct: int = 0
-    """How many different numbers there are; an estimate from 128 on."""
+    """Number of different numbers; an estimate from 128 on."""
     nan: RankText = ""
     above: RankText = ""
-    """Ranks with an infinity."""
+    """Ranks with a positive infinity."""
     below: RankText = ""
     """Ranks with a negative infinity."""
     others: RankText = ""
-    """Ranks where there is something else than a number."""
+    """Ranks with another text than a number."""
 
 
 class AnswerClass(Part, frozen=True, kw_only=True):
-    """Ranks that have answered the same."""
+    """Ranks with the same answer."""
 
     ranks: RankText
     text: str
-    """The answer for people, without the ranks."""
+    """Text of the answer for people, without the ranks."""
     record: RecordObject
     """The answer for programs."""
     error: bool = False
     """Whether the command failed on these ranks."""
     value: int | float | UnsetType = UNSET
-    """The value, where the record is one and its text is a finite number."""
+    """The value, if the record is a value and its text is a finite number."""
     columns: tuple[Column, ...] = ()
-    """Where the record is of kind various: what stands in the holes (U+FFF9) of its form."""
+    """For a record of kind various: summaries of the values at the placeholders (U+FFF9) of its
+    form."""
 
 
 class MissingRanks(Part, frozen=True, kw_only=True):
-    """Ranks that were asked and have not answered, by the reason."""
+    """Asked ranks without an answer, by reason."""
 
     late: RankText
     lost: RankText
@@ -83,13 +84,13 @@ class MissingRanks(Part, frozen=True, kw_only=True):
 
 
 class TreeFrame(Part, frozen=True, kw_only=True):
-    """A frame, as far as it tells stacks apart."""
+    """The part of a frame that distinguishes it from other frames."""
 
     function: str
     file: str = ""
     line: int = 0
     offset: str = ""
-    """Where in the function it stands; only in a tree by pc."""
+    """Offset in the function; only in a tree by pc."""
 
 
 class TreeSource(Part, frozen=True, kw_only=True):
@@ -103,32 +104,32 @@ class TreeNode(Part, frozen=True, kw_only=True):
     """A branching point or a leaf of a call tree."""
 
     number: int
-    """From 1, parents before children; ``@3`` is its ranks."""
+    """Number from 1 on, parents before children; ``@3`` names its ranks."""
     ranks: RankText
     parent: int = 0
-    """0 for a node at the top."""
+    """Number of the parent; 0 for a node at the top."""
     frames: tuple[TreeFrame, ...] = ()
-    """Outermost first; none for the ranks that stand in the parent's last frame itself."""
+    """Frames, outermost first; empty for ranks whose innermost frame is the parent's last frame."""
     sources: tuple[TreeSource, ...] = ()
     leaf: bool = False
     """Whether its ranks are a class, with stacks that end here."""
     odd: bool = False
-    """Whether it is the one smallest class."""
+    """Whether it is the only smallest class."""
     threads: int | UnsetType = UNSET
     """Number of threads on all ranks together; only in a tree of threads."""
     samples: tuple[RankText, ...] = ()
-    """The ranks at each of several times."""
+    """Ranks in each of several samples."""
 
 
 class TreeFailure(Part, frozen=True, kw_only=True):
-    """Ranks that have no stack to show."""
+    """Ranks without a stack."""
 
     ranks: RankText
     message: str
 
 
 class StopClass(Part, frozen=True, kw_only=True):
-    """Ranks that have stopped at the same place for the same reason."""
+    """Ranks that stopped at the same place for the same reason."""
 
     ranks: RankText
     reason: StopReason
@@ -143,17 +144,17 @@ class StopClass(Part, frozen=True, kw_only=True):
 
 
 class ExitClass(Part, frozen=True, kw_only=True):
-    """Ranks whose processes have ended the same way."""
+    """Ranks whose processes ended in the same way."""
 
     ranks: RankText
     text: str
     code: int | UnsetType = UNSET
-    """Exit status, where they ended by themselves."""
+    """Exit status; absent after a fatal signal."""
     signal: str = ""
 
 
 class LauncherEnd(Part, frozen=True, kw_only=True):
-    """How the job's launcher has ended."""
+    """The end of the job's launcher."""
 
     code: int | UnsetType = UNSET
     signal: str = ""
@@ -163,21 +164,21 @@ class ComparedPart(Part, frozen=True, kw_only=True):
     """A place in a value at which two sides differ."""
 
     path: str = ""
-    """Where it is, such as ``.x[1]``; empty for the whole value."""
+    """Path, such as ``.x[1]``; empty for the whole value."""
     before: str
     after: str
     absolute: float | UnsetType = UNSET
-    """Size of the difference, where both are finite numbers."""
+    """Absolute difference, if both are finite numbers."""
     relative: float | UnsetType = UNSET
-    """The same by the larger of the two magnitudes."""
+    """Absolute difference divided by the larger magnitude."""
 
 
 class ComparedRanks(Part, frozen=True, kw_only=True):
-    """Ranks on which the same differs in the same way."""
+    """Ranks with the same difference."""
 
     ranks: RankText
     others: RankText
-    """The ranks on the other side; by rank, the same ones."""
+    """Ranks on the other side; by rank, the same ranks."""
     before: RecordObject
     after: RecordObject
     parts: tuple[ComparedPart, ...] = ()
@@ -198,11 +199,11 @@ class FailingRanks(Part, frozen=True, kw_only=True):
     value: str
     why: str = ""
     error: bool = False
-    """Whether *value* is the error for which there is none."""
+    """Whether *value* is an error, because there is no value."""
 
 
 class HistogramBin(Part, frozen=True, kw_only=True):
-    """How many numbers lie between two ends."""
+    """Number of values between two ends."""
 
     low: float
     high: float
@@ -215,19 +216,19 @@ class PlacedRanks(Part, frozen=True, kw_only=True):
     ranks: RankText
     host: str
     pids: tuple[int, ...]
-    """Process of each rank, in order."""
+    """Process id of each rank, in order of ranks."""
     state: str
     """``stopped``, ``running``, ``exited``, ``detached`` or ``lost``."""
 
 
 class ArrayForm(Part, frozen=True, kw_only=True):
-    """Ranks whose numbers are of the same type and shape."""
+    """Ranks whose numbers have the same type and shape."""
 
     ranks: RankText
     dtype: str
     """Element type as NumPy names it, such as ``float64``."""
     shape: tuple[int, ...]
-    """Elements along each dimension; empty for a single number."""
+    """Number of elements in each dimension; empty for a single number."""
 
 
 class ArrayFailure(Part, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Shapes of the records inside the lines of ``--json``."""
+"""Records inside the lines of ``--json``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pgdb.records import (
     Various,
 )
 
-# The overlay tags records with "type", which in a line is the line's own type.
+# The overlay tags records with "type", which is the tag of the line in JSON.
 
 
 class StackRecord(Stack, frozen=True, tag_field="kind", tag="stack"):
@@ -33,19 +33,19 @@ class StackRecord(Stack, frozen=True, tag_field="kind", tag="stack"):
 
 
 class ThreadStackPart(ThreadStack, frozen=True):
-    """Threads of a rank that have the same stack."""
+    """Threads of a rank with the same stack."""
 
     stack: StackRecord
 
 
 class ThreadsRecord(Threads, frozen=True, tag_field="kind", tag="threads"):
-    """The stacks of all threads of a rank, each distinct one once."""
+    """Stacks of all threads of a rank; equal stacks once, with a count."""
 
     stacks: tuple[ThreadStackPart, ...]
 
 
 class BlockRecord(Block, frozen=True, tag_field="kind", tag="block"):
-    """Numbers in memory, in base64, as they stand there."""
+    """Numbers in memory, byte by byte, in base64."""
 
 
 class ValueRecord(Value, frozen=True, tag_field="kind", tag="value"):
@@ -57,7 +57,7 @@ class VariablesRecord(Variables, frozen=True, tag_field="kind", tag="variables")
 
 
 class TextRecord(Text, frozen=True, tag_field="kind", tag="text"):
-    """What a GDB command printed."""
+    """Output of a GDB command."""
 
 
 class ErrorRecord(Failure, frozen=True, tag_field="kind", tag="error"):
@@ -65,11 +65,11 @@ class ErrorRecord(Failure, frozen=True, tag_field="kind", tag="error"):
 
 
 class DoneRecord(Done, frozen=True, tag_field="kind", tag="done"):
-    """The command worked and has nothing to say."""
+    """The command succeeded and printed nothing."""
 
 
 class BreakpointsRecord(BreakpointsMade, frozen=True, tag_field="kind", tag="breakpoints"):
-    """Breakpoints that the command made."""
+    """Breakpoints set by the command."""
 
 
 class BreakpointListRecord(BreakpointList, frozen=True, tag_field="kind", tag="breakpoint-list"):
@@ -85,11 +85,11 @@ class ExitRecord(Exit, frozen=True, tag_field="kind", tag="exit"):
 
 
 class RunningRecord(Running, frozen=True, tag_field="kind", tag="running"):
-    """The ranks have been set running."""
+    """The ranks run again."""
 
 
 class VariousRecord(Various, frozen=True, tag_field="kind", tag="various"):
-    """Answers of one form with too many different values in it to be told one by one."""
+    """Answers of one form with too many different values to list."""
 
     template: (
         StackRecord | ThreadsRecord | ValueRecord | VariablesRecord | TextRecord | ErrorRecord
@@ -112,7 +112,7 @@ RecordObject = (
     | ExitRecord
     | RunningRecord
 )
-"""A record as it stands in a line, its tag as ``kind``."""
+"""A record inside a line, with its tag as ``kind``."""
 
 RECORD_OBJECTS: Mapping[type, type[RecordObject]] = {
     kind.__base__: kind for kind in get_args(RecordObject)

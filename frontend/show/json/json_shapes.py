@@ -1,11 +1,10 @@
-"""The shapes of what ``--json`` prints: every line, part of a line and record.
+"""The lines of ``--json``.
 
-All objects are declared here, so that the encoder, the tests and
-``docs/reference/json-schema.json``
-(``python -m pgdb.frontend.show.json.json_lines > docs/reference/json-schema.json``) cannot
-disagree; ``docs/reference/json.md`` says what the fields mean. Within one
-:data:`SCHEMA_VERSION` types, fields and
-words are added, never taken away, renamed or given another meaning.
+Every line is declared here, its parts in ``json_parts`` and its records in ``json_records``, so
+that the encoder, the tests and ``docs/reference/json-schema.json`` (``python -m
+pgdb.frontend.show.json.json_lines > docs/reference/json-schema.json``) cannot disagree.
+``docs/reference/json.md`` explains the fields. Within one :data:`SCHEMA_VERSION`, types, fields and
+words are only added, never removed, renamed or given another meaning.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from pgdb.frontend.show.json.json_parts import (
 )
 
 SCHEMA_VERSION = 1
-"""Said in the first line; a larger one means that old fields have changed."""
+"""Version in the first line; a larger version means that existing fields have changed."""
 Time = Annotated[float, Meta(description="Seconds since 1970-01-01 00:00 UTC.")]
 
 
@@ -49,13 +48,13 @@ class LineBase(
     omit_defaults=True,
     forbid_unknown_fields=True,
 ):
-    """Base of all lines; what has its default is left out."""
+    """Base of all lines; fields with their default are left out."""
 
     time: Time
 
 
 class HelloLine(LineBase, frozen=True, kw_only=True, tag="hello"):
-    """The first line: what is debugged, and with what."""
+    """The first line: the job and the versions in use."""
 
     schema: int
     pgdb: str
@@ -67,11 +66,11 @@ class HelloLine(LineBase, frozen=True, kw_only=True, tag="hello"):
     ranks: RankText
     hosts: tuple[HostRanks, ...]
     recorded: bool = False
-    """Whether a recording answers, and there is no job."""
+    """Whether a recording answers and there is no job."""
 
 
 class AnswerLine(LineBase, frozen=True, kw_only=True, tag="answer"):
-    """The answer to a command; every rank asked is in one class or in one set of missing."""
+    """The answer to a command; every asked rank is in one class or in one set of missing."""
 
     command: str
     request: int = 0
@@ -82,17 +81,17 @@ class AnswerLine(LineBase, frozen=True, kw_only=True, tag="answer"):
 
 
 class TreeLine(LineBase, frozen=True, kw_only=True, tag="tree"):
-    """A merged call tree; every rank asked is in a leaf, in errors or in one set of missing."""
+    """A merged call tree; every asked rank is in a leaf, in errors or in one set of missing."""
 
     command: str
     by: Literal["function", "line", "pc"]
     ranks: RankText
-    """The ranks whose stacks are in it."""
+    """Ranks whose stacks are in the tree."""
     nodes: tuple[TreeNode, ...]
     missing: MissingRanks
     errors: tuple[TreeFailure, ...] = ()
     times_s: tuple[float, ...] = ()
-    """When each of several samples was taken, from the first one on."""
+    """Time of each of several samples, in seconds after the first."""
     stayed: RankText = ""
     """Ranks that ran and were in the same place in all of several samples."""
     moved: RankText = ""
@@ -100,11 +99,11 @@ class TreeLine(LineBase, frozen=True, kw_only=True, tag="tree"):
     stopped: RankText = ""
     """Ranks that did not run from the first sample to the last."""
     files: tuple[str, ...] = ()
-    """Files that it was written to."""
+    """Files written from the tree."""
 
 
 class ArraysLine(LineBase, frozen=True, kw_only=True, tag="arrays"):
-    """What dump, plot or decompose has read; every rank asked is in forms, errors or missing."""
+    """The arrays of dump, plot or decompose; every asked rank is in forms, errors or missing."""
 
     command: str
     expression: str
@@ -113,21 +112,21 @@ class ArraysLine(LineBase, frozen=True, kw_only=True, tag="arrays"):
     missing: MissingRanks
     errors: tuple[ArrayFailure, ...] = ()
     size_bytes: int
-    """Size of the numbers of all ranks."""
+    """Size of the numbers of all ranks, in bytes."""
     text: str
-    """The drawing, or what was written."""
+    """The drawing, or a message about the written file."""
     file: str = ""
-    """The file that was written."""
+    """The written file."""
     shape: tuple[int, ...] = ()
-    """decompose: elements of the global array along each dimension."""
+    """decompose: number of elements of the global array in each dimension."""
     absent: int = 0
     """decompose: number of elements that no rank gave."""
     conflicts: int = 0
-    """decompose: number of elements of which ranks do not say the same."""
+    """decompose: number of elements with different values on several ranks."""
 
 
 class LateLine(LineBase, frozen=True, kw_only=True, tag="late"):
-    """Further answers to an earlier command, from ranks that its answer named as late."""
+    """Further answers to an earlier command, from ranks that its answer lists as late."""
 
     command: str
     request: int = 0
@@ -136,14 +135,14 @@ class LateLine(LineBase, frozen=True, kw_only=True, tag="late"):
 
 
 class BreakpointLine(LineBase, frozen=True, kw_only=True, tag="breakpoint"):
-    """A breakpoint, watchpoint or catchpoint that a command has made."""
+    """A breakpoint, watchpoint or catchpoint that a command set."""
 
     number: int
     """Job-wide number."""
     ranks: RankText
     kind: str
     location: str
-    """As the user gave it, or what is watched or caught."""
+    """Location as the user typed it, or the watched or caught object."""
     function: str = ""
     file: str = ""
     line: int = 0
@@ -154,7 +153,7 @@ class BreakpointLine(LineBase, frozen=True, kw_only=True, tag="breakpoint"):
 
 
 class StopLine(LineBase, frozen=True, kw_only=True, tag="stop"):
-    """Ranks have stopped and can be looked at."""
+    """Ranks have stopped and can be inspected."""
 
     request: int = 0
     classes: tuple[StopClass, ...]
@@ -176,17 +175,17 @@ class ExitLine(LineBase, frozen=True, kw_only=True, tag="exit"):
 
 
 class OutputLine(LineBase, frozen=True, kw_only=True, tag="output"):
-    """What the job, GDB unasked or PGDB itself has printed."""
+    """Output of the job, of GDB without a request, or of PGDB."""
 
     stream: Literal["stdout", "stderr", "gdb", "pgdb"]
     text: str
     ranks: RankText = ""
     data: bytes = b""
-    """The same as it was, in base64, where it is no valid UTF-8."""
+    """The exact output, in base64, if it is not valid UTF-8."""
 
 
 class ProgressLine(LineBase, frozen=True, kw_only=True, tag="progress"):
-    """Ranks have got on with the start of the session, or are back after a loss."""
+    """Ranks reached a stage of the start, or are back after a loss."""
 
     stage: Literal["held", "gdb", "attached", "joined"]
     ranks: RankText
@@ -200,17 +199,18 @@ class LostLine(LineBase, frozen=True, kw_only=True, tag="lost"):
 
 
 class CompareLine(LineBase, frozen=True, kw_only=True, tag="compare"):
-    """How two answers to the same command differ."""
+    """The differences of two answers to the same command."""
 
     expression: str
     before: str
-    """What the first side is: ranks, a saved answer, a file."""
+    """Description of the first side: ranks, a saved answer, a file."""
     after: str
     by: Literal["rank", "position", "value"]
     same: bool
-    """Whether everything was compared and nothing differs."""
+    """Whether all ranks were compared and none differs."""
     equal: RankText
-    """Ranks that say the same on both sides; by value: what they say occurs on the other."""
+    """Ranks with equal records on both sides; by value, ranks whose record occurs on the other
+    side."""
     equal_others: RankText
     differences: tuple[ComparedRanks, ...] = ()
     only_before: tuple[AnswerClass, ...] = ()
@@ -223,18 +223,18 @@ class AssertLine(LineBase, frozen=True, kw_only=True, tag="assert"):
 
     condition: str
     expression: str
-    """What the values are of."""
+    """Expression of the values."""
     ok: bool
     ranks: RankText
     passed: RankText
     failing: tuple[FailingRanks, ...] = ()
     missing: MissingRanks
     common: str = ""
-    """Where all must have the same: the value of those that have passed."""
+    """Value of the passing ranks, if all ranks must have the same value."""
 
 
 class StatLine(LineBase, frozen=True, kw_only=True, tag="stat"):
-    """Numbers of many ranks, summed up."""
+    """Statistics of the numbers of many ranks."""
 
     expression: str
     ranks: RankText
@@ -246,17 +246,17 @@ class StatLine(LineBase, frozen=True, kw_only=True, tag="stat"):
     mean: float | UnsetType = UNSET
     deviation: float | UnsetType = UNSET
     distinct: int = 0
-    """How many different numbers there are: exact for few, estimated for many."""
+    """Number of different numbers: exact for few, estimated for many."""
     nan: RankText = ""
     above: RankText = ""
-    """Ranks with an infinity."""
+    """Ranks with a positive infinity."""
     below: RankText = ""
     """Ranks with a negative infinity."""
     others: RankText = ""
-    """Ranks where there is something else than a number."""
+    """Ranks with another text than a number."""
     bins: tuple[HistogramBin, ...] = ()
     block: int = 1
-    """Ranks in each block of *lows* and *highs*, which begin at rank 0."""
+    """Number of ranks in each block of *lows* and *highs*, which begin at rank 0."""
     lows: tuple[int | float | None, ...] = ()
     highs: tuple[int | float | None, ...] = ()
     errors: tuple[AnswerClass, ...] = ()
@@ -264,19 +264,19 @@ class StatLine(LineBase, frozen=True, kw_only=True, tag="stat"):
 
 
 class RanksLine(LineBase, frozen=True, kw_only=True, tag="ranks"):
-    """Who is where and does what."""
+    """Hosts, processes and states of ranks."""
 
     places: tuple[PlacedRanks, ...]
     stops: tuple[StopClass, ...] = ()
-    """Where those that are stopped have stopped last."""
+    """Last stop of each stopped rank."""
     exits: tuple[ExitClass, ...] = ()
-    """How those that have ended have ended."""
+    """Exit of each ended rank."""
     sets: Mapping[str, RankText] = {}
-    """The named sets."""
+    """Named sets."""
 
 
 class ErrorLine(LineBase, frozen=True, kw_only=True, tag="error"):
-    """Something could not be done at all."""
+    """A command, or the session, failed as a whole."""
 
     message: str
     command: str = ""
@@ -324,13 +324,13 @@ def schema() -> dict[str, object]:
 
 
 def _opened(node: object) -> object:
-    """Return a schema that allows further fields: later releases may add some.
+    """Return a schema that allows further fields, since later releases may add some.
 
-    Our own decoding refuses them, so that a test sees a misspelt one.
+    PGDB's own decoder refuses unknown fields, so that a test finds a misspelled one.
     """
     if isinstance(node, dict):
         return {
-            # msgspec 0.18.6 and 0.22 order an anyOf differently; its order has no meaning.
+            # msgspec 0.18.6 and 0.22 order an anyOf differently; the order has no meaning.
             key: sorted(map(_opened, value), key=json.dumps) if key == "anyOf" else _opened(value)
             for key, value in node.items()
             if not (key == "additionalProperties" and value is False)

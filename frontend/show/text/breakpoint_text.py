@@ -10,7 +10,7 @@ from pgdb.records import (
 
 
 def breakpoint_made(made: Breakpoint) -> str:
-    """Return what is said when a breakpoint has been made."""
+    """Return the message about a new breakpoint."""
     if made.kind.endswith("watchpoint"):
         return f"{made.kind[:1].upper()}{made.kind[1:]} {made.number}: {made.what}".replace(
             "Hw ", "Hardware "

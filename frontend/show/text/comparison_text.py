@@ -1,4 +1,4 @@
-"""Texts of comparisons, checks, statistics and of who is where. No I/O, no session."""
+"""Comparisons and checks as text. No I/O, no session."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def comparison(
 ) -> str:
     """Return the text of a comparison of two sides; with *whole*, of every difference.
 
-    Nothing is wider than *width* but rank sets; 0 is no limit.
+    Only rank sets can be wider than *width*; 0 means no limit.
     """
     title = f"{expression}, {before} {'with' if found.by == 'value' else '->'} {after}"
     if found.same:
@@ -59,7 +59,7 @@ def comparison(
     rows += note
     values: list[str] = []
     if _have_parts(lone) and not whole:
-        # What all others have shows in what a value differs; several would only hide it.
+        # One common value shows what differs; several common values would hide it.
         others = found.on_both if len(found.on_both) == 1 and _have_parts(found.on_both) else ()
         values = layout.lines(_compared(expression, (*others, *lone), layout))
         if layout.is_shortened:
@@ -74,9 +74,9 @@ def comparison(
 
 
 def check(found: Check, *, width: int = 0) -> str:
-    """Return the text of a check: who fails it, and with what values.
+    """Return the text of a check: the failing ranks with their values.
 
-    Nothing is wider than *width* but rank sets; 0 is no limit.
+    Only rank sets can be wider than *width*; 0 means no limit.
     """
     title = found.requirement.title
     expression = found.requirement.expression
@@ -143,7 +143,7 @@ def _nothing_differs(found: Comparison) -> str:
 
 
 def _left_out(found: Comparison, before: str, after: str) -> Iterator[tuple[str, str]]:
-    """Yield who could not be compared, each reason once."""
+    """Yield the ranks that could not be compared, each reason once."""
     members: dict[str, list[RankSet]] = {}
     for left in found.left_out:
         text = f"not compared: {left.why}"
@@ -155,7 +155,7 @@ def _left_out(found: Comparison, before: str, after: str) -> Iterator[tuple[str,
 
 
 def _have_parts(classes: Sequence[EquivalenceClass[Record]]) -> bool:
-    """Return whether values are structures or arrays, to be compared part by part."""
+    """Return whether all values are structures or arrays, which are compared part by part."""
     return bool(classes) and all(
         isinstance(each.record, Value) and isinstance(parse(each.record.text), Group)
         for each in classes
@@ -165,7 +165,7 @@ def _have_parts(classes: Sequence[EquivalenceClass[Record]]) -> bool:
 def _compared(
     expression: str, classes: Sequence[EquivalenceClass[Record]], layout: Layout
 ) -> list[Row]:
-    """Return what is common to structures or arrays, and the places that differ."""
+    """Return the common part of structures or arrays, and the places that differ."""
     said = [
         Said(each.ranks, each.record.text, each.slots)
         for each in classes
@@ -175,7 +175,7 @@ def _compared(
 
 
 def _same(found: Check, layout: Layout) -> list[str]:
-    """Return how values differ that should be the same, where they have parts; else nothing."""
+    """Return how values with parts differ that must be the same; otherwise nothing."""
     if found.requirement.kind != "same" or found.answer is None:
         return []
     classes = [each for each in found.answer.classes if not each.is_error]
@@ -209,14 +209,14 @@ def _part(part: Part, whole: bool, room: int) -> str:
             else:
                 room -= len(tail)
             room = max(_LEAST_WIDTH, room)
-            # What the shorter one does not need the longer one has.
+            # The longer text gets the columns that the shorter text does not need.
             half = max(room // 2, room - min(len(before), len(after)))
             before, after = _cut(before, "", half), _cut(after, "", half)
     return f"{path}{before} -> {after}{tail}"
 
 
 def _cut(text: str, tail: str, room: int) -> str:
-    """Return *text*, cut where it does not fit into *room* columns with *tail* behind it."""
+    """Return *text* and *tail*, with *text* cut so that both fit into *room* columns."""
     if not room or len(text) + len(tail) <= room:
         return text + tail
     return f"{text[: max(1, room - len(tail) - 1)]}…{tail}"
@@ -233,7 +233,7 @@ def _short(text: str) -> str:
 def _folded(
     classes: Sequence[T], whole: bool, hint: str = "--all shows them"
 ) -> tuple[Sequence[T], list[tuple[str, str]]]:
-    """Return the first of very many classes, and a row that says how many more there are."""
+    """Return the first classes of very many, and a row with the number of further classes."""
     if whole or len(classes) <= MOST_CLASSES:
         return classes, []
     shown = MOST_CLASSES - 2

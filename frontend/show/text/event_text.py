@@ -30,20 +30,20 @@ _SHORT_ARGUMENT = 8
 
 
 class ReadSource(Protocol):
-    """Gives a line of a source file, or None where it cannot be read."""
+    """A function that returns a line of a source file, or None if the file cannot be read."""
 
     def __call__(self, path: str, line: int, /) -> str | None:
         """Return line *line* (from 1) of the file *path*."""
 
 
 def no_source(path: str, line: int, /) -> str | None:
-    """Read nothing: where sources are not to be shown."""
+    """Return no line, for interfaces that show no sources."""
     del path, line
     return None
 
 
 def event(told: Event | Stop | Exit | Running) -> str:
-    """Return what one event says, without its ranks."""
+    """Return the text of one event, without its ranks."""
     match told:
         case Stop():
             return _stop(told)
@@ -68,9 +68,9 @@ def events(
     read_source: ReadSource = no_source,
     width: int = 0,
 ) -> str:
-    """Return the lines for events that came together, least rank first.
+    """Return the lines of events that arrived together, least rank first.
 
-    Where a stop is wider than *width* its long arguments are left out; 0 is no limit.
+    A stop wider than *width* is shown without its long arguments; 0 means no limit.
     """
     lines = []
     shown = [each for each in classes if isinstance(each.record, Stop | Exit | Output | Gone)]
@@ -126,7 +126,7 @@ def _stop(told: Stop) -> str:
 
 
 def _with_short_arguments(told: Stop) -> Stop:
-    """Return a stop whose arguments are shown only where they are short; ``bt`` shows them all."""
+    """Return a stop without its long arguments; ``bt`` shows all arguments."""
     if told.frame is None:
         return told
     arguments = tuple(

@@ -1,7 +1,7 @@
-"""How wide an answer may get: rank sets shortened, lines cut, class numbers behind them.
+"""Width of an answer: shortened rank sets, cut lines, class numbers.
 
-A layout belongs to one answer and notes whether anything was left out, so that the answer can
-say how to see it.
+A layout belongs to one answer. It records whether anything was left out, so that the answer can
+name the command that shows it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pgdb.ranks import RankSet
 
 HANDFUL = 8
-"""So many different values are listed with their ranks; of more, numbers are summed up."""
+"""Maximum number of different values that are listed with their ranks; more are summarized."""
 MOST_CLASSES = 12
-"""Classes that are shown in full; of more, the biggest and the smallest."""
+"""Maximum number of classes that are all shown; of more, the largest and the smallest are shown."""
 SHOWN_OF_MANY = 4
-"""How many of the biggest and of the smallest."""
+"""Number of largest and number of smallest classes that are shown of many."""
 DIFFERS = "<-- differs"
-"""Marks the few ranks that are not like most."""
+"""Mark of the few ranks that differ from most."""
 
 _RANKS_WIDTH = 30
 _RANKS_WIDTH_IN_LOG = 200
@@ -26,11 +26,11 @@ _RANKS_WIDTH_IN_LOG = 200
 _TABLE_COLUMN = 24
 
 Row = tuple[RankSet | None, str]
-"""Ranks and what they said; without ranks a line that stands as it is."""
+"""Ranks and their text; a row without ranks is a line of its own."""
 
 
 def brackets(ranks: RankSet) -> str:
-    """Return a rank set as it is shown: ``[0-3,8]``."""
+    """Return a rank set in brackets: ``[0-3,8]``."""
     return f"[{ranks}]"
 
 
@@ -58,19 +58,19 @@ def shortened(ranks: RankSet, width: int) -> str:
 
 @dataclass(slots=True)
 class Layout:
-    """How one answer is laid out."""
+    """The layout of one answer."""
 
     width: int = 0
-    """Columns of the terminal, 0 for no limit."""
+    """Columns of the terminal; 0 for no limit."""
     whole: bool = False
-    """Whether nothing is left out: for ``expand``."""
+    """Whether nothing is left out, for ``expand``."""
     classes: Sequence[RankSet] = ()
-    """What @1, @2 … stand for."""
+    """Rank sets of @1, @2 …."""
     is_shortened: bool = field(default=False, init=False)
-    """Whether something was left out."""
+    """Whether anything was left out."""
 
     def brackets(self, ranks: RankSet) -> str:
-        """Return a rank set as it is shown here."""
+        """Return a rank set in brackets, shortened for this layout."""
         if self.whole:
             return brackets(ranks)
         text = shortened(ranks, _RANKS_WIDTH if self.width else _RANKS_WIDTH_IN_LOG)
@@ -78,10 +78,10 @@ class Layout:
         return text
 
     def mark(self, ranks: RankSet) -> str:
-        """Return what is put behind a line of *ranks*: the number of their class, if they are one.
+        """Return the mark behind a line of *ranks*: the number of their class, or nothing.
 
-        Nothing where there is only one class, and in ``expand``, whose answer is not the one
-        that the numbers stand for.
+        An answer of one class has no marks. Neither has the output of ``expand``, since the numbers
+        belong to the last answer.
         """
         if self.whole or len(self.classes) < 2:
             return ""
@@ -91,19 +91,19 @@ class Layout:
         return ""
 
     def fit(self, line: str, tail: str = "") -> str:
-        """Return *line* with *tail*, cut before it where the terminal ends."""
+        """Return *line* with *tail*; only the line is cut at the width of the terminal."""
         if not self.width or self.whole or len(line) + len(tail) <= self.width:
             return line + tail
         self.is_shortened = True
         return f"{line[: max(1, self.width - len(tail) - 1)]}…{tail}"
 
     def column(self, sets: Sequence[RankSet]) -> int:
-        """Return the width of the column of some rank sets; very long ones stick out."""
+        """Return the width of a column of rank sets; very long sets exceed it."""
         widths = [len(self.brackets(ranks)) for ranks in sets]
         return min(max(widths, default=0), _RANKS_WIDTH + 2)
 
     def lines(self, rows: Sequence[Row]) -> list[str]:
-        """Return rows as lines, what was said in one column."""
+        """Return rows as lines, with all texts in one column."""
         column = self.column([ranks for ranks, _ in rows if ranks is not None])
         lines: list[str] = []
         for ranks, text in rows:
@@ -118,8 +118,8 @@ class Layout:
 
 
 def table(rows: Sequence[tuple[str, str]], layout: Layout) -> list[str]:
-    """Return rows of two columns as lines; a left cell that is very long widens no other row."""
-    # A set that is very long must not push all others to the right.
+    """Return rows of two columns as lines."""
+    # A very long set must not widen the column of all others.
     width = max((len(left) for left, _ in rows if len(left) <= _TABLE_COLUMN), default=0)
     lines = []
     for left, text in rows:

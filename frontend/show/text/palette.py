@@ -1,6 +1,6 @@
-"""Colours for a terminal: what stands out in a text that is complete without them.
+"""Colours for a terminal; the text is complete without them.
 
-Only a terminal ever loads this, since rich takes 0.1 s to import.
+Only a session on a terminal imports this module, since rich takes 0.1 s to import.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from rich.text import Text
 from rich.theme import Theme
 
 _MOST_PAINTED = 200_000
-"""Characters of a text above which it stays plain: nobody reads it for its colours."""
+"""Maximum length of a text with colours, in characters."""
 
-# The colours of GDB where it has one: functions yellow, files green.
+# GDB's own colours where it has one: functions yellow, files green.
 _THEME = Theme(
     {
         "pgdb.ranks": "bold cyan",
@@ -30,11 +30,11 @@ _THEME = Theme(
 
 
 class _Highlighter(RegexHighlighter):
-    """Finds what is to stand out."""
+    """Highlighter of ranks, functions, files and values."""
 
     base_style = "pgdb."
     highlights = [  # noqa: RUF012  # rich declares it so
-        # Not the index of an element, which follows a name.
+        # Except the index of an element, which follows a name.
         r"(?<![\w\])@])(?P<ranks>\[\d[\d,/-]*(?:,?… \d+ ranks)?\])(?! = )",
         r"(?m)(?P<note> @\d+)$",
         r"(?m)^ *(?P<note>\((?:expand \d+ shows|\d+ more ).*\))$",
@@ -50,27 +50,27 @@ class _Highlighter(RegexHighlighter):
 
 
 class Palette:
-    """Paints texts by the escape sequences of this terminal."""
+    """Texts with the escape sequences of this terminal."""
 
     def __init__(self) -> None:
         self._console = Console(force_terminal=True, theme=_THEME, legacy_windows=False)
         self._highlighter = _Highlighter()
 
     def paint(self, text: str) -> str:
-        """Return *text* with colours; one that is very long as it is."""
+        """Return *text* with colours; a very long text is returned unchanged."""
         if len(text) > _MOST_PAINTED:
             return text
         return self._render(self._highlighter(Text(text, tab_size=8)))
 
     def error(self, text: str) -> str:
-        """Return *text* as an error looks."""
+        """Return *text* in the colour of errors."""
         return self._render(Text(text, style="pgdb.error"))
 
     def source(self, text: str) -> str:
         """Return numbered source lines with the colours of their language."""
         lines = [line.partition("\t") for line in text.split("\n")]
         is_code = [bool(tab) and number.strip().isdigit() for number, tab, _ in lines]
-        # As one text: a comment can go over several lines.
+        # Highlighted as one text: a comment can span several lines.
         code = "\n".join(line[2] for line, is_one in zip(lines, is_code, strict=True) if is_one)
         syntax = Syntax("", "cpp", theme="ansi_dark", background_color="default")
         coloured = iter(syntax.highlight(code).split("\n", allow_blank=True))
@@ -86,6 +86,6 @@ class Palette:
 
     def _render(self, text: Text) -> str:
         with self._console.capture() as capture:
-            # Lines are fitted already, or meant to be as long as they are.
+            # Lines already have their final width.
             self._console.print(text, soft_wrap=True, end="", highlight=False)
         return capture.get()

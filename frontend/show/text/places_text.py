@@ -22,13 +22,13 @@ class Place(msgspec.Struct, frozen=True):
     ranks: RankSet
     host: str
     pids: tuple[int, ...]
-    """Process of each rank, in order."""
+    """Process id of each rank, in order of ranks."""
     state: str
     """``stopped``, ``running``, ``exited``, ``detached`` or ``lost``."""
 
 
 def places(processes: Sequence[RankProcess], states: Mapping[str, RankSet]) -> tuple[Place, ...]:
-    """Return who is where and in what state, least rank first."""
+    """Return ranks by host and state, least rank first."""
     members: dict[tuple[str, str], list[RankProcess]] = {}
     for process in processes:
         state = next((name for name, ranks in states.items() if process.rank in ranks), "")
@@ -44,7 +44,7 @@ def place_lines(
     latest: Sequence[EquivalenceClass[Event]],
     sets: Mapping[str, RankSet],
 ) -> str:
-    """Return the lines that say who is where, has stopped or ended how, and what sets there are."""
+    """Return the lines of hosts and states, of last stops and exits, and of named sets."""
     rows = [
         (brackets(each.ranks), f"{each.state} on {each.host}, {_pids(each.pids)}") for each in found
     ]
@@ -54,7 +54,7 @@ def place_lines(
 
 
 def _pids(pids: Sequence[int]) -> str:
-    """Return process ids in the order of their ranks, neighbours folded."""
+    """Return process ids in order of ranks, with runs folded."""
     parts: list[str] = []
     at = 0
     while at < len(pids):

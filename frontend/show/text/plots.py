@@ -1,7 +1,7 @@
 """Numbers drawn in character cells: bars by rank or index, histograms, heat maps. Plain text.
 
-The extremes of what falls into one cell are drawn and never averaged away; what is no number is
-marked: N is NaN, ^ and v are infinities, and what is missing stays blank.
+A cell shows the extremes of its numbers, never their average. N marks a NaN, ^ and v mark
+infinities, missing numbers are blank.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _FEW_LABELS = 12
 _TICK_WIDTH = 8
 _MOST_ROWS = 40
 _MOST_NUMBERS = 12
-"""Rows and columns of an array that is small enough to be shown as numbers."""
+"""Maximum rows and columns of an array that is shown as numbers."""
 _RANKS_WIDTH = 24
 _LEAST_BAR = 4
 
 
 def numbers(values: Any) -> NDArray[Any]:
-    """Return any array as real numbers that can be drawn; of complex ones the absolute values."""
+    """Return an array as real numbers; complex numbers become their absolute values."""
     import numpy
 
     found = numpy.asarray(values)
@@ -40,7 +40,7 @@ def numbers(values: Any) -> NDArray[Any]:
 
 
 def finite_range(values: Any) -> tuple[float, float]:
-    """Return the least and the greatest finite number, zeros where there is none."""
+    """Return the least and the greatest finite number; zeros if there is none."""
     import numpy
 
     drawn = numbers(values)
@@ -49,7 +49,7 @@ def finite_range(values: Any) -> tuple[float, float]:
 
 
 def short(number: float) -> str:
-    """Return a number in few characters.
+    """Return the short text of a number.
 
     >>> short(0.1), short(1e6), short(-1234567.0)
     ('0.1', '1e+06', '-1.23457e+06')
@@ -66,10 +66,11 @@ def bars(
     width: int = WIDTH,
     height: int = _HEIGHT,
 ) -> str:
-    """Draw numbers as bars that stand beside each other, *labels* below them.
+    """Draw numbers as vertical bars with *labels* below.
 
-    Where there are more than fit, several share a bar, which is solid up to the least and shaded
-    up to the greatest of them; *highs* says the greatest where each number stands for several.
+    If there are more numbers than columns, several share a bar, which is solid up to the least and
+    shaded up to the greatest. *highs* has the greatest number if each number already stands for
+    several.
     """
     import numpy
 
@@ -95,7 +96,7 @@ def bars(
 
 
 def _bar(lows: NDArray[Any], highs: NDArray[Any], low: float, high: float, height: int) -> str:
-    """Return one bar from its top to its bottom."""
+    """Return the cells of one bar, from top to bottom."""
     import numpy
 
     usual = numpy.isfinite(lows) & numpy.isfinite(highs)
@@ -121,7 +122,7 @@ def _bar(lows: NDArray[Any], highs: NDArray[Any], low: float, high: float, heigh
 
 
 def _ticks(labels: Sequence[int], cell_width: int) -> str:
-    """Return labels below their columns, as many as there is room for."""
+    """Return labels below their columns, as many as fit."""
     line = ""
     step = 1
     widest = max((len(str(label)) for label in labels), default=1) + 1
@@ -133,9 +134,9 @@ def _ticks(labels: Sequence[int], cell_width: int) -> str:
 
 
 def histogram(values: Any, ranks: Sequence[int] = (), *, bins: int = 10, width: int = WIDTH) -> str:
-    """Draw how many of the numbers lie in each of some intervals of one width.
+    """Draw a histogram with bins of equal width.
 
-    *ranks* says whose each number is, where each rank has one.
+    *ranks* has the rank of each number, if each rank has one number.
     """
     import numpy
 
@@ -185,9 +186,10 @@ def heat(
     width: int = WIDTH,
     most_rows: int = _MOST_ROWS,
 ) -> str:
-    """Draw a matrix as a heat map; *rows* are the numbers of its rows, *missing* marks holes.
+    """Draw a matrix as a heat map; *rows* has the labels of the rows, *missing* marks elements
+    without a number.
 
-    *scale* is the range of the shades where that is not to be the range of the numbers.
+    *scale* is the range of the shades; by default it is the range of the numbers.
     """
     import numpy
 
@@ -236,7 +238,7 @@ def _shade(values: NDArray[Any], absent: NDArray[Any], scale: tuple[float, float
         return "^"
     if numpy.isneginf(there).any():
         return "v"
-    # What is least like the most must not be averaged away.
+    # The element that differs most must stay visible, so that nothing is averaged.
     low, middle, high = scale
     peak = float(there[numpy.argmax(numpy.abs(there - middle))])
     step = int((peak - low) / ((high - low) or 1.0) * len(_SHADES))
@@ -260,7 +262,7 @@ def _marks(values: NDArray[Any], absent: NDArray[Any]) -> list[str]:
 
 
 def table(values: Any, missing: Any = None, *, width: int = WIDTH) -> str | None:
-    """Return a row or a small matrix as numbers, None if it is too large for that."""
+    """Return a row or a small matrix as numbers; None if it is too large."""
     import numpy
 
     matrix = numpy.atleast_2d(numpy.asarray(values))
@@ -282,7 +284,7 @@ def _element(number: complex) -> str:
 
 
 def few(ranks: RankSet) -> str:
-    """Return a rank set in brackets that is not too long for a line."""
+    """Return a rank set in brackets, shortened to fit a line."""
     text = str(ranks)
     if len(text) < _RANKS_WIDTH:
         return f"[{text}]"

@@ -1,8 +1,8 @@
-"""Records and equivalence classes to text. No I/O, no session.
+"""Answers as text: records and equivalence classes. No I/O, no session.
 
-Every class is shown; where there are too many for a screen the biggest and the smallest are, and
-it is said how many are folded and how to unfold them. Rank sets stand in brackets before what
-they said. The text is plain; :mod:`pgdb.frontend.show.text.palette` gives it colours.
+Every class is shown. If there are too many for a screen, the largest and the smallest are shown,
+with the number of folded classes and the command that shows them. A rank set in brackets precedes
+its text. The text is plain; :mod:`pgdb.frontend.show.text.palette` adds colours.
 """
 
 from __future__ import annotations
@@ -60,12 +60,11 @@ def answer(
     width: int = 0,
     absent: Absent = calltree_text.absent,
 ) -> str:
-    """Return the text of an answer, every class and every missing rank.
+    """Return the text of an answer: every class and every missing rank.
 
-    *number* is what ``expand`` would call it; with *whole* nothing is folded. The line of a
-    frame that was selected is read with *read_source*; *absent* says why ranks were not there.
-    Nothing is wider than *width* but
-    rank sets and source lines; 0 is no limit, for a log.
+    *number* is the answer's number for ``expand``; with *whole*, nothing is folded. *read_source*
+    returns the line of a selected frame; *absent* returns the lines for absent ranks. Only rank
+    sets and source lines can be wider than *width*; 0 means no limit, for a log.
     """
     layout = Layout(width=width, whole=whole, classes=numbered_sets(said))
     if said.told:
@@ -90,15 +89,15 @@ def answer(
 
 
 def numbered_sets(said: Answer) -> tuple[RankSet, ...]:
-    """Return what @1, @2 … stand for behind an answer."""
+    """Return the rank sets of @1, @2 … of an answer."""
     if thread_stacks.has_threads(said):
         return thread_stacks.numbered_sets(said)
     return tuple(each.ranks for each in said.classes)
 
 
 def missing(said: Answer, absent: Absent = calltree_text.absent) -> list[str]:
-    """Return one line for each way in which ranks have not answered; *absent* says it of those
-    that were not there."""
+    """Return one line for each reason why ranks have not answered; *absent* returns the lines for
+    absent ranks."""
     lines = []
     if said.missing.running:
         lines.append(f"{brackets(said.missing.running)} running")
@@ -113,7 +112,7 @@ def missing(said: Answer, absent: Absent = calltree_text.absent) -> list[str]:
 
 
 def record(each: EquivalenceClass[Record], command: str = "") -> str:
-    """Return the text of one class's record, without its ranks."""
+    """Return the text of the record of one class, without its ranks."""
     said = each.filled
     match said:
         case Value(text=text):
@@ -174,7 +173,7 @@ def _text(each: EquivalenceClass[Record], said: Answer, layout: Layout) -> str:
 
 
 def _is_tall(each: EquivalenceClass[Record], text: str, said: Answer) -> bool:
-    """Return whether what ranks said stands below them, not beside them."""
+    """Return whether the text stands below its ranks, not beside them."""
     is_stack = isinstance(each.record, Stack) and said.command.startswith("backtrace")
     return is_stack or isinstance(each.record, BreakpointList) or "\n" in text
 
@@ -186,7 +185,7 @@ def _heading(each: EquivalenceClass[Record], said: Answer, layout: Layout) -> st
     sizes = [len(other.ranks) for other in said.classes]
     heading += f"  {len(each.ranks)} of {len(said.ranks)}"
     if has_recursion(each.record):
-        # Those that differ in nothing else look alike.
+        # Stacks that differ only in depth look alike.
         heading += f"  {len(each.record.frames)} frames"
     if is_smallest(len(each.ranks), sizes):
         heading += f"  {DIFFERS}"
@@ -194,7 +193,7 @@ def _heading(each: EquivalenceClass[Record], said: Answer, layout: Layout) -> st
 
 
 def _selected_lines(said: Answer, read_source: ReadSource) -> list[str]:
-    """Return the source lines of the frames that frame, up or down has selected."""
+    """Return the source lines of the frames that frame, up or down selected."""
     if said.command.partition(" ")[0] not in ("frame", "up", "down"):
         return []
     places = {
@@ -211,7 +210,7 @@ def _is_told(each: EquivalenceClass[Record]) -> bool:
 
 
 def _has(said: Answer, kind: type[Value | Variables]) -> bool:
-    """Return whether some rank has said a record of this kind."""
+    """Return whether a rank has a record of this kind."""
     return any(isinstance(_form(each), kind) for each in said.classes)
 
 
@@ -220,7 +219,7 @@ def _form(each: EquivalenceClass[Record]) -> Record:
 
 
 def _value_rows(said: Answer, layout: Layout) -> list[Row]:
-    """Return the rows of the values of an expression, then those of whoever has none."""
+    """Return the rows of the values of an expression, then of ranks without a value."""
     values: list[Said] = []
     others: list[Row] = []
     for each in said.classes:
@@ -234,7 +233,7 @@ def _value_rows(said: Answer, layout: Layout) -> list[Row]:
 
 
 def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
-    """Return variables one by one: what is equal once, what differs with its ranks."""
+    """Return the rows of variables: an equal value once, different values with their ranks."""
     order: dict[str, list[Said]] = {}
     others: list[Row] = []
     for each in said.classes:
@@ -244,7 +243,7 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
             continue
         columns = each.columns if isinstance(each.record, Various) else None
         slot = hole = 0
-        # A name can stand for several variables, one in each block.
+        # A name can stand for several variables, in different blocks.
         seen: dict[str, int] = {}
         for item in form.items:
             seen[item.name] = seen.get(item.name, 0) + 1
@@ -263,7 +262,7 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
 
 
 def _various(each: EquivalenceClass[Record], command: str) -> str:
-    """Return what is known of ranks whose answers were summed up on the way."""
+    """Return the text of answers that aggregators summarized."""
     assert isinstance(each.record, Various)
     form = each.record.template
     layout = Layout()
@@ -280,7 +279,7 @@ def _various(each: EquivalenceClass[Record], command: str) -> str:
 
 
 def _expression(command: str) -> str:
-    """Return what was asked to be printed: ``x`` of ``print/x x``."""
+    """Return the printed expression: ``x`` for ``print/x x``."""
     word, _, rest = command.partition(" ")
     return rest.strip() if word.partition("/")[0] == "print" else ""
 
@@ -294,7 +293,7 @@ def job_line(
     gdb: str,
     mpi: str,
 ) -> str:
-    """Return the line that says what the session has hold of."""
+    """Return the line that describes the session: ranks, hosts, aggregators, GDB and MPI."""
     places = ", ".join(f"{host}: {members}" for host, members in hosts.items())
     return (
         f"{_plural(len(ranks), 'rank')} on {_plural(len(hosts), 'host')} ({places}), "

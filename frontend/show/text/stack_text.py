@@ -10,11 +10,11 @@ from pgdb.records import (
 )
 
 _LEAST_FOLDED = 4
-"""Fewer calls of a recursion are shown one by one."""
+"""Minimum number of recursive calls that are folded."""
 
 
 def stack(said: Stack, layout: Layout | None = None) -> str:
-    """Return a stack as GDB prints it; in a *layout* that is not whole recursion is folded."""
+    """Return a stack as GDB prints it; recursion is folded if *layout* is given and not whole."""
     is_known = said.hidden.isdecimal() and len(said.hidden) < 10
     hidden = int(said.hidden) if is_known else 0
     unknown = bool(said.hidden) and not is_known
@@ -38,7 +38,7 @@ def stack(said: Stack, layout: Layout | None = None) -> str:
 
 
 def _recursion(said: Stack) -> dict[int, tuple[int, str]]:
-    """Return the frames that recursion repeats: where they begin, how many, and what stands there.
+    """Return recursive frames: start, number of frames, and replacement text.
 
     The first and the last call stay.
     """
@@ -67,5 +67,5 @@ def frame(each: Frame) -> str:
 
 
 def has_recursion(said: Stack) -> bool:
-    """Return whether calls of a stack repeat, so that it is shown folded."""
+    """Return whether the calls of a stack repeat, so that it is folded."""
     return bool(_recursion(said))

@@ -24,7 +24,7 @@ _FEW_TEXT = 24
 def statistics(
     expression: str, found: Summary | None, ranks: RankSet, answer: Answer, *, width: int = 0
 ) -> str:
-    """Return the text of the numbers of some ranks, and who has none; 0 is the usual width."""
+    """Return the statistics of ranks as text, and ranks without a number; width 0 is the usual."""
     width = max(_LEAST_WIDTH, width or _USUAL_WIDTH)
     lines = []
     if found is not None:
@@ -66,7 +66,7 @@ def _numbers(found: Summary, width: int) -> Iterator[str]:
 
 
 def _columns(parts: Sequence[str], width: int) -> Iterator[str]:
-    """Yield cells in one line, or below each other where that is too wide."""
+    """Yield cells in one line, or one cell per line if they do not fit."""
     line = f"  {' '.join(parts)}".rstrip()
     if len(line) <= width:
         yield line
@@ -93,7 +93,7 @@ def _histogram(found: Summary, width: int) -> Iterator[str]:
         rows = [(min(ends), max(ends), count) for ends, count in powers]
     else:
         return
-    # Empty bins in a row are one.
+    # Consecutive empty bins are one line.
     shown: list[tuple[float, float, int]] = []
     for is_empty, members in groupby(rows, key=lambda row: not row[2]):
         block = list(members)
@@ -112,9 +112,9 @@ def _histogram(found: Summary, width: int) -> Iterator[str]:
 def _bin_labels(
     rows: Sequence[tuple[float, float, int]], highest: Number | None, column: int
 ) -> tuple[str, ...]:
-    """Return the ends of bins in columns of *column* or more, of integers as such."""
+    """Return the ends of bins in columns of at least *column*; integers have integer ends."""
     if highest is not None:
-        # They end halfway between two integers.
+        # Bins of integers end halfway between two integers.
         pairs = [
             (str(math.ceil(low)), str(min(math.floor(high), int(highest)))) for low, high, _ in rows
         ]

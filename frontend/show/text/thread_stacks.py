@@ -1,8 +1,8 @@
-"""The stacks of threads, merged over ranks: by stack, not by rank. No I/O, no session.
+"""Stacks of threads, merged over ranks by stack. No I/O, no session.
 
-What :meth:`Ranks.backtrace` answers for all threads has a class for each set of ranks that have
-the same threads; what is read is the other way round: a stack, and how many threads of which
-ranks stand there.
+An answer of :meth:`Ranks.backtrace` for all threads has a class for each set of ranks with the same
+threads. The text is ordered by stack instead: a stack, and the number of threads of each rank in
+it.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from pgdb.records import PLACEHOLDER, SLOT, Record, Stack, Threads, Various
 
 
 class ThreadGroup(msgspec.Struct, frozen=True):
-    """Threads of any ranks that have the same stack."""
+    """Threads of any ranks with the same stack."""
 
     ranks: RankSet
-    """The ranks that have such threads."""
+    """Ranks that have such threads."""
     counts: tuple[tuple[int, RankSet], ...]
-    """Numbers of such threads on one rank, least first, each with the ranks that have so many."""
+    """Numbers of such threads on one rank in ascending order, each with its ranks."""
     stack: Stack
-    """Where they stand; ``…`` for arguments in which they differ."""
+    """Stack of the threads; ``…`` for arguments that differ."""
 
     @property
     def thread_count(self) -> int:
-        """Number of the threads, on all ranks together."""
+        """Number of threads on all ranks together."""
         return sum(count * len(ranks) for count, ranks in self.counts)
 
 
 def stacks_of(said: Answer) -> tuple[ThreadGroup, ...]:
-    """Return the stacks in an answer to ``backtrace(threads=True)``, those of most threads first.
+    """Return the stacks of an answer to ``backtrace(threads=True)``, most threads first.
 
-    Ranks that have failed or not answered are in none of them.
+    Ranks that failed or have not answered are in no stack.
     """
     found: dict[Stack, _Group] = {}
     for each in said.classes:
@@ -56,22 +56,22 @@ def stacks_of(said: Answer) -> tuple[ThreadGroup, ...]:
 
 
 def numbered_sets(said: Answer) -> tuple[RankSet, ...]:
-    """Return what @1, @2 … stand for: ranks with the same stack and number of threads, as they are
-    shown, then those that have failed; each set once."""
+    """Return the rank sets of @1, @2 …: ranks with the same stack and number of threads in
+    displayed order, then failed ranks; each set once."""
     sets = [ranks for group in stacks_of(said) for _, ranks in group.counts]
     sets += [each.ranks for each in without_threads(said).classes]
     return tuple(dict.fromkeys(sets))
 
 
 def has_threads(said: Answer) -> bool:
-    """Return whether any rank has answered with its threads."""
+    """Return whether any rank answered with its threads."""
     return any(threads_in(each)[0] is not None for each in said.classes)
 
 
 def threads_in(
     each: EquivalenceClass[Record],
 ) -> tuple[Threads | None, Threads | None]:
-    """Return the threads that the ranks of a class have, with and without marks in their texts."""
+    """Return the threads of the ranks of a class, with and without marks in their texts."""
     record, filled = each.record, each.filled
     if isinstance(record, Various):
         record = record.template
@@ -83,7 +83,7 @@ def threads_in(
 
 
 def lines(said: Answer, layout: Layout, show_stack: Callable[[Stack], str]) -> list[str]:
-    """Return the text of the threads in an answer; other classes are not in it."""
+    """Return the text of the threads of an answer; other classes are left out."""
     groups = stacks_of(said)
     most = None if layout.whole else MOST_CLASSES
     shown: Sequence[ThreadGroup] = groups
@@ -115,7 +115,7 @@ def threads(said: Threads, show_stack: Callable[[Stack], str]) -> str:
 
 
 def without_threads(said: Answer) -> Answer:
-    """Return the classes of an answer that are not about threads: the ranks that have failed."""
+    """Return the classes of an answer without threads: the failed ranks."""
     left = tuple(each for each in said.classes if threads_in(each)[0] is None)
     return replace(said, classes=left)
 
@@ -142,7 +142,7 @@ def _hidden_note(said: Answer) -> list[str]:
 
 
 class _Group:
-    """Collects the threads that have one stack."""
+    """Collector of the threads with one stack."""
 
     def __init__(self) -> None:
         self._counts: dict[int, list[RankSet]] = {}
@@ -164,7 +164,7 @@ class _Group:
         ]
 
     def made(self, shape: Stack) -> ThreadGroup:
-        """Return the group; its stack has the *shape*."""
+        """Return the group; *shape* is its stack."""
         texts = iter(self._texts or ())
         counts = tuple((count, RankSet.union(sets)) for count, sets in sorted(self._counts.items()))
         return ThreadGroup(

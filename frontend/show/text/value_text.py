@@ -1,7 +1,7 @@
-"""Values of many ranks as text: what is common once, what differs with its ranks.
+"""Values of many ranks as text: the common part once, different parts with their ranks.
 
-A few different values are listed, the most common first and outliers marked; many different
-numbers are summed up; structures and arrays are compared field by field.
+A few different values are listed, the most common first, with outliers marked. Many different
+numbers are summarized. Structures and arrays are compared field by field.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ Texts = Sequence[tuple[RankSet, str]]
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What some ranks say of one value."""
+    """One value, or one template of values, of some ranks."""
 
     ranks: RankSet
     text: str
-    """With marks for addresses; with holes where *columns* are given."""
+    """Text with marks for addresses, and with placeholders if *columns* is set."""
     slots: tuple[str, ...] = ()
-    """What stood at the marks."""
+    """Addresses at the marks."""
     columns: tuple[Summary, ...] | None = None
-    """What is known of the parts in the holes."""
+    """Summaries of the texts at the placeholders."""
 
 
 def value_rows(name: str, said: Sequence[Said], layout: Layout) -> list[Row]:
-    """Return the rows for one value; *name* is what it is called, or empty."""
+    """Return the rows of one value; *name* is its name, or empty."""
     label = f"{name} = " if name else ""
     plain = [each for each in said if each.columns is None]
     rows = _plain_rows(label, plain, layout)
@@ -71,9 +71,9 @@ def value_rows(name: str, said: Sequence[Said], layout: Layout) -> list[Row]:
 def summary_lines(
     summary: Summary, layout: Layout, used: int = 0, *, places: Mapping[str, str] = _NOWHERE
 ) -> list[str]:
-    """Return what is known of many numbers: range, extremes with their ranks, mean, shape.
+    """Return the summary of many numbers: range, extremes with their ranks, mean, shape.
 
-    *used* columns stand before each line. *places* are the elements that are NaN, inf or -inf.
+    *used* columns precede each line. *places* has the elements that are NaN, inf or -inf.
     """
     if not summary.count and summary.others and not (summary.nan or summary.above or summary.below):
         return ["different texts"]
@@ -85,7 +85,7 @@ def summary_lines(
         about = "about " if count >= SKETCH_SIZE else ""
         values = f"{about}{count} different values" if count > 1 else "the only number"
         line = f"{low} … {high}, {values}  "
-        # Where there is no room for a shape, it is left out.
+        # The shape is left out if it does not fit.
         bars = sparkline(summary, min(_SPARKLINE_WIDTH, room - len(line)))
         lines.append(f"{line}{bars}".rstrip())
         parts = [
@@ -110,7 +110,7 @@ def summary_lines(
 
 
 def sparkline(summary: Summary, width: int) -> str:
-    """Return the numbers, in order of rank, as a line of at most *width* bars."""
+    """Return the numbers in order of ranks as a line of at most *width* bars."""
     _, lows, highs = summary.profile
     known = [
         (low, high)
@@ -124,14 +124,14 @@ def sparkline(summary: Summary, width: int) -> str:
         or summary.low == summary.high
     ):
         return ""
-    # Halves: the range of two large doubles can be beyond the largest.
+    # Halved: the range of two large doubles can exceed the largest double.
     bottom, top = summary.low / 2, summary.high / 2
     middle = bottom + top
     bars = []
     cells = min(len(known), width)
     for cell in range(cells):
         part = known[cell * len(known) // cells : (cell + 1) * len(known) // cells]
-        # The extreme of a cell is what must not be averaged away.
+        # A cell shows its extreme, which an average would hide.
         peak = max((each for pair in part for each in pair), key=lambda value: abs(value - middle))
         height = (peak / 2 - bottom) / (top - bottom)
         bars.append(_BARS[min(len(_BARS) - 1, int(height * len(_BARS)))])
@@ -169,10 +169,10 @@ def _have_one_partition(places: Sequence[Place]) -> bool:
 def _choice(
     label: str, texts: Texts, layout: Layout, used: int = 0, *, path: str = ""
 ) -> list[Row]:
-    """Return a row for each of a few values; of many numbers their summary.
+    """Return a row for each of a few values, or the summary of many numbers.
 
-    A summary stands also above a few arrays of numbers of which a line cannot show all.
-    *used* columns stand before each row; *path* leads to the value.
+    A few arrays of numbers also get a summary if a line cannot show all of them. *used* columns
+    precede each row; *path* leads to the value.
     """
     rows: list[Row] = []
     summed, listed = _summed(texts)
@@ -190,7 +190,7 @@ def _choice(
     sizes = [len(ranks) for ranks, _ in texts]
     shown = _chosen(listed)
     for ranks, text in shown:
-        # Behind a summary of many numbers whatever is no number is what differs.
+        # Beside a summary of many numbers, every other text differs.
         differs = summed is not None or is_outlier(len(ranks), sizes)
         first, newline, rest = text.partition("\n")
         mark = f"  {DIFFERS}" if differs else ""
@@ -209,7 +209,7 @@ def _chosen(texts: Texts) -> Texts:
 
 
 def _summed(texts: Texts) -> tuple[Summary | None, Texts]:
-    """Return the summary of many numbers, and what is to be listed beside or instead of it."""
+    """Return the summary of many numbers, and the values to list beside or instead of it."""
     if len(texts) <= HANDFUL:
         return None, texts
     numbers = [(ranks, text) for ranks, text in texts if number_of(text) is not None]
@@ -221,7 +221,7 @@ def _summed(texts: Texts) -> tuple[Summary | None, Texts]:
 
 
 def _summed_elements(texts: Texts) -> Summary | None:
-    """Return the summary of arrays of numbers, None if some text is none."""
+    """Return the summary of arrays of numbers; None if a text is no such array."""
     elements = [(ranks, _elements(parse(text))) for ranks, text in texts]
     if len(elements) < 2 or not all(each for _, each in elements):
         return None
@@ -229,13 +229,13 @@ def _summed_elements(texts: Texts) -> Summary | None:
 
 
 def _is_long(label: str, texts: Texts, layout: Layout, used: int) -> bool:
-    """Return whether a line cannot show all of some value."""
+    """Return whether a value does not fit into a line."""
     room = (layout.width or _USUAL_WIDTH) - used - len(label)
     return any(len(layout.brackets(ranks)) + 1 + len(text) > room for ranks, text in texts)
 
 
 def _strange_elements(texts: Texts, summary: Summary, layout: Layout, path: str) -> dict[str, str]:
-    """Return where arrays have NaN and infinities, as it stands behind the ranks that do."""
+    """Return the indices of NaN and infinities in arrays, as text behind their ranks."""
     run = _RUN.search(path)
     if ":" in path or (run is None and "@" in path):
         return {}  # parts of a Fortran array, or of several rows
@@ -267,7 +267,7 @@ def _elements_text(elements: Mapping[str, RankSet], everybody: RankSet, layout: 
 
 
 def _elements(node: Node) -> list[int | float]:
-    """Return the numbers of an array of nothing but numbers, each run of equal ones once."""
+    """Return the numbers of an array that has only numbers, with each run of equal numbers once."""
     if isinstance(node, Leaf) or not node.is_array:
         return []
     found: list[int | float] = []
@@ -301,7 +301,7 @@ def _compared(
         start = f"{_INDENT}{path:<{column}}  "
         for ranks, text in block:
             if ranks is not None:
-                # A summary is of all ranks, unless it says otherwise.
+                # A summary covers all ranks unless it names ranks.
                 is_all = ranks == everybody and len(block) == 1
                 if not is_all:
                     start += f"{layout.brackets(ranks):<{ranks_column}} "
@@ -319,7 +319,7 @@ def _compared(
 
 
 def _form_rows(label: str, said: Said, layout: Layout) -> list[Row]:
-    """Return the rows of ranks whose values have been summed up on the way."""
+    """Return the rows of ranks whose values aggregators summarized."""
     columns = said.columns or ()
     layout.is_shortened = True
     form = parse(said.text, said.slots)
@@ -348,7 +348,7 @@ def _form_rows(label: str, said: Said, layout: Layout) -> list[Row]:
 
 
 def _constant(summary: Summary) -> str:
-    """Return the one number that all ranks have in a hole, else an empty text."""
+    """Return the number that all ranks have at a placeholder; otherwise an empty text."""
     strange = summary.nan or summary.above or summary.below or summary.others
     if strange or summary.low is None or summary.low != summary.high:
         return ""
@@ -356,13 +356,13 @@ def _constant(summary: Summary) -> str:
 
 
 def _hung(start: str, lines: Sequence[str]) -> str:
-    """Return lines of which the first stands behind *start* and the others below it."""
+    """Return lines; the first follows *start*, the others stand below it."""
     blank = " " * len(start)
     return "\n".join((blank if number else start) + line for number, line in enumerate(lines))
 
 
 def _packed(parts: Sequence[str], room: int) -> list[str]:
-    """Return parts in as few lines of *room* columns as hold them."""
+    """Return parts in as few lines of *room* columns as possible."""
     lines: list[str] = []
     for part in parts:
         if lines and len(lines[-1]) + 2 + len(part) <= room:
