@@ -8,11 +8,12 @@
 export PYTHON MPIRUN MPICC PYTEST_ARGS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check clean
+.PHONY: help demo test check docs clean
 
 help:
 	@sed -n 's/^# make /make /p' Makefile
-	@echo 'make check   only the style and the types'
+	@echo 'make check   only the style, the types and the site of docs/'
+	@echo 'make docs    build the site of docs/ into build/site'
 	@echo 'make clean   remove the virtual environments and what was built'
 
 demo:
@@ -23,6 +24,9 @@ test:
 
 check:
 	@sh scripts/test.sh check
+
+docs:
+	@sh scripts/test.sh docs
 
 clean:
 	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

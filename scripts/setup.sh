@@ -84,7 +84,7 @@ setup_venv() {
     setup_links
     case $level in
         run) project=. ;;
-        dev) project=".[test,check]" ;;
+        dev) project=".[test,check,docs]" ;;
     esac
     key=$({ cat setup.cfg pyproject.toml; echo "$root"; } | cksum)
     # Without PYTHON= the one that is there stays.

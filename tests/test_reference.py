@@ -1,6 +1,7 @@
 """The pages that are made from code are what the code makes, and the others name what there is."""
 
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,11 +21,16 @@ from pgdb.frontend.show.text import layout
 from pgdb.merge.classes import MOST_COLUMNS, MOST_DISTINCT
 
 ROOT = Path(__file__).parent.parent
-ANSWERS = ROOT / "docs" / "guide" / "reading-answers.md"
+GUIDE = ROOT / "docs" / "guide"
+ANSWERS = GUIDE / "reading-answers.md"
+NUMBERS = GUIDE / "wrong-numbers.md"
 API = ROOT / "docs" / "reference" / "api.md"
 PAGES = [
     ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
     ROOT / "examples" / "README.md",
+    ROOT / "fuzz" / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 WIDTH = 80
@@ -67,18 +73,31 @@ def test_links_of_a_page_lead_somewhere(path: Path) -> None:
             assert anchor in anchors, link
 
 
-def test_page_about_answers_shows_commands_that_there_are() -> None:
-    typed = [line.partition(") ")[2] for line in screens(ANSWERS) if line.startswith("(pgdb ")]
-    assert len(typed) > 10
+@pytest.mark.parametrize("path", sorted(GUIDE.glob("*.md")), ids=lambda path: path.stem)
+def test_guide_shows_commands_that_there_are(path: Path) -> None:
+    typed = [line.partition(") ")[2] for line in screens(path) if line.startswith("(pgdb ")]
+    assert len(typed) > 10 or path != ANSWERS
     for line in filter(None, typed):
         word = gdb_commands.first_word(line)
         assert COMMANDS.find(word) or COMMANDS.find(gdb_commands.resolve(line)), line
 
 
-def test_screens_about_answers_are_of_80_columns() -> None:
+@pytest.mark.parametrize("path", [ANSWERS, NUMBERS], ids=lambda path: path.stem)
+def test_screens_about_answers_are_of_80_columns(path: Path) -> None:
     # A frame is one line, as in GDB, and so is a line of source.
-    long = [line for line in screens(ANSWERS) if len(line) > WIDTH and not line.startswith("#")]
+    long = [line for line in screens(path) if len(line) > WIDTH and not line.startswith("#")]
     assert long == []
+
+
+def test_description_for_the_index_has_no_link_into_the_checkout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: dict[str, str] = {}
+    monkeypatch.setattr("setuptools.setup", lambda **words: given.update(words))
+    runpy.run_path(str(ROOT / "setup.py"))
+    links = _LINK.findall(given["long_description"])
+    assert [link for link in links if not link.startswith("http")] == []
+    assert "docs/guide/tutorial.md" in given["long_description"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +134,7 @@ def test_page_about_the_api_has_every_option() -> None:
         assert f"`{name}`" in text_of(API), name
 
 
-@pytest.mark.parametrize("name", ["architecture.md", "decisions.md"])
+@pytest.mark.parametrize("name", ["architecture.md", "decisions.md", "soak.md"])
 def test_page_names_files_that_there_are(name: str) -> None:
     found = re.findall(
         r"`((?:pgdb|frontend|backend|tests|docs|bench)/[\w/.-]+)`",
