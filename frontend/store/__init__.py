@@ -1,1 +1,1 @@
-"""Files that outlive a session: recordings, log, history, settings; nothing here asks a rank."""
+"""Files that outlive a session: recordings, log, history, settings. No module here asks a rank."""

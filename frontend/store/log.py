@@ -1,8 +1,9 @@
-"""The log of a session (``--log``): JSON lines that say what was asked when and what came of it.
+"""The log of a session (``--log``): JSON lines with the time of each request and its result.
 
-It is made for bug reports: what :mod:`pgdb.frontend.store.redact` takes out is not in it
-unless the user wants that. Each line is written at once, so that the last one says what was done
-last, whatever ends the front end. A log that cannot be written any further ends, not the session.
+The log is for bug reports: it contains nothing that :mod:`pgdb.frontend.store.redact` removes,
+unless the user asks for values. Each line is written at once, so that the last line shows the last
+action, however the front end ends. If a line cannot be written, the log ends and the session
+continues.
 """
 
 from __future__ import annotations
@@ -52,19 +53,19 @@ P = ParamSpec("P")
 FORMAT = "pgdb-log"
 VERSION = 1
 MAX_BYTES = 8 << 20
-"""Size of one file; the one before it is kept as FILE.1."""
+"""Maximum size of one file, in bytes; the previous file is kept as FILE.1."""
 _MAX_FIRST_LINE = 4096
 _LOGGERS = ("pgdb", "asyncio")
 
 
 def _harmless(method: Callable[Concatenate[SessionLog, P], None]) -> Callable[..., None]:
-    """Have a method end the log, and nothing else, where it fails: the session is no part of it."""
+    """Wrap a method, so that its failure ends the log but not the session."""
 
     @functools.wraps(method)
     def guarded(log: SessionLog, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
             method(log, *args, **kwargs)
-        except Exception as error:  # noqa: BLE001  it is told, and cannot be logged
+        except Exception as error:  # noqa: BLE001  # reported; it cannot be logged
             log.give_up(f"{method.__name__}: {type(error).__name__}: {error}")
 
     return guarded
@@ -81,11 +82,11 @@ class SessionLog:
         on_failure: Callable[[str], None],
         max_bytes: int = MAX_BYTES,
     ) -> None:
-        """Begin a log; one that is there already becomes FILE.1.
+        """Begin a log; an existing log becomes FILE.1.
 
-        *on_failure* is told once if it cannot be written any further.
+        *on_failure* is called once, when a line cannot be written.
 
-        :raises UsageError: if it cannot be begun, or something else is there.
+        :raises UsageError: if the log cannot be created, or if another file has its name.
         """
         self._path = path
         self._redactor = redactor
@@ -103,14 +104,14 @@ class SessionLog:
 
     @property
     def keeps_values(self) -> bool:
-        """Whether values of the program are in it."""
+        """Whether the log contains values of the program."""
         return self._redactor.keeps_values
 
     # -- what is logged ----------------------------------------------------------------------
 
     @_harmless
     def options(self, mode: str, options: SessionOptions) -> None:
-        """Log how a session is started: the options that are not as they are by default."""
+        """Log the start of a session: all options without their default value."""
         told: dict[str, Any] = {}
         for each in fields(options):
             value = getattr(options, each.name)
@@ -165,7 +166,7 @@ class SessionLog:
             self.answer(session.start_answer)
 
     def failed(self, error: BaseException) -> None:
-        """Log what has ended a session or its start; of a bug where it was."""
+        """Log the error that ended a session or its start; for a bug, with its place."""
         text = str(error)
         if isinstance(error, Exception) and not isinstance(error, PgdbError):
             text = "".join(traceback.format_exception(error))
@@ -173,13 +174,13 @@ class SessionLog:
 
     @_harmless
     def request(self, number: int, operation: AnyOperation, ranks: RankSet) -> None:
-        """Log what is asked."""
+        """Log a request."""
         told = self._redactor.operation(operation)
         self.write("request", request=number, ranks=self._ranks(ranks), **told)
 
     @_harmless
     def answer(self, answer: Answer) -> None:
-        """Log what was answered."""
+        """Log an answer."""
         self.write(
             "answer",
             request=answer.request_id,
@@ -222,7 +223,7 @@ class SessionLog:
 
     @_harmless
     def record(self, record: logging.LogRecord) -> None:
-        """Log what our own code logs, with the traceback of a bug."""
+        """Log a message of PGDB's own code, with the traceback of a bug."""
         text = record.getMessage()
         if record.exc_info:
             text += "\n" + logging.Formatter().formatException(record.exc_info)
@@ -234,7 +235,7 @@ class SessionLog:
         )
 
     def listen(self) -> None:
-        """Log from now on what our own code logs."""
+        """Log messages of PGDB's own code from now on."""
         if self._handler is None:
             self._handler = _Handler(self)
             for name in _LOGGERS:
@@ -246,22 +247,22 @@ class SessionLog:
         self._end()
 
     async def end(self) -> None:
-        """End the log, when the session is closed."""
+        """End the log when the session closes."""
         self.close()
 
     # -- the file ----------------------------------------------------------------------------
 
-    def write(self, event: str, /, **told: Any) -> None:
-        """Write one line; a failure ends the log, and *on_failure* is told."""
+    def write(self, event: str, /, **values: Any) -> None:
+        """Write one line; a failure ends the log and calls *on_failure*."""
         if self._descriptor is None:
             return
         line = {
             "time": round(time.time(), 6),
             "at_s": round(time.monotonic() - self._begun_s, 6),
             "event": event,
-            **told,
+            **values,
         }
-        # Not msgspec's: texts of GDB and of hosts may be no valid UTF-8.
+        # Not msgspec: texts of GDB and of hosts may be invalid UTF-8.
         text = harmless_json(json.dumps(line, ensure_ascii=False))
         data = f"{text}\n".encode("utf-8", "replace")
         try:
@@ -272,7 +273,7 @@ class SessionLog:
             self.give_up(reason(error) if isinstance(error, OSError) else str(error))
 
     def give_up(self, why: str) -> None:
-        """End the log, and tell that."""
+        """End the log and report the reason."""
         self._end()
         if not self._has_failed:
             self._has_failed = True
@@ -298,7 +299,7 @@ class SessionLog:
         )
 
     def _turn_over(self) -> None:
-        """Begin the file anew; what it has becomes FILE.1."""
+        """Begin a new file; the current file becomes FILE.1."""
         assert self._descriptor is not None
         os.close(self._descriptor)
         self._descriptor, self._size_bytes = None, 0
@@ -319,7 +320,7 @@ class SessionLog:
 
 
 class _Handler(logging.Handler):
-    """Hands on what our own code logs."""
+    """Logging handler that passes messages of PGDB's own code to the log."""
 
     def __init__(self, log: SessionLog) -> None:
         super().__init__()
@@ -336,9 +337,9 @@ def open_log(
     hidden: Sequence[str] = (),
     on_failure: Callable[[str], None],
 ) -> SessionLog | None:
-    """Begin the log that *options* ask for; *hidden* are words that are not to stand in it.
+    """Begin the log of *options*; *hidden* are words that the log must not contain.
 
-    :raises UsageError: if it cannot be begun.
+    :raises UsageError: if the log cannot be created.
     """
     if not options.log:
         return None
@@ -349,9 +350,9 @@ def open_log(
 
 
 def read_head(path: Path) -> dict[str, Any] | None:
-    """Return the first line of a log, None if the file is no log.
+    """Return the first line of a log; None if the file is no log.
 
-    :raises OSError: if it cannot be read.
+    :raises OSError: if the file cannot be read.
     """
     with open_regular(path) as file:
         line = file.readline(_MAX_FIRST_LINE)
@@ -363,10 +364,10 @@ def read_head(path: Path) -> dict[str, Any] | None:
 
 
 def _open(path: Path) -> int:
-    """Make the file *path*; a log that is there becomes FILE.1, and an older one of that goes.
+    """Create the file *path*; an existing log becomes FILE.1 and replaces an older FILE.1.
 
-    :raises UsageError: if something else is there, or another session writes it.
-    :raises OSError: if it cannot be made.
+    :raises UsageError: if another file has the name, or if another session writes the log.
+    :raises OSError: if the file cannot be created.
     """
     before = Path(f"{path}.1")
     if os.path.lexists(path):

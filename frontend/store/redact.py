@@ -1,8 +1,8 @@
-"""What of a session may stand in a log that is mailed to somebody. No I/O.
+"""Removal of private data from logs that users send to others. No I/O.
 
-Structure stays: which ranks said what kind of thing, where they stood, how long it took, what GDB
-complained of. Data go: values, texts, arguments of functions and of programs, literals and
-assignments in expressions, and what a command outside a short list was told.
+Structure stays: kinds of answers by rank, places, durations, error messages of GDB. Data are
+removed: values, texts, arguments of functions and programs, literals and assignments in
+expressions, and the arguments of commands outside of a short list.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ HIDDEN = "…"
 MOST_FRAMES = 40
 MOST_CLASSES = 64
 MOST_TEXT = 4000
-"""Longer texts are cut off."""
+"""Maximum length of a text, in characters; a longer text is cut."""
 _SECRET_NAME = pattern(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|AUTH", re.IGNORECASE)
 _SHORTEST_SECRET = 6
 _TELLS_SOMETHING = pattern(r"\A(?=.*[^\W\d]).{3,}\Z", re.DOTALL)
 _PEM = pattern(r"-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|\Z)", re.DOTALL)
-# Keys and certificates without their frame, in base64 or hexadecimal.
+# Keys and certificates without their header, in base64 or hexadecimal.
 _LONG_WORD = pattern(r"[A-Za-z0-9+=]{48,}|[0-9A-Fa-f]{32,}")
 _LITERAL = pattern(r'"(?:\\.|[^"\\])*"?|\'(?:\\.|[^\'\\])*\'?')
 _ASSIGNMENT = pattern(r"(?<![=!<>])=(?!=).*", re.DOTALL)
-# Their arguments are names, places and numbers; those of any other may be anything.
+# Arguments of these commands are names, places and numbers; arguments of others can be anything.
 _TELLING = frozenset(
     "info list frame up down thread x ptype whatis backtrace disassemble symbol display undisplay "
     "break tbreak hbreak thbreak rbreak watch rwatch awatch catch until advance jump finish "
@@ -61,10 +61,11 @@ _SHORT_OPTION = pattern(r"-\w{1,2}\Z")
 
 
 def private_words(line: Sequence[str], is_program: Callable[[str], bool]) -> list[str]:
-    """Return the words of a launcher's line that are nobody else's business.
+    """Return the private words of a launcher's command line.
 
-    All behind the program, options too: ``-psecret`` is one. Of those before it the launcher's
-    options stay, and the program's own name; where no word is it, options of a letter or two.
+    All words behind the program are private, also options: ``-psecret`` is one. Before the program,
+    options of the launcher and the program's name stay. If no word is the program, options of one
+    or two letters stay.
 
     >>> private_words(["mpirun", "-n", "4", "./a", "-psecret", "x"], lambda word: word == "./a")
     ['4', '-psecret', 'x']
@@ -82,18 +83,19 @@ def private_words(line: Sequence[str], is_program: Callable[[str], bool]) -> lis
 
 
 class Redactor:
-    """Takes out of texts what is nobody else's business."""
+    """Filter that removes private data from texts."""
 
     def __init__(
         self, environment: Mapping[str, str], *, hidden: Iterable[str] = (), keeps_values: bool
     ) -> None:
-        """Hide what looks like a secret in *environment*, the words *hidden*, and the home."""
+        """Hide values of *environment* that look like secrets, the words *hidden*, and the home
+        directory."""
         secrets = {
             value
             for name, value in environment.items()
             if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET
         }
-        # The longest first: one may be a part of another.
+        # The longest first, since one can contain another.
         self._secrets = sorted(secrets, key=len, reverse=True)
         self._home = environment.get("HOME", "").rstrip("/")
         self._words: re.Pattern[str] | None = None
@@ -102,7 +104,7 @@ class Redactor:
         self.hide(hidden)
 
     def hide(self, words: Iterable[str]) -> None:
-        """Hide the arguments of a program from now on; those that are numbers tell nothing."""
+        """Hide the arguments of a program from now on, except numbers, which reveal nothing."""
         if self.keeps_values:
             return
         for word in words:
@@ -114,7 +116,8 @@ class Redactor:
             self._words = re.compile(rf"(?<!\w)(?:{either})(?!\w)")
 
     def text(self, text: str) -> str:
-        """Return a text without secrets, with ``~`` for the home directory, not too long."""
+        """Return a text without secrets, with ``~`` for the home directory, cut to the maximum
+        length."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         if self._words is not None:
@@ -124,36 +127,37 @@ class Redactor:
             text = re.sub(rf"{re.escape(self._home)}(?=/|\W|\Z)", "~", text)
         if len(text) <= MOST_TEXT:
             return text
-        # The end of a traceback says what has happened, and its beginning where.
+        # The end of a traceback has the error, its beginning the place.
         half = MOST_TEXT // 2
         return f"{text[:half]} … ({len(text)} characters) … {text[-half:]}"
 
     def lines(self, text: str) -> str:
-        """Return a text of many lines, each as :meth:`text` makes it."""
+        """Return a text of many lines, each filtered by :meth:`text`."""
         return "".join(f"{self.text(line)}\n" for line in text.splitlines())
 
     def expression(self, text: str) -> str:
-        """Return an expression without literals of texts, and without what is assigned."""
+        """Return an expression without text literals and without assigned values."""
         if not self.keeps_values:
             text = _ASSIGNMENT.sub(f"= {HIDDEN}", _LITERAL.sub(f'"{HIDDEN}"', text))
         return self.text(text)
 
     def command(self, line: str) -> str:
-        """Return a GDB command: whole if its arguments are names and places, else its word."""
+        """Return a GDB command: whole if its arguments are names and places, otherwise its first
+        word."""
         word = gdb_commands.resolve(line)
         if self.keeps_values or word in _TELLING:
             return self.expression(line)
         return f"{word} {HIDDEN}" if line.strip() != word else word
 
     def line(self, words: Iterable[str]) -> str:
-        """Return a program's line: the program, and how many words follow."""
+        """Return a program's command line as the program and the number of further words."""
         first, *rest = words or ("",)
         if self.keeps_values:
             return self.text(" ".join((first, *rest)))
         return self.text(first) + (f" {HIDDEN} ({len(rest)} words)" if rest else "")
 
     def operation(self, operation: AnyOperation) -> dict[str, Any]:
-        """Return what a request asks for."""
+        """Return the description of a request."""
         told: dict[str, Any] = {
             name: value
             for name, value in msgspec.structs.asdict(operation).items()
@@ -175,7 +179,7 @@ class Redactor:
     def classes(
         self, classes: Iterable[EquivalenceClass[Record]] | Iterable[EquivalenceClass[Event]]
     ) -> list[dict[str, Any]]:
-        """Return who said what kind of thing; of very many classes the first."""
+        """Return ranks and kinds of records; of very many classes, the first ones."""
         found: list[EquivalenceClass[Any]] = list(classes)
         told = [
             {"ranks": self.text(str(each.ranks)), **self._record(each.filled)}

@@ -30,7 +30,7 @@ MAX_SETS_BYTES = 256 << 20
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a file holds."""
+    """Contents of a file."""
 
     format: str
     version: int
@@ -45,9 +45,9 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def write(saved: Saved, path: Path) -> None:
-    """Write an answer to a file, all of it or nothing.
+    """Write an answer to a file, atomically.
 
-    :raises CommandError: if that cannot be done.
+    :raises CommandError: if the file cannot be written.
     """
     answer = saved.answer
     data = msgspec.json.encode(
@@ -74,9 +74,9 @@ def write(saved: Saved, path: Path) -> None:
 
 
 def read(path: Path) -> Saved:
-    """Read an answer that :func:`write` has written.
+    """Read an answer that :func:`write` wrote.
 
-    :raises CommandError: if it cannot be read, or is no such file.
+    :raises CommandError: if the file cannot be read, or contains no answer.
     """
     try:
         data = read_regular(path, MAX_FILE_BYTES)

@@ -1,8 +1,7 @@
-"""The time that the user has given a command, for all that it asks together.
+"""The time limit of a command, shared by all its requests.
 
-It goes with the command (a context variable) and not with the session: what the session asks
-meanwhile for other reasons is not limited by it. Work that is to outlive its command is begun under
-:func:`unlimited`.
+The limit belongs to the command (a context variable), not to the session, so that it does not limit
+other requests of the session. Work that must outlive its command starts under :func:`unlimited`.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ import msgspec
 
 
 class Deadline(msgspec.Struct):
-    """When a command is to end."""
+    """The time limit of one command."""
 
     at_s: float
-    """By the clock that cannot be set."""
+    """End, in seconds of the monotonic clock."""
     for_stops: bool
-    """Whether it also limits how long is waited for ranks that run."""
+    """Whether the limit also applies to waiting for ranks that run."""
     timeout_s: float
-    """What was given."""
+    """The whole limit, in seconds."""
 
 
 _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
@@ -32,9 +31,10 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @contextlib.contextmanager
 def within(timeout_s: float | None, *, for_stops: bool = True) -> Iterator[None]:
-    """Give what is awaited inside *timeout_s* all together, less if less is left; None: no change.
+    """Limit everything awaited inside to *timeout_s* together; a shorter outer limit stays; None
+    keeps the outer limit.
 
-    What is given *for_stops* takes the place of what is for answers alone.
+    A limit *for_stops* replaces an outer limit that applies to answers only.
     """
     outer = _current.get()
     if timeout_s is None:
@@ -49,7 +49,7 @@ def within(timeout_s: float | None, *, for_stops: bool = True) -> Iterator[None]
 
 @contextlib.contextmanager
 def renewed() -> Iterator[None]:
-    """Give what is awaited inside the whole time again, where that is for answers alone."""
+    """Restart the limit inside, if it applies to answers only."""
     outer = _current.get()
     if outer is None or outer.for_stops:
         yield
@@ -60,7 +60,7 @@ def renewed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
-    """Let what is awaited inside not count: the user is asked something."""
+    """Exclude the time inside from the limit, while the user answers a question."""
     current, begun_s = _current.get(), time.monotonic()
     try:
         yield
@@ -71,7 +71,7 @@ def paused() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unlimited() -> Iterator[None]:
-    """Begin what goes on when the command is over."""
+    """Remove the limit inside, for work that continues after the command."""
     with _set(None):
         yield
 
@@ -86,24 +86,24 @@ def _set(deadline: Deadline | None) -> Iterator[None]:
 
 
 def is_given() -> bool:
-    """Return whether the command that is carried out has a time of its own."""
+    """Return whether the current command has a limit."""
     return _current.get() is not None
 
 
 def left_s() -> float:
-    """Return how long is left, at least 0; infinity without a deadline."""
+    """Return the remaining time in seconds, at least 0; infinity without a limit."""
     current = _current.get()
     return math.inf if current is None else max(0.0, current.at_s - time.monotonic())
 
 
 def is_over() -> bool:
-    """Return whether nothing is left of a time that is for stops as well."""
+    """Return whether a limit that applies to stops has passed."""
     current = _current.get()
     return current is not None and current.for_stops and left_s() <= 0
 
 
 def answers_s(default_s: float, timeout_s: float | None = None) -> float:
-    """Return how long to wait for answers: *timeout_s*, what was given, or else *default_s*."""
+    """Return the wait for answers in seconds: *timeout_s*, the limit, or *default_s*."""
     left = left_s()
     if timeout_s is not None:
         return min(timeout_s, left)
@@ -111,7 +111,7 @@ def answers_s(default_s: float, timeout_s: float | None = None) -> float:
 
 
 def stops_s(timeout_s: float | None) -> float | None:
-    """Return how long to wait for ranks that run, None for no limit."""
+    """Return the wait for ranks that run in seconds; None for no limit."""
     current = _current.get()
     if current is None or not current.for_stops:
         return timeout_s

@@ -1,24 +1,24 @@
-"""Numbers of seconds, as users write them: one rule for options, settings and commands."""
+"""Numbers of seconds as users write them: one rule for options, settings and commands."""
 
 from __future__ import annotations
 
 from pgdb.errors import UsageError
 
 LEAST_S = 0.001
-"""In less nobody can be asked anything."""
+"""Minimum duration, in seconds; no request can finish in less."""
 MOST_S = 1e9
-"""Longest time that can be asked for, some 30 years; what is more is a slip, or no number."""
+"""Maximum duration, in seconds, some 30 years; a larger number is a mistake."""
 
 
 def is_time(seconds: float, *, least: bool = False) -> bool:
-    """Return whether something can be waited for so long; 0 is a time where it is the *least*."""
+    """Return whether a number is a valid duration; 0 is valid if *least* is set."""
     return (LEAST_S <= seconds <= MOST_S) or (least and seconds == 0)
 
 
 def seconds(text: str, what: str, *, least: bool = False) -> float:
-    """Read a number of seconds; *what* is what it is for, in the error.
+    """Parse a number of seconds; *what* names its use in the error.
 
-    :raises UsageError: if it is no number, or no time.
+    :raises UsageError: if the text is no number, or no valid duration.
     """
     if not text:
         raise UsageError(f"{what} needs a number of seconds")
@@ -32,6 +32,6 @@ def seconds(text: str, what: str, *, least: bool = False) -> float:
 
 
 def in_words(*, least: bool = False) -> str:
-    """Return which numbers of seconds are times."""
+    """Return the text of the valid durations."""
     start = "0, or " if least else ""
     return f"{start}{LEAST_S:g} s to {MOST_S:.0e} s".replace("e+0", "e")

@@ -1,4 +1,4 @@
-"""What is not to be cut off half way: the end of a session, which lets ranks go."""
+"""Work that cancellation must not interrupt: the end of a session, which detaches from ranks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Carry *work* out, however often the task that waits for it is cancelled meanwhile.
+    """Run *work* to its end, however often the calling task is cancelled.
 
-    Return or raise what *work* does; that it was cancelled the task is not told.
+    Return or raise the result of *work*; cancellation of the caller is swallowed.
     """
     task = asyncio.ensure_future(work)
     while not task.done():

@@ -1,4 +1,4 @@
-"""Programs that the front end runs and talks with over pipes."""
+"""Programs that the front end runs, with pipes to them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import contextlib
 from typing import Any
 
 LAST_WORDS_S = 2.0
-"""How long output is read once its program has ended, if others hold on to the pipe."""
+"""Maximum time for reading output after the program's end, in seconds, while others hold the pipe.
+"""
 KILL_S = 3.0
-"""How long a killed program is waited for: one that hangs in a file system does not end."""
+"""Maximum wait for a killed program, in seconds; one that hangs in a file system does not end."""
 
 
 class Program(asyncio.subprocess.Process):
-    """A program; in its pipes it may have left somebody who never lets go of them.
+    """A program; a process that outlives it may have inherited its pipes.
 
-    ssh leaves one that shares its connection, a launcher the ssh to a host that is down. asyncio's
-    own would take it that such a program runs on, as would whoever waits for it, and keep our ends
-    of the pipes open until the loop, long closed by then, is collected. Of this one they are closed
-    once it has ended.
+    ssh leaves a process that shares its connection; a launcher leaves the ssh to a host that is
+    down. asyncio's own class would treat such a program as running, and would keep PGDB's ends of
+    the pipes open until the event loop, closed long before, is collected. This class closes the
+    pipes after the program's end.
     """
 
     def __init__(
@@ -33,11 +34,11 @@ class Program(asyncio.subprocess.Process):
 
     @classmethod
     async def start(cls, *argv: str, limit: int = 65536, **options: Any) -> Program:
-        """Start a program: *options* are those of :func:`asyncio.create_subprocess_exec`.
+        """Start a program; *options* are those of :func:`asyncio.create_subprocess_exec`.
 
-        A line that is read from it has at most *limit* bytes.
+        *limit* is the maximum length of a line read from it, in bytes.
 
-        :raises OSError: if it cannot be started.
+        :raises OSError: if the program cannot be started.
         """
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.subprocess_exec(
@@ -46,13 +47,13 @@ class Program(asyncio.subprocess.Process):
         return cls(transport, protocol, loop)
 
     async def wait(self) -> int:
-        """Return its exit status when it has ended, whoever holds its pipes."""
+        """Return the exit status after the end, even if another process holds the pipes."""
         await self._exited.wait()
         assert self.returncode is not None
         return self.returncode
 
     async def end(self) -> None:
-        """Kill it if it still runs, and close our ends of its pipes."""
+        """Kill the program if it still runs, and close PGDB's ends of its pipes."""
         with contextlib.suppress(ProcessLookupError):
             self.kill()
         try:

@@ -1,4 +1,4 @@
-"""Files of the user's: whole or not there when they are written, and never waited for when read."""
+"""Files of the user: written atomically, read without waiting."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pgdb.regular_files import open_regular
 
 _LOCK_RETRY_S = 0.02
 _UNFINISHED = ".pgdb-unfinished"
-"""How the names of files end that are written."""
+"""Suffix of unfinished files."""
 
 
 def user_path(text: str | Path) -> Path:
-    """Return the path that a user means, with a home directory for ``~``.
+    """Return the path that a user typed, with the home directory for ``~``.
 
-    :raises UsageError: if it can be none.
+    :raises UsageError: if the text is no path.
     """
     if "\0" in str(text):
         raise UsageError(f"{str(text)!r} is no name of a file: it has a NUL character")
@@ -37,9 +37,9 @@ def user_path(text: str | Path) -> Path:
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
-    """Read a file of the user's as :func:`open_regular` opens it.
+    """Read a file of the user; see :func:`open_regular`.
 
-    :raises OSError: if it cannot be read, is no file, or is larger than *most_bytes*.
+    :raises OSError: if the file cannot be read, is not regular, or is larger than *most_bytes*.
     """
     with open_regular(path) as file:
         data = file.read(most_bytes + 1) if os.fstat(file.fileno()).st_size <= most_bytes else None
@@ -50,12 +50,13 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
 
 
 def check_place(path: Path) -> None:
-    """Check that a file can be written, before the ranks are asked for anything.
+    """Check that a file can be written, before ranks are asked.
 
-    :raises CommandError: if it cannot; the message says why.
+    :raises CommandError: if it cannot; the message has the reason.
     """
     try:
-        # Where it cannot be looked at, exists() raises that or says no, by Python's version.
+        # If the path cannot be examined, exists() raises an error or returns False, by Python's
+        # version.
         target = path if path.exists() else path.parent
         if path.exists() and not path.is_file():
             why = "it is a directory" if path.is_dir() else "it is no regular file"
@@ -71,11 +72,12 @@ def check_place(path: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes, *, exclusive: bool = False) -> None:
-    """Write a file that only its user can read; what had the name before stays until it is whole.
+    """Write a file that only its user can read; an existing file stays until the new one is
+    complete.
 
-    With *exclusive* nothing may have the name.
+    With *exclusive*, no file may have the name.
 
-    :raises OSError: if that cannot be done; then nothing has changed.
+    :raises OSError: if writing fails; then nothing has changed.
     """
     with in_place_of(path, mode=0o600, exclusive=exclusive) as out:
         out.write(data)
@@ -85,14 +87,14 @@ def write_atomically(path: Path, data: bytes, *, exclusive: bool = False) -> Non
 
 @contextlib.contextmanager
 def in_place_of(path: Path, *, mode: int, exclusive: bool = False) -> Iterator[BinaryIO]:
-    """Give a file to be written, which gets the name *path* at the end.
+    """Yield a file to be written, which is renamed to *path* at the end.
 
-    It stands beside it till then, and is removed if anything fails; one whose writer was killed is
-    removed by the next writer.
+    Until then the file has another name in the same directory. It is removed after a failure; the
+    next writer removes the file of a killed writer.
 
-    :raises OSError: if that cannot be done; then nothing has changed.
+    :raises OSError: if writing fails; then nothing has changed.
     """
-    # A link leads to where the user keeps the file, and stays one.
+    # A symbolic link stays; its target is replaced.
     target = _followed(path)
     prefix = f".{target.name[:100]}."
     _remove_left(target.parent, prefix)
@@ -101,7 +103,7 @@ def in_place_of(path: Path, *, mode: int, exclusive: bool = False) -> Iterator[B
         with os.fdopen(descriptor, "w+b") as out:
             yield out
             out.flush()
-            # Some file systems tell only here that there was no room.
+            # Some file systems report missing space only here.
             os.fsync(out.fileno())
             if exclusive:
                 os.link(name, target)
@@ -115,10 +117,11 @@ def in_place_of(path: Path, *, mode: int, exclusive: bool = False) -> Iterator[B
 
 
 def _followed(path: Path) -> Path:
-    """Return what a path leads to.
+    """Return the target of a path.
 
-    :raises OSError: if somebody else's link in a directory that all may write to leads there. The
-        kernel refuses to follow those (fs.protected_symlinks), but readlink(2) does not follow.
+    :raises OSError: if the path leads over a link of another user in a directory that all may write
+        to.
+        The kernel refuses such links (fs.protected_symlinks), but readlink(2) does not.
     """
     at, most = Path.cwd() / path, 40  # as many links as the kernel follows
     while most and at.is_symlink():
@@ -132,19 +135,19 @@ def _followed(path: Path) -> Path:
 
 
 def _create_beside(folder: Path, prefix: str, mode: int) -> tuple[Path, int]:
-    """Create a file that is locked for as long as it is open; return its name and descriptor."""
+    """Create a file that is locked while it is open; return its name and descriptor."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         name = folder / f"{prefix}{secrets.token_hex(6)}{_UNFINISHED}"
         descriptor = os.open(name, flags, mode)
-        # Another writer may have taken it for one that was left, in the moment before it is locked.
+        # Before the lock, another writer may have removed it as the file of a killed writer.
         if _lock(descriptor) is not False and _has_name(descriptor, name):
             return name, descriptor
         os.close(descriptor)
 
 
 def _remove_left(folder: Path, prefix: str) -> None:
-    """Remove files that nobody writes any longer."""
+    """Remove unfinished files without a writer."""
     for name in folder.glob(f"{glob.escape(prefix)}*{_UNFINISHED}"):
         with contextlib.suppress(OSError):
             descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -156,7 +159,7 @@ def _remove_left(folder: Path, prefix: str) -> None:
 
 
 def _lock(descriptor: int) -> bool | None:
-    """Return whether the lock of a file is ours now; None where there are no locks."""
+    """Return whether the lock of a file was acquired; None if the file system has no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -183,9 +186,9 @@ def _sync_directory(path: Path) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path, *, timeout_s: float) -> Iterator[None]:
-    """Hold the lock file *path*, which other processes of the user's take as well.
+    """Hold the lock file *path*, which other processes of the user lock as well.
 
-    :raises OSError: if it is not to be had within *timeout_s*, or not at all.
+    :raises OSError: if the lock is not free within *timeout_s*, or cannot be acquired.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -204,5 +207,5 @@ def locked(path: Path, *, timeout_s: float) -> Iterator[None]:
 
 
 def reason(error: OSError) -> str:
-    """Return in words why a file cannot be used."""
+    """Return the text of a file error."""
     return error.strerror or str(error)

@@ -1,7 +1,7 @@
-"""Work that may never be done: the user's own code, pipes, files where a file system hangs.
+"""Threads for work that may never finish: user code, pipes, files on a hanging file system.
 
-It has a thread of its own that nothing waits for: asyncio's own threads are waited for at the end,
-so that one that hangs keeps the session from ending.
+Nothing waits for these threads at exit. asyncio waits for its own threads, so that one that hangs
+would keep the session from ending.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pgdb.errors import CommandError
 from pgdb.frontend.system import deadline
 
 FILE_TIMEOUT_S = 60.0
-"""How long a command waits for a file, if no time was given."""
+"""Maximum wait of a command for a file, in seconds, if the command has no limit."""
 LEAST_S = 3.0
-"""What there is for a file of a time that is nearly over: what has been asked for is not lost."""
+"""Minimum wait for a file, in seconds, when the command's limit has nearly passed."""
 SLOWEST_BYTES_PER_S = 1 << 20
-"""A disk that takes less is taken for one that hangs."""
+"""Speed below which a disk counts as hanging, in bytes per second."""
 _T = TypeVar("_T")
 
 
 async def beside(work: Callable[[], _T], *, name: str) -> _T:
-    """Return what *work* returns, or raise what it raises; whoever waits brings the deadline.
+    """Run *work* in a thread; return its result or raise its exception. The caller limits the time.
 
-    Work that is given up goes on, until it is done or the process ends.
+    Abandoned work continues until it finishes or the process ends.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
@@ -53,12 +53,12 @@ async def beside(work: Callable[[], _T], *, name: str) -> _T:
 
 
 async def with_file(path: Path, work: Callable[[], _T], *, size_bytes: int = 0) -> _T:
-    """Return what *work* returns, which reads, checks or writes a file of about *size_bytes*.
+    """Run *work*, which reads, checks or writes a file of about *size_bytes*, in a thread.
 
-    It may take what is left of the time that the command has been given, or else
-    :data:`FILE_TIMEOUT_S`, and what a slow disk needs.
+    The time limit is the rest of the command's limit, or :data:`FILE_TIMEOUT_S`, plus the time that
+    a slow disk needs.
 
-    :raises CommandError: if it takes longer. It goes on, then.
+    :raises CommandError: if the limit passes; the work continues.
     """
     limit_s = max(LEAST_S, deadline.answers_s(FILE_TIMEOUT_S)) + size_bytes / SLOWEST_BYTES_PER_S
     try:

@@ -1,4 +1,4 @@
-"""``pgdb report-bug``: one archive with what a bug report needs, for the user to look through."""
+"""``pgdb report-bug``: an archive with the data of a bug report, for the user to inspect."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ are in it as well."""
 
 
 async def report_bug(log: str, output: str) -> int:
-    """Write the archive *output* (by default one with the time in its name); return 0.
+    """Write the archive *output* (default: a name with the time); return 0.
 
-    :raises CommandError: if *log* is no log of PGDB's, or the archive cannot be written.
+    :raises CommandError: if *log* is no log of PGDB, or if the archive cannot be written.
     """
     out = sys.stdout
     target = user_path(output or time.strftime("pgdb-report-%Y%m%d-%H%M%S.tar.gz"))
@@ -92,7 +92,7 @@ _MEANING = {
 
 
 def _read_logs(log: str) -> tuple[dict[str, str], bool]:
-    """Return the logs by their names in the archive, and whether values are in them."""
+    """Return the logs by name in the archive, and whether they contain values."""
     if not log:
         return {}, False
     path = user_path(log)
@@ -115,7 +115,7 @@ def _read_logs(log: str) -> tuple[dict[str, str], bool]:
                 continue
             why = "no log that --log has written" if each.exists() else "not there"
             raise CommandError(f"report-bug: {each} is {why}")
-        # Releases before this one have left C1 controls in it as they were.
+        # Logs of earlier releases can contain C1 control characters.
         found[name] = harmless_json(text)
         keeps_values |= head.get("keeps_values") is not False
     return found, keeps_values
@@ -179,7 +179,7 @@ async def _doctor() -> str:
 
 
 def _pack(files: Mapping[str, str], folder: str) -> bytes:
-    """Return an archive in which nothing but the texts tells whose it is."""
+    """Return an archive that identifies its author only by the texts inside."""
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", filename="") as compressed:
         with tarfile.open(fileobj=compressed, mode="w") as archive:
