@@ -10,10 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import functools
 import os
 import platform
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+import msgspec
 
 from pgdb.backend.sbd.rank_files import MappedFile, mapped, open_mapped
 from pgdb.jobs import procfs
@@ -31,35 +36,162 @@ _INSTRUCTIONS = {
 """GDB's breakpoint instruction, by machine."""
 
 
-def repair(pid: int) -> int:
-    """Restore the bytes that breakpoint instructions replace in process *pid*; return their number.
+class Repair(msgspec.Struct, frozen=True):
+    """Result of a repair."""
 
-    The process need not be stopped. A process that has ended, or whose memory may not be
-    written, is left alone.
+    restored: int = 0
+    """Number of breakpoint instructions that were replaced by the original ones."""
+    unknown: tuple[str, ...] = ()
+    """Parts of the process that may still hold some: paths of mapped files, or a reason."""
+
+
+class RankText:
+    """Original text of one process, for a repair when its files cannot be opened any longer.
+
+    An ordinary user cannot open a mapped file that was deleted or replaced: its name leads to
+    another file, and /proc/PID/map_files needs a capability. So the file is opened while its name
+    still leads to it, once for all ranks of this host. The text of a file that is gone by then is
+    copied from memory, where no breakpoint is inserted yet.
     """
-    instruction = _INSTRUCTIONS.get(platform.machine())
-    if instruction is None:
-        return 0
-    count = 0
-    try:
-        memory = os.open(f"/proc/{pid}/mem", os.O_RDWR)
-    except OSError:
-        return 0
-    try:
+
+    def __init__(self) -> None:
+        self._held: dict[_Key, _Original] = {}
+
+    def keep(self, pid: int) -> tuple[str, ...]:
+        """Hold the text of each executable mapping; return the paths of what cannot be held.
+
+        Call it while no breakpoint is inserted: when the process was acquired, and before it runs
+        on with libraries that it has loaded since.
+        """
+        failed = []
         for mapping in mapped(pid):
-            try:
-                file = open_mapped(pid, mapping)
-            except OSError:
+            key = (mapping.file, mapping.path, mapping.offset_bytes, mapping.end - mapping.start)
+            if key in self._held:
                 continue
             try:
-                count += _repair_mapping(memory, file, mapping, instruction)
+                self._held[key] = _Original.of(pid, mapping, key)
             except OSError:
-                continue
-            finally:
-                os.close(file)
-    finally:
-        os.close(memory)
-    return count
+                failed.append(mapping.path)
+        return tuple(dict.fromkeys(failed))
+
+    def repair(self, pid: int) -> Repair:
+        """Restore the bytes that breakpoint instructions replace in process *pid*.
+
+        The process need not be stopped. There is nothing to repair in a process that has ended.
+        """
+        instruction = _INSTRUCTIONS.get(platform.machine())
+        if instruction is None:
+            return Repair(unknown=(f"its text: a {platform.machine()} cannot be repaired",))
+        try:
+            memory = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            if procfs.read_stat(pid) is None:
+                return Repair()
+            return Repair(unknown=(f"its text: {error.strerror}",))
+        restored = 0
+        unknown = []
+        mappings = tuple(mapped(pid))
+        try:
+            if not mappings:
+                unknown.append("its text: its mappings cannot be read")
+            for mapping in mappings:
+                try:
+                    restored += self._repair_mapping(pid, memory, mapping, instruction)
+                except OSError:
+                    unknown.append(mapping.path)
+        finally:
+            os.close(memory)
+        if not procfs.is_alive(pid):
+            unknown = []
+        return Repair(restored=restored, unknown=tuple(dict.fromkeys(unknown)))
+
+    def close(self) -> None:
+        """Release what is held."""
+        held, self._held = self._held, {}
+        for original in held.values():
+            original.release()
+
+    def _repair_mapping(
+        self, pid: int, memory: int, mapping: MappedFile, instruction: bytes
+    ) -> int:
+        key = (mapping.file, mapping.path, mapping.offset_bytes, mapping.end - mapping.start)
+        if (original := self._held.get(key)) is not None:
+            return _repair_mapping(memory, original.read, mapping, instruction)
+        file = open_mapped(pid, mapping)
+        try:
+            read = functools.partial(_read_file, file, mapping.offset_bytes)
+            return _repair_mapping(memory, read, mapping, instruction)
+        finally:
+            os.close(file)
+
+
+def repair(pid: int) -> Repair:
+    """Restore the bytes that breakpoint instructions replace in process *pid*, from its files."""
+    return RankText().repair(pid)
+
+
+_Key = tuple[tuple[str, int], str, int, int]
+"""File (device and inode), path, offset in the file and length of a mapping, both in bytes."""
+
+
+class _Original:
+    """The original text of a mapping: an open file, or a copy. All ranks of a host share it."""
+
+    _shared: ClassVar[dict[_Key, _Original]] = {}
+
+    def __init__(self, key: _Key, file: int | None, copy: bytes) -> None:
+        self._key = key
+        self._file = file
+        self._copy = copy
+        self._users = 0
+
+    @classmethod
+    def of(cls, pid: int, mapping: MappedFile, key: _Key) -> _Original:
+        """Return the original of a mapping of *pid*.
+
+        :raises OSError: if neither its file nor its memory can be read.
+        """
+        original = cls._shared.get(key)
+        if original is None:
+            try:
+                original = cls(key, open_mapped(pid, mapping), b"")
+            except OSError:
+                original = cls(key, None, _copy_of(pid, mapping))
+            cls._shared[key] = original
+        original._users += 1
+        return original
+
+    def read(self, offset_bytes: int, length: int) -> bytes:
+        """Return *length* bytes from *offset_bytes* on, counted from the mapping's start."""
+        if self._file is None:
+            return self._copy[offset_bytes : offset_bytes + length]
+        return _read_file(self._file, self._key[2], offset_bytes, length)
+
+    def release(self) -> None:
+        """Give up one use; the last one closes the file."""
+        self._users -= 1
+        if not self._users:
+            del self._shared[self._key]
+            if self._file is not None:
+                os.close(self._file)
+
+
+def _read_file(file: int, mapping_offset_bytes: int, offset_bytes: int, length: int) -> bytes:
+    return os.pread(file, length, mapping_offset_bytes + offset_bytes)
+
+
+def _copy_of(pid: int, mapping: MappedFile) -> bytes:
+    """Return the memory of a mapping.
+
+    :raises OSError: if it cannot be read, or not whole.
+    """
+    length = mapping.end - mapping.start
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        memory.seek(mapping.start)
+        copy = memory.read(length)
+    if copy is None or len(copy) < length:
+        raise OSError(errno.EIO, "the mapping cannot be read whole", mapping.path)
+    return copy
 
 
 async def wake(pid: int) -> None:
@@ -87,37 +219,42 @@ async def wake(pid: int) -> None:
                 os.kill(pid, signal.SIGCONT)
 
 
-def _repair_mapping(memory: int, file: int, mapping: MappedFile, instruction: bytes) -> int:
+def _repair_mapping(
+    memory: int,
+    read: Callable[[int, int], bytes],
+    mapping: MappedFile,
+    instruction: bytes,
+) -> int:
     count = 0
     for at in range(mapping.start, mapping.end, _CHUNK_BYTES):
         length = min(_CHUNK_BYTES, mapping.end - at)
         there = os.pread(memory, length, at)
-        wanted = os.pread(file, length, mapping.offset_bytes + at - mapping.start)
+        wanted = read(at - mapping.start, length)
         if there == wanted:
             continue
         for page in range(0, min(len(there), len(wanted)), _PAGE_BYTES):
             one, other = there[page : page + _PAGE_BYTES], wanted[page : page + _PAGE_BYTES]
             if one != other:
-                for place in _replaced(one, other, instruction):
+                for place in replaced(one, other, instruction):
                     original = other[place : place + len(instruction)]
                     os.pwrite(memory, original, at + page + place)
                     count += 1
     return count
 
 
-def _replaced(there: bytes, wanted: bytes, instruction: bytes) -> Iterator[int]:
-    """Yield each offset at which exactly one breakpoint instruction replaces other bytes."""
+def replaced(there: bytes, wanted: bytes, instruction: bytes) -> Iterator[int]:
+    """Yield the offset of each breakpoint instruction in *there* that replaces other bytes.
+
+    Other changes next to one are somebody else's patch, which stays. Breakpoint instructions
+    beside each other are all GDB's.
+    """
     size = len(instruction)
     length = min(len(there), len(wanted))
-    at = 0
-    while at < length:
-        if there[at] == wanted[at]:
-            at += 1
-            continue
-        begin = at - at % size
-        run = begin + size
-        while run < length and there[run] != wanted[run]:
-            run += 1
-        if there[begin : begin + size] == instruction and run == begin + size:
-            yield begin
-        at = max(run, at + 1)
+    run: list[int] = []
+    for at in range(0, length + size, size):
+        if there[at : at + size] != wanted[at : at + size] and at + size <= length:
+            run.append(at)
+        elif run:
+            if all(there[each : each + size] == instruction for each in run):
+                yield from run
+            run = []

@@ -761,7 +761,7 @@ class GdbDebugger:
 
     async def _mend(self) -> None:
         """Take out what a GDB has left that was killed."""
-        repaired = await asyncio.to_thread(repair, self.pid)
+        repaired = (await asyncio.to_thread(repair, self.pid)).restored
         LOG.warning("rank %d: %d breakpoints taken out", self.rank, repaired)
         if not self._was_stopped:
             await wake(self.pid)

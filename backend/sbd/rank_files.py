@@ -9,6 +9,7 @@ translated back into the names that the rank has for its files: they are the sam
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -25,7 +26,7 @@ from pgdb.patterns import pattern
 _DELETED = " (deleted)"
 # proc_pid_maps(5). A name may contain any character that Python treats as the end of a line, except
 # "\n".
-_EXECUTABLE_MAPPING = pattern(r"^(\w+)-(\w+) ..x. (\w+) \S+ \d+ +(/[^\n]*)$", re.M | re.A)
+_EXECUTABLE_MAPPING = pattern(r"^(\w+)-(\w+) ..x. (\w+) (\S+) (\d+) +(/[^\n]*)$", re.M | re.A)
 
 
 class RankGdb(GdbSession):
@@ -92,6 +93,8 @@ class MappedFile(msgspec.Struct, frozen=True):
     path: str
     is_deleted: bool
     """Whether the file has gone, or another one has its name now."""
+    file: tuple[str, int] = ("", 0)
+    """Device (``MAJOR:MINOR`` in hexadecimal) and inode, as /proc/PID/maps shows them."""
 
 
 def look_at(pid: int) -> RankFiles:
@@ -147,13 +150,14 @@ def mapped(pid: int) -> Iterator[MappedFile]:
             text = maps.read()
     except OSError:
         return
-    for start, end, offset, path in _EXECUTABLE_MAPPING.findall(text):
+    for start, end, offset, device, inode, path in _EXECUTABLE_MAPPING.findall(text):
         yield MappedFile(
             start=int(start, 16),
             end=int(end, 16),
             offset_bytes=int(offset, 16),
             path=path.removesuffix(_DELETED),
             is_deleted=path.endswith(_DELETED),
+            file=(device, int(inode)),
         )
 
 
@@ -162,13 +166,28 @@ def open_mapped(pid: int, mapping: MappedFile) -> int:
 
     :raises OSError: if it cannot be reached, or another file has its name now.
     """
+    flags = os.O_RDONLY | os.O_CLOEXEC
     try:
         # The very file, even if deleted; needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
-        return os.open(f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}", os.O_RDONLY)
+        return os.open(f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}", flags)
     except OSError:
         if mapping.is_deleted:
-            raise
-    return os.open(f"/proc/{pid}/root{_below_root(pid, mapping.path)}", os.O_RDONLY)
+            return _open_executable(pid, mapping)
+    return os.open(f"/proc/{pid}/root{_below_root(pid, mapping.path)}", flags)
+
+
+def _open_executable(pid: int, mapping: MappedFile) -> int:
+    """Open the executable of *pid*, which its owner may, even if it was deleted.
+
+    :raises OSError: if the mapping is that of another file.
+    """
+    executable = os.open(f"/proc/{pid}/exe", os.O_RDONLY | os.O_CLOEXEC)
+    # The inode alone: on some file systems the device in /proc/PID/maps is not that of stat(2).
+    name = os.readlink(f"/proc/{pid}/exe").removesuffix(_DELETED)
+    if os.fstat(executable).st_ino == mapping.file[1] and name == mapping.path:
+        return executable
+    os.close(executable)
+    raise FileNotFoundError(errno.ENOENT, "the mapped file was deleted", mapping.path)
 
 
 def _below_root(pid: int, path: str) -> str:

@@ -1,0 +1,244 @@
+"""Original text of a process whose files are gone, as an ordinary user sees it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import shutil
+import subprocess
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pgdb.backend.care.breakpoint_repair import RankText, Repair, repair, replaced
+from pgdb.backend.sbd.rank_files import mapped
+
+NOBODY = 65534
+LIBRARY = "int step(int value) { return value + 1; }\n"
+PROGRAM = """
+#include <stdio.h>
+#include <unistd.h>
+int step(int value);
+int main(void) {
+    printf("%d\\n", step(1));
+    fflush(stdout);
+    for (;;) pause();
+}
+"""
+
+
+def as_ordinary_user(check: Callable[[], object]) -> None:
+    """Call *check* in a process without capabilities; raise what it raises."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        said = ""
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+                # A change of user makes /proc/self/mem root's; prctl(PR_SET_DUMPABLE) undoes it.
+                ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+            check()
+        except BaseException:  # noqa: BLE001 - reported to the parent
+            said = traceback.format_exc()
+        os.write(write, pickle.dumps(said))
+        os._exit(0)
+    os.close(write)
+    with open(read, "rb") as pipe:
+        said = pickle.load(pipe)
+    os.waitpid(child, 0)
+    assert not said, said
+
+
+class Built:
+    """A program and its library in a folder that everybody can read and write."""
+
+    def __init__(self, folder: Path) -> None:
+        self.program = folder / "program"
+        self.library = folder / "libstep.so"
+
+    def start(self) -> subprocess.Popen[str]:
+        process = subprocess.Popen([self.program], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None and process.stdout.readline() == "2\n"
+        return process
+
+
+@pytest.fixture
+def built() -> Iterator[Built]:
+    compiler = shutil.which("cc") or pytest.skip("this machine has no C compiler")
+    folder = Path(tempfile.mkdtemp(prefix="pgdb-test-"))
+    try:
+        folder.chmod(0o777)
+        (folder / "step.c").write_text(LIBRARY)
+        (folder / "program.c").write_text(PROGRAM)
+        made = Built(folder)
+        shared = [compiler, "-shared", "-fPIC", "-o", made.library, folder / "step.c"]
+        subprocess.run(shared, check=True)
+        search = f"-Wl,-rpath,{folder}"
+        linked = [compiler, "-o", made.program, folder / "program.c", made.library, search]
+        subprocess.run(linked, check=True)
+        for path in folder.iterdir():
+            path.chmod(0o755)
+        yield made
+    finally:
+        shutil.rmtree(folder)
+
+
+def put_breakpoint(pid: int, path: Path, at: int = 64) -> bytes:
+    """Insert a breakpoint instruction into the text of a file; return the original byte."""
+    (start,) = (each.start for each in mapped(pid) if each.path == str(path))
+    with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+        memory.seek(start + at)
+        original = memory.read(1)
+        memory.seek(start + at)
+        memory.write(b"\xcc")
+    assert original != b"\xcc"
+    return original
+
+
+def byte_of(pid: int, path: Path, at: int = 64) -> bytes:
+    (start,) = (each.start for each in mapped(pid) if each.path == str(path))
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        memory.seek(start + at)
+        return memory.read(1)
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def rebuild(path: Path) -> None:
+    """Put another file in the place of *path*, as a compiler does."""
+    other = path.with_suffix(".new")
+    shutil.copy("/bin/true", other)
+    other.rename(path)
+
+
+@pytest.mark.parametrize("change", [remove, rebuild])
+@pytest.mark.parametrize("part", ["program", "library"])
+@pytest.mark.parametrize("when", ["before it is acquired", "afterwards"])
+def test_text_of_a_file_that_is_gone_is_restored(
+    built: Built, part: str, change: Callable[[Path], None], when: str
+) -> None:
+    path: Path = getattr(built, part)
+
+    def check() -> None:
+        with built.start() as process:
+            text = RankText()
+            try:
+                if when == "afterwards":
+                    assert text.keep(process.pid) == ()
+                    change(path)
+                else:
+                    change(path)
+                    assert text.keep(process.pid) == ()
+                original = put_breakpoint(process.pid, path)
+                assert text.repair(process.pid) == Repair(restored=1)
+                assert byte_of(process.pid, path) == original
+                assert text.repair(process.pid) == Repair()
+            finally:
+                text.close()
+                process.kill()
+
+    as_ordinary_user(check)
+
+
+def test_text_that_cannot_be_compared_is_reported(built: Built) -> None:
+    def check() -> None:
+        with built.start() as process:
+            try:
+                remove(built.library)
+                put_breakpoint(process.pid, built.library)
+                assert repair(process.pid) == Repair(unknown=(str(built.library),))
+            finally:
+                process.kill()
+
+    as_ordinary_user(check)
+
+
+def test_a_process_of_another_user_is_reported() -> None:
+    if os.geteuid():
+        pytest.skip("only root has processes of other users")
+    pid = os.getpid()
+
+    def check() -> None:
+        found = repair(pid)
+        assert found.restored == 0 and found.unknown
+
+    as_ordinary_user(check)
+
+
+def test_an_ended_process_has_nothing_to_repair() -> None:
+    with subprocess.Popen(["/bin/true"]) as process:
+        process.wait()
+    assert repair(process.pid) == Repair()
+
+
+def test_ranks_of_a_host_share_what_is_held(built: Built) -> None:
+    def check() -> None:
+        with built.start() as one, built.start() as other:
+            try:
+                texts = RankText(), RankText()
+                texts[0].keep(one.pid)
+                held = len(os.listdir("/proc/self/fd"))
+                texts[1].keep(other.pid)
+                assert len(os.listdir("/proc/self/fd")) == held
+                remove(built.library)
+                texts[0].close()
+                put_breakpoint(other.pid, built.library)
+                assert texts[1].repair(other.pid) == Repair(restored=1)
+                texts[1].close()
+                assert len(os.listdir("/proc/self/fd")) < held
+            finally:
+                one.kill()
+                other.kill()
+
+    as_ordinary_user(check)
+
+
+def test_a_library_that_is_loaded_later_is_held(built: Built) -> None:
+    """Here by this very process, which reads its own memory."""
+
+    def check() -> None:
+        text = RankText()
+        text.keep(os.getpid())
+        ctypes.CDLL(str(built.library))
+        text.keep(os.getpid())
+        remove(built.library)
+        put_breakpoint(os.getpid(), built.library)
+        assert text.repair(os.getpid()) == Repair(restored=1)
+
+    as_ordinary_user(check)
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "found"),
+    [
+        (b"abcd", b"abcd", []),
+        (b"\xccbcd", b"abcd", [0]),
+        (b"abc\xcc", b"abcd", [3]),
+        (b"a\xcc\xccd", b"abcd", [1, 2]),
+        (b"a\xcc\xe9d", b"abcd", []),
+        (b"a\xe9\xccd", b"abcd", []),
+        (b"\xccbc\xcc", b"abcd", [0, 3]),
+        (b"a\xccc", b"a\xcccd", []),
+    ],
+)
+def test_breakpoints_are_distinguished_from_patches(
+    there: bytes, wanted: bytes, found: list[int]
+) -> None:
+    assert [*replaced(there, wanted, b"\xcc")] == found
+
+
+def test_instructions_of_four_bytes_are_compared_whole() -> None:
+    instruction = b"\x00\x00\x20\xd4"
+    wanted = b"\x01\x00\x20\xd4" * 3  # differs from the instruction in one byte only
+    there = wanted[:4] + instruction + wanted[8:]
+    assert [*replaced(there, wanted, instruction)] == [4]
