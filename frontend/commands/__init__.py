@@ -8,6 +8,7 @@ from pgdb.frontend.commands import (
     ranks,
     run_control,
     session,
+    tree,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "ranks",
     "run_control",
     "session",
+    "tree",
 ]

@@ -5,10 +5,15 @@ Run ``python -m pgdb.frontend.commands > docs/reference/commands.md``.
 
 import sys
 
-from pgdb.frontend.commands.table import COMMANDS
+from pgdb.frontend.commands.table import COMMANDS, Command, CommandTable
 
 
-def page() -> str:
+def section(command: Command) -> list[str]:
+    """Return the lines about one command."""
+    return ["", f"### {command.word}", "", "```", command.help, "```"]
+
+
+def page(table: CommandTable = COMMANDS) -> str:
     """Return docs/reference/commands.md."""
     lines = [
         "# Commands",
@@ -20,11 +25,11 @@ def page() -> str:
         "their answers.",
     ]
     group = None
-    for command in COMMANDS.commands:
+    for command in table.commands:
         if command.group is not group:
             group = command.group
             lines += ["", f"## {group.value}"]
-        lines += ["", f"### {command.word}", "", "```", command.help, "```"]
+        lines += section(command)
     return "\n".join(lines) + "\n"
 
 

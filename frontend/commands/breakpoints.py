@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pgdb.errors import UsageError
+from pgdb.frontend.commands.options import is_number
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
     Completes,
     Group,
     Outcome,
-    is_number,
     need_argument,
 )
 from pgdb.patterns import pattern
@@ -29,19 +29,14 @@ async def insert(call: Call) -> Outcome:
 
 
 def _declare(word: str, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:
-    async def handler(call: Call) -> Outcome:
-        return await insert(call)
-
-    handler.__doc__ = text
-    expression = "EXPR" in usage.split()[1]
     COMMANDS.command(
         word,
         group=Group.BREAKPOINTS,
         usage=usage,
         summary=summary,
         aliases=aliases,
-        completes=Completes.EXPRESSION if expression else Completes.LOCATION,
-    )(handler)
+        description=text,
+    )(insert)
 
 
 _NUMBERS = "The breakpoint has one number for the whole job, whatever its number in each GDB."

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 from msgspec.structs import replace
 
@@ -18,16 +18,13 @@ from pgdb.frontend.analysis.conditions import only_looks, parse
 from pgdb.frontend.analysis.full_answers import in_full, part_of
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.commands.options import Option, Rest, is_number, number
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
-    Completes,
     Group,
     Outcome,
     Shown,
-    is_number,
-    need_argument,
-    no_argument,
 )
 from pgdb.frontend.show.json import json_classes, json_lines
 from pgdb.frontend.show.text import comparison_text, layout, render, statistics_text
@@ -41,11 +38,6 @@ from pgdb.records import Record, Text, Various
 
 _BINS = 8
 _MOST_BINS = 100
-_SAVE = pattern(r"(?P<name>\S+)(?P<source>.*?)(?:\s-o\s+(?P<file>.+))?\Z", re.S)
-# What no expression of C can have: a name decremented behind an operand, or before one.
-_OPTION = pattern(
-    r"(?:(?<=[\w)\]'\"])\s+|\A(?=\S+\s+[\w('\"]))--([A-Za-z][\w-]*)(?:=\S*)?(?=\s|\Z)"
-)
 _WITH = pattern(r"\s*(?:(?P<left>.*)\s)?with\s+(?:session\s+)?(?P<right>.+)\Z", re.S)
 
 
@@ -54,15 +46,40 @@ _WITH = pattern(r"\s*(?:(?P<left>.*)\s)?with\s+(?:session\s+)?(?P<right>.+)\Z", 
     group=Group.DATA,
     usage="compare EXPR with NAME|SET",
     summary="what differs: between ranks, or from before",
-    completes=Completes.EXPRESSION,
+    options=(
+        Option(name="--pairwise", help="compare the first rank of SET1 with the first of SET2 …"),
+        Option(name="--all", help="show every difference, and every value in full"),
+        Option(
+            name="--tolerance",
+            value="T",
+            help="numbers are equal if they differ by at most T times the larger one",
+            read=number,
+            default=0.0,
+        ),
+        Option(
+            name="--atol",
+            value="T",
+            help="numbers are equal if they differ by at most T",
+            read=number,
+            argument="absolute_tolerance",
+            default=0.0,
+        ),
+    ),
 )
-async def _compare(call: Call) -> Outcome:
+async def _compare(
+    call: Call,
+    text: str,
+    *,
+    pairwise: bool,
+    all: bool,
+    tolerance: float,
+    absolute_tolerance: float,
+) -> Outcome:
     """Compare values of EXPR, and show where they differ and by how much.
 
     compare EXPR SET1 with SET2   the values of two rank sets: which occur on one
-                                  side only; SET1 can be left out and is the rest
-                                  of the focus then; with --pairwise the first
-                                  rank of SET1 with the first of SET2, and so on
+                                  side only; without SET1, it is the rest of the
+                                  focus
     compare EXPR with NAME        what 'save NAME' has kept with what there is
                                   now, rank by rank
     compare EXPR with FILE.json   the same with a file, which another session can
@@ -71,16 +88,12 @@ async def _compare(call: Call) -> Outcome:
                                   whatever it was; that of a file or a recording
                                   only if all it can do is look
 
-    --tolerance T takes numbers for equal whose difference is at most T times the
-    larger of the two, --atol T those whose difference is at most T. Structures are
-    compared field by field, arrays element by element, as far as GDB prints them
-    ('set print elements'); addresses are no difference, nor is a NaN from a NaN.
-    --all shows every difference, and every value in full. A rank that cannot evaluate
-    EXPR is not compared, and the exit status of a batch run is 1. @1 is the set of the ranks
-    that are equal; @2, @3 … are those that differ, as they are shown.
+    Structures are compared field by field, arrays element by element, as far as GDB
+    prints them ('set print elements'). Addresses do not differ, nor do two NaNs. A rank
+    that cannot evaluate EXPR is not compared, and the exit status of a batch run is 1.
+    @1 is the set of the ranks that are equal; @2, @3 … are those that differ, in the
+    order of the output.
     """
-    flags, text = _take_options(call, ("pairwise", "all"), ("tolerance", "atol"))
-    tolerance, absolute_tolerance = _number(flags, "tolerance"), _number(flags, "atol")
     match = _WITH.match(text)
     if match is None:
         raise UsageError("'compare' needs two sides: 'compare x with NAME', 'compare x 0 with 1-3'")
@@ -88,7 +101,7 @@ async def _compare(call: Call) -> Outcome:
     kept = await _find_saved(call, right)
     by: By = "rank"
     if kept is not None:
-        if "pairwise" in flags:
+        if pairwise:
             raise UsageError("compare: --pairwise is for two rank sets")
         expression, before, after = left or kept.answer.command, right, "now"
         if left and kept.answer.command != f"print {left}":
@@ -97,7 +110,7 @@ async def _compare(call: Call) -> Outcome:
         wanted = call.ranks | (kept.answer.ranks - call.session.set)
         sides = (part_of(kept.answer, wanted), await _ask_again(call, left, kept, right))
     else:
-        by = "position" if "pairwise" in flags else "value"
+        by = "position" if pairwise else "value"
         expression, ranks, others = _rank_sides(call, left, right)
         before, after = layout.brackets(ranks), layout.brackets(others)
         session = call.session
@@ -109,7 +122,7 @@ async def _compare(call: Call) -> Outcome:
         expression,
         before=before,
         after=after,
-        whole="all" in flags,
+        whole=all,
         width=call.dispatcher.width,
     )
     line = json_lines.comparison(
@@ -123,23 +136,32 @@ async def _compare(call: Call) -> Outcome:
 @COMMANDS.command(
     "save",
     group=Group.DATA,
-    usage="save NAME [EXPR | N] [-o FILE]",
+    usage="save NAME [EXPR | N]",
     summary="keep an answer to compare later ones with",
+    needs="a name",
+    options=(
+        Option(
+            name="-o",
+            value="FILE",
+            help="write it to a file as well, which 'compare' reads in any session; without EXPR "
+            "and N, write the answer that NAME has",
+            argument="file",
+            default="",
+            takes_line=True,
+            needs="a FILE: 'save NAME -o FILE'",
+        ),
+    ),
 )
-async def _save(call: Call) -> Outcome:
+async def _save(call: Call, text: str, *, file: str) -> Outcome:
     """Keep the last answer, answer N, or the answer to 'print EXPR' under a name.
 
-    'compare EXPR with NAME' then shows what has changed. -o FILE writes it to a
-    file too, with which other sessions can compare; 'save NAME -o FILE' writes what
-    is saved under NAME. 'expand -l' lists the answers and their numbers.
+    'compare EXPR with NAME' then shows the changes. 'expand -l' lists the answers and
+    their numbers.
     """
-    match = _SAVE.match(need_argument(call, "a name"))
-    assert match is not None, "every text has a first word"
-    name, source, file = match["name"], match["source"].strip(), match["file"] or ""
+    name, _, source = text.partition(" ")
+    source = source.strip()
     session, workspace = call.session, call.workspace
     before = workspace.saved.get(name)
-    if source == "-o" or source.endswith(" -o"):
-        raise UsageError(f"save: -o needs a FILE: 'save {name} -o FILE'")
     if file and not source:
         if before is None:
             raise CommandError(
@@ -178,18 +200,27 @@ async def _save(call: Call) -> Outcome:
 
 
 @COMMANDS.command(
-    "saved", group=Group.DATA, usage="saved [-d NAME]", summary="list what 'save' has kept"
+    "saved",
+    group=Group.DATA,
+    summary="list the saved answers",
+    rest=Rest.NOTHING,
+    options=(
+        Option(
+            name="-d",
+            value="NAME",
+            help="forget the answer NAME",
+            argument="forgotten",
+            completes=lambda workspace: [each.name for each in workspace.saved],
+            needs="the name of a saved answer",
+        ),
+    ),
 )
-async def _saved(call: Call) -> Outcome:
-    """List the saved answers, the oldest first; -d NAME forgets one."""
-    option, _, name = call.argument.partition(" ")
-    if option == "-d":
-        if not name.strip():
-            raise UsageError(f"saved: -d needs the name of a saved answer ({_names(call)})")
-        if not call.workspace.saved.forget(name.strip()):
-            raise CommandError(f"saved: there is no answer {name.strip()!r} ({_names(call)})")
+async def _saved(call: Call, *, forgotten: str | None) -> Outcome:
+    """List the answers that 'save' has kept, the oldest first."""
+    if forgotten is not None:
+        if not call.workspace.saved.forget(forgotten):
+            raise CommandError(f"saved: there is no answer {forgotten!r} ({_names(call)})")
         return None
-    no_argument(call)
     lines = [f"{each.name}: {_described(each)}" for each in call.workspace.saved]
     return "\n".join(lines) or "nothing is saved"
 
@@ -199,9 +230,15 @@ async def _saved(call: Call) -> Outcome:
     group=Group.DATA,
     usage="assert CONDITION",
     summary="check what must hold on all ranks",
-    completes=Completes.EXPRESSION,
+    options=(
+        Option(
+            name="--ranks-missing-ok",
+            help="ranks that run or have ended do not fail the check",
+            argument="running_ok",
+        ),
+    ),
 )
-async def _assert(call: Call) -> Outcome:
+async def _assert(call: Call, text: str, *, running_ok: bool) -> Outcome:
     """Check a condition over the selected ranks, and name those that fail it.
 
     assert EXPR                 a comparison such as x > 0 or a == b && c: true on
@@ -215,20 +252,17 @@ async def _assert(call: Call) -> Outcome:
 
     GDB evaluates what one rank can tell by itself. Of an array every element is
     compared, as far as GDB prints them; a NaN fails. Addresses differ on every rank
-    and count as the same. A rank that cannot evaluate EXPR fails the check; one that
-    runs or has ended cannot be checked, which counts as a failure too unless
-    --ranks-missing-ok is given. Where the check fails, the exit status of a batch run
+    and count as the same. A rank that cannot evaluate EXPR fails the check, as does one
+    that runs or has ended. Where the check fails, the exit status of a batch run
     is 1, or 4 if ranks have not answered. @1, @2 … are the ranks that fail, as they
     are shown.
     """
-    flags, text = _take_options(call, ("ranks-missing-ok",), ())
     requirement = parse(text)
     session = call.session
 
     async def ask(expression: str, ranks: RankSet) -> Answer:
         return await session.ranks(ranks).evaluate(expression)
 
-    running_ok = "ranks-missing-ok" in flags
     found = await check(requirement, call.ranks, ask, session.recall, running_ok=running_ok)
     answer = found.answer
     if answer is not None:
@@ -248,30 +282,38 @@ async def _assert(call: Call) -> Outcome:
     )
 
 
+def _read_bins(title: str, text: str) -> int:
+    if not is_number(text) or not int(text):
+        raise UsageError(f"{title} {text!r} is no number of bins")
+    if int(text) > _MOST_BINS:
+        raise UsageError(f"{title} {text} is too many; {_MOST_BINS} is the limit")
+    return int(text)
+
+
 @COMMANDS.command(
     "stat",
     group=Group.DATA,
     usage="stat EXPR",
     summary="numbers over ranks: range, mean, histogram",
-    completes=Completes.EXPRESSION,
+    needs="an expression",
+    options=(
+        Option(
+            name="--bins",
+            value="N",
+            help=f"number of bins of the histogram, up to {_MOST_BINS}",
+            read=_read_bins,
+            default=_BINS,
+        ),
+    ),
 )
-async def _stat(call: Call) -> Outcome:
+async def _stat(call: Call, expression: str, *, bins: int) -> Outcome:
     """Sum up the number EXPR, or all elements of the array EXPR, over the ranks.
 
-    Shows the least and the greatest with their ranks, mean and standard deviation,
-    a line of the values by rank and a histogram (--bins N, up to 100), and names the ranks
-    with a NaN or an infinity. It is summed up on the way, so that a million ranks
-    cost little more than a few.
+    Shows the least and the greatest number with their ranks, mean and standard deviation,
+    a line of the values by rank and a histogram, and names the ranks with a NaN or an
+    infinity. The aggregators sum up, so that a million ranks cost little more than a few.
     """
-    flags, expression = _take_options(call, (), ("bins",))
-    if not expression:
-        raise UsageError("'stat' needs an expression")
-    bins = flags.get("bins", str(_BINS))
-    if not is_number(bins) or not int(bins):
-        raise UsageError(f"stat: --bins {bins!r} is no number of bins")
-    if int(bins) > _MOST_BINS:
-        raise UsageError(f"stat: --bins {bins} is too many; {_MOST_BINS} is the limit")
-    answer = await call.view.stat(expression, bins=int(bins))
+    answer = await call.view.stat(expression, bins=bins)
     summed = next((each for each in answer.classes if each.columns), None)
     summary = summed.columns[0] if summed is not None else None
     ranks = summed.ranks if summed is not None else RankSet()
@@ -283,41 +325,6 @@ async def _stat(call: Call) -> Outcome:
 
 
 # -- inside ------------------------------------------------------------------------------------
-
-
-def _take_options(
-    call: Call, flags: Sequence[str], values: Sequence[str]
-) -> tuple[dict[str, str], str]:
-    """Take options out of what else is C or Fortran, where ``--`` has a meaning of its own.
-
-    :raises UsageError: if one needs a value, or there is none of its name.
-    """
-    found: dict[str, str] = {}
-
-    def take(match: re.Match[str]) -> str:
-        found[match[1]] = match[2] if match.lastindex == 2 else ""
-        return " "
-
-    text = call.argument
-    if flags:
-        text = re.sub(rf"(?:(?<=\s)|\A)--({'|'.join(flags)})(?=\s|\Z)", take, text)
-    if values:
-        text = re.sub(rf"(?:(?<=\s)|\A)--({'|'.join(values)})(?:=|\s+)(\S+)", take, text)
-    if match := _OPTION.search(text):
-        name = match[1]
-        if name in values:
-            raise UsageError(f"{call.word}: --{name} needs a value")
-        known = ", ".join(f"--{each}" for each in (*flags, *values))
-        raise UsageError(f"{call.word}: no option '--{name}'; there are {known}")
-    return found, text.strip()
-
-
-def _number(flags: dict[str, str], name: str) -> float:
-    text = flags.get(name, "0")
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f"compare: --{name} {text!r} is no number") from None
 
 
 async def _find_saved(call: Call, name: str) -> Saved | None:

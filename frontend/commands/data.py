@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib.util
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
@@ -20,10 +18,10 @@ from pgdb.frontend.analysis.arrays import Arrays, form_text
 from pgdb.frontend.analysis.decompose import GlobalArray
 from pgdb.frontend.analysis.layouts import Layout
 from pgdb.frontend.analysis.limits import size_text
+from pgdb.frontend.commands.options import Option, Rest, integers, split_words, unquoted
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
-    Completes,
     Group,
     Outcome,
     Shown,
@@ -35,7 +33,6 @@ from pgdb.frontend.show.text import plots, render
 from pgdb.frontend.system.user_files import check_place, user_path
 from pgdb.frontend.system.workers import beside, with_file
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Text
 
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_WORD = pattern(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 _GDB_DUMPS = frozenset({"binary", "ihex", "memory", "srec", "tekhex", "value", "verilog"})
 _GLOBAL_FORMATS = (".npz", ".npy", *pictures.FORMATS)
 _MOST_MAPS = 4
@@ -54,52 +50,8 @@ _BINS = 10
 _PICTURE_BINS = 50
 
 
-class _Typed(msgspec.Struct, frozen=True):
-    """An expression and the options around it."""
-
-    expression: str
-    options: Mapping[str, str]
-
-    def has(self, name: str) -> bool:
-        """Return whether an option was given."""
-        return name in self.options
-
-    def path(self) -> Path | None:
-        """Return the file behind ``-o``."""
-        text = self.options.get("-o")
-        return user_path(text) if text else None
-
-
-def _parse(call: Call, flags: Sequence[str], with_value: Sequence[str]) -> _Typed:
-    """Read options before and behind an expression, which can have spaces and dashes of its own."""
-    words = _WORD.findall(need_argument(call, "an expression"))
-    expression: list[str] = []
-    options: dict[str, str] = {}
-    left = iter(words)
-    for word in left:
-        name, equals, value = word.partition("=")
-        if name in flags and not equals:
-            options[name] = ""
-        elif name in with_value:
-            value = value if equals else next(left, "")
-            if not value:
-                raise UsageError(f"{call.word}: {name} needs a value")
-            options[name] = _unquoted(value)
-        elif name.startswith("--") and name[2:3].isalpha():
-            known = ", ".join((*flags, *with_value))
-            raise UsageError(f"{call.word}: no option {name!r}; there are {known}")
-        else:
-            expression.append(word)
-    if not expression:
-        raise UsageError(f"'{call.word}' needs an expression")
-    return _Typed(" ".join(expression), options)
-
-
-def _unquoted(word: str) -> str:
-    try:
-        return " ".join(shlex.split(word))
-    except ValueError:
-        return word
+def _read_path(title: str, text: str) -> Path:
+    return user_path(text)
 
 
 # -- dump ----------------------------------------------------------------------------------------
@@ -110,7 +62,6 @@ def _unquoted(word: str) -> str:
     group=Group.DATA,
     usage="dump EXPR FILE",
     summary="write the numbers of each rank to a file",
-    completes=Completes.EXPRESSION,
 )
 async def _dump(call: Call) -> Outcome:
     """Write EXPR, a number or an array of numbers such as u or p[0]@1000, as each rank has it in
@@ -124,12 +75,12 @@ async def _dump(call: Call) -> Outcome:
     Ranks that cannot give it are named and left out. 'set array-limit' says how much is read at
     most. GDB's own forms, such as 'dump binary memory', go to GDB.
     """
-    words = _WORD.findall(need_argument(call, "an expression and a file"))
+    words = split_words(need_argument(call, "an expression and a file"))
     if words[0] in _GDB_DUMPS:
         return await call.view.execute_plain(call.line)
     if len(words) < 2:
         raise UsageError("'dump' needs an expression and a file, as in 'dump u u.npz'")
-    path = user_path(_unquoted(words[-1]))
+    path = user_path(unquoted(words[-1]))
     arrays = await call.view.dump(" ".join(words[:-1]), path)
     if not arrays.by_rank:
         return arrays.failures
@@ -143,37 +94,60 @@ async def _dump(call: Call) -> Outcome:
 @COMMANDS.command(
     "plot",
     group=Group.DATA,
-    usage="plot EXPR [--hist|--line|--heat] [-o FILE]",
+    usage="plot EXPR",
     summary="draw numbers by rank, here or into a file",
-    completes=Completes.EXPRESSION,
+    rest=Rest.OPERAND,
+    needs="an expression",
+    options=(
+        Option(
+            name="--hist",
+            help="draw how many numbers lie in each of ten intervals",
+            argument="kind",
+            constant="hist",
+            default="",
+        ),
+        Option(
+            name="--line",
+            help="draw bars by index, over all ranks: solid up to the least number, shaded up to "
+            "the greatest",
+            argument="kind",
+            constant="line",
+            default="",
+        ),
+        Option(
+            name="--heat",
+            help="draw a heat map of rank by index",
+            argument="kind",
+            constant="heat",
+            default="",
+        ),
+        Option(
+            name="-o",
+            value="FILE",
+            help="write a picture by Matplotlib: .png, .svg or .pdf",
+            argument="path",
+            read=_read_path,
+        ),
+    ),
 )
-async def _plot(call: Call) -> Outcome:
+async def _plot(call: Call, expression: str, *, kind: str, path: Path | None) -> Outcome:
     """Draw EXPR, a number or an array of numbers, as the ranks have it in memory.
 
     A number on each rank is drawn as bars by rank, an array on each rank as a heat map of rank by
     index, a matrix as a heat map for each rank.
 
-    --hist         how many numbers lie in each of ten intervals
-    --line         bars by index, over all ranks: solid up to the least, shaded to the greatest
-    --heat         a heat map of rank by index
-    -o FILE        a picture by Matplotlib, as .png, .svg or .pdf
-
     NaN is drawn as N, infinities as ^ and v; of complex numbers the absolute values are drawn.
     """
-    typed = _parse(call, ("--hist", "--line", "--heat"), ("-o",))
-    if len(typed.options.keys() - {"-o"}) > 1:
-        raise UsageError("plot: one of --hist, --line and --heat is enough")
-    path = typed.path()
     if path is not None:
         await with_file(path, functools.partial(pictures.check, path))
-    arrays = await call.view.array(typed.expression)
+    arrays = await call.view.array(expression)
     filled = {rank: values for rank, values in arrays.by_rank.items() if values.size}
     if not filled:
         if arrays.by_rank:
-            raise CommandError(f"{typed.expression}: the arrays of [{arrays.given}] are empty")
+            raise CommandError(f"{expression}: the arrays of [{arrays.given}] are empty")
         return arrays.failures
-    title = f"{typed.expression} on {plots.few(arrays.given)}: {_forms_text(arrays, brief=True)}"
-    drawing = _Drawing(filled, typed, title, call.dispatcher.width or plots.WIDTH)
+    title = f"{expression} on {plots.few(arrays.given)}: {_forms_text(arrays, brief=True)}"
+    drawing = _Drawing(filled, kind, title, call.dispatcher.width or plots.WIDTH)
     lines = [title, *_strange(filled)]
     if path is None:
         lines.append(drawing.text())
@@ -181,7 +155,7 @@ async def _plot(call: Call) -> Outcome:
         await with_file(path, functools.partial(drawing.save, path), size_bytes=arrays.size_bytes)
         lines.append(f"{path}: written")
     return replace(
-        _shown(call, arrays, "\n".join(lines), file=path), answer=_drawn(typed.expression, arrays)
+        _shown(call, arrays, "\n".join(lines), file=path), answer=_drawn(expression, arrays)
     )
 
 
@@ -198,7 +172,7 @@ class _Drawing:
     """What ``plot`` draws, in the terminal or in a file."""
 
     def __init__(
-        self, by_rank: Mapping[int, NDArray[Any]], typed: _Typed, title: str, width: int
+        self, by_rank: Mapping[int, NDArray[Any]], kind: str, title: str, width: int
     ) -> None:
         self._by_rank = by_rank
         self._ranks = list(by_rank)
@@ -206,18 +180,18 @@ class _Drawing:
         self._width = width
         self._is_scalar = all(values.ndim == 0 for values in by_rank.values())
         self._is_matrix = all(values.ndim == 2 for values in by_rank.values())
-        self._wanted = next((name for name in typed.options if name != "-o"), "")
+        self._wanted = kind
 
     def text(self) -> str:
         """Return the drawing in characters."""
         import numpy
 
-        if self._wanted == "--hist":
+        if self._wanted == "hist":
             ranks = self._ranks if self._is_scalar else ()
             return plots.histogram(self._flat(), ranks, bins=_BINS, width=self._width)
-        if self._is_scalar and self._wanted != "--heat":
+        if self._is_scalar and self._wanted != "heat":
             return plots.bars(self._flat(), self._ranks, width=self._width)
-        if self._wanted == "--line":
+        if self._wanted == "line":
             matrix, absent = self._matrix()
             holes = numpy.ma.masked_array(matrix, absent)
             lows, highs = holes.min(axis=0).filled(), holes.max(axis=0).filled()
@@ -225,7 +199,7 @@ class _Drawing:
             lows = numpy.where(strange, numpy.nan, lows)
             indices = range(matrix.shape[1])
             return plots.bars(lows, indices, highs=highs, axis="index", width=self._width)
-        if self._is_matrix and self._wanted != "--heat" and len(self._ranks) <= _MOST_MAPS:
+        if self._is_matrix and self._wanted != "heat" and len(self._ranks) <= _MOST_MAPS:
             scale = plots.finite_range(self._flat())
             return "\n\n".join(
                 f"[{rank}]\n"
@@ -239,17 +213,17 @@ class _Drawing:
 
     def save(self, path: Path) -> None:
         """Draw it into a file."""
-        if self._wanted == "--hist":
+        if self._wanted == "hist":
             pictures.save_histogram(path, self._flat(), title=self._title, bins=_PICTURE_BINS)
-        elif self._is_scalar and self._wanted != "--heat":
+        elif self._is_scalar and self._wanted != "heat":
             pictures.save_lines(
                 path, {"": self._flat()}, self._ranks, title=self._title, axis="rank"
             )
-        elif self._wanted == "--line":
+        elif self._wanted == "line":
             lines = {f"rank {rank}": values.ravel() for rank, values in self._by_rank.items()}
             longest = range(max(values.size for values in self._by_rank.values()))
             pictures.save_lines(path, lines, longest, title=self._title, axis="index")
-        elif self._is_matrix and self._wanted != "--heat" and len(self._ranks) == 1:
+        elif self._is_matrix and self._wanted != "heat" and len(self._ranks) == 1:
             names = ("first index", "second index")
             matrix = self._by_rank[self._ranks[0]]
             pictures.save_heat(path, matrix, title=self._title, axes_names=names)
@@ -305,42 +279,120 @@ def _strange(by_rank: Mapping[int, NDArray[Any]]) -> list[str]:
 @COMMANDS.command(
     "decompose",
     group=Group.DATA,
-    usage="decompose EXPR --dims N,M --grid P,Q [OPTION]...",
+    usage="decompose EXPR",
     summary="show or save the global array of which ranks hold blocks",
-    completes=Completes.EXPRESSION,
+    rest=Rest.OPERAND,
+    needs="an expression",
+    options=(
+        Option(
+            name="--dims",
+            value="N[,M…]",
+            help="the elements along each dimension",
+            read=integers,
+            is_required=True,
+        ),
+        Option(
+            name="--grid",
+            value="P[,Q…]",
+            help="the ranks along each dimension",
+            read=integers,
+            default=(),
+        ),
+        Option(
+            name="--layout",
+            value="KIND",
+            help="block, cyclic, or block-cyclic",
+            choices=("block", "cyclic", "block-cyclic"),
+            default="block",
+        ),
+        Option(
+            name="--block",
+            value="B[,C…]",
+            help="block-cyclic: the elements of a block along each dimension",
+            read=integers,
+        ),
+        Option(
+            name="--halo",
+            value="H[,I…]",
+            help="copies of neighbours' elements at both ends of each dimension",
+            read=integers,
+            default=(0,),
+        ),
+        Option(
+            name="--order",
+            value="C|F",
+            help="the order of a rank's elements where EXPR is a flat row such as u[0]@1000",
+            choices=("C", "F"),
+            default="C",
+        ),
+        Option(
+            name="--rank-order",
+            value="ORDER",
+            help="row (as of MPI_Cart_create): the last dimension of the grid varies fastest with "
+            "the rank; column: the first one",
+            choices=("row", "column"),
+            default="row",
+        ),
+        Option(
+            name="--map",
+            value="FILE.py:NAME",
+            help="in place of grid and layout, a Python function that gets a rank and its array "
+            "and returns a slice or an array of indices for each dimension; Ctrl-C gives up one "
+            "that does not return",
+            argument="function",
+        ),
+        Option(
+            name="-o",
+            value="FILE",
+            help="write .npz (values, owner), .npy, or a picture: .png, .svg, .pdf",
+            argument="path",
+            read=_read_path,
+        ),
+    ),
 )
-async def _decompose(call: Call) -> Outcome:
+async def _decompose(
+    call: Call,
+    expression: str,
+    *,
+    dims: tuple[int, ...],
+    grid: tuple[int, ...],
+    layout: layouts.Kind,
+    block: tuple[int, ...] | None,
+    halo: tuple[int, ...],
+    order: Literal["C", "F"],
+    rank_order: Literal["row", "column"],
+    function: str | None,
+    path: Path | None,
+) -> Outcome:
     """Put the blocks of one array that ranks hold together, and show it or save it.
 
-    --dims N[,M…]       elements of the global array along each dimension
-    --grid P[,Q…]       ranks along each dimension
-    --layout KIND       block (as it is), cyclic, or block-cyclic
-    --block B[,C…]      block-cyclic: elements of a block along each dimension
-    --halo H[,I…]       copies of neighbours' elements at both ends of each dimension
-    --order C|F         of a rank's elements where EXPR is a flat row such as u[0]@1000
-    --rank-order ORDER  row (as it is, as MPI_Cart_create has it) or column: whether the last or
-                        the first dimension of the grid varies fastest with the rank
-    --map FILE.py:NAME  in place of grid and layout, a Python function that gets a rank and its
-                        array and returns a slice or an array of indices for each dimension;
-                        Ctrl-C gives one up that does not return
-    -o FILE             .npz (values, owner), .npy, or a picture: .png, .svg, .pdf
-
     Uneven blocks may be those of HPF and MPI_Type_create_darray (the last ones are smaller) or
-    balanced (sizes differ by 1): the sizes of the arrays tell. Elements that no rank gives are
-    counted and stay blank; where ranks do not say the same of one element that is told.
+    balanced (sizes differ by 1): the sizes of the arrays decide. Elements that no rank gives are
+    counted and stay blank; elements on which ranks disagree are reported.
     """
-    names = ("--dims", "--grid", "--layout", "--block", "--halo", "--order", "--rank-order")
-    typed = _parse(call, (), (*names, "--map", "-o"))
-    layout = await _of_users(call, typed, lambda: _layout(typed))
-    path = typed.path()
+    if not grid and function is None:
+        raise UsageError("decompose: --grid is missing: the ranks along each dimension")
+    if layout == "block-cyclic" and block is None:
+        raise UsageError("decompose: block-cyclic needs --block, the elements of a block")
+    user = _UserCode(call, expression, function)
+    arrangement = Layout(
+        dims=dims,
+        grid=grid,
+        kind=layout,
+        block=block or (1,),
+        halo=halo,
+        order=order,
+        rank_order=rank_order,
+        function=await user.run(lambda: None if function is None else _load_map(function)),
+    )
     if path is not None:
         array_files.check_suffix(path, _GLOBAL_FORMATS)
         check = pictures.check if path.suffix in pictures.FORMATS else check_place
         await with_file(path, functools.partial(check, path))
-    arrays = await call.view.array(typed.expression)
+    arrays = await call.view.array(expression)
     if not arrays.by_rank:
         return arrays.failures
-    whole = await _of_users(call, typed, lambda: arrays.assemble(layout))
+    whole = await user.run(lambda: arrays.assemble(arrangement))
     width = call.dispatcher.width or plots.WIDTH
     lines = [_global_title(whole, arrays), *_about_conflicts(whole)]
     if path is None:
@@ -352,82 +404,38 @@ async def _decompose(call: Call) -> Outcome:
     return _shown(call, arrays, "\n".join(lines), file=path, whole=whole)
 
 
-async def _of_users(call: Call, typed: _Typed, work: Callable[[], _T]) -> _T:
-    """Return what *work* returns, which calls code of the user's where there is a map.
+class _UserCode:
+    """Runs work that may call the user's map, which may fail in any way or never return."""
 
-    The user's code may never return.
-    """
+    def __init__(self, call: Call, expression: str, function: str | None) -> None:
+        self._call = call
+        self._expression = expression
+        self._function = function
 
-    def guarded() -> _T:
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Return the result of *work*, done in a thread.
+
+        :raises CommandError: if the map ends otherwise than by an ordinary exception.
+        """
+
+        def guarded() -> _T:
+            try:
+                return work()
+            except BaseException as error:  # would end the session where it is waited for
+                if isinstance(error, Exception):
+                    raise
+                text = f"{self._expression}: the map raised {type(error).__name__}"
+                raise CommandError(text) from None
+
         try:
-            return work()
-        except BaseException as error:  # would end the session where it is waited for
-            if isinstance(error, Exception):
-                raise
-            text = f"{typed.expression}: the map raised {type(error).__name__}"
-            raise CommandError(text) from None
-
-    try:
-        return await beside(guarded, name="decompose")
-    except asyncio.CancelledError:
-        if "--map" in typed.options:
-            name = typed.options["--map"]
-            call.dispatcher.say(
-                f"({name} is given up; where it does not return it runs on until 'quit')"
-            )
-        raise
-
-
-def _layout(typed: _Typed) -> Layout:
-    options = typed.options
-    if "--dims" not in options:
-        raise UsageError("decompose: --dims is missing: the elements along each dimension")
-    function = _load_map(options["--map"]) if "--map" in options else None
-    if function is None and "--grid" not in options:
-        raise UsageError("decompose: --grid is missing: the ranks along each dimension")
-    kind = _one_of(options, "--layout", {"block": "block", "cyclic": "cyclic"} | _BLOCK_CYCLIC)
-    if kind == "block-cyclic" and "--block" not in options:
-        raise UsageError("decompose: block-cyclic needs --block, the elements of a block")
-    return Layout(
-        dims=_integers(options, "--dims", ()),
-        grid=_integers(options, "--grid", ()),
-        kind=_KINDS[kind],
-        block=_integers(options, "--block", (1,)),
-        halo=_integers(options, "--halo", (0,)),
-        order="F" if _one_of(options, "--order", {"C": "C", "F": "F"}) == "F" else "C",
-        rank_order=(
-            "column"
-            if _one_of(options, "--rank-order", {"row": "row", "column": "column"}) == "column"
-            else "row"
-        ),
-        function=function,
-    )
-
-
-_BLOCK_CYCLIC = {"block-cyclic": "block-cyclic"}
-_KINDS: dict[str, layouts.Kind] = {
-    "block": "block",
-    "cyclic": "cyclic",
-    "block-cyclic": "block-cyclic",
-}
-
-
-def _one_of(options: Mapping[str, str], name: str, words: Mapping[str, str]) -> str:
-    """Return the value of an option, the first of *words* where it was not given."""
-    value = options.get(name, next(iter(words)))
-    if value not in words:
-        raise UsageError(f"decompose: {name} takes {', '.join(words)}, not {value!r}")
-    return words[value]
-
-
-def _integers(options: Mapping[str, str], name: str, otherwise: tuple[int, ...]) -> tuple[int, ...]:
-    text = options.get(name)
-    if text is None:
-        return otherwise
-    try:
-        return tuple(int(part) for part in text.replace("x", ",").split(","))
-    except ValueError:
-        raise UsageError(f"decompose: {name} takes numbers such as 100,50, not {text!r}") from None
+            return await beside(guarded, name="decompose")
+        except asyncio.CancelledError:
+            if self._function is not None:
+                self._call.dispatcher.say(
+                    f"({self._function} is given up; where it does not return it runs on until "
+                    "'quit')"
+                )
+            raise
 
 
 def _load_map(text: str) -> layouts.MapFunction:

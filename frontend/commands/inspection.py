@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from msgspec.structs import replace
+
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import deliveries, gdb_commands
-from pgdb.frontend.commands import run_control, tree
+from pgdb.frontend.commands import run_control
 from pgdb.frontend.commands.breakpoints import info_breakpoints
+from pgdb.frontend.commands.options import Option, Rest
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -22,12 +25,8 @@ from pgdb.patterns import pattern
 _COUNT = pattern(r"-?[0-9]{1,9}\Z")
 # GDB's flags (-q, -c, -s) are about thread headings and errors, -ascending is about the order.
 _APPLY_ALL = pattern(r"a(?:p(?:ply?)?|ppl)?\s+a(?:ll?)?\s+(?:-[qcs]+\s+|-ascending\s+)*(\S.*)")
-_WHOLE = ("--full", "--full-mpi", "-full-mpi")
-_WITH_ARGUMENTS = ("-args", "--args")
-_ALL_THREADS = ("-threads", "--threads")
-_OPTIONS = (*_WHOLE, *_WITH_ARGUMENTS, *_ALL_THREADS, "-tree", "--tree")
 # Of GDB 12 and later; -past-entry and the like take on or off behind them.
-_GDB_OPTIONS = (
+_GDB_OPTIONS = tuple(
     "-entry-values -frame-arguments -raw-frame-arguments -frame-info -past-main -past-entry -full "
     "-no-filters -hide".split()
 )
@@ -37,26 +36,53 @@ _TREE = pattern(r"(?:^|(?<=\s))--?tree(?!\S)")
 @COMMANDS.command(
     "backtrace",
     group=Group.STACK,
-    usage="backtrace [-args] [--full] [-threads] [-tree] [N]",
+    usage="backtrace [N]",
     summary="show the call stacks, one for each class of ranks",
     aliases=("bt", "where"),
+    rest=Rest.GDB,
+    passes=_GDB_OPTIONS,
+    is_parsed=False,
+    options=(
+        Option(
+            name="-args",
+            help="make ranks with other arguments a class of their own",
+            argument="split",
+            aliases=("--args",),
+        ),
+        Option(
+            name="-threads",
+            help="show the stacks of all threads, each with the ranks that have so many threads "
+            "there, which are @1, @2 …; those of the MPI library itself only with --full",
+            aliases=("--threads",),
+        ),
+        Option(
+            name="-tree",
+            help="show the merged call tree instead, with the options of 'tree' behind it",
+            aliases=("--tree",),
+        ),
+        Option(
+            name="--full",
+            help="show the frames inside an MPI call as well",
+            aliases=("--full-mpi", "-full-mpi"),
+        ),
+    ),
 )
 async def _backtrace(call: Call) -> Outcome:
     """Show the stack of the selected thread, innermost frame first; with N, the N innermost
     (-N: outermost) frames. Ranks with the same stack are shown once.
 
-    What goes on inside an MPI call is folded away, since it changes from moment to moment;
-    --full (or -full-mpi) shows it. Arguments that differ inside a class are shown as …; -args makes
-    ranks with other arguments a class of their own. The calls of a recursion are folded as well;
-    'expand' shows them. -threads shows the stacks of all threads, each with the ranks that have so
-    many threads there, which are @1, @2 …; those of the MPI library itself only with --full. -tree
-    shows the merged call tree instead, with the options of 'tree' behind it.
+    The frames inside an MPI call are folded, since they change from moment to moment, and so are
+    the calls of a recursion ('expand' shows these). Arguments that differ inside a class are shown
+    as ….
 
     Any other option goes to GDB as it is, and its text is merged: 'bt full' and 'bt -full' show the
     local variables, as in GDB.
     """
     if _TREE.search(call.argument):
-        return await tree.show(call, _TREE.sub("", call.argument, count=1).strip())
+        tree = COMMANDS.find("tree")
+        assert tree is not None
+        argument = _TREE.sub("", call.argument, count=1).strip()
+        return await tree.handler(replace(call, argument=argument))
     merged = _merged_backtrace(call, call.argument, threads=False)
     if merged is not None:
         return await merged
@@ -65,43 +91,18 @@ async def _backtrace(call: Call) -> Outcome:
 
 def _merged_backtrace(call: Call, argument: str, *, threads: bool) -> Awaitable[Answer] | None:
     """Ask for stacks as the *argument* of a backtrace says, if it has no options of GDB's."""
-    fold, split, limit, rest = True, False, 0, []
-    _check_options(argument)
-    for word in argument.split():
-        if word in _WHOLE:
-            fold = False
-        elif word in _WITH_ARGUMENTS:
-            split = True
-        elif word in _ALL_THREADS:
-            threads = True
-        elif _COUNT.match(word) and not limit:
-            limit = int(word)
-        else:
-            rest.append(word)
-    if rest:
+    command = COMMANDS.find("backtrace")
+    assert command is not None
+    parsed = command.parse(argument)
+    if parsed.rest and not _COUNT.match(parsed.rest):
         return None
-    ranks = call.view
-    return ranks.backtrace(limit, fold=fold, split=split, threads=threads)
-
-
-def _check_options(argument: str) -> None:
-    """Check that the options are GDB's or ours: GDB takes any other for an expression.
-
-    :raises UsageError: if one is neither.
-    """
-    for word in argument.split():
-        name = word.lstrip("-")
-        dashes = len(word) - len(name)
-        if not dashes or not name[:1].isalpha():
-            continue
-        known = word in _OPTIONS or (
-            dashes == 1 and any(each.startswith(word) for each in _GDB_OPTIONS)
-        )
-        if not known:
-            raise UsageError(
-                f"backtrace: no option {word!r}; there are -args, -threads, -tree, --full, and "
-                "those of GDB's backtrace"
-            )
+    values = parsed.values
+    return call.view.backtrace(
+        int(parsed.rest or 0),
+        fold=not values["full"],
+        split=values["split"],
+        threads=threads or values["threads"],
+    )
 
 
 @COMMANDS.command(
@@ -141,7 +142,6 @@ async def _thread(call: Call) -> Outcome:
     usage="print[/FORMAT] EXPR",
     summary="show the value of an expression on each rank",
     aliases=("p", "inspect"),
-    completes=Completes.EXPRESSION,
 )
 async def _print(call: Call) -> Outcome:
     """Show the value of EXPR, equal values once with their ranks.
@@ -229,7 +229,6 @@ async def _select(call: Call) -> Outcome:
     usage="list [LOCATION]",
     summary="show source lines",
     aliases=("l",),
-    completes=Completes.LOCATION,
 )
 async def _list(call: Call) -> Outcome:
     """Show source lines around LOCATION, or more of them when it is repeated."""

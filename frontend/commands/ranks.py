@@ -11,6 +11,7 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import truth, where
 from pgdb.frontend.analysis.full_answers import pages, part_of
+from pgdb.frontend.commands.options import Option, is_number
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -18,7 +19,6 @@ from pgdb.frontend.commands.table import (
     Group,
     Outcome,
     Shown,
-    is_number,
     need_argument,
 )
 from pgdb.frontend.show.json import json_lines
@@ -36,6 +36,14 @@ _SETS = """A rank set is 0-3,8 or 0..3, with a step 0-31/2, all, or a name @runn
 operators from left to right: , union, ! without, & both, ^ either."""
 
 
+@COMMANDS.command(
+    "proc",
+    group=Group.RANKS,
+    usage="proc SET COMMAND",
+    summary="carry out a command on some ranks",
+    completes=Completes.RANKS_THEN_COMMAND,
+    description=f"Carry out one command on some ranks, whatever the focus is.\n\n{_SETS}",
+)
 async def _proc(call: Call) -> Outcome:
     text, command = split_set(need_argument(call, "a rank set and a command"))
     if not command:
@@ -46,16 +54,14 @@ async def _proc(call: Call) -> Outcome:
     return await call.dispatcher.dispatch(command, ranks)
 
 
-_proc.__doc__ = f"Carry out one command on some ranks, whatever the focus is.\n\n{_SETS}"
-COMMANDS.command(
-    "proc",
+@COMMANDS.command(
+    "focus",
     group=Group.RANKS,
-    usage="proc SET COMMAND",
-    summary="carry out a command on some ranks",
-    completes=Completes.RANKS_THEN_COMMAND,
-)(_proc)
-
-
+    usage="focus [SET]",
+    summary="select the ranks that commands act on",
+    completes=Completes.RANKS,
+    description=f"Select the ranks that commands act on from now on.\n\n{_SETS}",
+)
 async def _focus(call: Call) -> Outcome:
     if call.argument:
         ranks = call.workspace.parse_ranks(call.argument)
@@ -66,16 +72,6 @@ async def _focus(call: Call) -> Outcome:
         call.workspace.focus = ranks
         return None
     return f"focus [{call.workspace.focus}]"
-
-
-_focus.__doc__ = f"Select the ranks that commands are for from now on.\n\n{_SETS}"
-COMMANDS.command(
-    "focus",
-    group=Group.RANKS,
-    usage="focus [SET]",
-    summary="select the ranks that commands are for",
-    completes=Completes.RANKS,
-)(_focus)
 
 
 @COMMANDS.command(
@@ -163,22 +159,30 @@ async def _ranks(call: Call) -> Outcome:
 @COMMANDS.command(
     "expand",
     group=Group.RANKS,
-    usage="expand [N] [SET] | -l",
+    usage="expand [N] [SET]",
     summary="show an earlier answer unfolded",
+    options=(
+        Option(
+            name="-l",
+            help="list the answers that are kept, with their numbers",
+            argument="is_list",
+        ),
+    ),
 )
-async def _expand(call: Call) -> Outcome:
+async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
     """Show every class of answer N, or of the last one, for the ranks of SET.
 
     What did not come up with the answer (addresses shown as …, values that were
     only summed up) is asked for again, for 1024 ranks at a time. 'expand [3]' is
-    about rank 3 of the last answer, 'expand 3' about answer 3. 'expand -l' lists
-    the answers that are kept, with their numbers.
+    about rank 3 of the last answer, 'expand 3' about answer 3.
     """
-    if call.argument == "-l":
+    if is_list:
+        if which:
+            raise UsageError(f"expand: -l takes no ranks, not {which!r}")
         return _kept(call)
-    number, _, text = call.argument.partition(" ")
+    number, _, text = which.partition(" ")
     if number and not is_number(number):
-        number, text = "", call.argument
+        number, text = "", which
     if number and not int(number):
         raise CommandError("there is no answer 0; 'expand' alone shows the last")
     workspace = call.workspace

@@ -33,19 +33,14 @@ async def _run(call: Call) -> Outcome:
 
 
 def _declare(word: RunWord, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:
-    async def handler(call: Call) -> Outcome:
-        return await _run(call)
-
-    handler.__doc__ = text
-    completes = Completes.LOCATION if "LOCATION" in usage else Completes.NOTHING
     COMMANDS.command(
         word,
         group=Group.RUNNING,
         usage=usage,
         summary=summary,
         aliases=aliases,
-        completes=completes,
-    )(handler)
+        description=text,
+    )(_run)
 
 
 _RULES = """The prompt comes back when all ranks have stopped or ended, or, once one has stopped,
@@ -229,7 +224,6 @@ async def _quit(call: Call) -> Outcome:
     usage="jump LOCATION [&]",
     summary="run on from another place",
     aliases=("j",),
-    completes=Completes.LOCATION,
 )
 async def _jump(call: Call) -> Outcome:
     """Resume the selected ranks at LOCATION instead of where they stopped."""

@@ -1,7 +1,7 @@
-"""The table of commands: what is typed, its help, its completion. Nothing is written twice.
+"""The table of commands: the one declaration of words, options, help and completion.
 
-A command is a decorated coroutine; its docstring is its help. Arguments are taken raw, as GDB
-takes them, since expressions and locations have a grammar of their own.
+A command is a decorated coroutine; its docstring is its help. A command without declared options
+gets its argument raw, as in GDB, since expressions and locations have a grammar of their own.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import enum
 import inspect
 import textwrap
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from pgdb.errors import PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.commands.options import WIDTH, Option, Parsed, Rest, Syntax
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
     from pgdb.frontend.commands.workspace import Workspace
 
 
-_WIDTH = 80
-_MOST_DIGITS = 18
 _USAGE_WIDTH = 30
+_LISTED_WIDTH = 60
 # A line with two columns, up to the second: "--by WHAT     what tells two frames apart".
 _ENTRY = pattern(r"\s*\S(?:\S| (?! ))*? {2,}(?=\S)")
 
@@ -46,13 +46,11 @@ class Group(enum.Enum):
 
 
 class Completes(enum.Enum):
-    """What a command's argument is, for completion."""
+    """The kind of a command's argument, for completion."""
 
     NOTHING = "nothing"
     RANKS = "a rank set"
     RANKS_THEN_COMMAND = "a rank set, then a command"
-    LOCATION = "a location in the program"
-    EXPRESSION = "an expression"
     BREAKPOINTS = "breakpoint numbers"
     COMMAND = "a command"
     INFO = "a topic of info"
@@ -106,6 +104,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 Outcome = Answer | Shown | str | None
 Handler = Callable[[Call], Awaitable[Outcome]]
+Function = TypeVar("Function", bound=Callable[..., Awaitable[Outcome]])
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -117,14 +116,27 @@ class Command(msgspec.Struct, frozen=True):
     usage: str
     summary: str
     completes: Completes
+    description: str
     handler: Handler
+    syntax: Syntax | None = None
+    """The declared options; None for a command that gets its argument raw."""
 
     @property
     def help(self) -> str:
         """The whole help text."""
-        text = inspect.getdoc(self.handler) or ""
         also = f"\nAliases: {', '.join(self.aliases)}" if self.aliases else ""
-        return f"{self.usage}\n    {self.summary}{also}\n\n{_refilled(text)}".rstrip()
+        options = f"\n\n{self.syntax.help()}" if self.syntax is not None else ""
+        text = f"{_refilled(self.description)}{options}"
+        return f"{self.usage}\n    {self.summary}{also}\n\n{text}".rstrip()
+
+    def parse(self, argument: str) -> Parsed:
+        """Read the options in *argument*.
+
+        :raises UsageError: if they cannot be understood.
+        """
+        if self.syntax is None:
+            return Parsed(argument, {})
+        return self.syntax.parse(self.word, argument)
 
 
 class CommandTable:
@@ -143,21 +155,45 @@ class CommandTable:
         usage: str = "",
         aliases: tuple[str, ...] = (),
         completes: Completes = Completes.NOTHING,
-    ) -> Callable[[Handler], Handler]:
+        description: str = "",
+        options: tuple[Option, ...] = (),
+        rest: Rest | None = None,
+        needs: str = "",
+        passes: tuple[str, ...] = (),
+        is_parsed: bool = True,
+    ) -> Callable[[Function], Function]:
         """Declare a command.
 
-        :raises ValueError: if its word or an alias is taken.
-        """
+        The handler of a command with *options* is called with the call, the text without options
+        (unless *rest* is ``Rest.NOTHING``) and one keyword argument for each option. The text must
+        be there where the command *needs* something. A handler that is not *is_parsed* gets the
+        call only, and calls :meth:`Command.parse` itself.
 
-        def declare(handler: Handler) -> Handler:
+        :raises ValueError: if its word or an alias is taken, or the handler's keyword arguments
+            are not those of the options.
+        """
+        syntax = Syntax(options, rest or Rest.EXPRESSION, passes) if options else None
+
+        def declare(function: Function) -> Function:
             for name in (word, *aliases):
                 if name in self._commands or name in self._aliases:
                     raise ValueError(f"two commands claim {name!r}")
+            handler: Handler = function
+            if syntax is not None and is_parsed:
+                handler = _parsing(word, syntax, function, needs)
             self._commands[word] = Command(
-                word, aliases, group, usage or word, summary, completes, handler
+                word,
+                aliases,
+                group,
+                _usage(word, usage, syntax),
+                summary,
+                completes,
+                description or inspect.getdoc(function) or "",
+                handler,
+                syntax,
             )
             self._aliases.update(dict.fromkeys(aliases, word))
-            return handler
+            return function
 
         return declare
 
@@ -186,14 +222,51 @@ class CommandTable:
                 group = each.group
                 lines += ["", f"{group.value}:"] if lines else [f"{group.value}:"]
             line = f"  {each.usage:<{_USAGE_WIDTH}} {each.summary}"
-            if len(each.usage) > _USAGE_WIDTH or len(line) > _WIDTH:
-                lines += textwrap.wrap(f"  {each.usage}", _WIDTH, subsequent_indent=" " * 6)
+            if len(each.usage) > _USAGE_WIDTH or len(line) > WIDTH:
+                lines += textwrap.wrap(f"  {each.usage}", WIDTH, subsequent_indent=" " * 6)
                 line = f"{'':<{_USAGE_WIDTH + 2}} {each.summary}"
                 indent = " " * (_USAGE_WIDTH + 3)
-                lines += textwrap.wrap(line, _WIDTH, subsequent_indent=indent)
+                lines += textwrap.wrap(line, WIDTH, subsequent_indent=indent)
             else:
                 lines.append(line)
         return "\n".join(lines)
+
+
+def _usage(word: str, usage: str, syntax: Syntax | None) -> str:
+    """Return the usage line: *usage* and the options, each by name unless they are many."""
+    if syntax is None:
+        return usage or word
+    listed = [each.usage for each in syntax.options]
+    if len(" ".join((usage, *listed))) > _LISTED_WIDTH:
+        listed = [each.usage for each in syntax.options if each.is_required] + ["[OPTION]..."]
+    first, _, rest = (usage or word).partition(" ")
+    if syntax.rest in (Rest.BEHIND, Rest.GDB):
+        return " ".join(part for part in (first, *listed, rest) if part)
+    return " ".join((usage or word, *listed))
+
+
+def _parsing(word: str, syntax: Syntax, function: Function, needs: str) -> Handler:
+    """Return the handler that reads the argument and calls *function* with the result."""
+    keywords = {
+        name
+        for name, each in inspect.signature(function).parameters.items()
+        if each.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    declared = {each.keyword for each in syntax.options}
+    if keywords != declared:
+        raise ValueError(f"{word}: options {sorted(declared)}, but arguments {sorted(keywords)}")
+
+    async def handler(call: Call) -> Outcome:
+        parsed = syntax.parse(word, call.argument)
+        if needs and not parsed.rest:
+            raise UsageError(f"'{word}' needs {needs}")
+        rest = () if syntax.rest is Rest.NOTHING else (parsed.rest,)
+        for each in syntax.options:
+            if each.is_required and parsed.values[each.keyword] is None:
+                raise UsageError(f"{word}: {each.name} is missing: {each.help}")
+        return await function(call, *rest, **parsed.values)
+
+    return handler
 
 
 def _refilled(text: str) -> str:
@@ -214,7 +287,7 @@ def _refilled(text: str) -> str:
 
 
 def _refilled_part(lines: list[str]) -> list[str]:
-    if max(map(len, lines)) <= _WIDTH:
+    if max(map(len, lines)) <= WIDTH:
         return lines
     first, rest = lines[0], lines[1:]
     entry = _ENTRY.match(first)
@@ -222,7 +295,7 @@ def _refilled_part(lines: list[str]) -> list[str]:
     words = " ".join([first[len(start) :], *(line.strip() for line in rest)])
     return textwrap.wrap(
         words,
-        _WIDTH,
+        WIDTH,
         initial_indent=start,
         subsequent_indent=" " * len(start),
         break_long_words=False,
@@ -241,11 +314,6 @@ def need_argument(call: Call, what: str) -> str:
     if not call.argument:
         raise UsageError(f"'{call.word}' needs {what}")
     return call.argument
-
-
-def is_number(text: str) -> bool:
-    """Return whether *text* is digits that ``int`` takes, and of a number that can be meant."""
-    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def no_argument(call: Call, *, has_ranks: bool = False) -> None:

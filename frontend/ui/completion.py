@@ -8,7 +8,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.commands.table import COMMANDS, Completes
+from pgdb.frontend.commands.table import COMMANDS, CommandTable, Completes
 from pgdb.frontend.commands.workspace import Workspace
 
 _TOPICS = (
@@ -19,10 +19,11 @@ _SETS = ("all", "@running", "@stopped", "@exited", "@lost", "@error")
 
 
 class CommandCompleter(Completer):
-    """Completes command words, rank sets, topics and breakpoint numbers."""
+    """Completes command words, options and their values, rank sets, topics, breakpoint numbers."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, table: CommandTable = COMMANDS) -> None:
         self._workspace = workspace
+        self._table = table
 
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
@@ -31,22 +32,31 @@ class CommandCompleter(Completer):
         del complete_event
         words = document.text_before_cursor.split(" ")
         current = words[-1]
-        for candidate in self._candidates(words[:-1]):
+        for candidate in self._candidates(words[:-1], current):
             if candidate.startswith(current):
                 yield Completion(candidate, start_position=-len(current))
 
-    def _candidates(self, before: list[str]) -> Iterable[str]:
+    def _candidates(self, before: list[str], current: str) -> Iterable[str]:
         before = [word for word in before if word]
         if not before:
             return self._words()
-        command = COMMANDS.find(before[0]) or COMMANDS.find(gdb_commands.resolve(before[0]))
+        find = self._table.find
+        command = find(before[0]) or find(gdb_commands.resolve(before[0]))
         if command is None:
             return ()
+        if (syntax := command.syntax) is not None:
+            option = syntax.find(before[-1])
+            if option is not None and option.value and len(before) > 1:
+                if option.completes is not None:
+                    return option.completes(self._workspace)
+                return option.choices
+            if current.startswith("-"):
+                return [each.name for each in syntax.options]
         match command.completes:
             case Completes.RANKS:
                 return self._sets()
             case Completes.RANKS_THEN_COMMAND:
-                return self._sets() if len(before) == 1 else self._candidates(before[2:])
+                return self._sets() if len(before) == 1 else self._candidates(before[2:], current)
             case Completes.INFO:
                 return _TOPICS if len(before) == 1 else ()
             case Completes.COMMAND:
@@ -58,7 +68,7 @@ class CommandCompleter(Completer):
                 return ()
 
     def _words(self) -> list[str]:
-        own = {command.word for command in COMMANDS.commands}
+        own = {command.word for command in self._table.commands}
         known = {
             word
             for word, kind in gdb_commands.KINDS.items()

@@ -445,12 +445,12 @@ def test_a_comparison_of_nothing_fails() -> None:
         ("stat x --bins 101", "stat: --bins 101 is too many; 100 is the limit"),
         ("stat x --bins 99999999999", "too many"),
         ("assert x == 1 --foo", "assert: no option '--foo'"),
-        ("saved -d", "saved: -d needs the name of a saved answer (nothing is saved)"),
+        ("saved -d", "saved: -d needs the name of a saved answer"),
         ("saved -d a", "there is no answer 'a' (nothing is saved)"),
         ("save typo -o a.json", "save: nothing is saved as 'typo' (nothing is saved)"),
         ("compare with none.rec", "none.rec cannot be read: No such file"),
-        ("save typo -o", "save: -o needs a FILE: 'save typo -o FILE'"),
-        ("save typo x -o", "save: -o needs a FILE: 'save typo -o FILE'"),
+        ("save typo -o", "save: -o needs a FILE: 'save NAME -o FILE'"),
+        ("save typo x -o", "save: -o needs a FILE: 'save NAME -o FILE'"),
     ],
 )
 def test_what_cannot_be_understood_is_named(line: str, why: str) -> None:
