@@ -33,6 +33,7 @@ from pgdb.records import (
     Exit,
     Failure,
     Frame,
+    Gone,
     Progress,
     Record,
     Running,
@@ -164,6 +165,11 @@ class CannedDebugger:
     async def abandon(self) -> None:
         self.abandoned = True
         self.state = "gone"
+
+    def die(self) -> None:
+        """Die as a GDB that is killed: the rank runs on."""
+        self.state = "gone"
+        self._notify(Gone(why="it was killed"))
 
     def _take(self, record: Record, run: int) -> Record:
         if isinstance(record, Stop):

@@ -1,0 +1,201 @@
+"""A whole session over debuggers of canned answers: front end, overlay, aggregators; no GDB."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgdb.backend.node.aggregator import Aggregator, Place
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.discovery.discover import FoundJob
+from pgdb.frontend.startup import start as startup
+from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.frontend.startup.site import AggregatorStart, LocalSite, Located
+from pgdb.jobs.launchers import Family, Launcher
+from pgdb.overlay.channel import Listener, listen_on
+from pgdb.overlay.rendezvous import Rendezvous
+from pgdb.overlay.topology import Topology
+from pgdb.proctable import ProcTable, RankProcess
+from pgdb.ranks import RankSet
+from pgdb.records import Exit, Failure, Stack, Stop, Value
+from tests.fakes.canned_debugger import HERE, Canned, CannedOpener, stack_of
+
+LAUNCHER = Launcher(path=Path("/none/mpirun"), family=Family.OPEN_MPI_4, version="none")
+DEADLINE_S = 30.0
+
+
+class InProcess:
+    """What has started aggregators in this very process."""
+
+    pid = 0
+
+    def __init__(self) -> None:
+        self.running: list[asyncio.Task[None]] = []
+        self.listeners: list[Listener] = []
+
+    async def start(self, text: str, opener: CannedOpener) -> None:
+        rendezvous = Rendezvous.parse(text)
+        credentials = rendezvous.credentials.encode("ascii")
+        for node in range(rendezvous.count):
+            listening = socket.create_server(("127.0.0.1", 0))
+            place = Place(
+                node=node,
+                topology=Topology(count=rendezvous.count, fan_out=rendezvous.fan_out),
+                credentials=credentials,
+                front_end=rendezvous.front_end,
+                grace_s=rendezvous.grace_s,
+                own_address=f"127.0.0.1:{listening.getsockname()[1]}",
+            )
+            aggregator = Aggregator(place, opener)
+            self.listeners.append(await listen_on(listening, credentials, aggregator.serve_link))
+            self.running.append(asyncio.create_task(aggregator.run()))
+
+    async def wait(self) -> int:
+        await asyncio.wait(self.running)
+        for each in self.listeners:
+            await each.close()
+        return 0
+
+    async def end(self) -> None:
+        for each in self.running:
+            each.cancel()
+        await self.wait()
+
+    def last_words(self) -> str:
+        return ""
+
+
+class CannedSite(LocalSite):
+    """This host, with a job that is made up."""
+
+    def __init__(self, directory: Path, size: int, opener: CannedOpener) -> None:
+        super().__init__(directory)
+        self._size = size
+        self._opener = opener
+
+    async def find(self, target: str) -> Located:
+        host = socket.gethostname()
+        table = ProcTable(
+            processes=tuple(
+                RankProcess(rank=rank, host=host, pid=os.getpid(), executable="")
+                for rank in range(self._size)
+            ),
+            source="a table",
+        )
+        job = FoundJob(
+            launcher_pid=0,
+            command=("mpirun", "ring"),
+            table=table,
+            hosts=(host,),
+            selector="",
+            slurm_job="",
+            steps=(),
+            job_size=self._size,
+            local_ranks=table.ranks,
+            ended=RankSet(),
+        )
+        return Located(job=job, launcher=LAUNCHER)
+
+    async def choose_launcher(self, words: Sequence[str], located: Located) -> Launcher | None:
+        return LAUNCHER
+
+    async def start(  # type: ignore[override]
+        self, start: AggregatorStart, on_line: object, rendezvous: Callable[[], Any]
+    ) -> InProcess:
+        made = InProcess()
+        await made.start(await rendezvous(), self._opener)
+        return made
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch,
+    ranks: Mapping[int, Canned],
+    test: Callable[[Session, CannedOpener], Coroutine[Any, Any, None]],
+) -> CannedOpener:
+    """Attach to a job of canned ranks under three aggregators, and close the session."""
+    opener = CannedOpener(ranks)
+
+    async def open_site(options: SessionOptions, directory: SessionDirectory) -> CannedSite:
+        return CannedSite(directory.path, len(ranks), opener)
+
+    async def bounded() -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            options = SessionOptions(aggregators=3, fan_out=2, wire_up="direct")
+            session = await startup.attach("1", options)
+            try:
+                await test(session, opener)
+            finally:
+                await session.close()
+
+    monkeypatch.setattr(startup, "open_site", open_site)
+    monkeypatch.setattr(startup, "check_gdb", lambda gdb: "13.1")
+    asyncio.run(bounded())
+    assert len(opener.factories) == 3
+    assert all(each.is_closed for each in opener.factories)
+    assert all(opener.debugger(rank).detached for rank in ranks)
+    return opener
+
+
+def test_a_session_asks_runs_stops_and_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = stack_of("exchange", "main")
+    ranks = {
+        rank: Canned(
+            answers={"print x": Value(text=str(rank % 2)), "bt": stack},
+            events=(Stop(reason="breakpoint-hit", breakpoint=1, frame=HERE), Exit(code=0)),
+        )
+        for rank in range(6)
+    }
+    everyone = RankSet(ranks)
+
+    async def test(session: Session, opener: CannedOpener) -> None:
+        assert session.set == everyone == session.state.stopped
+        values = await session.evaluate("x")
+        said = {str(each.ranks): each.record for each in values.classes}
+        assert said == {"0,2,4": Value(text="0"), "1,3,5": Value(text="1")}
+        trace = await session.backtrace()
+        (only,) = trace.classes
+        assert only.ranks == everyone and isinstance(only.record, Stack)
+        assert [each.function for each in only.record.frames] == ["exchange", "main"]
+        (refused,) = (await session.evaluate("nosuch")).classes
+        assert isinstance(refused.record, Failure)
+        await session.break_at("exchange")
+        hit = await session.continue_()
+        (stop,) = hit.classes
+        assert stop.ranks == everyone and isinstance(stop.record, Stop)
+        assert (stop.record.reason, stop.record.breakpoint) == ("breakpoint-hit", 1)
+        ended = await session.ranks("0-2").continue_()
+        assert all(isinstance(each.record, Exit) for each in ended.classes)
+        assert session.state.exited == RankSet.parse("0-2")
+        assert session.state.stopped == RankSet.parse("3-5")
+
+    run(monkeypatch, ranks, test)
+
+
+def test_a_running_rank_is_interrupted_and_a_lost_one_reattached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranks = {rank: Canned(answers={"print x": Value(text="7")}) for rank in range(4)}
+
+    async def test(session: Session, opener: CannedOpener) -> None:
+        await session.continue_(wait=False)
+        assert session.state.running == RankSet(ranks)
+        await session.interrupt()
+        await session.wait()
+        assert session.state.stopped == RankSet(ranks)
+        lost = opener.debugger(2)
+        lost.die()
+        while not session.state.lost:
+            await asyncio.sleep(0.01)
+        assert session.state.lost == RankSet([2])
+        await session.reattach()
+        assert session.state.stopped == RankSet(ranks)
+        assert opener.debugger(2) is not lost
+
+    run(monkeypatch, ranks, test)
