@@ -316,7 +316,7 @@ def run_delivery(data: bytes) -> None:
                 else:
                     delivery.from_child(number % 5, message)
                 await asyncio.sleep(0)
-            delivery.take_parent()
+            delivery.new_parent()
             delivery.lose_child(2)
         finally:
             await delivery.close()

@@ -146,6 +146,7 @@ PURE = (
     "pgdb.frontend.store.redact",
     "pgdb.frontend.api.job_state",
     "pgdb.merge",
+    "pgdb.files.delivery_state",
     "pgdb.overlay.router",
     "pgdb.overlay.topology",
     "pgdb.ranks",

@@ -325,7 +325,7 @@ class Aggregator(TreeNode):
         for reply in unsent:
             channel.send(reply)
         if self.delivery is not None:
-            self.delivery.take_parent()
+            self.delivery.new_parent()
         while True:
             message = await channel.receive()
             match message:

@@ -19,7 +19,8 @@ import msgspec
 import pytest
 
 from pgdb.files import delivery, file_cache, file_sources
-from pgdb.files.delivery import PART_BYTES, PARTS_AHEAD, Delivery
+from pgdb.files.delivery import PARTS_AHEAD, Delivery
+from pgdb.files.delivery_state import PART_BYTES
 from pgdb.files.file_cache import FileCache, Version
 from pgdb.overlay.messages import (
     FRONT_END,
@@ -437,7 +438,7 @@ def test_a_new_parent_brings_what_the_old_one_has_not(tmp_path: Path) -> None:
                 await asyncio.sleep(0)
         tree.nodes[0].lose_child(1)
         tree.parents[1] = FRONT_END
-        tree.nodes[1].take_parent()
+        tree.nodes[1].new_parent()
         found = await asking
         assert found is not None and found.read_bytes() == source.read_bytes()
         await tree.close()
