@@ -131,7 +131,7 @@ class Nursery:
             try:
                 self._become_gdb(connection)
             except BaseException as error:  # noqa: BLE001  # a child must not continue as the parent
-                os.write(2, f"pgdb: a forked GDB cannot go on: {error!r}\n".encode())
+                os.write(2, f"pgdb: a forked GDB cannot continue: {error!r}\n".encode())
                 os._exit(_FAILED)
             return True
         os.close(connection)

@@ -229,7 +229,7 @@ class Nursery:
                     gdb.exited(self._codes.pop(pid))
                 if await gdb.ready:
                     return gdb
-                raise GdbError("a forked GDB cannot go on; the aggregator's log may say why")
+                raise GdbError("a forked GDB cannot continue; the aggregator's log may say why")
         except TimeoutError:
             why = GdbError(f"no GDB within {_FORK_TIMEOUT_S:g} s")
         except GdbError as error:

@@ -22,9 +22,9 @@ from measuring import Row
 
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.startup.local_site import LocalSite
 from pgdb.frontend.startup.overlay import Place
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.site import LocalSite
 from pgdb.jobs.launchers import find_launcher
 from pgdb.jobs.placement import mpi4py_environment, overlay_line, scrubbed_environment
 

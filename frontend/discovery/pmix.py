@@ -82,7 +82,7 @@ def query_job(launcher_pid: int, timeout_s: float = 10.0) -> tuple[RankProcess, 
             # The launcher does not announce when it has dropped the earlier connection of that
             # name.
             time.sleep(min(_FORGET_S, max(0.0, deadline - time.monotonic())))
-    raise DiscoveryError(f"{name} does not tell its ranks through PMIx: {reason}")
+    raise DiscoveryError(f"{name} does not report its ranks through PMIx: {reason}")
 
 
 class _Answer(msgspec.Struct, frozen=True):

@@ -66,7 +66,7 @@ def _by_structure(launcher: int, processes: Processes) -> Attempt:
         is_here(each, table.size, processes) for each in table.processes
     ):
         # Python's own tables of words contain all parts of a table with one rank elsewhere.
-        outcome = f"{who} is no launcher, and what looks like a table names nobody on this host"
+        outcome = f"{who} is no launcher, and an apparent table names no process of this host"
         return Attempt(step=DiscoveryStep(name, outcome))
     step = DiscoveryStep(name, f"the memory of {who} has a table of {count(table.size)}")
     return Attempt(step=step, table=table, source=f"table of ranks in the memory of {who}")

@@ -84,7 +84,7 @@ def check_launcher(launcher: Launcher, environment: Mapping[str, str]) -> Iterat
             topic,
             "warning",
             f"{where}; mpi4py does not come up with it: {fault}",
-            "PGDB then goes without MPI by itself, some seconds later; "
+            "PGDB then continues without MPI after some seconds; "
             "--wire-up direct spares it the attempt",
         )
     else:

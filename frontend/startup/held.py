@@ -1,4 +1,4 @@
-"""Launch a job whose ranks wait in the hold program, and hear on which hosts they are."""
+"""Launch of a job whose ranks wait in the hold program, and the reports of their hosts."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from pgdb.overlay import addresses
 
 _HOLD_MARGIN_S = 30.0
 _MAX_REPORT_BYTES = 1 << 14
-"""Names of a host and a path: it is read before it is known whose it is."""
+"""Limit of a report, in bytes: names of a host and a path, read before their origin is known."""
 _FIELDS = 10
 _LENGTH_DIGITS = 8
 _READ_AHEAD_BYTES = 1 << 14
-"""Of each connection, before it has said anything that makes sense."""
+"""Limit of the data read ahead from each connection, in bytes, before it has reported."""
 REPORT_TIMEOUT_S = 10.0
-"""How long a connection may take to report; the hold program does so at once."""
+"""Time that a connection may take to report, in seconds; the hold program reports at once."""
 MAX_PENDING = 512
-"""Connections that have not reported; one more takes the place of the oldest."""
+"""Largest number of connections without a report; one more replaces the oldest."""
 T = TypeVar("T")
 
 
 class HeldJob:
-    """A job that was launched, all of whose ranks are held or about to be."""
+    """A launched job all of whose ranks are held or about to be."""
 
     def __init__(self, session: Session, listening: asyncio.Server, reports: Reports) -> None:
         self._session = session
@@ -49,7 +49,7 @@ class HeldJob:
         stdin: int | None,
         on_this_host_only: bool,
     ) -> HeldJob:
-        """Start the job's launcher, with the line that *held* makes of the hold program's.
+        """Start the job's launcher with the line that *held* makes of the hold program's line.
 
         :raises StartError: if it cannot be started.
         """
@@ -57,7 +57,7 @@ class HeldJob:
         reports = Reports(directory.mark)
         offered = _offered_addresses(options.listen, on_this_host_only=on_this_host_only)
         listening = await asyncio.start_server(reports.serve, offered, 0, limit=_READ_AHEAD_BYTES)
-        # asyncio gives every address a port of its own.
+        # asyncio assigns a port of its own to every address.
         names = [each.getsockname() for each in listening.sockets]
         prefix = (
             *_hold_program(options),
@@ -89,11 +89,11 @@ class HeldJob:
         :raises StartError: if the job ends before that.
         """
         await self.unless_it_ends(self.reports.known.wait())
-        # Nobody else has anything to say; those who have are heard on.
+        # All hosts have reported; existing connections stay open.
         self._listening.close()
 
     async def unless_it_ends(self, waiting: Coroutine[Any, Any, T]) -> T:
-        """Return what *waiting* does.
+        """Return the result of *waiting*.
 
         :raises StartError: if the job ends before that.
         """
@@ -108,7 +108,7 @@ class HeldJob:
             await job.wait_output_read()
             raise StartError(
                 f"the job ended (status {ended.result()}) before its ranks could be held; "
-                "what its launcher said is above"
+                "its launcher's messages are above"
             )
         finally:
             ended.cancel()
@@ -120,7 +120,7 @@ class HeldJob:
 
 
 class Reports:
-    """Hears the first held rank of each host; its connection lasts until it is let go."""
+    """Receives a report from the first held rank of each host; its connection holds the ranks."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
@@ -131,7 +131,7 @@ class Reports:
         self.known = asyncio.Event()
         """Set when the hosts of all ranks have reported."""
         self.hosts: dict[tuple[str, str, str], str] = {}
-        """For each host, by its names and address, the name to start aggregators with."""
+        """Host names for the start of aggregators, by each host's names and address."""
         self.size = 0
         self.program = ""
         self.slurm_job = ""
@@ -151,10 +151,10 @@ class Reports:
                 return
             self._take(fields, writer.get_extra_info("peername")[0])
             self._writers.append(writer)
-            # The rank executes its program, which closes its end. It says nothing more.
+            # The rank closes its end when it executes its program. It sends nothing more.
             await reader.read(1)
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            # Anybody may connect here; what is no report of this session is nobody's loss.
+            # Anybody may connect here; a connection without a report of this session is dropped.
             pass
         except asyncio.CancelledError:
             # The loop ends; asyncio would report the cancelled task of a server as an error.
@@ -164,21 +164,21 @@ class Reports:
             writer.close()
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[str]:
-        """Read the fields of a report; none if it is not of this session, or was heard before."""
+        """Read the fields of a report; none if it is not of this session, or a repeated one."""
         length = int((await reader.readuntil(b"\n"))[: _LENGTH_DIGITS + 1])
         if not 0 < length <= _MAX_REPORT_BYTES or not _may_report(writer):
             return []
-        code, _, told = (await reader.readexactly(length)).partition(b"\0")
-        if not hmac.compare_digest(code, hold.authentication(self._mark, told)):
+        code, _, report = (await reader.readexactly(length)).partition(b"\0")
+        if not hmac.compare_digest(code, hold.authentication(self._mark, report)):
             return []
         if code in self._heard:
             return []
-        fields = told.decode("utf-8", "surrogateescape").split("\0")
+        fields = report.decode("utf-8", "surrogateescape").split("\0")
         if len(fields) != _FIELDS:
             return []
         self._heard.add(code)
         name, alias, slurm_job = fields[6:9]
-        # They become words of the line that starts the aggregators.
+        # The names become words of the line that starts the aggregators.
         are_names = addresses.is_host_name(name) and (not alias or addresses.is_host_name(alias))
         return fields if are_names and (not slurm_job or slurm_job.isdecimal()) else []
 
@@ -187,8 +187,8 @@ class Reports:
         name, alias, slurm_job, program = fields[6:]
         key = (name, alias, peer)
         self._local_sizes[key] = local_size
-        # Launchers know a Slurm host by the name that it has there; any other by its own name,
-        # if that means something here.
+        # Launchers know a Slurm host by its name in Slurm, any other host by its own name if that
+        # resolves here.
         known = alias or (name if addresses.resolve(name) is not None else peer)
         self.hosts[key] = known
         self.size, self.program = size, self.program or program
@@ -196,8 +196,8 @@ class Reports:
         if sum(self._local_sizes.values()) >= size:
             self.known.set()
 
-    def told(self) -> str:
-        """Return in words how far it has come."""
+    def progress(self) -> str:
+        """Return the progress in words."""
         count = sum(self._local_sizes.values())
         if not count:
             return "no rank is held yet"
@@ -205,18 +205,18 @@ class Reports:
 
     @property
     def all_here(self) -> bool:
-        """Whether all ranks are on this very host."""
+        """Whether all ranks are on this host."""
         own = addresses.own_names()
         return all(name in own for name, _, _ in self.hosts) and len(self.hosts) == 1
 
     def close(self) -> None:
-        """Close all connections, at which ranks that are still held go on."""
+        """Close all connections, which releases the ranks that are still held."""
         for writer in self._writers:
             writer.close()
 
 
 def _may_report(writer: asyncio.StreamWriter) -> bool:
-    """Return whether the other end can be a rank: on this host, one of the same user.
+    """Return whether the peer can be a rank: on this host, a process of the same user.
 
     The mark is in the ranks' command lines, which any user of their hosts can read.
     """
@@ -227,17 +227,17 @@ def _may_report(writer: asyncio.StreamWriter) -> bool:
 
 
 def _hold_program(options: SessionOptions) -> tuple[str, ...]:
-    """Return what is put before the program on the hosts; -I and -S make it start quickly."""
+    """Return the words before the program's own; -I and -S make the hold program start quickly."""
     if options.ship:
         return carried_program(Path(hold.__file__), options.remote_python or "python3")
     return (options.remote_python or sys.executable, "-I", "-S", hold.__file__)
 
 
 def _offered_addresses(listen: str, *, on_this_host_only: bool) -> list[str]:
-    """Return where the first rank of each host may report."""
+    """Return the addresses to which the first rank of each host may report."""
     if on_this_host_only:
         return ["127.0.0.1"]
     if listen:
         return [addresses.check_own(listen)]
-    # Which of them a host can reach is for the host to find out.
+    # Each host finds out itself which of them it can reach.
     return list(addresses.own_addresses()) or ["127.0.0.1"]

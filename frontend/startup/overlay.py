@@ -20,7 +20,7 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup.links import Links
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.shipping import Shipper, remote_command, ship_by_ssh
-from pgdb.frontend.startup.site import AggregatorStart, Site, Starter, Telling
+from pgdb.frontend.startup.site import AggregatorStart, GetRendezvous, Site, Starter
 from pgdb.frontend.transport.overlay_root import Root
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Family, Launcher
@@ -301,7 +301,9 @@ class Overlay:
             return options.overlay_launcher or options.ssh
         return options.overlay_launcher[1:]
 
-    async def _run_starter(self, site: Site, start: AggregatorStart, rendezvous: Telling) -> str:
+    async def _run_starter(
+        self, site: Site, start: AggregatorStart, rendezvous: GetRendezvous
+    ) -> str:
         """Start one process that starts aggregators; return its last words when it has ended."""
         start = await self._with_ship(start)
         starter = await site.start(start, self._take_line, rendezvous)

@@ -1,6 +1,6 @@
-"""Try whether processes can be traced here, by tracing some: what /proc says is only a forecast.
+"""A trial of tracing with real processes; /proc allows only a forecast.
 
-Run as ``python -m pgdb.frontend.startup.ptrace_trial``, in a process of its own, for it forks.
+It runs as ``python -m pgdb.frontend.startup.ptrace_trial``, a process of its own, since it forks.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _PR_SET_PDEATHSIG, _PR_SET_PTRACER = 1, 0x59616D61
 
 
 def main() -> None:
-    """Write what :func:`try_tracing` finds to standard output, as JSON."""
+    """Write the result of :func:`try_tracing` to standard output, as JSON."""
     os.write(1, json.dumps(try_tracing()).encode() + b"\n")
 
 
 def try_tracing() -> dict[str, int]:
     """Trace processes as an aggregator would; return the error number of each trial, 0 if it works.
 
-    ``running``: a process that knows nothing of us; ``launched``: one that has allowed it, as our
-    hold program does; ``memory``: reading of the first one's memory through /proc. The tracer is
-    neither parent nor child of the others, as in a session.
+    ``running``: a process without any preparation; ``launched``: a process that has allowed it,
+    as our hold program does; ``memory``: reading of the first one's memory through /proc. The
+    tracer is neither parent nor child of the others, as in a session.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
@@ -50,8 +50,8 @@ def try_tracing() -> dict[str, int]:
     os.close(writing)
     try:
         with os.fdopen(reading, "rb") as answer:
-            told: dict[str, int] = json.loads(answer.read())
-        return told
+            result: dict[str, int] = json.loads(answer.read())
+        return result
     finally:
         for pid in (running, launched, tracer):
             os.kill(pid, signal.SIGKILL)
@@ -63,26 +63,26 @@ def _nothing() -> None:
 
 
 def _fork(prepare: Callable[[], object], act: Callable[[], object]) -> int:
-    """Start a process that does *act* and ends; *prepare* it has done when we return."""
-    ready, told = os.pipe()
+    """Start a process that calls *act* and ends; return when its call of *prepare* is over."""
+    ready, done = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             prepare()
             os.close(ready)
-            os.close(told)
+            os.close(done)
             act()
         finally:
             os._exit(0)
-    os.close(told)
+    os.close(done)
     os.read(ready, 1)  # its end comes when the other has closed both
     os.close(ready)
     return pid
 
 
 def _attach(libc: ctypes.CDLL, pid: int) -> int:
-    """Trace a process for a moment; return 0, or why that cannot be."""
+    """Trace a process for a moment; return 0, or the error number."""
     if libc.ptrace(_PTRACE_ATTACH, pid, None, None) != 0:
         return ctypes.get_errno()
     os.waitpid(pid, 0x40000000)  # __WALL: it is no child of ours
@@ -91,7 +91,7 @@ def _attach(libc: ctypes.CDLL, pid: int) -> int:
 
 
 def _read_memory(pid: int, address: int) -> int:
-    """Read a word that a process has at *address*; return 0, or why that cannot be."""
+    """Read a process's word at *address*; return 0, or the error number."""
     try:
         memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
         try:

@@ -1,9 +1,9 @@
-"""Another host as the site of a session (``--host``): an agent there, reached over ssh.
+"""Another host as the site of a session (``--host``), through an agent that ssh starts there.
 
-The agent, ``python -m pgdb.frontend.startup.remote``, reads one JSON line after the other from its
-standard input, each a :class:`Call`, and answers each with a :class:`Return` of the same number;
-lines of aggregators come in between as :class:`Line`. When its input ends, it ends what it has
-started and leaves.
+The agent, ``python -m pgdb.frontend.startup.remote``, reads JSON lines from its standard input,
+each a :class:`Call`, and answers each with a :class:`Return` of the same number; lines of
+aggregators come in between as :class:`Line`. At the end of its input it ends all that it has
+started, and itself.
 """
 
 from __future__ import annotations
@@ -22,16 +22,9 @@ import msgspec
 
 from pgdb.errors import DiscoveryError, PgdbError, StartError
 from pgdb.frontend.discovery.listing import RunningJob
+from pgdb.frontend.startup.local_site import LocalSite, own_python_path
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.site import (
-    AggregatorStart,
-    LocalSite,
-    Located,
-    OnLine,
-    Starter,
-    Telling,
-    own_python_path,
-)
+from pgdb.frontend.startup.site import AggregatorStart, GetRendezvous, Located, OnLine, Starter
 from pgdb.frontend.system.subprocesses import LAST_WORDS_S, Program
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launchers import Launcher
@@ -41,12 +34,12 @@ from pgdb.ranks import RankSet
 LOG = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A proctable of a million ranks has some tens of megabytes."""
+"""Longest line, in bytes; a proctable of a million ranks has some tens of megabytes."""
 T = TypeVar("T")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What the front end wants of the agent."""
+    """A request to the agent."""
 
     number: int
     method: str
@@ -90,14 +83,14 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Started(msgspec.Struct, frozen=True):
-    """What ``start`` returns."""
+    """The arguments of ``start``."""
 
     starter: int
     pid: int
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """What ``wait`` and ``end`` return."""
+    """The result of ``start``."""
 
     status: int
     last_words: str
@@ -123,7 +116,7 @@ def _dump(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value, enc_hook=_encode_hook)
     except UnicodeEncodeError:
-        # File names need not be text; those that are none are only shown.
+        # File names need not be valid text; an invalid one is only displayed.
         plain = msgspec.to_builtins(value, enc_hook=_encode_hook)
         return json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace")
 
@@ -151,7 +144,7 @@ class RemoteSite:
     ) -> RemoteSite:
         """Start the agent on *host*.
 
-        *python* and *python_path* are for that host; by default those that run here.
+        *python* and *python_path* are for that host, with ours as defaults.
 
         :raises StartError: if the host cannot be reached, or has no PGDB or another version.
         """
@@ -174,7 +167,7 @@ class RemoteSite:
         try:
             theirs = await site._call("release", None, str)
         except BaseException:
-            # Given up by the user, too: ssh may wait for a host that does not answer.
+            # After Ctrl-C, too: ssh may wait for a host that does not answer.
             await asyncio.shield(site.close())
             raise
         if theirs != release():
@@ -190,7 +183,7 @@ class RemoteSite:
         return await self._call("find", target, Located)
 
     async def find_pids(self, entries: Sequence[str]) -> Located:
-        """Take processes that were given by hand; see :meth:`LocalSite.find_pids`."""
+        """Make a job of explicit pids; see :meth:`LocalSite.find_pids`."""
         return await self._call("find_pids", tuple(entries), Located)
 
     async def jobs(self) -> tuple[RunningJob, ...]:
@@ -198,12 +191,12 @@ class RemoteSite:
         return await self._call("jobs", None, tuple[RunningJob, ...])
 
     async def choose_launcher(self, words: Sequence[str], located: Located) -> Launcher | None:
-        """Choose what starts the aggregators; see :meth:`LocalSite.choose_launcher`."""
+        """Choose the launcher of the aggregators; see :meth:`LocalSite.choose_launcher`."""
         choice = Choice(words=tuple(words), located=located)
         return await self._call("choose_launcher", choice, Launcher | None)  # type: ignore[arg-type]
 
     async def start(
-        self, start: AggregatorStart, on_line: OnLine, rendezvous: Telling
+        self, start: AggregatorStart, on_line: OnLine, rendezvous: GetRendezvous
     ) -> RemoteStarter:
         """Start aggregators from the host."""
         order = Order(start=start, rendezvous=await rendezvous())
@@ -214,22 +207,22 @@ class RemoteSite:
         return RemoteStarter(self, started)
 
     async def silent_hosts(self, hosts: Sequence[str]) -> tuple[str, ...]:
-        """Return the hosts that do not answer the host; see :meth:`LocalSite.silent_hosts`."""
+        """Return the hosts that do not answer that host; see :meth:`LocalSite.silent_hosts`."""
         return await self._call("silent_hosts", tuple(hosts), tuple[str, ...])
 
     async def settle(self) -> None:
-        """Take that the aggregators have started; see :meth:`LocalSite.settle`."""
+        """Remove the files of the start; see :meth:`LocalSite.settle`."""
         await self._call("settle", None, type(None))
 
     async def examine(self, *, as_json: bool, gdb: str) -> tuple[str, int]:
-        """Return what the doctor says of the host, and the exit status for that."""
+        """Return the doctor's report on the host, and its exit status."""
         question = Question(as_json=as_json, gdb=gdb)
         return await self._call("examine", question, tuple[str, int])
 
     async def gdb_version(self, word: str) -> str:
-        """Return the version of the host's GDB, empty if it has none that can be used.
+        """Return the version of the host's GDB, empty if it has no usable one.
 
-        What counts is whether the hosts of the ranks have one, of which this need not be one.
+        The hosts of the ranks need a GDB; this host need not be one of them.
         """
         try:
             return await self._call("gdb_version", word, str)
@@ -238,7 +231,7 @@ class RemoteSite:
             return ""
 
     async def close(self) -> None:
-        """End the agent, and with it all that it has started."""
+        """End the agent and all that it has started."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         with contextlib.suppress(TimeoutError):
@@ -268,21 +261,21 @@ class RemoteSite:
         try:
             async for line in self._process.stdout:
                 try:
-                    told = msgspec.json.decode(line, type=Return | Line)
+                    message = msgspec.json.decode(line, type=Return | Line)
                 except msgspec.DecodeError:
                     continue  # what the host's shell greets its users with
-                if isinstance(told, Line):
-                    if (on_line := self._on_line.get(told.starter)) is not None:
-                        on_line(told.text)
+                if isinstance(message, Line):
+                    if (on_line := self._on_line.get(message.starter)) is not None:
+                        on_line(message.text)
                     else:
-                        self._early.setdefault(told.starter, []).append(told.text)
-                elif (future := self._waiting.pop(told.number, None)) is not None:
+                        self._early.setdefault(message.starter, []).append(message.text)
+                elif (future := self._waiting.pop(message.number, None)) is not None:
                     if future.done():
                         continue  # whoever had called has given up
-                    if told.error:
-                        future.set_exception(DiscoveryError(f"{self._host}: {told.error}"))
+                    if message.error:
+                        future.set_exception(DiscoveryError(f"{self._host}: {message.error}"))
                     else:
-                        future.set_result(told.value)
+                        future.set_result(message.value)
             await asyncio.wait((complaints,), timeout=LAST_WORDS_S)
             await self._process.end()
             said = (await complaints).decode("utf-8", "replace").strip().splitlines()
@@ -309,7 +302,7 @@ class RemoteStarter:
         return self._started.pid
 
     async def wait(self) -> int:
-        """Return its exit status when it has ended, or -1 when the site is gone."""
+        """Wait for its end; return its exit status, or -1 when the site is gone."""
         try:
             return await self._ask("wait")
         except PgdbError as error:
@@ -317,12 +310,12 @@ class RemoteStarter:
             return -1
 
     async def end(self) -> None:
-        """End it, and with it the aggregators it has started."""
+        """End the process and the aggregators that it has started."""
         with contextlib.suppress(PgdbError):
             await self._ask("end")
 
     def last_words(self) -> str:
-        """Return the last that it said, on one line, once it has ended."""
+        """Return its last output on one line, once it has ended."""
         return self._words
 
     async def _ask(self, method: str) -> int:
@@ -332,7 +325,7 @@ class RemoteStarter:
 
 
 def explain_ssh(words: str) -> str:
-    """Return what ssh, or the shell behind it, said, with what to do about it where known."""
+    """Return the message of ssh, or of the shell behind it, with a remedy if one is known."""
     if "No module named" in words:
         return f"{words}; PGDB is not there: --remote-python names a Python that has it, --ship"
     if "Permission denied" in words or "Host key verification" in words:
@@ -352,7 +345,7 @@ class _Agent:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader) -> None:
-        """Answer calls until they end; then end what was started."""
+        """Answer calls until the input ends; then end what was started."""
         try:
             while line := await reader.readline():
                 call = msgspec.json.decode(line, type=Call)
@@ -366,13 +359,14 @@ class _Agent:
         try:
             value = msgspec.Raw(_dump(await self._carry_out(call)))
         except PgdbError as error:
-            _say(Return(number=call.number, error=str(error)))
+            _send(Return(number=call.number, error=str(error)))
         except Exception as error:
-            # One call: its caller must not wait for ever, and the trace is what ssh's end says.
+            # The failure is one call's: its caller must not wait for ever, and ssh's log gets the
+            # traceback.
             LOG.exception("%s failed", call.method)
-            _say(Return(number=call.number, error=f"internal error of PGDB there: {error!r}"))
+            _send(Return(number=call.number, error=f"internal error of PGDB there: {error!r}"))
         else:
-            _say(Return(number=call.number, value=value))
+            _send(Return(number=call.number, value=value))
 
     async def _carry_out(self, call: Call) -> Any:
         match call.method:
@@ -413,15 +407,15 @@ class _Agent:
             return order.rendezvous
 
         def on_line(text: str) -> None:
-            _say(Line(starter=number, text=text))
+            _send(Line(starter=number, text=text))
 
         starter = await self._site.start(order.start, on_line, rendezvous)
         self._starters[number] = starter
         return Started(starter=number, pid=starter.pid)
 
 
-def _say(told: Return | Line) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+def _send(message: Return | Line) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
     sys.stdout.buffer.flush()
 
 

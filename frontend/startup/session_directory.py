@@ -1,4 +1,4 @@
-"""The directory of a session, which nobody but its user can look into or put another one for."""
+"""The directory of a session, which no other user can read or replace."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _OWNER = "owner"
 _LEFTOVER_OUTPUT = "job-output.log"
 _MAX_OWNER_BYTES = 100
 _OTHERS = ("/tmp", "/dev/shm", "/var/tmp")
-"""Where there may be room when the places that are ours to choose are full."""
+"""Fallbacks that may have room when the user's places are full."""
 
 
 class SessionDirectory:
-    """A directory of the session's own, readable by its user alone.
+    """A directory of the session, readable by its user alone.
 
-    What sessions have left behind that were killed is removed on the way.
+    Its creation also removes the directories of killed sessions.
     """
 
     def __init__(self) -> None:
@@ -41,17 +41,17 @@ class SessionDirectory:
         :raises StartError: if there is no place for it.
         """
         self.path = _make_directory()
-        # What cleans /tmp leaves a directory alone that somebody has locked (tmpfiles.d(5)); where
-        # it does not, see check_own().
+        # Cleaners of /tmp spare a locked directory (tmpfiles.d(5)); for those that do not, see
+        # check_own().
         self._held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         with contextlib.suppress(OSError):  # some file systems have no locks
             fcntl.flock(self._held, fcntl.LOCK_SH | fcntl.LOCK_NB)
         self.mark = f"pgdb-{secrets.token_hex(12)}"
-        """What the held ranks of this session carry; no secret."""
+        """Mark in the command lines of this session's held ranks; not a secret."""
 
     @property
     def leftover_output(self) -> Path:
-        """Where the job's output goes if the front end dies."""
+        """File for the job's output if the front end dies."""
         return self.path / _LEFTOVER_OUTPUT
 
     def remove(self) -> None:
@@ -63,9 +63,9 @@ class SessionDirectory:
 
 
 def check_own(path: Path) -> None:
-    """Check that a session's directory is still there, and nobody else's of that name.
+    """Check that a session's directory still exists and is not another user's of that name.
 
-    :raises StartError: if it is not.
+    :raises StartError: if not.
     """
     try:
         found = os.lstat(path)
@@ -76,9 +76,9 @@ def check_own(path: Path) -> None:
 
 
 def _make_directory() -> Path:
-    """Make a session's directory in the first place that takes one.
+    """Make a session's directory in the first suitable place.
 
-    :raises StartError: if none does.
+    :raises StartError: if there is none.
     """
     refusals: dict[str, None] = {}
     tried = set()
@@ -90,10 +90,11 @@ def _make_directory() -> Path:
                 continue
             tried.add(folder)
             _sweep(Path(folder))
-            # Mode 0700, under a name that nobody can guess and that was not there before.
+            # Mode 0700, under an unpredictable name that did not exist before.
             path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder))
             try:
-                # Under its name it is complete: what is half written belongs to nobody alive.
+                # A file under that name is complete: a half written one belongs to no living
+                # process.
                 written = path / f"{_OWNER}.new"
                 written.write_text(_owner(os.getpid()), encoding="ascii")
                 written.rename(path / _OWNER)
@@ -116,15 +117,15 @@ def _safe(folder: str) -> str:
 
 
 def runtime_folder(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the user's own folder for what lasts as long as a login, empty if there is none."""
+    """Return the user's own folder for the time of a login, empty if there is none."""
     folder = environment.get("XDG_RUNTIME_DIR", "")
-    # After su(1) it can be that of another user.
+    # After su(1) it may be that of another user.
     usable = folder and os.access(folder, os.W_OK) and is_safe_place(folder)
     return folder if usable else ""
 
 
 def temporary_folder() -> str:
-    """Return a folder for temporary files in which nobody can replace ours.
+    """Return a folder for temporary files in which no other user can replace ours.
 
     :raises OSError: if there is none.
     """
@@ -132,11 +133,11 @@ def temporary_folder() -> str:
     for each in (folder, "/tmp"):
         if is_safe_place(each):
             return each
-    raise PermissionError(errno.EPERM, "others could replace what is put there", folder)
+    raise PermissionError(errno.EPERM, "other users could replace files there", folder)
 
 
 def _owner(pid: int) -> str:
-    """Return what names process *pid* for good; empty if there is none."""
+    """Return a permanent name of process *pid*; empty if there is no such process."""
     status = procfs.read_stat(pid)
     return f"{pid} {status.start_time_ticks}" if status is not None else ""
 
@@ -144,8 +145,8 @@ def _owner(pid: int) -> str:
 def _sweep(folder: Path) -> None:
     """Remove the directories of our user's sessions whose front end is gone.
 
-    One with output of a job that ran on without its front end is the user's. Anybody may have put
-    anything there under such a name: nothing is followed, waited for or removed that is not ours.
+    A directory with output of a job that outlived its front end stays for the user. Any user may
+    have created such names: the sweep follows no link, waits for no file and removes only our own.
     """
     with contextlib.suppress(OSError), _opened(folder, os.O_DIRECTORY) as base:
         for name in os.listdir(base):
@@ -159,13 +160,13 @@ def _is_left_behind(name: str, base: int) -> bool:
     with _opened(name, os.O_DIRECTORY | os.O_NOFOLLOW, base) as directory:
         if os.fstat(directory).st_uid != os.geteuid():
             return False
-        # A FIFO would keep us waiting for somebody who writes into it.
+        # Opening a FIFO would wait for a writer.
         with _opened(_OWNER, os.O_NOFOLLOW | os.O_NONBLOCK, directory) as file:
             status = os.fstat(file)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
                 return False
-            told = os.read(file, _MAX_OWNER_BYTES).decode("ascii")
-        if told and _owner(int(told.split()[0])) == told:
+            owner = os.read(file, _MAX_OWNER_BYTES).decode("ascii")
+        if owner and _owner(int(owner.split()[0])) == owner:
             return False
         return _LEFTOVER_OUTPUT not in os.listdir(directory)
 

@@ -25,12 +25,13 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.discovery.found_job import FoundJob
 from pgdb.frontend.startup.held import HeldJob
+from pgdb.frontend.startup.local_site import LocalSite
 from pgdb.frontend.startup.logged_start import OnStep, logged
 from pgdb.frontend.startup.overlay import Overlay, Place
 from pgdb.frontend.startup.remote import RemoteSite
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.shipping import ship_by_ssh
-from pgdb.frontend.startup.site import LocalSite, Located, Site
+from pgdb.frontend.startup.site import Located, Site
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launchers import (
@@ -520,7 +521,7 @@ async def _launch_shares(
         try:
             await job.wait_known()
         except asyncio.CancelledError:
-            session.start_stage = reports.told()
+            session.start_stage = reports.progress()
             raise
         on_step(f"{count(reports.size, 'rank')} held on {count(len(reports.hosts), 'host')}")
         is_local = reports.all_here and not reports.slurm_job

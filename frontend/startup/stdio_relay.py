@@ -1,8 +1,8 @@
-"""Standard output and error that go to a pipe whose reader may pause.
+"""A relay for standard output and error that are pipes whose reader may pause.
 
-A pager, or a program that works between lines, takes what it wants when it wants. Written to
-directly, its pipe would hold up the event loop, and with it the heartbeats of all links: the ranks
-would count as lost, and be let go. So a thread stands between, which keeps what is not taken yet.
+A pager, or a program that works between lines, reads when it wants to. A direct write to its full
+pipe would block the event loop, and with it the heartbeats of all links: the ranks would count as
+lost, and be detached. So a thread takes the output and keeps what the reader has not read yet.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from collections import deque
 from collections.abc import Sequence
 
 MOST_KEPT_BYTES = 64 << 20
-"""So much is kept for a reader that pauses; with more, whoever writes waits."""
+"""Most bytes kept for a reader that pauses; beyond them writers wait."""
 _PIECE_BYTES = select.PIPE_BUF
-"""A pipe that poll(2) says can be written to takes so much at once."""
+"""Bytes that a pipe reported writable by poll(2) accepts at once."""
 
 
 class Relay:
-    """Takes what is written to some descriptors and writes it where they led."""
+    """Reads the data written to some descriptors and writes it to their original target."""
 
     def __init__(self, descriptors: Sequence[int]) -> None:
-        """Take the place of what all *descriptors* lead to, which is one pipe."""
+        """Replace *descriptors*, which all lead to one pipe."""
         self._target = os.dup(descriptors[0])
         self._source, ours = os.pipe()
         os.set_blocking(self._source, False)
@@ -38,7 +38,7 @@ class Relay:
         self._thread.start()
 
     def close(self) -> None:
-        """Return when all that was written has been taken, or nobody takes it any longer."""
+        """Return when all data has been written, or its reader is gone."""
         os.write(self._close, b"c")
         while self._thread.is_alive():
             self._thread.join(0.1)  # Ctrl-C comes through in between
@@ -55,7 +55,7 @@ class Relay:
                     poll.register(self._source, select.POLLIN)
                 if self._kept:
                     poll.register(self._target, select.POLLOUT)
-                # At the end, what is there is all that comes: a child may have the pipe as well.
+                # At the end only the present data counts: a child may have the pipe as well.
                 found = poll.poll(0 if is_closing and has_room else None)
                 ready = {descriptor for descriptor, _ in found}
                 if self._source in ready:
@@ -71,14 +71,14 @@ class Relay:
                     kept_bytes -= len(self._kept[0])
                     os.write(self._target, self._kept.popleft())
         except OSError:
-            pass  # nobody reads any longer: whoever writes next is told so by the kernel
+            pass  # the reader is gone; the kernel reports that to the next writer
         finally:
             os.close(self._source)
             os.close(self._target)
 
 
 def relay_pipes() -> tuple[Relay, ...]:
-    """Relay standard output and error where they are pipes, both at once where they are one."""
+    """Relay standard output and error if they are pipes, both at once if they are one pipe."""
     pipes: dict[tuple[int, int], list[int]] = {}
     for descriptor in (1, 2):
         with contextlib.suppress(OSError):

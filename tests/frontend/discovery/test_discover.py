@@ -237,7 +237,7 @@ def test_what_looks_like_a_table_of_elsewhere_in_an_unknown_launcher_is_none(
         job = find_job(pid, pmix=refuse)
         assert str(job.table.ranks) == "0-1" and "environment" in job.table.source
         (told,) = [each.outcome for each in job.steps if "structure" in each.name]
-        assert told.endswith("names nobody on this host")
+        assert told.endswith("names no process of this host")
     # One that is known is believed: all its ranks can be elsewhere.
     with running(plain, 2) as pid:
         assert "table of ranks in the memory" in find_job(pid, pmix=refuse).table.source

@@ -250,7 +250,7 @@ def test_ranks_that_have_ended_are_left_out(launch: Launch) -> None:
 )
 def test_reasons(launch: Launch, what: str, reason: str) -> None:
     with launch(what) as pid:
-        expected = f"sleep {pid} does not tell its ranks through PMIx: {reason}"
+        expected = f"sleep {pid} does not report its ranks through PMIx: {reason}"
         assert error_of(pid) == expected
 
 

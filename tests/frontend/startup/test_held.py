@@ -196,15 +196,15 @@ def test_connections_that_say_nothing_do_not_keep_ranks_out(
 def test_all_is_known_when_every_rank_is_accounted_for() -> None:
     async def test(hearing: Hearing) -> None:
         reports = hearing.reports
-        assert reports.told() == "no rank is held yet"
+        assert reports.progress() == "no rank is held yet"
         await hearing.send(report(*fields(0)))
         while not reports.hosts:
             await asyncio.sleep(0)
         assert not reports.known.is_set()
-        assert reports.told() == "2 of 4 ranks are held, on node1"
+        assert reports.progress() == "2 of 4 ranks are held, on node1"
         await hearing.send(report(*fields(2, host="node2")))
         await reports.known.wait()
-        assert reports.told() == "4 of 4 ranks are held, on node1, node2"
+        assert reports.progress() == "4 of 4 ranks are held, on node1, node2"
         assert list(reports.hosts.values()) == ["node1", "node2"]
         assert (reports.size, reports.program, reports.slurm_job) == (4, "./app", "")
 

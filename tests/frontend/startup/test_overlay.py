@@ -23,11 +23,12 @@ from pgdb.backend.node.aggregator import Place as AggregatorPlace
 from pgdb.errors import StartError
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup import links as links_module
+from pgdb.frontend.startup import local_site
 from pgdb.frontend.startup import overlay as overlay_module
-from pgdb.frontend.startup import site as site_module
+from pgdb.frontend.startup.local_site import LocalSite
 from pgdb.frontend.startup.overlay import Overlay, Place, explain
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.site import AggregatorStart, LocalSite, Telling
+from pgdb.frontend.startup.site import AggregatorStart, GetRendezvous
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.overlay import addresses
 from pgdb.overlay import channel as channel_module
@@ -35,6 +36,7 @@ from pgdb.overlay.channel import Channel, Listener, listen_on
 from pgdb.overlay.messages import Find, Hello, Lost
 from pgdb.overlay.rendezvous import Rendezvous
 from pgdb.overlay.topology import Topology
+from tests.fakes.canned_debugger import CannedOpener
 
 DEADLINE_S = 20.0
 OPEN_MPI = Launcher(Path("/mpi/bin/mpirun"), Family.OPEN_MPI_4, "Open MPI 4.1.4")
@@ -116,7 +118,7 @@ class FakeHost(Aggregator):
     """An aggregator that says it is on another host, with another release perhaps."""
 
     def __init__(self, place: AggregatorPlace, host: str, release: str | None) -> None:
-        super().__init__(place)
+        super().__init__(place, CannedOpener())
         self._host = host
         self._release = release
 
@@ -143,7 +145,7 @@ class FakeSite:
     told: Rendezvous | None = None
 
     async def start(
-        self, start: AggregatorStart, on_line: Callable[[str], None], rendezvous: Telling
+        self, start: AggregatorStart, on_line: Callable[[str], None], rendezvous: GetRendezvous
     ) -> FakeStarter:
         self.starts.append(start)
         alone = start.hosts[0] if len(start.hosts) == 1 else ""
@@ -444,7 +446,7 @@ def test_a_host_that_does_not_answer_at_all_sends_everyone_apart(
         asked.append(host)
         return host != "b"
 
-    monkeypatch.setattr(site_module, "_answers", answers)
+    monkeypatch.setattr(local_site, "_answers", answers)
     monkeypatch.setattr(addresses, "own_names", lambda: ("a",))
     site = FakeSite(silent=frozenset("b"))
     raised = run(site, whole("a", "c"))
@@ -457,11 +459,11 @@ def test_a_port_that_refuses_is_a_host_that_answers(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(addresses, "resolve", lambda host: "127.0.0.1")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        monkeypatch.setattr(site_module, "_SSH_PORT", port)
-        assert asyncio.run(site_module._answers("x"))
-    assert asyncio.run(site_module._answers("x"))
+        monkeypatch.setattr(local_site, "_SSH_PORT", port)
+        assert asyncio.run(local_site._answers("x"))
+    assert asyncio.run(local_site._answers("x"))
     monkeypatch.setattr(addresses, "resolve", lambda host: None)
-    assert asyncio.run(site_module._answers("x")), "ssh may know it by another name"
+    assert asyncio.run(local_site._answers("x")), "ssh may know it by another name"
 
 
 def test_a_host_that_swallows_connections_does_not_answer(
@@ -475,10 +477,10 @@ def test_a_host_that_swallows_connections_does_not_answer(
         raise OSError(113, "No route to host")
 
     monkeypatch.setattr(addresses, "resolve", lambda host: "192.0.2.1")
-    monkeypatch.setattr(site_module, "PROBE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(local_site, "PROBE_TIMEOUT_S", 0.05)
     for connection in (nobody, no_route):
         monkeypatch.setattr(asyncio, "open_connection", connection)
-        assert not asyncio.run(site_module._answers("x"))
+        assert not asyncio.run(local_site._answers("x"))
 
 
 # -- the front end's link ------------------------------------------------------------------------

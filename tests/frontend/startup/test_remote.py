@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from pgdb.errors import DiscoveryError, PgdbError, StartError
+from pgdb.frontend.startup.local_site import LocalSite
 from pgdb.frontend.startup.remote import RemoteSite, explain_ssh
-from pgdb.frontend.startup.site import AggregatorStart, LocalSite
+from pgdb.frontend.startup.site import AggregatorStart
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.overlay.node import release

@@ -148,7 +148,7 @@ def test_a_temporary_folder_that_others_can_change_is_refused(
     monkeypatch.setattr(
         directory_module, "is_safe_place", lambda each: each != "/tmp" and original(each)
     )
-    with pytest.raises(PermissionError, match="others could replace"):
+    with pytest.raises(PermissionError, match="other users could replace"):
         temporary_folder()
 
 

@@ -28,8 +28,9 @@ import msgspec
 import pytest
 
 from pgdb.errors import StartError
-from pgdb.frontend.startup import shipping
-from pgdb.frontend.startup.shipping import Archive, Shipper, Tags
+from pgdb.frontend.startup import shipped_archive, shipping
+from pgdb.frontend.startup.shipped_archive import Archive, Tags
+from pgdb.frontend.startup.shipping import Shipper
 from pgdb.overlay import archive_bootstrap
 from pgdb.overlay.credentials import make_credentials, tls_context
 
@@ -52,7 +53,7 @@ print(json.dumps(told | {"file": __file__}))
 
 
 def packed(files: Mapping[str, bytes], tmp_path: Path) -> Archive:
-    return shipping._pack(files, tmp_path)
+    return shipped_archive._pack(files, tmp_path)
 
 
 @dataclass
@@ -463,7 +464,7 @@ def test_unsafe_places_are_refused(
 
     (status, out, err), problem = shipped(act)
     assert (status, out) == (1, "")
-    assert "a host gave up taking PGDB" in problem
+    assert "a host stopped the transfer of PGDB" in problem
     assert "is a link" in err and "remove it" in err
     assert not (tmp_path / "elsewhere" / "pgdb").exists()
 
@@ -523,7 +524,7 @@ def test_ship_by_ssh(remote: Remote, small: Archive) -> None:
             "no route to h1",
         ),
         (("/bin/sh", "-c", 'exec sh -c "$2"', "ssh"), "/no/python3", "not found"),
-        (("/bin/sh", "-c", "echo '{}'; cat >&2"), "python3", "says something else"),
+        (("/bin/sh", "-c", "echo '{}'; cat >&2"), "python3", "did not describe itself"),
         (("/bin/sh", "-c", "exit 0"), "python3", "closed the connection"),
         (("/no/ssh",), "python3", "cannot run /no/ssh"),
     ],
@@ -553,7 +554,7 @@ def members(archive: Archive) -> dict[str, bytes]:
 
 
 def test_the_archive_is_made_of_what_runs_here() -> None:
-    archive = asyncio.run(shipping.archive_for(HERE))
+    archive = asyncio.run(shipped_archive.archive_for(HERE))
     assert hashlib.sha256(archive.data).hexdigest() == archive.digest
     files = members(archive)
     root = Path(shipping.__file__).resolve().parent.parent.parent
@@ -584,9 +585,9 @@ def test_an_archive_that_cannot_be_kept_is_still_shipped(tmp_path: Path) -> None
 
 
 def test_archives_are_bounded(tmp_path: Path) -> None:
-    for number in range(shipping.KEPT_ARCHIVE_COUNT + 2):
+    for number in range(shipped_archive.KEPT_ARCHIVE_COUNT + 2):
         packed({"a": b"%d" % number}, tmp_path)
-    assert len(list((tmp_path / "archives").iterdir())) == shipping.KEPT_ARCHIVE_COUNT
+    assert len(list((tmp_path / "archives").iterdir())) == shipped_archive.KEPT_ARCHIVE_COUNT
 
 
 OTHER = Tags("cp399", "x86_64", "glibc 2.28")
@@ -613,10 +614,12 @@ def test_wheels_are_fetched_for_another_python(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     # One without compiled modules beside those that there are.
-    monkeypatch.setattr(shipping, "DISTRIBUTIONS", (*shipping.DISTRIBUTIONS, "pygdbmi"))
+    monkeypatch.setattr(
+        shipped_archive, "DISTRIBUTIONS", (*shipped_archive.DISTRIBUTIONS, "pygdbmi")
+    )
     lines: list[tuple[str, ...]] = []
-    monkeypatch.setattr(shipping, "_run", fake_pip(0, "", lines))
-    files = members(asyncio.run(shipping.archive_for(OTHER)))
+    monkeypatch.setattr(shipped_archive, "_run", fake_pip(0, "", lines))
+    files = members(asyncio.run(shipped_archive.archive_for(OTHER)))
     assert files["mpi4py/__init__.py"] == b"of the wheel"
     assert files["pygdbmi/__init__.py"] != b"of the wheel", "it is the same for every Python"
     assert not [path for path in files if ".cpython-" in path]
@@ -630,7 +633,7 @@ def test_wheels_are_fetched_for_another_python(
     ):
         assert words in list(zip(lines[0], lines[0][1:], strict=False))
     assert "manylinux_2_29_x86_64" not in lines[0]
-    asyncio.run(shipping.archive_for(OTHER))
+    asyncio.run(shipped_archive.archive_for(OTHER))
     assert len(lines) == 4, "what was fetched is kept"
 
 
@@ -645,9 +648,9 @@ def test_wheels_that_are_not_to_be_had(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(shipping, "_run", fake_pip(1, said, []))
+    monkeypatch.setattr(shipped_archive, "_run", fake_pip(1, said, []))
     with pytest.raises(StartError) as caught:
-        asyncio.run(shipping.archive_for(OTHER))
+        asyncio.run(shipped_archive.archive_for(OTHER))
     text = str(caught.value)
     assert said.splitlines()[-1].removeprefix("ERROR: ") in text
     assert "--remote-python" in text and "\n" not in text
@@ -671,9 +674,9 @@ def test_which_of_our_modules_run_elsewhere(
     here = Tags("cp311", "x86_64", "glibc 2.36")
     monkeypatch.setattr(Tags, "here", classmethod(lambda cls: here))
     wheel = f"Wheel-Version: 1.0\nTag: cp311-cp311-{platform}\n"
-    assert shipping._runs_there(wheel, Tags("cp311", "x86_64", libc)) is runs
-    assert not shipping._runs_there(wheel, Tags("cp312", "x86_64", libc))
-    assert not shipping._runs_there(wheel, Tags("cp311", "aarch64", libc))
+    assert shipped_archive._runs_there(wheel, Tags("cp311", "x86_64", libc)) is runs
+    assert not shipped_archive._runs_there(wheel, Tags("cp312", "x86_64", libc))
+    assert not shipped_archive._runs_there(wheel, Tags("cp311", "aarch64", libc))
 
 
 @pytest.mark.parametrize(
