@@ -1,4 +1,4 @@
-"""Arrays of many ranks: how they are asked for, put together, and written to files."""
+"""Arrays of many ranks: requests, assembly, files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 class Job:
-    """Ranks with an array each, that answer as aggregators do."""
+    """Ranks with an array each, which answer as aggregators do."""
 
     def __init__(self, by_rank: dict[int, Array | str | None]) -> None:
         self.by_rank = by_rank

@@ -1,4 +1,4 @@
-"""Conditions over ranks: how they are read, where they hold, who fails them."""
+"""Conditions over ranks: parsing, ranks on which they hold, failing ranks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def checked(
     running: str = "",
     ok: bool = False,
 ) -> Check:
-    """Check a condition on ranks that answer, in order, what is *said* to each expression."""
+    """Check a condition on ranks that give the answers *said* to each expression, in order."""
     left = [*said]
 
     async def ask(expression: str, asked: RankSet) -> Answer:
@@ -73,7 +73,7 @@ def checked(
     everybody = RankSet.union([ranks(members) for members in said[0][1]]) | ranks(running)
     found = asyncio.run(check(parse(condition), everybody, ask, no_recall, running_ok=ok))
     assert not left, f"not asked for: {left}"
-    # Everybody is in exactly one of the sets.
+    # Every rank is in exactly one of the sets.
     sets = [found.passed, found.failed, found.missing.ranks]
     assert RankSet.union(sets) == everybody
     assert sum(map(len, sets)) == len(everybody)
@@ -262,7 +262,7 @@ ARRAY = "{0, 1, 2 <repeats 20 times>}"
 @pytest.mark.parametrize(
     ("condition", "array", "value"),
     [
-        # GDB compares the address of an array, which is greater than 5 and below nothing.
+        # GDB compares the address of an array, which is above 5 and below no number.
         ("x >= 0", ARRAY, ""),
         ("x > 5", ARRAY, "[0] = 0"),
         ("x < 2", ARRAY, "[2]@20 = 2"),
@@ -394,7 +394,7 @@ def test_a_long_line_takes_as_much_longer_as_it_is_longer(form: str, word: str) 
 
     short_s = min(cpu_s(500) for _ in range(3))
     long_s = min(cpu_s(4_000) for _ in range(3))
-    # Eight times the length; what tried from each letter anew would take 64 times as long.
+    # Eight times the length; a search that restarts at each letter would need 64 times as long.
     assert long_s < 20 * short_s or long_s < 0.02
 
 
@@ -475,7 +475,7 @@ def summed(*numbers: float, bins: int = 8) -> Summary:
 
 
 def histogram(summary: Summary, width: int = 0) -> list[tuple[str, int]]:
-    """Return the bins of the text of a summary, with their counts."""
+    """Return the bins in the text of a summary, with their counts."""
     text = statistics_text.statistics("x", summary, RankSet.range(0, 9), answer({}), width=width)
     rows = re.findall(r"^  +(\S+(?: … \S+)?) +(\d+)(?: █*)?$", text, re.M)
     return [(label, int(count)) for label, count in rows]
@@ -491,7 +491,7 @@ def test_bins_of_integers_are_of_integers() -> None:
         ("9", 1),
     ]
     assert histogram(summed(*range(50), bins=49))[0] == ("0 … 1", 2)
-    # Whole numbers among others are no integers.
+    # Whole numbers among fractions are no integers.
     halves = summed(*(rank / 2 for rank in range(9)), bins=2)
     assert histogram(halves) == [("0 … 2", 4), ("2 … 4", 5)]
 
@@ -600,7 +600,7 @@ def test_what_assigns_in_another_language_than_fortran_is_not_asked() -> None:
     with pytest.raises(UsageError, match=r"on \[1,3\]: '/=' would change the program"):
         asyncio.run(check(parse("(u /= 3) + 1 same"), everybody, ask, no_recall))
     assert {each for each in asked if "u" in each[0]} == {("u", "0,2"), ("u /= 3", "0,2")}
-    # In quotes it is a text, of which nobody need be asked.
+    # Quoted text is a string; no rank need be asked.
     asked.clear()
     asyncio.run(ask_condition("s == '/='", everybody, ask, no_recall))
     assert asked[0][0] == "s"

@@ -1,4 +1,4 @@
-"""The merged call tree: its laws, its nodes, and its text."""
+"""The merged call tree: laws of merging, nodes, text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pgdb.records import (
 
 
 def stack(*calls: str) -> Stack:
-    """Return a stack of calls, outermost first: ``main:12``, or without a line a library's."""
+    """Return a stack of calls, outermost first: ``main:12``, or a library function."""
     frames = []
     for call in calls:
         function, _, line = call.partition(":")
@@ -73,7 +73,7 @@ records = stacks | threads | st.just(Failure(message="No stack.")) | st.just(Sta
 
 @st.composite
 def trees(draw: st.DrawFn) -> CallTree:
-    """Answers of disjoint ranks at one of three times."""
+    """Answers of disjoint ranks in one of three samples."""
     owners = draw(st.dictionaries(st.integers(0, 20), records, max_size=6))
     classes = [EquivalenceClass(ranks=RankSet([rank]), record=owners[rank]) for rank in owners]
     running = RankSet(draw(st.frozensets(st.integers(0, 20)))) - RankSet(owners)
@@ -103,7 +103,7 @@ def test_every_rank_is_in_exactly_one_leaf(owners: dict[int, Stack], random: Any
     assert tree.ranks == RankSet(owners)
     assert sum(len(leaf.ranks) for leaf in tree.leaves) == len(owners)
     assert RankSet.union(leaf.ranks for leaf in tree.leaves) == tree.ranks
-    # A rank's path through the tree is its stack again.
+    # The path of a rank through the tree is its stack.
     for leaf in tree.leaves:
         path = labels(leaf)
         at = leaf.parent
@@ -252,7 +252,7 @@ def test_threads_are_counted_per_rank() -> None:
 
 
 def sampled() -> CallTree:
-    """Rank 3 hangs, 0-2 get on, 4 is stopped at a breakpoint."""
+    """Rank 3 hangs, ranks 0-2 progress, rank 4 is stopped at a breakpoint."""
     idle = RankSet([4])
     at = [
         [of("0-1", SEND), of("2", INIT), of("3", SLEEP), of("4", INIT)],

@@ -1,4 +1,4 @@
-"""Comparing answers, keeping them, and the texts of comparisons."""
+"""Comparisons of answers, saved answers, and the texts of comparisons."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ranks(text: str) -> RankSet:
 def answer(
     *said: tuple[str, str | Record], missing: Missing | None = None, command: str = "print x"
 ) -> Answer:
-    """Return an answer; a text is a value, normalized as the leaves do."""
+    """Return an answer; a text becomes a value, normalized as by the leaves."""
     classes = []
     for members, record in said:
         normalized = normalize_record(Value(text=record) if isinstance(record, str) else record)
@@ -114,7 +114,7 @@ def test_what_counts_as_equal(
             by="value",
             **options,  # type: ignore[arg-type]
         )
-        # As a value a NaN is what GDB prints of it.
+        # As a value, a NaN is the text that GDB prints.
         assert in_values.same == is_equal or "nan" in one
 
 
@@ -125,7 +125,7 @@ def test_structures_are_compared_field_by_field() -> None:
     number, name = difference.parts
     assert (number.path, number.before, number.after, number.absolute) == (".x[1]", "1", "1.5", 0.5)
     assert (name.path, name.absolute) == (".name", None)
-    # A tolerance takes away the number and leaves the name.
+    # A tolerance ignores the number and keeps the name.
     (difference,) = compare(
         answer(("0", one)), answer(("0", other)), absolute_tolerance=0.5
     ).differences
@@ -259,7 +259,7 @@ def test_what_was_summed_up_is_asked_for_page_by_page() -> None:
 
     whole = asyncio.run(in_full(said, recall))
     assert asked == [ranks("0-1023"), ranks("1024-2047"), ranks("2048-2999")]
-    # Addresses do not split classes, as they do not where nothing is summed up.
+    # Addresses do not split classes, as in answers that are not summarized.
     assert [each.ranks for each in whole.classes] == [ranks("0-4,6-2999"), ranks("3000")]
     assert whole.missing.lost == ranks("5")
 
@@ -274,7 +274,7 @@ def test_pages_and_parts() -> None:
 
 
 class FakeRanks:
-    """Ranks that say what :attr:`FakeSession.said` has, of anything else that there is none."""
+    """Ranks with the values of :attr:`FakeSession.said`; other expressions fail."""
 
     def __init__(self, session: FakeSession, asked: RankSet) -> None:
         self._session = session
@@ -288,7 +288,7 @@ class FakeRanks:
 
 
 class FakeSession:
-    """What commands need of a session of 3000 ranks, of which one is not kept any longer."""
+    """A session of 3000 ranks, one of whose answers is no longer kept, for commands."""
 
     set = RankSet.range(0, 3000)
     sets: ClassVar[dict[str, RankSet]] = {}
@@ -315,7 +315,7 @@ class FakeSession:
 
 
 def expanded(*arguments: str) -> list[str]:
-    """Return what ``expand`` shows, for each of *arguments*, of one answer of 3000 ranks."""
+    """Return the output of ``expand``, for each of *arguments*, of one answer of 3000 ranks."""
     dispatcher = Dispatcher(
         Workspace(cast(Session, FakeSession())), cast(Display, None), read_line=nothing_to_read
     )
@@ -349,7 +349,7 @@ def test_expand_goes_through_very_many_ranks_page_by_page() -> None:
 
 
 class FakeDisplay:
-    """Keeps what is shown; 50 columns wide."""
+    """A display that keeps the output; 50 columns wide."""
 
     width = 50
 
@@ -373,7 +373,7 @@ class FakeDisplay:
 
 
 def typed(*lines: str, **said: tuple[tuple[str, str], ...]) -> tuple[list[str], Dispatcher]:
-    """Carry out lines; return what each has shown."""
+    """Execute lines; return the output of each."""
     display = FakeDisplay()
     dispatcher = Dispatcher(
         Workspace(cast(Session, FakeSession(**said))),

@@ -1,4 +1,4 @@
-"""Global arrays of blocks: every layout taken apart and put together again."""
+"""Global arrays: every layout split into blocks and assembled again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def whole_of(dims: tuple[int, ...]) -> Array:
 
 
 def coordinates(rank: int, grid: tuple[int, ...], order: str) -> tuple[int, ...]:
-    """Return a rank's place as NumPy counts."""
+    """Return the place of a rank in NumPy's order."""
     found = numpy.unravel_index(rank, grid, order="C" if order == "row" else "F")
     return tuple(int(each) for each in found)
 
@@ -39,7 +39,7 @@ def take_apart(
     halo: int = 0,
     rank_order: str = "row",
 ) -> dict[int, Array]:
-    """Return what each rank holds, made in another way than it is put together."""
+    """Return the block of each rank, computed in another way than the assembly."""
     parts = {}
     padded = numpy.pad(whole, halo, constant_values=-1.0)
     for rank in range(math.prod(grid)):
@@ -185,7 +185,7 @@ def test_what_does_not_fit_says_both_shapes() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        # A fit is looked for first: raising the limit would not help.
+        # Shapes are checked first: a higher limit would not help.
         ({"dims": (10**11, 10**5), "grid": (4, 1)}, "does not fit: 25000000000x100000 elements"),
         ({"dims": (10**11,), "grid": (4,), "kind": "cyclic"}, "than the memory of this host"),
         ({"dims": (10**11, 10**5), "function": lambda rank, own: 1}, "than the memory of this"),

@@ -1,4 +1,4 @@
-"""Values as GDB prints them: read without loss, compared field by field."""
+"""Values as GDB prints them: parsed without loss, compared field by field."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgdb.merge.normalize import normalize_values
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, SLOT
 
-# As GDB 13.1 has printed them (width 0), with libstdc++'s pretty-printers.
+# Output of GDB 13.1 (width 0) with libstdc++'s pretty-printers.
 C_STRUCT = (
     "{id = 5, x = {0, 2.5, 0}, name = \"even\", '\\000' <repeats 11 times>, "
     'label = 0x55555555601b "a particle", colour = GREEN, flags = (FAST | LOUD), is_ghost = 0, '
@@ -102,7 +102,7 @@ LEAVES = [
     "'\\000' <repeats 39 times>",
     "'even', ' ' <repeats 4 times>",
     '"say \\"{\\", \'{\'"',
-    # Where one of these strings ends and the next begins cannot be told.
+    # The end of one string and the begin of the next cannot be distinguished.
     "{\"abc\", '\\000' <repeats 36 times>, \"def\", '\\000' <repeats 36 times>}",
     "{1, 2",
     "{1, 2}}",

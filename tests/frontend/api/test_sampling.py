@@ -1,4 +1,4 @@
-"""Snapshots of a job that runs: whatever happens, it ends up as it was."""
+"""Samples of a running job: the job always returns to its previous state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pgdb.records import Event, Frame, Record, Stack, Stop
 
 
 class FakeSession:
-    """Ranks 0-3, of which 3 is stopped."""
+    """Ranks 0-3; rank 3 is stopped."""
 
     def __init__(self) -> None:
         self.state = JobState(RankSet.range(0, 4))
@@ -33,7 +33,7 @@ class FakeSession:
         self.runs = 1
         self.asked = 0
         self.own_stops: dict[int, str] = {}
-        """Ranks that stop by themselves at the next interrupt, by the signal or an empty text."""
+        """Ranks that stop on their own at the next interrupt, with the signal or an empty text."""
         self.fails = False
         self.is_interrupting = asyncio.Event()
         self.may_stop = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What reaches the user's terminal."""
+"""Output on the user's terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TAME = r"\033]0;owned\007\033[2J\23331m\u202egnp.exe"
 
 
 class Screen(io.StringIO):
-    """A terminal that keeps what is written to it."""
+    """A terminal that keeps its output."""
 
     def __init__(self, *, is_terminal: bool) -> None:
         super().__init__()

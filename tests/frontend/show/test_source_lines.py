@@ -1,4 +1,4 @@
-"""Lines of source files: which are read, and what happens where one hangs."""
+"""Lines of source files: readable files, and files that hang."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_file_system_that_hangs_is_waited_for_once(
     assert [read.line(path, 2) for path in [*paths, *paths]] == [None] * 18
     assert begun == paths[:4], "no more hang at a time, and each is begun once"
     goes_on.set()
-    # What comes late is there the next time.
+    # A line that arrives late is available at the next request.
     wait_until(lambda: [read.line(path, 2) for path in paths] == ["second"] * 9, "all are read")
     assert len(begun) == len(set(begun))
 

@@ -1,4 +1,4 @@
-"""The history of the prompt: whole whatever happens, and shared by sessions at once."""
+"""The history of the prompt: atomic, and shared by concurrent sessions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Session:
 
 
 def entries(path: Path) -> list[str]:
-    """Return what another program of prompt_toolkit's reads, oldest first."""
+    """Return the history as another program with prompt_toolkit reads it, oldest first."""
     return list(FileHistory(path).load_history_strings())[::-1]
 
 
@@ -137,7 +137,7 @@ def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Session(path).type("new").told
     found = entries(path)
     assert len(found) == MOST_ENTRIES and found[-2:] == [str(MOST_ENTRIES + 49), "new"]
-    # Of a file that is too large the last part is read, without complaint.
+    # Of a file that is too large, the last part is read without an error.
     monkeypatch.setattr(history_module, "MAX_BYTES", 1000)
     session = Session(path)
     last = list(session.history.load_history_strings())
@@ -172,7 +172,7 @@ def test_a_file_system_that_hangs_does_not_hold_up_the_prompt(
     async def test() -> None:
         history = CommandHistory(path, lambda text: None)
         loading = asyncio.create_task(strings(history))
-        # The loop goes on meanwhile, and what waits can be cancelled, as at each line typed.
+        # The event loop continues, and the wait can be cancelled, as at each typed line.
         await asyncio.sleep(0)
         loading.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""The log of a session: what stays and what goes, and that it never harms the session."""
+"""The log of a session: kept data, removed data, and independence of the session."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_nothing_in_it_drives_the_terminal_that_shows_it(begin: Begin, tmp_path:
     log.answer(said(Value(text=hostile)))
     text = (tmp_path / "session.log").read_text("utf-8")
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", text)
-    # A reader of JSON has all of it back.
+    # A JSON reader restores the whole text.
     assert lines(tmp_path / "session.log")[1]["text"] == hostile
 
 
@@ -336,7 +336,7 @@ def test_full_disk_ends_the_log_and_nothing_else(
 ) -> None:
     log = begin()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # The kernel refuses what goes beyond it (Python ignores the signal for that).
+    # The kernel refuses writes beyond the limit (Python ignores the signal).
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
     try:
         for number in range(200):

@@ -1,4 +1,4 @@
-"""Recordings: what was asked of a job is asked again of its file, and nothing else can be."""
+"""Recordings: a file answers the requests that the job answered, and no others."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_what_was_asked_shows_as_it_did(tmp_path: Path) -> None:
     shown = recorded(path)
     assert all(shown) and asked_of(path, *ASKED) == shown
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    # A tree asks what a backtrace does, however it is drawn.
+    # A tree makes the request of a backtrace, in every format.
     recorded(path, ["bt"])
     assert "main > f a.c:26  [0-3]" in asked_of(path, "tree --by line")[0]
 
@@ -119,7 +119,7 @@ def test_old_answers_are_told_to_be_old(tmp_path: Path) -> None:
     recorded(path, ["bt", "p x", "info locals", "next", "p x"])
     bt, x, earlier, variables = asked_of(path, "bt", "p x", "expand 2", "info locals")
     assert bt.startswith("note: 'backtrace': [0-3] were asked before 'next'\n")
-    # The last answer counts; the one before it is still there.
+    # The last answer is used; the earlier one is still in the file.
     assert "[1] x = 28" in x
     assert "note: 'print x': there was another answer before: 'expand 2'\n" in x
     assert "[1] x = 26" in earlier and "note" not in earlier
@@ -130,7 +130,7 @@ def test_what_stays_the_same_needs_no_remark(tmp_path: Path) -> None:
     path = tmp_path / "job.pgdb"
     recorded(path, ["p x", "tree", "p x", "up", "bt"])
     assert not [text for text in asked_of(path, "bt", "tree") if "note" in text]
-    # Another frame has another x, as far as anybody can tell.
+    # Another frame can have another x.
     assert "were asked before 'up'" in asked_of(path, "p x")[0]
 
 
@@ -204,7 +204,7 @@ def test_ranks_that_ran_cannot_be_waited_for(tmp_path: Path) -> None:
         assert again.state.running == RankSet([2])
         with pytest.raises(CommandError, match=r"'wait' needs the job.*\[2\] ran"):
             await again.ranks(ALL).wait()
-        # An API's session has no numbered answers; those of a recording are numbered.
+        # An API session has no numbered answers; answers of a recording are numbered.
         assert [answer.command for _, answer in again.stored_workspace.history] == ["backtrace"]
         await again.close()
         with pytest.raises(PgdbError, match="closed"):
@@ -396,7 +396,7 @@ def test_a_file_that_would_take_very_much_memory_is_refused(tmp_path: Path) -> N
     tree["history"] = [{"number": 1, "answer": 0}] * 6_000_000
     path.write_bytes(b"pgdb-recording 1\n" + zlib.compress(msgspec.msgpack.encode(tree), 1))
     assert path.stat().st_size < 2 << 20
-    # Not in this process, which may have any amount of free memory left by other tests.
+    # Not in this process, where other tests may have left any amount of free memory.
     line = [sys.executable, "-c", READ_WITH_LITTLE_MEMORY, str(path)]
     told = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True).stdout
     assert "job.pgdb: it would take more than 160 MiB of memory" in told

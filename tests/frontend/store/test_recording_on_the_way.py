@@ -1,4 +1,4 @@
-"""``--record``: what is written of a session before its end, and at it."""
+"""``--record``: data written before the end of a session, and at its end."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_recording_at_the_end_is_written_and_its_failure_told(tmp_path: Path) ->
 
 
 def note_of(path: Path) -> str:
-    """Return what opening a recording says of it."""
+    """Return the message about an opened recording."""
 
     async def work() -> str:
         session = await replay(path)
@@ -74,7 +74,7 @@ def test_a_recording_is_there_before_the_session_ends(tmp_path: Path) -> None:
     so_far = asyncio.run(work())
     assert path.read_bytes() != so_far
     assert "suddenly" not in note_of(path)
-    # What a killed session would have left.
+    # The file of a killed session.
     path.write_bytes(so_far)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "has ended suddenly, or still goes on" in note_of(path)
@@ -83,7 +83,7 @@ def test_a_recording_is_there_before_the_session_ends(tmp_path: Path) -> None:
 
 
 class StepClock:
-    """A clock that stands still but for what writing takes."""
+    """A clock that advances only while a file is written."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -122,7 +122,7 @@ def test_writing_takes_a_twentieth_of_a_session_at_most(
                     await asyncio.sleep(0)
 
         await ask_until(1)
-        # 3 s of 60; nothing is written for as long, whatever is asked.
+        # 3 s of 60; nothing is written for that time, whatever is requested.
         assert stepwise._next_s == clock.now_s + 57
         for _ in range(50):
             await session.ranks(ALL).evaluate("x")
@@ -204,7 +204,7 @@ def test_end_of_the_session_does_not_hang_on_its_recording(
         await session.close()
         assert session.has_ended
 
-    # The terminal is gone, or there is a bug.
+    # The terminal is closed, or PGDB has a bug.
     asyncio.run(work(tmp_path / "job.pgdb"))
     assert recording_file.read(tmp_path / "job.pgdb").ranks == ALL
     monkeypatch.setattr(recording_file, "encode", lambda recording: 1 // 0)

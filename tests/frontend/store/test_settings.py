@@ -1,4 +1,4 @@
-"""Settings that are kept for later sessions: whole, shared, and never in the way."""
+"""Settings for later sessions: atomic, shared, and never an obstacle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time that a command is given: for all that it asks, and for nothing else."""
+"""The time limit of a command: it covers all its requests and no others."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SLOW = RankSet([3])
 
 
 class Job:
-    """A session with ranks 0-3, of which 3 is asked in vain."""
+    """A session with ranks 0-3, of which rank 3 never answers."""
 
     def __init__(self, *, running: bool = False, limit_s: float | None = None) -> None:
         self.asked: list[tuple[AnyOperation, float]] = []
@@ -189,7 +189,7 @@ def test_array_is_read_in_one_time_and_not_in_one_for_each_piece(
 
 
 class HangingDisk:
-    """Files are written, but none gets its name."""
+    """File system on which files are written but never renamed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_reached = threading.Event()
@@ -300,7 +300,7 @@ def test_what_is_not_done_of_a_reattach_goes_on() -> None:
         await asyncio.wait(job.session._background, timeout=10)
         while job.session._background:
             await asyncio.sleep(0)
-        # Its own time is over; that of a start is what is left.
+        # Its own limit has passed; the rest of the start's limit applies.
         assert job.limit_of(Reattach) > 60
 
     asyncio.run(check())

@@ -1,4 +1,4 @@
-"""What is carried out to its end, whoever cancels."""
+"""Work that finishes despite cancellation."""
 
 from __future__ import annotations
 

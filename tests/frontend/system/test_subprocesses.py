@@ -1,4 +1,4 @@
-"""Programs that leave somebody behind who holds their pipes: real processes."""
+"""Programs that leave processes behind which hold their pipes: real processes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ DEADLINE_S = 30.0
 
 @pytest.fixture
 def leaving(tmp_path: Path) -> Iterator[Callable[[str], str]]:
-    """Make a program that leaves a process behind which holds all its pipes, then runs a script."""
+    """Make a program that starts a process which holds all its pipes, then runs a script."""
 
     def made(script: str) -> str:
         path = tmp_path / "leaving"
-        # What runs in the background has an empty input if it is not told another one.
+        # A background process has an empty input unless it is given another one.
         holder = f"exec 3<&0; setsid sleep 600 <&3 &\necho $! >{tmp_path}/left; exec 3<&-"
         path.write_text(f"#!/bin/sh\n{holder}\n{script}\n")
         path.chmod(0o755)
@@ -45,7 +45,7 @@ def left(tmp_path: Path) -> int:
 
 
 def descriptors() -> set[tuple[str, str]]:
-    """Return those of this process that are open, and what they are open to."""
+    """Return the open descriptors of this process and their targets."""
     return {
         (name, os.readlink(f"/proc/self/fd/{name}"))
         for name in os.listdir("/proc/self/fd")
@@ -54,11 +54,11 @@ def descriptors() -> set[tuple[str, str]]:
 
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run *test*; no descriptor is left of it, though nothing was collected."""
+    """Run *test* and check that no descriptor stays open, without garbage collection."""
 
     async def bounded() -> None:
         async with asyncio.timeout(DEADLINE_S):
-            # What asyncio opens when it first runs a program stays.
+            # Descriptors that asyncio opens for its first program stay open.
             await (await Program.start("true")).end()
             before = descriptors()
             await test()
@@ -159,7 +159,7 @@ def test_a_launcher_of_aggregators(
                 await asyncio.sleep(0.01)
         await launcher.end()
         assert launcher.has_ended
-        # Not one of its deadlines: those are for launchers that do not end.
+        # Not a deadline of its own: those are for launchers that do not end.
         assert time.monotonic() - begun < 2 * job.TERMINATE_TIMEOUT_S
         assert launcher.last_words() == "hello"
 

@@ -1,4 +1,4 @@
-"""Files that the user names or keeps: what is none is told, and never waited for."""
+"""Files that the user names or keeps: other objects are reported and never waited for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ READERS: list[Callable[[Path], object]] = [
 ]
 
 
-# A pipe that nobody writes to is waited for without end when it is opened, a device fills memory.
+# Opening a pipe without a writer waits forever; reading a device fills the memory.
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "directory"])
@@ -58,7 +58,7 @@ def test_what_is_no_file_is_told_at_once(
     assert str(path) in str(caught.value)
 
 
-# Settings and history have a place of their own, which the user does not name.
+# Settings and history have places of their own, which the user does not name.
 NAMED = [KINDS[each]() for each in ("answer", "recording", "array")]
 
 
@@ -74,7 +74,7 @@ def test_file_is_replaced(tmp_path: Path, writer: Kind) -> None:
     assert sorted(tmp_path.iterdir()) == [path, link]
 
 
-# A new file would take the place of what it is, or a reader would be waited for.
+# A new file would replace the object, or would wait for a reader.
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("writer", NAMED)
 @pytest.mark.parametrize("kind", ["pipe", "socket", "directory"])
@@ -173,7 +173,7 @@ def test_links_of_others_are_not_followed_where_all_may_write(
     real = os.lstat
 
     class Theirs:
-        """What a link of another user looks like."""
+        """Status of a link that another user owns."""
 
         def __init__(self, status: os.stat_result) -> None:
             self._status = status

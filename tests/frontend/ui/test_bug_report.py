@@ -1,4 +1,4 @@
-"""``pgdb report-bug``: what is in the archive, and what is not."""
+"""``pgdb report-bug``: contents of the archive."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pgdb.version import __version__
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Have a home directory and no slow look at the host."""
+    """Prepare a home directory, and skip the slow examination of the host."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -43,7 +43,7 @@ def begin_log(path: Path, *, log_values: bool = False) -> None:
 
 
 def unpack(path: Path) -> dict[str, str]:
-    """Return the texts of an archive by their names, all of which nobody owns."""
+    """Return the texts of an archive by name, after a check that no member has an owner."""
     found = {}
     with tarfile.open(path) as archive:
         for member in archive:
@@ -87,7 +87,7 @@ def test_nothing_in_it_drives_the_terminal_that_shows_it(
 ) -> None:
     hostile = "\x9b2J \u202egnp.c"
     begin_log(tmp_path / "s.log")
-    # As releases have written it whose logs were escaped in part.
+    # As written by releases that escaped only a part of their logs.
     with (tmp_path / "s.log").open("a", encoding="utf-8") as file:
         file.write(json.dumps({"event": "step", "text": hostile}, ensure_ascii=False) + "\n")
 

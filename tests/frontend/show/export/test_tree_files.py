@@ -1,4 +1,4 @@
-"""The files of a call tree: their forms, names that mean something in them, and Graphviz."""
+"""Files of a call tree: formats, names with special characters, Graphviz."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def no_dot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def fake_dot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A program that stands in for Graphviz and says what it was called with."""
+    """A program in place of Graphviz that prints its arguments."""
     folder = tmp_path / "bin"
     folder.mkdir()
     program = folder / "dot"
@@ -78,7 +78,7 @@ def fake_dot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 class Page(HTMLParser):
-    """Checks that every element is closed, and gathers elements and texts."""
+    """Parser that checks that every element is closed, and collects elements and texts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ def test_dot_quotes_names(tmp_path: Path) -> None:
     text = written(sampled(), "dot", tmp_path / "t.dot")
     assert text.startswith("digraph calltree {\n")
     assert text.endswith("}\n")
-    # Without what is quoted, nothing of the program's is left, and quotes are in pairs.
+    # Without the quoted parts, no text of the program is left, and quotes are in pairs.
     bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
     assert "alert" not in bare
     assert set(re.findall(r"\w+", bare)) <= set(re.findall(

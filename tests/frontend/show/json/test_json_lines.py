@@ -1,4 +1,4 @@
-"""Every line of ``--json`` and its form; ``test_json_page.py`` has its documentation and schema."""
+"""Every line of ``--json``; ``test_json_page.py`` has the documentation and schema."""
 
 from __future__ import annotations
 
@@ -140,7 +140,8 @@ def events(*classes: EquivalenceClass[Event]) -> list[Line]:
 
 
 def shown(line: Line) -> dict[str, Any]:
-    """Return *line* as a reader sees it, having checked that it is one and comes back the same."""
+    """Return *line* as a reader decodes it, after a check that it is one line and decodes to
+    itself."""
     text = encode(line)
     assert len(text.splitlines()) == 1
     assert DECODER.decode(text) == line
@@ -427,7 +428,7 @@ def test_error_and_end() -> None:
 
 
 def summed_up() -> Summary:
-    """Return what is known of 0, 1.5, NaN, infinity, 4.5 and a text on the ranks 0 to 5."""
+    """Return the summary of 0, 1.5, NaN, infinity, 4.5 and a text on the ranks 0 to 5."""
     texts = ["0", "1.5", "nan(0x8000000000000)", "inf", "4.5", '"a"']
     return summarize((RankSet([rank]), text) for rank, text in enumerate(texts))
 
@@ -570,7 +571,7 @@ def test_arrays_tell_of_the_global_array_what_is_not_sure() -> None:
     whole = found.assemble(Layout(dims=(6,), grid=(3,), halo=(1,)))
     line = shown(json_lines.arrays(found, "decompose", NOW_S, text="", file="", whole=whole))
     assert line["shape"] == [6]
-    # The last two are rank 2's; of the second, ranks 0 and 1 do not say the same.
+    # The last two are rank 2's; ranks 0 and 1 have different values for the second.
     assert (line["absent"], line["conflicts"]) == (2, 1)
 
 
@@ -777,7 +778,7 @@ def test_any_text_makes_one_line_that_can_be_read(message: str, command: str) ->
 
 
 def test_bytes_of_a_line_that_was_no_utf8_do_not_hurt() -> None:
-    # As sys.argv and os.listdir give them (PEP 383).
+    # As in sys.argv and os.listdir (PEP 383).
     name = b"caf\xe9.c".decode("utf-8", "surrogateescape")
     output = JobOutput(text="\ufffd", data=b"\xe9")
     assert json.loads(encode(json_lines.error(name, NOW_S)))["message"] == "caf\ufffd.c"
@@ -789,7 +790,7 @@ def test_bytes_of_a_line_that_was_no_utf8_do_not_hurt() -> None:
 
 
 def tagged_as_on_the_wire(written: Any) -> Any:
-    """Return a record as the overlay writes it: tagged with type, wherever --json says kind.
+    """Return a record as the overlay encodes it: with the tag type, where --json has kind.
 
     A breakpoint has a kind of its own, GDB's, and is no record.
     """
@@ -808,7 +809,7 @@ TAG = {"kind": "type"}
 def test_record_comes_back_the_same(record: Record) -> None:
     line = shown(json_lines.answer(answered(said("0-2", record)), text_of, NOW_S))
     written = tagged_as_on_the_wire(line["classes"][0]["record"])
-    # From JSON, in which bytes are base64.
+    # From JSON, where bytes are base64.
     assert msgspec.json.decode(json.dumps(written), type=Record) == record
 
 
@@ -859,7 +860,7 @@ def test_value_is_a_number_where_its_text_is_one(text: str, value: int | float |
 
 
 def merged(*records: Record) -> Answer:
-    """Return the answer of ranks 0, 1 … that say *records*, merged as in the overlay."""
+    """Return the answer of ranks 0, 1 … with *records*, merged as in the overlay."""
     merger: Merger[Record] = Merger()
     for rank, record in enumerate(records):
         normalized = normalize_record(record)

@@ -1,4 +1,4 @@
-"""The page about ``--json`` and its schema: they say what is written, all of it."""
+"""The page about ``--json`` and its schema describe all output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line, strict=True)
 
 
 def sections() -> dict[str, str]:
-    """Return the sections of the page about one type each, by the type."""
+    """Return the sections of the page by type of line."""
     parts = re.split(r"^## (.*)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     titles = zip(parts[1::2], parts[2::2], strict=True)
     return {title.strip("`"): body for title, body in titles if title.startswith("`")}
@@ -51,7 +51,7 @@ def tag(kind: type[msgspec.Struct]) -> str:
 def test_example_in_the_page_is_what_is_written(title: str, example: str) -> None:
     line = DECODER.decode(example)
     assert tag(type(line)) == title
-    # Nothing in it that would have been left out.
+    # The example has no field with its default.
     assert json.loads(encode(line)) == json.loads(example)
 
 
@@ -126,7 +126,7 @@ def test_page_names_every_reason_and_stage() -> None:
 
 def test_schema_file_is_up_to_date() -> None:
     way_out = "run: python -m pgdb.frontend.show.json.json_lines > docs/reference/json-schema.json"
-    # Through JSON: msgspec has tuples for what a file has lists for.
+    # Through JSON, since msgspec has tuples where a file has lists.
     expected = json.loads(json.dumps(json_shapes.schema()))
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == expected, way_out
 
@@ -144,7 +144,7 @@ def test_schema_module_writes_the_file() -> None:
 
 
 def test_schema_lets_later_releases_add_fields() -> None:
-    # A mapping says of what its values are.
+    # The schema of a mapping has additionalProperties for its values.
     assert '"additionalProperties": false' not in SCHEMA.read_text(encoding="utf-8")
     names = set(json_shapes.schema()["$defs"])  # type: ignore[call-overload]
     assert {kind.__name__ for kind in get_args(Line)} <= names

@@ -1,4 +1,4 @@
-"""Colours: only where a terminal is, and never a change of the text."""
+"""Colours: only on a terminal, and without a change of the text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def painted(text: str) -> dict[str, str]:
-    """Return the parts of a painted text that have a colour, with its escape sequence."""
+    """Return the coloured parts of a text with their escape sequences."""
     return {part: style for style, part in re.findall(r"(\x1b\[[\d;]+m)([^\x1b]*)\x1b\[0m", text)}
 
 
@@ -63,7 +63,7 @@ def test_source_lines() -> None:
 
 
 class Screen(io.StringIO):
-    """A terminal that remembers."""
+    """A terminal that keeps its output."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Numbers in character cells: what is drawn where, and that it fits."""
+"""Numbers in character cells: positions and widths."""
 
 from __future__ import annotations
 

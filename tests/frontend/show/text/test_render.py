@@ -1,4 +1,4 @@
-"""Answers as text: what is common once, what differs with its ranks, within a width."""
+"""Answers as text: the common part once, different parts with their ranks, within a width."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_rank_sets_are_shortened_in_the_middle() -> None:
     assert shown(said)[0].startswith(f"{short} x = 5")
     assert shown(said)[-1] == "(expand 5 shows all of it)"
     assert shown(said, whole=True)[0].startswith(f"[{squares}] x = 5")
-    # A log has room.
+    # A log has no width.
     assert f"[{squares}] x = 5" in shown(said, width=0)[0]
     assert shortened(RankSet.range(0, 1 << 20), 30) == "[0-1048575]"
     assert len(shortened(RankSet(n * n for n in range(1000)), 200)) <= 202

@@ -1,4 +1,4 @@
-"""Threads merged over ranks: by stack, whoever has threads there."""
+"""Threads merged over ranks, by stack."""
 
 from __future__ import annotations
 
