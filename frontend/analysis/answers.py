@@ -46,7 +46,7 @@ class Answer(msgspec.Struct, frozen=True):
     """Ranks without an answer, by reason."""
     request_id: int = 0
     elapsed_s: float = 0.0
-    told: bool = False
+    is_reported: bool = False
     """Whether events already reported its stops, so that an interface need not show them again."""
 
     may_run: bool = False

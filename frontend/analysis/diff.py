@@ -22,7 +22,7 @@ NOT_SHOWN = "(beyond 'set print elements')"
 """Text for an element that GDB did not print."""
 
 _FEWEST_REPEATS = 10  # GDB's "print repeats"
-_SCATTERED = 4  # so many runs that differ in an array are told one by one, whatever its length
+_SCATTERED = 4  # an array with at most this many differing runs is listed run by run
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Place(msgspec.Struct, frozen=True):
     """Texts of the ranks, most common first."""
 
 
-class Hole(msgspec.Struct, frozen=True):
+class Placeholder(msgspec.Struct, frozen=True):
     """A placeholder of a template: many ranks have different texts there."""
 
     path: str
@@ -62,9 +62,9 @@ def compare(values: Values) -> Comparison:
     return Comparison(common, tuple(comparing.places), comparing.has_common)
 
 
-def holes(form: Node) -> list[Hole]:
-    """Return the holes of the text of *form* in their order, each with the path to it."""
-    found: list[Hole] = []
+def placeholders(template: Node) -> list[Placeholder]:
+    """Return the placeholders of *template* in their order, each with the path to it."""
+    found: list[Placeholder] = []
 
     def visit(node: Node, path: _Path) -> None:
         if isinstance(node, Leaf):
@@ -83,9 +83,9 @@ def holes(form: Node) -> list[Hole]:
 
     def take(text: str, path: _Path) -> None:
         for _ in range(text.count(PLACEHOLDER)):
-            found.append(Hole(_path_text(path), len(found)))
+            found.append(Placeholder(_path_text(path), len(found)))
 
-    visit(form, ())
+    visit(template, ())
     return found
 
 

@@ -272,7 +272,7 @@ class Dispatcher:
 
     def without_stops(self, answer: Answer) -> Answer:
         """Return the answer to a run command as it is shown: stops are told as they come."""
-        return replace(answer, told=True)
+        return replace(answer, is_reported=True)
 
     def apply(self, settings: Settings) -> None:
         """Change settings."""
@@ -310,7 +310,7 @@ class Dispatcher:
 
     def expand(self, answer: Answer) -> str:
         """Return the whole text of an answer."""
-        return render.answer(replace(answer, told=False), whole=True)
+        return render.answer(replace(answer, is_reported=False), whole=True)
 
     def show_start(self, answer: Answer) -> None:
         """Show which ranks could not be taken hold of at the start."""

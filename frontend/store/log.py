@@ -112,7 +112,7 @@ class SessionLog:
     @_harmless
     def options(self, mode: str, options: SessionOptions) -> None:
         """Log the start of a session: all options without their default value."""
-        told: dict[str, Any] = {}
+        changed: dict[str, Any] = {}
         for each in fields(options):
             value = getattr(options, each.name)
             if value == each.default:
@@ -125,8 +125,8 @@ class SessionLog:
                 value = list(map(self._redactor.command, value))
             elif not isinstance(value, bool | int | float):
                 value = self._redactor.text(str(value))
-            told[each.name] = value
-        self.write("options", mode=mode, options=told)
+            changed[each.name] = value
+        self.write("options", mode=mode, options=changed)
 
     @_harmless
     def step(self, text: str) -> None:
@@ -175,8 +175,8 @@ class SessionLog:
     @_harmless
     def request(self, number: int, operation: AnyOperation, ranks: RankSet) -> None:
         """Log a request."""
-        told = self._redactor.operation(operation)
-        self.write("request", request=number, ranks=self._ranks(ranks), **told)
+        described = self._redactor.operation(operation)
+        self.write("request", request=number, ranks=self._ranks(ranks), **described)
 
     @_harmless
     def answer(self, answer: Answer) -> None:
@@ -219,7 +219,7 @@ class SessionLog:
                     more["text"] = self._redactor.text(text)
             case JobEnded(code=code):
                 more["code"] = code
-        self.write("told", kind=notification.kind, **more)
+        self.write("notification", kind=notification.kind, **more)
 
     @_harmless
     def record(self, record: logging.LogRecord) -> None:

@@ -176,7 +176,7 @@ class Answers:
                     graph=to_graph(answer.classes, answer.missing),
                     request_id=answer.request_id,
                     elapsed_s=answer.elapsed_s,
-                    told=answer.told,
+                    told=answer.is_reported,
                     may_run=answer.may_run,
                 )
             )
@@ -279,7 +279,7 @@ def _restore(stored: StoredAnswer) -> Answer:
         missing=missing,
         request_id=stored.request_id,
         elapsed_s=stored.elapsed_s,
-        told=stored.told,
+        is_reported=stored.told,
         may_run=stored.may_run,
     )
 

@@ -158,7 +158,7 @@ class Redactor:
 
     def operation(self, operation: AnyOperation) -> dict[str, Any]:
         """Return the description of a request."""
-        told: dict[str, Any] = {
+        described: dict[str, Any] = {
             name: value
             for name, value in msgspec.structs.asdict(operation).items()
             if isinstance(value, bool | int | float) and value
@@ -167,53 +167,53 @@ class Redactor:
             value = getattr(operation, name)
             match how:
                 case "expression":
-                    told[name] = self.expression(value)
+                    described[name] = self.expression(value)
                 case "command":
-                    told[name] = self.command(value)
+                    described[name] = self.command(value)
                 case "count":
-                    told["lines"] = len(value)
+                    described["lines"] = len(value)
                 case "as it is":
-                    told[name] = list(value) if isinstance(value, tuple) else value
-        return {"what": type(operation).__name__, **told}
+                    described[name] = list(value) if isinstance(value, tuple) else value
+        return {"what": type(operation).__name__, **described}
 
     def classes(
         self, classes: Iterable[EquivalenceClass[Record]] | Iterable[EquivalenceClass[Event]]
     ) -> list[dict[str, Any]]:
         """Return ranks and kinds of records; of very many classes, the first ones."""
         found: list[EquivalenceClass[Any]] = list(classes)
-        told = [
+        described = [
             {"ranks": self.text(str(each.ranks)), **self._record(each.filled)}
             for each in found[:MOST_CLASSES]
         ]
         if len(found) > MOST_CLASSES:
-            told.append({"what": f"{len(found) - MOST_CLASSES} more classes"})
-        return told
+            described.append({"what": f"{len(found) - MOST_CLASSES} more classes"})
+        return described
 
     def _record(self, record: Record | Event) -> dict[str, Any]:
-        told: dict[str, Any] = {"what": type(record).__name__}
+        described: dict[str, Any] = {"what": type(record).__name__}
         if self.keeps_values:
             if isinstance(record, Block):
-                return told | {"dtype": record.dtype, "shape": list(record.shape)}
-            return told | {"record": self.text(msgspec.json.encode(record).decode())}
+                return described | {"dtype": record.dtype, "shape": list(record.shape)}
+            return described | {"record": self.text(msgspec.json.encode(record).decode())}
         match record:
             case Stack():
-                told["frames"] = [self._frame(frame) for frame in record.frames[:MOST_FRAMES]]
-                told["depth"] = len(record.frames)
+                described["frames"] = [self._frame(frame) for frame in record.frames[:MOST_FRAMES]]
+                described["depth"] = len(record.frames)
             case Threads():
-                told["stacks"] = len(record.stacks)
-                told["threads"] = sum(each.count for each in record.stacks)
+                described["stacks"] = len(record.stacks)
+                described["threads"] = sum(each.count for each in record.stacks)
             case Value() | Text():
-                told["characters"] = len(record.text)
+                described["characters"] = len(record.text)
             case Variables():
-                told["names"] = [self.text(each.name) for each in record.items[:MOST_FRAMES]]
+                described["names"] = [self.text(each.name) for each in record.items[:MOST_FRAMES]]
             case Block():
-                told |= {"dtype": record.dtype, "shape": list(record.shape)}
+                described |= {"dtype": record.dtype, "shape": list(record.shape)}
             case Failure():
-                told["message"] = self.text(record.message)
+                described["message"] = self.text(record.message)
             case Various():
-                told["of"] = type(record.template).__name__
+                described["of"] = type(record.template).__name__
             case Stop():
-                told |= {
+                described |= {
                     "reason": record.reason,
                     "run": record.run,
                     "breakpoint": record.breakpoint,
@@ -222,14 +222,14 @@ class Redactor:
                     "frame": self._frame(record.frame) if record.frame is not None else "",
                 }
             case Exit():
-                told |= {"code": record.code, "signal": record.signal, "run": record.run}
+                described |= {"code": record.code, "signal": record.signal, "run": record.run}
             case Gone():
-                told["why"] = self.text(record.why)
+                described["why"] = self.text(record.why)
             case BreakpointsMade() | BreakpointList():
-                told["breakpoints"] = [_breakpoint(each) for each in record.breakpoints]
+                described["breakpoints"] = [_breakpoint(each) for each in record.breakpoints]
             case _:
                 pass
-        return told
+        return described
 
     def _frame(self, frame: Frame) -> str:
         where = f"{frame.file}:{frame.line}" if frame.line else frame.library

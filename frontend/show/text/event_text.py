@@ -42,11 +42,11 @@ def no_source(path: str, line: int, /) -> str | None:
     return None
 
 
-def event(told: Event | Stop | Exit | Running) -> str:
+def event(record: Event | Stop | Exit | Running) -> str:
     """Return the text of one event, without its ranks."""
-    match told:
+    match record:
         case Stop():
-            return _stop(told)
+            return _stop(record)
         case Exit(code=code, signal=name):
             if name:
                 return f"ended by {name}"
@@ -77,63 +77,63 @@ def events(
     column = max((len(brackets(each.ranks)) for each in shown), default=0)
     few = len(shown) <= 3
     for each in shown:
-        told = each.filled
-        text = event(told)
-        if width and isinstance(told, Stop) and len(text.partition("\n")[0]) > width - column - 1:
-            text = event(_with_short_arguments(told))
+        record = each.filled
+        text = event(record)
+        if width and isinstance(record, Stop) and len(text.partition("\n")[0]) > width - column - 1:
+            text = event(_with_short_arguments(record))
         lines += _prefixed(each.ranks, text, column)
-        if not isinstance(told, Stop) or told.frame is None:
+        if not isinstance(record, Stop) or record.frame is None:
             continue
-        if few or told.signal in FATAL_SIGNALS:
-            source = read_source(told.frame.fullname, told.frame.line)
+        if few or record.signal in FATAL_SIGNALS:
+            source = read_source(record.frame.fullname, record.frame.line)
             if source is not None:
-                lines.append(f"{told.frame.line}\t{source}")
+                lines.append(f"{record.frame.line}\t{source}")
     return "\n".join(lines)
 
 
 # -- inside ------------------------------------------------------------------------------------
 
 
-def _stop(told: Stop) -> str:
-    where = frame(told.frame) if told.frame is not None else "??"
-    if told.inside:
-        where = f"{told.inside} <- {where}"
-    if told.program:
-        where += f", {told.program}"
-    detail = f"\n    {told.detail}" if told.detail else ""
-    if told.reason == "function-finished" and told.detail.endswith(DIFFERENT):
+def _stop(record: Stop) -> str:
+    where = frame(record.frame) if record.frame is not None else "??"
+    if record.inside:
+        where = f"{record.inside} <- {where}"
+    if record.program:
+        where += f", {record.program}"
+    detail = f"\n    {record.detail}" if record.detail else ""
+    if record.reason == "function-finished" and record.detail.endswith(DIFFERENT):
         detail += " ('print $' shows it)"
-    match told.reason:
+    match record.reason:
         case "breakpoint-hit":
-            name = f"Breakpoint {told.breakpoint}, " if told.breakpoint else "stopped in "
+            name = f"Breakpoint {record.breakpoint}, " if record.breakpoint else "stopped in "
             return f"{name}{where}{detail}"
         case "watchpoint-trigger":
-            return f"Watchpoint {told.breakpoint}, {where}{detail}"
+            return f"Watchpoint {record.breakpoint}, {where}{detail}"
         case "watchpoint-scope":
-            return f"Watchpoint {told.breakpoint} deleted: its frame has gone; {where}"
+            return f"Watchpoint {record.breakpoint} deleted: its frame has gone; {where}"
         case "signal-received":
-            return f"{told.signal}, {told.meaning}: {where}"
+            return f"{record.signal}, {record.meaning}: {where}"
         case "interrupted":
             return f"interrupted in {where}"
         case "function-finished":
             return f"returned to {where}{detail}"
         case "entry":
             return f"stopped at the program's entry point, for it has no main: {where}"
-        case "other" if told.meaning:
-            return f"stopped ({told.meaning}) in {where}"
+        case "other" if record.meaning:
+            return f"stopped ({record.meaning}) in {where}"
         case _:
             return f"stopped in {where}{detail}"
 
 
-def _with_short_arguments(told: Stop) -> Stop:
+def _with_short_arguments(record: Stop) -> Stop:
     """Return a stop without its long arguments; ``bt`` shows all arguments."""
-    if told.frame is None:
-        return told
+    if record.frame is None:
+        return record
     arguments = tuple(
         each if len(each.value) <= _SHORT_ARGUMENT else Variable(each.name, DIFFERENT)
-        for each in told.frame.arguments
+        for each in record.frame.arguments
     )
-    return replace(told, frame=replace(told.frame, arguments=arguments))
+    return replace(record, frame=replace(record.frame, arguments=arguments))
 
 
 def _prefixed(ranks: RankSet, text: str, width: int) -> list[str]:

@@ -270,8 +270,8 @@ def table(values: Any, missing: Any = None, *, width: int = WIDTH) -> str | None
         return None
     absent = numpy.zeros(matrix.shape, bool) if missing is None else numpy.atleast_2d(missing)
     texts = [
-        ["." if gone else _element(each) for each, gone in zip(row, holes, strict=True)]
-        for row, holes in zip(matrix.tolist(), absent.tolist(), strict=True)
+        ["." if gone else _element(each) for each, gone in zip(row, gaps, strict=True)]
+        for row, gaps in zip(matrix.tolist(), absent.tolist(), strict=True)
     ]
     column = max((len(text) for row in texts for text in row), default=1)
     if (column + 1) * matrix.shape[1] > width:

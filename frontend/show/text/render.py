@@ -67,10 +67,10 @@ def answer(
     sets and source lines can be wider than *width*; 0 means no limit, for a log.
     """
     layout = Layout(width=width, whole=whole, classes=numbered_sets(said))
-    if said.told:
-        classes = tuple(each for each in said.classes if not _is_told(each))
+    if said.is_reported:
+        classes = tuple(each for each in said.classes if not _is_event(each))
         said = replace(said, classes=classes)
-        layout.classes = ()  # whoever has stopped is told elsewhere, without a number
+        layout.classes = ()  # events show stops without numbers
     if _has(said, Variables):
         lines = layout.lines(_variable_rows(said, layout))
     elif thread_stacks.has_threads(said):
@@ -205,16 +205,16 @@ def _selected_lines(said: Answer, read_source: ReadSource) -> list[str]:
     return [f"{line}\t{source}" for line, source in found if source is not None]
 
 
-def _is_told(each: EquivalenceClass[Record]) -> bool:
+def _is_event(each: EquivalenceClass[Record]) -> bool:
     return isinstance(each.record, Stop | Exit | Running)
 
 
 def _has(said: Answer, kind: type[Value | Variables]) -> bool:
     """Return whether a rank has a record of this kind."""
-    return any(isinstance(_form(each), kind) for each in said.classes)
+    return any(isinstance(_template_of(each), kind) for each in said.classes)
 
 
-def _form(each: EquivalenceClass[Record]) -> Record:
+def _template_of(each: EquivalenceClass[Record]) -> Record:
     return each.record.template if isinstance(each.record, Various) else each.record
 
 
@@ -223,10 +223,10 @@ def _value_rows(said: Answer, layout: Layout) -> list[Row]:
     values: list[Said] = []
     others: list[Row] = []
     for each in said.classes:
-        form = _form(each)
-        if isinstance(form, Value):
+        template = _template_of(each)
+        if isinstance(template, Value):
             columns = each.columns if isinstance(each.record, Various) else None
-            values.append(Said(each.ranks, form.text, each.slots, columns))
+            values.append(Said(each.ranks, template.text, each.slots, columns))
         else:
             others.append((each.ranks, record(each, said.command)))
     return value_rows(_expression(said.command), values, layout) + others
@@ -237,23 +237,23 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
     order: dict[str, list[Said]] = {}
     others: list[Row] = []
     for each in said.classes:
-        form = _form(each)
-        if not isinstance(form, Variables) or not form.items:
+        template = _template_of(each)
+        if not isinstance(template, Variables) or not template.items:
             others.append((each.ranks, record(each)))
             continue
         columns = each.columns if isinstance(each.record, Various) else None
-        slot = hole = 0
+        slot = column = 0
         # A name can stand for several variables, in different blocks.
         seen: dict[str, int] = {}
-        for item in form.items:
+        for item in template.items:
             seen[item.name] = seen.get(item.name, 0) + 1
             key = item.name if seen[item.name] == 1 else f"{item.name} ({seen[item.name]})"
             slots = each.slots[slot : slot + item.value.count(SLOT)]
             slot += len(slots)
             own = None
             if columns is not None and PLACEHOLDER in item.value:
-                own = columns[hole : hole + item.value.count(PLACEHOLDER)]
-                hole += item.value.count(PLACEHOLDER)
+                own = columns[column : column + item.value.count(PLACEHOLDER)]
+                column += item.value.count(PLACEHOLDER)
             order.setdefault(key, []).append(Said(each.ranks, item.value, slots, own))
     rows: list[Row] = []
     for name, values in order.items():
@@ -264,13 +264,13 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
 def _various(each: EquivalenceClass[Record], command: str) -> str:
     """Return the text of answers that aggregators summarized."""
     assert isinstance(each.record, Various)
-    form = each.record.template
+    template = each.record.template
     layout = Layout()
-    if isinstance(form, Value):
-        said = Said(each.ranks, form.text, each.slots, each.columns)
+    if isinstance(template, Value):
+        said = Said(each.ranks, template.text, each.slots, each.columns)
         rows = value_rows(_expression(command), [said], layout)
         return "\n".join(text for _, text in rows)
-    common = fill_template(form, [DIFFERENT] * count_placeholders(form))
+    common = fill_template(template, [DIFFERENT] * count_placeholders(template))
     text = record(EquivalenceClass(ranks=each.ranks, record=common, slots=each.slots), command)
     lines = [text, f"different on each of {len(each.ranks)} ranks"]
     if len(each.columns) == 1:

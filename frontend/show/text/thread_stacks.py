@@ -48,9 +48,9 @@ def stacks_of(said: Answer) -> tuple[ThreadGroup, ...]:
         record, filled = threads_in(each)
         if record is None or filled is None:
             continue
-        for masked, whole in zip(record.stacks, filled.stacks, strict=True):
-            shape = map_texts(masked.stack, lambda text, _: _without_marks(text))
-            found.setdefault(shape, _Group()).add(each.ranks, masked.count, whole.stack)
+        for normalized, whole in zip(record.stacks, filled.stacks, strict=True):
+            shape = map_texts(normalized.stack, lambda text, _: _without_marks(text))
+            found.setdefault(shape, _Group()).add(each.ranks, normalized.count, whole.stack)
     groups = [group.made(shape) for shape, group in found.items()]
     return tuple(sorted(groups, key=lambda each: (-each.thread_count, each.ranks.first)))
 

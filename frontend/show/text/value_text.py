@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from pgdb.frontend.analysis.diff import Comparison, Place, compare, holes, leaves
+from pgdb.frontend.analysis.diff import Comparison, Place, compare, leaves, placeholders
 from pgdb.frontend.analysis.outliers import is_outlier
 from pgdb.frontend.analysis.values import Group, Leaf, Node, filled, number_of, parse
 from pgdb.frontend.show.text.layout import (
@@ -64,7 +64,7 @@ def value_rows(name: str, said: Sequence[Said], layout: Layout) -> list[Row]:
     rows = _plain_rows(label, plain, layout)
     for each in said:
         if each.columns is not None:
-            rows += _form_rows(label, each, layout)
+            rows += _template_rows(label, each, layout)
     return rows
 
 
@@ -318,29 +318,29 @@ def _compared(
     return rows
 
 
-def _form_rows(label: str, said: Said, layout: Layout) -> list[Row]:
+def _template_rows(label: str, said: Said, layout: Layout) -> list[Row]:
     """Return the rows of ranks whose values aggregators summarized."""
     columns = said.columns or ()
     layout.is_shortened = True
-    form = parse(said.text, said.slots)
-    found = holes(form)
+    template = parse(said.text, said.slots)
+    found = placeholders(template)
     if not found or len(found) != len(columns):
-        text = filled(form).replace(PLACEHOLDER, DIFFERENT)
+        text = filled(template).replace(PLACEHOLDER, DIFFERENT)
         note = f"different on each of {len(said.ranks)} ranks"
         return [(said.ranks, f"{label}{text}  ({note})" if text else f"{label}{note}")]
     if said.text == PLACEHOLDER:
         used = len(layout.brackets(said.ranks)) + 1 + len(label)
         return [(said.ranks, _hung(label, summary_lines(columns[0], layout, used)))]
     constants = [_constant(column) for column in columns]
-    pieces = filled(form).split(PLACEHOLDER)
+    pieces = filled(template).split(PLACEHOLDER)
     parts = [piece + (constant or DIFFERENT) for piece, constant in zip(pieces, constants)]  # noqa: B905
     rows: list[Row] = [(said.ranks, f"{label}{''.join(parts)}{pieces[-1]}")]
-    differing = [hole for hole in found if not constants[hole.number]]
+    differing = [placeholder for placeholder in found if not constants[placeholder.number]]
     shown = differing[:_MOST_PLACES]
-    width = min(max((len(hole.path) for hole in shown), default=0), _PATH_WIDTH)
-    for hole in shown:
-        start = f"{_INDENT}{hole.path:<{width}}  "
-        lines = summary_lines(columns[hole.number], layout, len(start))
+    width = min(max((len(placeholder.path) for placeholder in shown), default=0), _PATH_WIDTH)
+    for placeholder in shown:
+        start = f"{_INDENT}{placeholder.path:<{width}}  "
+        lines = summary_lines(columns[placeholder.number], layout, len(start))
         rows.append((None, _hung(start, lines)))
     if left := len(differing) - len(shown):
         rows.append((None, f"{_INDENT}({left} more places differ)"))

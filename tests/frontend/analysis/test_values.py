@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdb.frontend.analysis.diff import NONE, NOT_SHOWN, Comparison, compare, holes, leaves
+from pgdb.frontend.analysis.diff import NONE, NOT_SHOWN, Comparison, compare, leaves, placeholders
 from pgdb.frontend.analysis.values import Group, Leaf, Node, filled, number_of, parse, unparse
 from pgdb.merge.normalize import normalize_values
 from pgdb.ranks import RankSet
@@ -320,9 +320,15 @@ def test_leaves_by_path() -> None:
 
 def test_holes_of_a_form() -> None:
     form = "{id = □, x = {1, □}, m = {[□] = □}, s = 0x8 □}".replace("□", PLACEHOLDER)
-    assert [each.path for each in holes(parse(form))] == [".id", ".x[1]", ".m", ".m[…]", ".s"]
-    assert [each.number for each in holes(parse(form))] == list(range(5))
-    assert [each.path for each in holes(parse(PLACEHOLDER))] == [""]
+    assert [each.path for each in placeholders(parse(form))] == [
+        ".id",
+        ".x[1]",
+        ".m",
+        ".m[…]",
+        ".s",
+    ]
+    assert [each.number for each in placeholders(parse(form))] == list(range(5))
+    assert [each.path for each in placeholders(parse(PLACEHOLDER))] == [""]
 
 
 @pytest.mark.parametrize("text", [PRETTY, FORTRAN_TYPE, "( a = 1 )", "{\n  a = 1\n}"])

@@ -39,8 +39,8 @@ def test_a_line_of_the_job_that_never_ends_is_shown(is_terminal: bool) -> None:
     out = Screen(is_terminal=is_terminal)
     display = TextDisplay(out)
     for _ in range(30):
-        told = JobOutput(stream="stdout", text="x" * 10000, data=b"x" * 10000)
-        display.output(told)
+        reported = JobOutput(stream="stdout", text="x" * 10000, data=b"x" * 10000)
+        display.output(reported)
     shown = out.getvalue().count("x")
     assert 230_000 < shown < 300_000
     display.close()

@@ -22,8 +22,8 @@ class Session:
     """The history of one session."""
 
     def __init__(self, path: Path) -> None:
-        self.told: list[str] = []
-        self.history = CommandHistory(path, self.told.append)
+        self.reported: list[str] = []
+        self.history = CommandHistory(path, self.reported.append)
 
     def type(self, *entries: str) -> Session:
         for entry in entries:
@@ -39,13 +39,13 @@ def entries(path: Path) -> list[str]:
 
 def test_what_is_typed_is_there_the_next_time(tmp_path: Path) -> None:
     path = tmp_path / "state" / "pgdb" / "history"
-    assert not Session(path).type("bt", "p x", "define f\nprint 1\nend", "+1", "größe").told
+    assert not Session(path).type("bt", "p x", "define f\nprint 1\nend", "+1", "größe").reported
     again = Session(path)
     assert list(again.history.load_history_strings()) == [
         "größe", "+1", "define f\nprint 1\nend", "p x", "bt",
     ]  # fmt: skip
     again.type("c")
-    assert entries(path)[-2:] == ["größe", "c"] and not again.told
+    assert entries(path)[-2:] == ["größe", "c"] and not again.reported
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -60,7 +60,7 @@ def test_sessions_at_once_keep_each_others_lines(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not any(each.told for each in sessions)
+    assert not any(each.reported for each in sessions)
     found = entries(path)
     assert len(found) == 80
     for number in range(4):  # in the order of each
@@ -73,25 +73,25 @@ def test_damaged_file_is_told_and_what_can_be_read_is_kept(tmp_path: Path) -> No
     path.write_bytes(b"\n# now\n+bt\n\n+p \xff\xfe\nrubbish\n\n+c\n+cut o")
     session = Session(path)
     assert list(session.history.load_history_strings()) == ["c\ncut o", "bt"]
-    (told,) = session.told
-    assert "is damaged" in told and told.endswith("the session goes on")
+    (reported,) = session.reported
+    assert "is damaged" in reported and reported.endswith("the session goes on")
     session.type("next")
     assert entries(path) == ["bt", "c\ncut o", "next"]
-    assert not Session(path).type().told
+    assert not Session(path).type().reported
 
 
 def test_place_that_cannot_be_used_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     session = Session(tmp_path / "file" / "history").type("bt", "p x")
-    (told,) = session.told
-    assert told == f"history: {tmp_path}/file/history cannot be written: Not a directory; the " \
-        "session goes on" or "File exists" in told  # fmt: skip
+    (reported,) = session.reported
+    reason = f"history: {tmp_path}/file/history cannot be written: Not a directory"
+    assert reported == f"{reason}; the session goes on" or "File exists" in reported
     assert list(session.history.load_history_strings()) == []
     directory = tmp_path / "directory"
     directory.mkdir()
     session = Session(directory)
     assert list(session.history.load_history_strings()) == []
-    assert "cannot be read" in session.told[0]
+    assert "cannot be read" in session.reported[0]
 
 
 def test_full_disk_leaves_the_history_as_it_was(
@@ -105,7 +105,7 @@ def test_full_disk_leaves_the_history_as_it_was(
 
     monkeypatch.setattr(history_module, "write_atomically", full)
     session = Session(path).type("p x", "p y")
-    assert session.told == [
+    assert session.reported == [
         f"history: {path} cannot be written: No space left on device; the session goes on"
     ]
     assert entries(path) == ["bt"]
@@ -118,7 +118,7 @@ def test_session_that_holds_the_lock_for_ever_holds_up_nobody(
     path = tmp_path / "history"
     with locked(tmp_path / "history.lock", timeout_s=1):
         session = Session(path).type("bt")
-    assert "another session holds its lock" in session.told[0]
+    assert "another session holds its lock" in session.reported[0]
 
 
 def test_the_end_waits_for_the_lock_once_whatever_was_typed(
@@ -134,14 +134,14 @@ def test_the_end_waits_for_the_lock_once_whatever_was_typed(
 def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "history"
     write_atomically(path, "".join(f"\n+{n}\n" for n in range(MOST_ENTRIES + 50)).encode())
-    assert not Session(path).type("new").told
+    assert not Session(path).type("new").reported
     found = entries(path)
     assert len(found) == MOST_ENTRIES and found[-2:] == [str(MOST_ENTRIES + 49), "new"]
     # Of a file that is too large, the last part is read without an error.
     monkeypatch.setattr(history_module, "MAX_BYTES", 1000)
     session = Session(path)
     last = list(session.history.load_history_strings())
-    assert last[0] == "new" and 50 < len(last) < 300 and not session.told
+    assert last[0] == "new" and 50 < len(last) < 300 and not session.reported
     session.history.close()
 
 

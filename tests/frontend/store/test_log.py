@@ -159,15 +159,15 @@ OPERATIONS: list[tuple[AnyOperation, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("operation", "told"), OPERATIONS)
+@pytest.mark.parametrize(("operation", "described"), OPERATIONS)
 def test_requests_are_told_without_literals(
-    begin: Begin, tmp_path: Path, operation: AnyOperation, told: dict[str, Any]
+    begin: Begin, tmp_path: Path, operation: AnyOperation, described: dict[str, Any]
 ) -> None:
     log = begin()
     log.request(5, operation, ALL)
     log.close()
     (request,) = [each for each in lines(tmp_path / "session.log") if each["event"] == "request"]
-    assert {name: request[name] for name in told} == told
+    assert {name: request[name] for name in described} == described
     assert request["what"] == type(operation).__name__ and request["ranks"] == "0-3"
     assert SECRET not in json.dumps(request)
 
@@ -200,8 +200,8 @@ def test_what_our_own_code_logs_is_in_it_with_the_traceback_of_a_bug(tmp_path: P
         logging.getLogger("pgdb.frontend.api.session").exception("it failed")
     log.close()
     logging.getLogger("pgdb.frontend.api.session").error("later")
-    (told,) = [line for line in lines(path) if line["event"] == "log"]
-    assert told["level"] == "ERROR" and "ValueError: in here" in told["text"]
+    (logged,) = [line for line in lines(path) if line["event"] == "log"]
+    assert logged["level"] == "ERROR" and "ValueError: in here" in logged["text"]
     assert [line["event"] for line in lines(path)] == ["begin", "log", "end"]
 
 
@@ -243,8 +243,8 @@ def test_options_are_told_as_far_as_they_are_the_users(begin: Begin, tmp_path: P
         ),
     )
     log.close()
-    (told,) = [line for line in lines(tmp_path / "session.log") if line["event"] == "options"]
-    assert told["options"] == {
+    (line,) = [line for line in lines(tmp_path / "session.log") if line["event"] == "options"]
+    assert line["options"] == {
         "host": "node1",
         "ssh": "/usr/bin/ssh … (2 words)",
         "gdb_commands": ["set …"],
@@ -263,7 +263,7 @@ def test_events_are_told(begin: Begin, tmp_path: Path) -> None:
     log.notify(JobEnded(code=1))
     log.close()
     stop, ended, lost, end = [
-        line for line in lines(tmp_path / "session.log") if line["event"] == "told"
+        line for line in lines(tmp_path / "session.log") if line["event"] == "notification"
     ]
     assert stop["classes"][0]["signal"] == "SIGSEGV" and stop["classes"][0]["ranks"] == "2"
     assert ended["classes"][0]["code"] == 3
@@ -325,8 +325,8 @@ def test_it_never_grows_beyond_its_bound(begin: Begin, tmp_path: Path, failures:
         assert not before.exists() or before.stat().st_size <= 5000
     log.close()
     assert not failures
-    told = [each["text"] for each in (*lines(before), *lines(path)) if each["event"] == "step"]
-    assert told == [f"step {number}" for number in range(300 - len(told), 300)]
+    steps = [each["text"] for each in (*lines(before), *lines(path)) if each["event"] == "step"]
+    assert steps == [f"step {number}" for number in range(300 - len(steps), 300)]
     assert [lines(each)[0]["event"] for each in (before, path)] == ["begin", "begin"]
     assert lines(path)[0]["part"] == 1 and lines(path)[-1]["event"] == "end"
 
@@ -345,8 +345,8 @@ def test_full_disk_ends_the_log_and_nothing_else(
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     log.step("nothing of this")
     log.close()
-    (told,) = failures
-    assert "session.log: File too large; the log ends here, the session goes on" in told
+    (reported,) = failures
+    assert "session.log: File too large; the log ends here, the session goes on" in reported
     assert (tmp_path / "session.log").stat().st_size == 2000
     assert "step 199" not in (tmp_path / "session.log").read_text("utf-8")
 
@@ -355,8 +355,8 @@ def test_fault_of_the_log_ends_it_alone(begin: Begin, failures: list[str]) -> No
     log = begin()
     log.request(1, None, ALL)  # type: ignore[arg-type]
     log.request(2, messages.Backtrace(), ALL)
-    (told,) = failures
-    assert "request: " in told and told.endswith("the log ends here, the session goes on")
+    (reported,) = failures
+    assert "request: " in reported and reported.endswith("the log ends here, the session goes on")
 
 
 def test_turning_over_into_a_file_of_the_users_ends_the_log(

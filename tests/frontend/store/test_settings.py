@@ -63,17 +63,19 @@ LINES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("line", "told"), LINES)
-def test_what_is_kept_is_there_the_next_time(path: Path, line: str, told: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("line", "kept_values"), LINES)
+def test_what_is_kept_is_there_the_next_time(
+    path: Path, line: str, kept_values: dict[str, Any]
+) -> None:
     now = dispatcher()
     assert typed(f"set {line}", now) is None and not path.exists()
     said = typed(f"set -keep {line}", now)
     assert isinstance(said, str) and str(path) in said
-    assert read_settings(path) == Settings(**told)
+    assert read_settings(path) == Settings(**kept_values)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     later = dispatcher()
     later.apply(read_settings(settings_path()))
-    (name, value), *_ = told.items()
+    (name, value), *_ = kept_values.items()
     assert value == (
         later.workspace.settle_s if name == "settle_s" else getattr(later.session.options, name)
     )
@@ -102,13 +104,13 @@ def test_what_cannot_be_kept_changes_nothing(path: Path, line: str, why: str) ->
 
 
 def test_sessions_at_once_keep_each_others_settings(path: Path) -> None:
-    kept = [Settings(**told) for _, told in LINES]
+    kept = [Settings(**kept_values) for _, kept_values in LINES]
     threads = [threading.Thread(target=keep_settings, args=(path, each)) for each in kept]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    everything = {name: value for _, told in LINES for name, value in told.items()}
+    everything = {name: value for _, kept_values in LINES for name, value in kept_values.items()}
     assert read_settings(path) == Settings(**everything)
 
 
@@ -146,9 +148,9 @@ def test_damaged_file_is_told_and_kept_aside(path: Path, text: str) -> None:
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(
         CommandError, match=r"settings\.json cannot be read: .*the defaults"
-    ) as told:
+    ) as error:
         read_settings(path)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
     said = keep_settings(path, Settings(settle_s=3.0))
     assert "could not be read" in said and read_settings(path) == Settings(settle_s=3.0)
     damaged = Path(f"{path}.damaged")

@@ -49,7 +49,7 @@ class Job:
 
     def __init__(self, *, running: bool = False, limit_s: float | None = None) -> None:
         self.asked: list[tuple[AnyOperation, float]] = []
-        self.told: list[Notification] = []
+        self.reported: list[Notification] = []
         self.number = 0
         self.records: dict[type[object], Record] = {}
         self.on_ask: Callable[[], None] = lambda: None
@@ -61,7 +61,7 @@ class Job:
         session.started(session_start())
         if running:
             session.state.start_run(0, ALL)
-        session.subscribe(self.told.append)
+        session.subscribe(self.reported.append)
         self.out = io.StringIO()
 
         async def never(_: str) -> str | None:
@@ -95,7 +95,7 @@ class Job:
 
     @property
     def notes(self) -> list[str]:
-        return [told.text for told in self.told if told.kind == "notice"]
+        return [reported.text for reported in self.reported if reported.kind == "notice"]
 
 
 def session_start() -> Answer:
@@ -149,7 +149,7 @@ def test_rank_that_is_let_go_late_is_told_and_is_not_killed_at_the_end() -> None
         job.late(Done())
         assert job.session.state.detached == SLOW and not job.session.kills_at_close
         assert job.notes == ["[3] detached; they run on"]
-        assert not [told for told in job.told if told.kind == "late"]
+        assert not [reported for reported in job.reported if reported.kind == "late"]
 
     asyncio.run(check())
 
@@ -160,7 +160,7 @@ def test_rank_that_is_killed_late_has_ended() -> None:
         await job.type("proc 3 timeout 1 kill")
         job.late(Done())
         assert job.session.state.exited == SLOW and job.session.killed == SLOW
-        (ended,) = [each.record for told in job.told for each in told.classes]
+        (ended,) = [each.record for reported in job.reported for each in reported.classes]
         assert ended == Exit(signal="SIGKILL")
 
     asyncio.run(check())

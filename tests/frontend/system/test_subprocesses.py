@@ -136,7 +136,7 @@ def test_a_program_that_cannot_be_killed_is_not_waited_for(
 def test_a_launcher_of_aggregators(
     leaving: Callable[[str], str], tmp_path: Path, script: str, prints: bool
 ) -> None:
-    program = leaving(f"read told; echo $told; {script}")
+    program = leaving(f"read word; echo $word; {script}")
     lines: list[str] = []
 
     async def test() -> None:

@@ -23,11 +23,11 @@ from tests.support.programs import ROOT
 
 
 def read_history(path: Path) -> None:
-    told: list[str] = []
-    history = CommandHistory(path, told.append)
+    reported: list[str] = []
+    history = CommandHistory(path, reported.append)
     assert list(history.load_history_strings()) == []
     history.close()
-    raise CommandError(*told)
+    raise CommandError(*reported)
 
 
 READERS: list[Callable[[Path], object]] = [

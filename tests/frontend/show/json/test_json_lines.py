@@ -393,7 +393,7 @@ def test_one_telling_of_many_events_keeps_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("reported", "expected"),
     [
         (
             RanksLost(ranks=RankSet.parse("16-31"), text="no sign of life"),
@@ -409,8 +409,11 @@ def test_one_telling_of_many_events_keeps_their_order() -> None:
         (JobEnded(code=-50), {"type": "exit", "launcher": {"signal": "signal 50"}}),
     ],
 )
-def test_told(told: Notification, expected: dict[str, Any]) -> None:
-    assert one_shown(json_lines.notification(told, text_of, NOW_S)) == {"time": NOW_S, **expected}
+def test_notification(reported: Notification, expected: dict[str, Any]) -> None:
+    assert one_shown(json_lines.notification(reported, text_of, NOW_S)) == {
+        "time": NOW_S,
+        **expected,
+    }
 
 
 def test_error_and_end() -> None:
@@ -722,8 +725,8 @@ def test_places_say_who_is_where_and_does_what() -> None:
 
 def output(data: bytes) -> dict[str, Any]:
     text = data.decode("utf-8", "replace")
-    told = JobOutput(text=text, stream="stderr", data=data)
-    return one_shown(json_lines.notification(told, text_of, NOW_S))
+    reported = JobOutput(text=text, stream="stderr", data=data)
+    return one_shown(json_lines.notification(reported, text_of, NOW_S))
 
 
 def test_messages_of_pgdb_are_told_apart_from_the_output_of_the_job() -> None:
@@ -755,8 +758,8 @@ def test_output_that_is_no_utf8_has_its_bytes() -> None:
 def test_bytes_of_the_output_come_back_from_any_pieces(pieces: list[bytes]) -> None:
     back = b""
     for piece in pieces:
-        told = JobOutput(text=piece.decode("utf-8", "replace"), data=piece)
-        line = DECODER.decode(encode(json_lines.notification(told, text_of, NOW_S)[0]))
+        reported = JobOutput(text=piece.decode("utf-8", "replace"), data=piece)
+        line = DECODER.decode(encode(json_lines.notification(reported, text_of, NOW_S)[0]))
         assert isinstance(line, json_shapes.OutputLine)
         back += line.data or line.text.encode()
     assert back == b"".join(pieces)
@@ -898,12 +901,12 @@ def test_stop_with_other_arguments_on_each_rank_is_one_class() -> None:
     (only,) = shown(json_lines.answer(answer, text_of, NOW_S))["classes"]
     frame = {"level": -1, "function": "f", "arguments": [{"name": "i", "value": "…"}]}
     assert only["record"]["frame"] == frame
-    told: list[EquivalenceClass[Event]] = [
+    reported: list[EquivalenceClass[Event]] = [
         EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)
         for each in answer.classes
         if isinstance(each.record, Stop)
     ]
-    (stop,) = one_shown(events(*told))["classes"]
+    (stop,) = one_shown(events(*reported))["classes"]
     assert stop["frame"] == frame
     assert (stop["ranks"], stop["detail"]) == ("0-1", "1 -> 2")
 

@@ -153,10 +153,10 @@ def test_strange_elements_have_their_indices() -> None:
         text({5: "nan(0x8000000000000)", 7: "nan(0x8000000000000)"}, "2"),
         text({30: "-inf", 31: "-inf", 32: "-inf", 33: "-inf"}, "3"),
     ]
-    told = "\n".join(shown(by_rank("print u", texts)))
-    assert "NaN on [0-1] at [5], [7] of [1]" in told
-    assert " inf on [0] at [40]" in told
-    assert "-inf on [2] at [30], [31], [32], …" in told
+    reported = "\n".join(shown(by_rank("print u", texts)))
+    assert "NaN on [0-1] at [5], [7] of [1]" in reported
+    assert " inf on [0] at [40]" in reported
+    assert "-inf on [2] at [30], [31], [32], …" in reported
     rows = [f"{{{each}, {texts[2]}}}" for each in texts]
     assert "NaN on [0-1] at " in "\n".join(shown(by_rank("print u", rows)))
 
@@ -279,15 +279,15 @@ def test_wide_stops_leave_long_arguments_out() -> None:
         file="/home/somebody/somewhere/deep/down/recursion.c",
         line=50,
     )
-    told = EquivalenceClass[Event](
+    reported = EquivalenceClass[Event](
         ranks=RankSet([0]), record=Stop(reason="breakpoint-hit", breakpoint=1, frame=frame)
     )
     place = "at /home/somebody/somewhere/deep/down/recursion.c:50"
-    assert event_text.events([told], width=80) == (
+    assert event_text.events([reported], width=80) == (
         f"[0] Breakpoint 1, main (argc=1, argv=…) {place}"
     )
     whole = f"[0] Breakpoint 1, main (argc=1, argv=0x7fffffffe0a8) {place}"
-    assert event_text.events([told], width=len(whole)) == whole == event_text.events([told])
+    assert event_text.events([reported], width=len(whole)) == whole == event_text.events([reported])
 
 
 def test_recursion_is_folded() -> None:
