@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from pgdb.frontend.api.notifications import Notification, Told
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.api.rank_view import Ranks
+from pgdb.frontend.api.rank_view import RankView as Ranks
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.startup.replay import replay
 from pgdb.frontend.startup.start import attach, launch
-from pgdb.frontend.transport.recorded import replay
 
 __all__ = [
     "Notification",

@@ -26,7 +26,7 @@ MAY = {
         "store/history",
         "store/log",
         "store/recorder",
-        "transport/recorded",
+        "transport/recording",
         "store/saving",
     },
     # To compare with the ages of files.

@@ -73,11 +73,8 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "pgdb.frontend.transport": (
         "pgdb.merge",
         "pgdb.overlay",
-        "pgdb.frontend.system",
         "pgdb.frontend.store",
         "pgdb.frontend.analysis",
-        "pgdb.frontend.api",
-        "pgdb.frontend.startup",
     ),
     "pgdb.frontend.startup": (
         "pgdb.merge",

@@ -199,7 +199,7 @@ async def _all(gdbs: Sequence[PlainGdb], command: str, *beginnings: bytes) -> No
 
 
 def _parts(session: Session) -> Parts:
-    launcher = session.overlay.launcher_pid
+    launcher = session.transport.overlay.launcher_pid
     below = [launcher, *procfs.descendants(launcher)]
     gdbs = [pid for pid in below if "-i=mi3" in (procfs.command_line(pid) or ())]
     others = [pid for pid in below if pid not in gdbs]

@@ -77,7 +77,7 @@ async def _in_session(job: Job) -> tuple[float, Pace]:
     session = await attach(job.pid)
     try:
         await session.continue_(wait=False)
-        launcher = session.overlay.launcher_pid
+        launcher = session.transport.overlay.launcher_pid
         own = [os.getpid(), launcher, *procfs.descendants(launcher)]
         before = cpu_s(own)
         pace = await _pace(job, WINDOW_S)

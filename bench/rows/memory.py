@@ -42,7 +42,7 @@ async def _session_bytes(job: Job) -> int:
     try:
         await session.backtrace()
         # The launcher with the anchors, and below them aggregators and GDBs.
-        launcher = session.overlay.launcher_pid
+        launcher = session.transport.overlay.launcher_pid
         return pss_bytes([launcher, *procfs.descendants(launcher)])
     finally:
         await session.close()

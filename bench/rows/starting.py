@@ -21,10 +21,10 @@ from pathlib import Path
 from measuring import Row
 
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.local_site import LocalSite
 from pgdb.frontend.startup.overlay import Place
 from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.frontend.startup.start import new_session
 from pgdb.jobs.launchers import find_launcher
 from pgdb.jobs.placement import mpi4py_environment, overlay_line, scrubbed_environment
 
@@ -65,10 +65,11 @@ def time_overlay(count: int) -> float:
 async def _time_overlay(count: int) -> float:
     place = Place(launcher=find_launcher("mpirun"))
     directory = SessionDirectory()
-    session = Session("attach", SessionOptions(aggregators=count, wire_up="mpi"), directory)
+    options = SessionOptions(aggregators=count, wire_up="mpi")
+    session, overlay = new_session("attach", options, directory)
     try:
         begun = time.perf_counter()
-        await session.overlay.start(LocalSite(directory.path), place)
+        await overlay.start(LocalSite(directory.path), place)
         return time.perf_counter() - begun
     finally:
         await session.close()

@@ -60,7 +60,7 @@ async def _session_cpu_s(job: Job, condition: str, *, is_true_once: bool) -> flo
         await session.break_at(at("swept"))
         await session.continue_()
         await session.break_at(at("step"), condition=condition)
-        launcher = session.overlay.launcher_pid
+        launcher = session.transport.overlay.launcher_pid
         pids = [launcher, *procfs.descendants(launcher), *job.ranks]
         before = cpu_s(pids)
         answer = await session.continue_()

@@ -489,7 +489,7 @@ class OneHost(Soak):
             killer.join()
         try:
             if victims:
-                root = session._session.overlay.root
+                root = session._session.transport.overlay.root
                 # One that came before there was a tree was replaced with all others.
                 node = next((n for n, each in root.known.items() if each.pid == victims[0]), None)
                 self._say(f"  node {node}")

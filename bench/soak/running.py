@@ -258,7 +258,7 @@ class Soak(Notes):
         state = self._state(session)
         if state["lost"] or state["free"]:
             return
-        most = 4 + len(session._session.overlay.nodes)
+        most = 4 + len(session._session.transport.overlay.nodes)
         for pid in self._aggregators(session, job):
             count, size = descriptors(pid), resident_bytes(pid)
             first_count, first_size = seen.setdefault(pid, (count, size))
@@ -446,7 +446,7 @@ class Soak(Notes):
 
         A GDB whose nursery was killed does not lead to its aggregator any longer.
         """
-        overlay, live = session._session.overlay, self._state(session)["live"]
+        overlay, live = session._session.transport.overlay, self._state(session)["live"]
         nodes = {node: hello.pid for node, hello in overlay.nodes.items()}
         shares = overlay.root.shares
         return {pid: part for node, pid in nodes.items() if (part := shares[node].ranks & live)}

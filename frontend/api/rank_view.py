@@ -55,22 +55,17 @@ STAT_LIMIT_BYTES = 1 << 30
 """Largest array of one rank that is summed up."""
 
 
-class Ranks:
+class RankView:
     """A view on some ranks of a session."""
 
-    def __init__(self, session: Session | None, ranks: RankSet) -> None:
-        self._owner = session
+    def __init__(self, session: Session, ranks: RankSet) -> None:
+        self._session = session
         self._ranks = ranks
 
     @property
     def set(self) -> RankSet:
         """The ranks of this view."""
         return self._ranks
-
-    @property
-    def _session(self) -> Session:
-        assert self._owner is not None
-        return self._owner
 
     @property
     def _raw_pointers(self) -> bool:
@@ -216,8 +211,8 @@ class Ranks:
         if kind is gdb_commands.Kind.BREAKPOINT:
             return await self._session.insert_breakpoint(line, self.set, timeout_s=timeout_s)
         if kind is gdb_commands.Kind.RUN:
-            answer = await self._session.start_console_run(line, self.set, timeout_s=timeout_s)
-            return await self._session.finish_run(answer, timeout_s=timeout_s)
+            answer = await self._session.runs.start_console(line, self.set, timeout_s=timeout_s)
+            return await self._session.runs.finish(answer, timeout_s=timeout_s)
         return await self._session.ask(line, Console(command=line), self.set, timeout_s=timeout_s)
 
     async def execute_plain(self, line: str, *, timeout_s: float | None = None) -> Answer:
@@ -316,7 +311,7 @@ class Ranks:
     async def compare(
         self,
         expression: str,
-        other: Ranks | Answer,
+        other: RankView | Answer,
         *,
         by: By | None = None,
         tolerance: float = 0.0,
@@ -337,7 +332,7 @@ class Ranks:
                 sides = (other, mine)
             else:
                 sides = (mine, await other.evaluate_in_full(expression))
-        if isinstance(other, Ranks):
+        if isinstance(other, RankView):
             if by is None and other._session is self._session:
                 by = "value"
         return compare(
@@ -415,10 +410,10 @@ class Ranks:
         no limit): then ``missing.running`` says who still runs. With *settle_s*, once a rank
         has stopped and no further one has for that long, that is waited for no longer.
         """
-        answer = await self._session.start_run(word, argument, self.set)
+        answer = await self._session.runs.start(word, argument, self.set)
         if not wait:
             return answer
-        return await self._session.finish_run(answer, timeout_s=timeout_s, settle_s=settle_s)
+        return await self._session.runs.finish(answer, timeout_s=timeout_s, settle_s=settle_s)
 
     async def continue_(self, *, wait: bool = True, timeout_s: float | None = None) -> Answer:
         """Continue; see :meth:`run`."""
@@ -448,7 +443,7 @@ class Ranks:
         self, *, timeout_s: float | None = None, settle_s: float | None = None
     ) -> Answer:
         """Wait until these ranks have stopped or ended; see :meth:`run`."""
-        return await self._session.wait_stopped(
+        return await self._session.runs.wait_stopped(
             "wait", self.set, timeout_s=timeout_s, settle_s=settle_s
         )
 
@@ -463,7 +458,7 @@ class Ranks:
             # Those that are stopped may be in a function that GDB has called.
             asked = await session.ask("interrupt", Interrupt(), self.set & session.state.live)
             failed = RankSet.union(each.ranks for each in asked.errors)
-            stopped = await session.wait_stopped(
+            stopped = await session.runs.wait_stopped(
                 "interrupt", running - failed - asked.missing.ranks
             )
         return replace(
@@ -482,7 +477,7 @@ class Ranks:
         debugger answers are left as they are. *timeout_s* is that of a start by default; what is
         not done by then goes on, and is told when it is done.
         """
-        return await self._session.take_again(self.set, timeout_s=timeout_s)
+        return await self._session.recovery.reattach(self.set, timeout_s=timeout_s)
 
     # -- leaving -----------------------------------------------------------------------------
 

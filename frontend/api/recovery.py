@@ -1,81 +1,161 @@
-"""Bring back what ranks have lost: the aggregator they are debugged from, and breakpoints."""
+"""Recovery of ranks: lost aggregators and debuggers are replaced, breakpoints set again."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Protocol
+import time
+from collections.abc import Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
+from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.breakpoint_journal import BreakpointLog
-from pgdb.frontend.startup.overlay import Overlay
-from pgdb.overlay.messages import AnyOperation, Share
-from pgdb.proctable import ProcTable
+from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.notifications import Events, LateAnswer
+from pgdb.frontend.api.traffic import Traffic
+from pgdb.frontend.system import deadline
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.overlay.messages import Reattach
 from pgdb.ranks import RankSet
-from pgdb.records import Failure
+from pgdb.records import Event, Exit, Failure, Record, Stop, Text
 
 
-class Asks(Protocol):
-    """What asks ranks, as :meth:`Session.ask` does."""
+class Recovery:
+    """Reattaches to ranks."""
 
-    async def __call__(self, command: str, operation: AnyOperation, ranks: RankSet) -> Answer:
-        """Ask *ranks*."""
-        ...
+    def __init__(self, core: Core, traffic: Traffic, mode: Literal["attach", "launch"]) -> None:
+        self._core = core
+        self._traffic = traffic
+        self._mode = mode
+        self._acquiring: asyncio.Task[None] | None = None
+        traffic.on_unacquired = self.acquire_rest
+        traffic.on_stopped_again = self.begin_stopped_again
 
+    async def reattach(self, ranks: RankSet, *, timeout_s: float | None = None) -> Answer:
+        """Reattach to ranks whose debugger is gone or hangs, or that were detached.
 
-class Reviver:
-    """Knows what the ranks of a session have had, and gives it to those that come back."""
+        They are stopped then, and have the session's breakpoints; a notice names those that cannot
+        be set again. A rank whose debugger answers is left as it is.
 
-    def __init__(self, overlay: Overlay, *, ask: Asks, note: Callable[[str], None]) -> None:
-        self._overlay = overlay
-        self._ask = ask
-        self._note = note
-        self.breakpoints = BreakpointLog()
-        self._reviving = asyncio.Lock()
-
-    async def revive_aggregators(self, ranks: RankSet, table: ProcTable) -> None:
-        """Have the lost aggregators that *ranks* were debugged from in the tree again.
-
-        Those that are new know of their ranks then, and so do those that were cut off before they
-        had been told; they have not taken hold of any. The user is told which ranks' aggregator
-        cannot be had, and why. What is under way already, for a command that has not waited for it,
-        is waited for: two in one place are one too many.
+        Work that is not complete within *timeout_s* (that of a start by default) goes on, and its
+        end is reported.
         """
-        async with self._reviving:
-            await self._revive(ranks, table)
+        core, state = self._core, self._core.state
+        begun_s = time.monotonic()
+        with deadline.within(deadline.answers_s(core.options.start_timeout_s, timeout_s)):
+            restoring = core.begin(self._restore(ranks - state.exited))
+            if not await core.ends_in_time(restoring):
+                core.begin(self._reattach_later(restoring, ranks))
+                gone = ranks & state.exited
+                return Answer(
+                    command="reattach",
+                    ranks=ranks,
+                    classes=(),
+                    missing=Missing(late=ranks - gone, lost=gone),
+                    elapsed_s=time.monotonic() - begun_s,
+                )
+            answer = await self._traffic.ask("reattach", Reattach(), ranks)
+            await self.stopped_again(answer.request_id, answer.classes)
+            answer = _without_ended(answer, answer.missing.lost & state.exited)
+            well = RankSet.union(
+                each.ranks for each in answer.classes if isinstance(each.record, Text)
+            )
+            if not well.isdisjoint(state.lost):
+                # Their debuggers answer, and the session has missed their events.
+                core.transport.ask_states()
+            return replace(answer, elapsed_s=time.monotonic() - begun_s)
 
-    async def _revive(self, ranks: RankSet, table: ProcTable) -> None:
-        root = self._overlay.root
-        lost = {node: its for node, its in root.out_of_reach.items() if not its.isdisjoint(ranks)}
-        bare = root.bare & root.shares.keys()
-        if not (lost or bare) or root.setup is None:
+    async def _restore(self, ranks: RankSet) -> None:
+        for part, why in await self._core.transport.restore(ranks, self._core.table):
+            self._core.note(f"[{part}] {why}")
+
+    async def _reattach_later(self, restoring: asyncio.Task[None], ranks: RankSet) -> None:
+        """Reattach to ranks when their aggregators are back, although nobody waits any longer."""
+        try:
+            await restoring
+        except PgdbError as error:
+            self._core.note(f"reattach: {error}")
             return
-        reasons = await self._overlay.revive(lost) if lost else {}
-        pids = {each.rank: each.pid for each in table.processes}
-        new = lost.keys() | bare
-        below = {each for node in new for each in root.topology.subtree(node)}
-        shares = tuple(
-            Share.of(node, share.ranks, [pids[rank] for rank in share.ranks])
-            if node in new
-            else share
-            for node, share in root.shares.items()
-            if node in below and node not in reasons
-        )
-        root.apply_setup(replace(root.setup, is_held=False, shares=shares))
-        for node, why in reasons.items():
-            whose = lost[node] & ranks
-            self._note(f"[{whose}] their aggregator cannot be started again: {why}")
+        await self._reattach_and_report(ranks)
 
-    async def set_breakpoints(self, ranks: RankSet) -> None:
-        """Give *ranks*, which have new debuggers, the session's breakpoints.
+    async def _reattach_and_report(self, ranks: RankSet) -> None:
+        """Reattach to ranks, and report the outcome: nobody waits for it."""
+        try:
+            answer = await self.reattach(ranks)
+        except PgdbError as error:
+            self._core.note(f"reattach: {error}")
+            return
+        # The stops are reported already.
+        others = tuple(each for each in answer.classes if not isinstance(each.record, Stop | Exit))
+        if others or answer.missing:
+            self._core.notifier.notify(LateAnswer(answer=replace(answer, classes=others)))
 
-        The user is told of those that cannot be set again.
-        """
-        for each in self.breakpoints.of(ranks):
-            again = await self._ask(each.line, each.operation, each.ranks)
+    def begin_stopped_again(
+        self, request_id: int, classes: Sequence[EquivalenceClass[Record]]
+    ) -> None:
+        """Begin :meth:`stopped_again`."""
+        self._core.begin(self.stopped_again(request_id, classes))
+
+    async def stopped_again(
+        self, request_id: int, classes: Sequence[EquivalenceClass[Record]]
+    ) -> None:
+        """Apply the stops of ranks that have a new debugger, and set their breakpoints."""
+        core = self._core
+        lost = core.transport.out_of_reach | self._traffic.died_since(request_id)
+        came = stops_in(classes, lost)
+        back = RankSet.union(each.ranks for each in came if isinstance(each.record, Stop))
+        core.state.take_back(back)
+        self._traffic.on_events(came)
+        if not await core.ends_in_time(core.begin(self._set_breakpoints(back))):
+            core.note(f"[{back}] the session's breakpoints are still being set again")
+
+    async def _set_breakpoints(self, ranks: RankSet) -> None:
+        """Set the session's breakpoints on *ranks*; notices name those that cannot be set."""
+        for each in self._core.journal.of(ranks):
+            again = await self._traffic.ask(each.line, each.operation, each.ranks)
             for failed in again.errors:
                 assert isinstance(failed.filled, Failure)
                 why = failed.filled.message
-                self._note(f"[{failed.ranks}] '{each.line}' cannot be carried out again: {why}")
+                self._core.note(
+                    f"[{failed.ranks}] '{each.line}' cannot be carried out again: {why}"
+                )
+
+    def acquire_rest(self) -> None:
+        """Attach to ranks whose aggregator was cut off before it knew them, and is back."""
+        core = self._core
+        is_under_way = self._acquiring is not None and not self._acquiring.done()
+        # Ranks that are held for a launch cannot be attached to.
+        can_be = core.is_started and self._mode == "attach" and not core.is_over
+        if can_be and not is_under_way and core.transport.unacquired:
+            self._acquiring = core.begin(self._acquire_rest())
+
+    async def _acquire_rest(self) -> None:
+        tried = RankSet()
+        while ranks := self._core.transport.unacquired - tried:
+            tried |= ranks
+            await self._reattach_and_report(ranks & self._core.state.lost)
+
+
+def stops_in(classes: Sequence[EquivalenceClass[Record]], lost: RankSet) -> Events:
+    """Return the stops and ends among answers to an attach; stops of *lost* ranks do not hold."""
+    came: list[EquivalenceClass[Event]] = []
+    for each in classes:
+        if isinstance(each.record, Stop):
+            came.append(EquivalenceClass(each.ranks - lost, each.record, each.slots))
+        elif isinstance(each.record, Exit):
+            came.append(EquivalenceClass(each.ranks, each.record, each.slots))
+    return tuple(came)
+
+
+def _without_ended(answer: Answer, ended: RankSet) -> Answer:
+    """Return the answer to a reattach, with an error for the ranks that have ended."""
+    if not ended:
+        return answer
+    over = EquivalenceClass[Record](ended, Failure(message="The program has ended on this rank."))
+    classes = (*answer.classes, over)
+    return replace(
+        answer,
+        classes=tuple(sorted(classes, key=lambda each: each.ranks.first)),
+        missing=answer.missing - ended,
+    )

@@ -79,7 +79,7 @@ async def take(
             running = ranks & session.state.running
             if len(trees) == samples or not running:
                 break
-            await session.wait_stopped("tree", running, timeout_s=every_s)
+            await session.runs.wait_stopped("tree", running, timeout_s=every_s)
             if is_over := deadline.is_over():
                 break
     return Samples(CallTree.union(trees), answer, ended_early=len(trees) < samples, is_over=is_over)
@@ -151,7 +151,7 @@ class _Sampler:
         if ours and not self._session.has_ended:
             # They are not to stay stopped because the command's time is over.
             with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
-                await self._session.start_run("continue", "", ours)
+                await self._session.runs.start("continue", "", ours)
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:

@@ -28,10 +28,10 @@ from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.notifications import Listener, Notification
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES
+from pgdb.frontend.startup import replay as recording
 from pgdb.frontend.startup import start
 from pgdb.frontend.startup.job import StreamName
 from pgdb.frontend.store.saving import Written
-from pgdb.frontend.transport import recorded as recording
 from pgdb.overlay.messages import Delivered, RunWord
 from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
@@ -169,7 +169,7 @@ class Ranks:
     waiting for an answer; the session goes on, and ranks that were set running still run.
     """
 
-    def __init__(self, loop: LoopThread, view: aio_view.Ranks) -> None:
+    def __init__(self, loop: LoopThread, view: aio_view.RankView) -> None:
         self._loop = loop
         self._view = view
 
@@ -689,7 +689,7 @@ class Session(Ranks):
         :raises UsageError: if its input is not ours to write.
         """
         job = self._session.job
-        if job is None or job.process.stdin is None:
+        if job is None or not job.takes_input:
             why = "was attached to" if job is None else "was launched with stdin="
             raise UsageError(f"the job {why}; its input cannot be written here")
         return self._loop.do(lambda: job.write(data))

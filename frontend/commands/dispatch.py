@@ -246,7 +246,7 @@ class Dispatcher:
         # Before they are started: an interrupt can come at any moment from here on.
         with self.foreground(ranks):
             started = await start()
-            answer = await self.session.finish_run(
+            answer = await self.session.runs.finish(
                 started, timeout_s=self.workspace.run_timeout_s, settle_s=self.workspace.settle_s
             )
         return self.without_stops(answer)

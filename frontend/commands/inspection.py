@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import deliveries, gdb_commands
+from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.commands import run_control
 from pgdb.frontend.commands.breakpoints import info_breakpoints
 from pgdb.frontend.commands.options import Option, Rest
@@ -20,6 +20,7 @@ from pgdb.frontend.commands.table import (
     Outcome,
     need_argument,
 )
+from pgdb.frontend.transport import deliveries
 from pgdb.patterns import pattern
 
 _COUNT = pattern(r"-?[0-9]{1,9}\Z")

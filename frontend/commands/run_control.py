@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.session import lines_of_detached
+from pgdb.frontend.api.traffic import lines_of_detached
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -27,7 +27,7 @@ _WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
 async def _run(call: Call) -> Outcome:
     return await call.dispatcher.run_ranks(
         call.ranks,
-        lambda: call.session.start_run(_WORDS[call.word], call.argument, call.ranks),
+        lambda: call.session.runs.start(_WORDS[call.word], call.argument, call.ranks),
         call.background,
     )
 
@@ -111,7 +111,7 @@ async def _wait(call: Call) -> Outcome:
     if timeout_s is None and call.workspace.limit_s is not None:
         limit_s = call.workspace.run_timeout_s
     with call.dispatcher.foreground(ranks):
-        answer = await session.wait_stopped("wait", ranks, timeout_s=limit_s)
+        answer = await session.runs.wait_stopped("wait", ranks, timeout_s=limit_s)
     # Who says how long to wait has no failed command when the time is over.
     return replace(call.dispatcher.without_stops(answer), may_run=timeout_s is not None)
 
@@ -235,6 +235,6 @@ async def console_run(call: Call) -> Answer | None:
     """Carry out any GDB command that sets ranks running."""
     return await call.dispatcher.run_ranks(
         call.ranks,
-        lambda: call.session.start_console_run(call.line, call.ranks),
+        lambda: call.session.runs.start_console(call.line, call.ranks),
         call.background,
     )

@@ -15,7 +15,7 @@ from pgdb.frontend.store.recorder import listing
 from pgdb.frontend.store.settings import Settings, keep_settings, settings_path
 from pgdb.frontend.system.durations import seconds
 from pgdb.frontend.system.workers import with_file
-from pgdb.frontend.transport.recorded import RecordedSession
+from pgdb.frontend.transport.recording import recording_of
 
 
 @COMMANDS.command(
@@ -156,10 +156,10 @@ async def _session(call: Call) -> Outcome:
         raise UsageError("a recording is opened by a pgdb of its own: pgdb replay FILE")
     if word not in ("", "save") or (word == "save") != bool(name):
         raise UsageError(f"session: {call.argument!r} is not understood; write 'session save FILE'")
-    if isinstance(session, RecordedSession):
+    if (recording := recording_of(session.transport)) is not None:
         if word:
             raise CommandError("session save: this is a recording already; copy its file")
-        return session.describe(whole=True)
+        return recording.describe(whole=True)
     if not word:
         return _would_have(session)
     return (await session.save(Path(name))).text

@@ -22,7 +22,7 @@ from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
-    from pgdb.frontend.api.rank_view import Ranks
+    from pgdb.frontend.api.rank_view import RankView
     from pgdb.frontend.api.session import Session
     from pgdb.frontend.commands.dispatch import Dispatcher
     from pgdb.frontend.commands.workspace import Workspace
@@ -82,7 +82,7 @@ class Call(msgspec.Struct, frozen=True):
         return self.dispatcher.workspace
 
     @property
-    def view(self) -> Ranks:
+    def view(self) -> RankView:
         """The view on the ranks of the command."""
         return self.session.ranks(self.ranks)
 

@@ -14,6 +14,7 @@ from pgdb.errors import StartError
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.job import JobLauncher, StreamName
+from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.shipping import carried_program
 from pgdb.jobs import hold
 from pgdb.overlay import addresses
@@ -44,6 +45,7 @@ class HeldJob:
     async def launch(
         cls,
         session: Session,
+        directory: SessionDirectory,
         held: Callable[[Sequence[str]], tuple[str, ...]],
         *,
         stdin: int | None,
@@ -53,7 +55,7 @@ class HeldJob:
 
         :raises StartError: if it cannot be started.
         """
-        options, directory = session.options, session.directory
+        options = session.options
         reports = Reports(directory.mark)
         offered = _offered_addresses(options.listen, on_this_host_only=on_this_host_only)
         listening = await asyncio.start_server(reports.serve, offered, 0, limit=_READ_AHEAD_BYTES)
@@ -69,18 +71,18 @@ class HeldJob:
         )
 
         def output(stream: StreamName, data: bytes) -> None:
-            session.take_output(stream, data)
+            session.ending.on_output(stream, data)
 
-        session.job = await JobLauncher.start(
+        launcher = await JobLauncher.start(
             held(prefix),
             environment=os.environ,
             on_output=output,
             stdin=stdin,
             leftover=directory.leftover_output,
         )
-        session.watch_job()
+        session.ending.watch_job(launcher)
         job = cls(session, listening, reports)
-        session.on_close(job._close())
+        session.ending.add(job._close())
         return job
 
     async def wait_known(self) -> None:

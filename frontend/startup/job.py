@@ -289,6 +289,11 @@ class JobLauncher(Launcher):
         ]
         return cls(Child(process, writing), Child(keeper_process), keeper_pipe, readers)
 
+    @property
+    def takes_input(self) -> bool:
+        """Whether :meth:`write` reaches the job: its input is a pipe of ours."""
+        return self._child.stdin is not None
+
     def write(self, data: bytes) -> bool:
         """Send input to the job; return whether it still takes any."""
         stdin = self._child.stdin

@@ -14,6 +14,7 @@ from pgdb.frontend.store.log import SessionLog, open_log
 from pgdb.frontend.store.recording_file import check_place
 from pgdb.frontend.store.redact import private_words
 from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.transport.overlay_transport import OverlayTransport
 
 OnStep = Callable[[str], None]
 Begin = Callable[[OnStep, Listener | None], Awaitable[Session]]
@@ -53,9 +54,11 @@ async def logged(
         log.close()
         raise
     log.on_failure = session.note
-    log.started(session)
+    transport = session.transport
+    assert isinstance(transport, OverlayTransport)
+    log.started(session, nodes=transport.overlay.nodes, failed=transport.overlay.failed)
     session.log = log
-    session.on_close(log.end())
+    session.ending.add(log.end())
     return session
 
 

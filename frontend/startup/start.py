@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -33,6 +33,7 @@ from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.shipping import ship_by_ssh
 from pgdb.frontend.startup.site import Located, Site
 from pgdb.frontend.system.shielding import to_its_end
+from pgdb.frontend.transport.overlay_transport import Calls, OverlayTransport
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launchers import (
     Launcher,
@@ -119,19 +120,14 @@ async def _attach(
             f"note: {len(job.table.processes)} of {job.job_size} ranks are here; the others have "
             "ended, or are on other hosts: for these give the launcher, on its host"
         )
-    starting = _Starting(
-        session=Session("attach", options, directory),
-        site=site,
-        on_step=on_step,
-        listener=listener,
-    )
+    starting = _prepare("attach", options, directory, site, on_step, listener)
     session = starting.session
     session.description = " ".join(job.command) or job.table.source
     session.mpi_version = located.launcher.version if located.launcher is not None else ""
 
     async def begin() -> tuple[Share, ...]:
         # What starts the aggregators takes its time, too.
-        coming = asyncio.create_task(session.overlay.start(site, place))
+        coming = asyncio.create_task(starting.overlay.start(site, place))
         try:
             session.gdb_version = await checking
             if isinstance(site, RemoteSite):
@@ -141,7 +137,7 @@ async def _attach(
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
             raise
-        return await _attach_shares(session, located, on_step)
+        return await _attach_shares(starting, located)
 
     try:
         return await starting.run(begin())
@@ -195,16 +191,11 @@ async def _launch(
     for program in line.programs:
         check_program(program, os.environ.get("PATH", os.defpath))
     directory = SessionDirectory()
-    starting = _Starting(
-        session=Session("launch", options, directory),
-        site=LocalSite(directory.path),
-        on_step=on_step,
-        listener=listener,
-    )
+    starting = _prepare("launch", options, directory, LocalSite(directory.path), on_step, listener)
     session = starting.session
     session.description, session.gdb_version = " ".join(argv), gdb_version
     session.mpi_version = line.launcher.version
-    return await starting.run(_launch_shares(session, starting.site, line, stdin, on_step))
+    return await starting.run(_launch_shares(starting, line, stdin))
 
 
 async def _check_gdb(options: SessionOptions) -> str:
@@ -230,10 +221,47 @@ async def open_site(options: SessionOptions, directory: SessionDirectory) -> Sit
     return await RemoteSite.connect(options.host, options.ssh, python=options.remote_python)
 
 
+def new_session(
+    mode: Literal["attach", "launch"], options: SessionOptions, directory: SessionDirectory
+) -> tuple[Session, Overlay]:
+    """Return a session over an overlay that is yet to be started."""
+    made: list[Overlay] = []
+
+    def make(calls: Calls) -> Overlay:
+        made.append(
+            Overlay(
+                options,
+                directory,
+                on_events=calls.events,
+                on_late=calls.late,
+                on_lost=calls.lost,
+                on_notice=calls.notice,
+                on_progress=calls.progress,
+            )
+        )
+        return made[0]
+
+    return Session(mode, options, OverlayTransport(make), directory), made[0]
+
+
+def _prepare(
+    mode: Literal["attach", "launch"],
+    options: SessionOptions,
+    directory: SessionDirectory,
+    site: Site,
+    on_step: OnStep,
+    listener: Listener | None,
+) -> _Starting:
+    session, overlay = new_session(mode, options, directory)
+    return _Starting(session, overlay, directory, site, on_step, listener)
+
+
 class _Starting(msgspec.Struct, frozen=True):
     """A session that is about to start."""
 
     session: Session
+    overlay: Overlay
+    directory: SessionDirectory
     site: Site
     on_step: OnStep
     listener: Listener | None
@@ -243,20 +271,19 @@ class _Starting(msgspec.Struct, frozen=True):
         session, options = self.session, self.session.options
         if self.listener is not None:
             session.subscribe(self.listener)
-        session.on_close(self.site.close())
+        session.ending.add(self.site.close())
         try:
             async with asyncio.timeout(options.start_timeout_s):
                 shares = await begin
-                overlay = session.overlay
                 hosts = len(session.table.hosts)
                 self.on_step(
                     f"{len(session.table.processes)} ranks on {count(hosts, 'host')}, "
-                    f"{count(len(overlay.nodes), 'aggregator')}, fan-out {options.fan_out}"
+                    f"{count(len(self.overlay.nodes), 'aggregator')}, fan-out {options.fan_out}"
                 )
-                await _acquire(session, shares)
+                await _acquire(self, shares)
         except TimeoutError:
             await to_its_end(session.close())
-            raise StartError(_what_is_missing(session)) from None
+            raise StartError(_what_is_missing(self)) from None
         except BaseException:
             # Whatever it was, a launched job must not stay behind half held, and no attached
             # one may stay attached.
@@ -265,15 +292,16 @@ class _Starting(msgspec.Struct, frozen=True):
         return session
 
 
-def _what_is_missing(session: Session) -> str:
+def _what_is_missing(starting: _Starting) -> str:
     """Return in words what a start was waiting for at its deadline."""
-    got, wanted = session.overlay.progress()
-    parts = [session.start_stage, f"aggregators {got}/{wanted}"]
+    session = starting.session
+    got, wanted = starting.overlay.progress()
+    parts = [session.opening.stage, f"aggregators {got}/{wanted}"]
     if session.set:
         parts.append(f"no answer from ranks [{session.set - session.state.stopped}]")
     if session.options.program and session.mode == "launch":
         parts.append(f"is it --program {session.options.program} that they execute?")
-    words = session.overlay.last_words()
+    words = starting.overlay.last_words()
     told = ", ".join(part for part in parts if part)
     return (
         f"the session did not start within {session.options.start_timeout_s:g} s ({told}); "
@@ -281,13 +309,13 @@ def _what_is_missing(session: Session) -> str:
     ).rstrip()
 
 
-async def _acquire(session: Session, shares: tuple[Share, ...]) -> None:
-    """Have the aggregators take hold of their ranks."""
-    options = session.options
+async def _acquire(starting: _Starting, shares: tuple[Share, ...]) -> None:
+    """Have the aggregators attach to their ranks."""
+    session, options = starting.session, starting.session.options
     ranks = RankSet.union(share.ranks for share in shares)
-    session.begin(ranks)
-    session.start_stage = "GDBs start"
-    session.overlay.root.apply_setup(
+    session.opening.begin(ranks)
+    session.opening.stage = "GDBs start"
+    starting.overlay.root.apply_setup(
         Setup(
             shares=shares,
             is_held=session.mode == "launch",
@@ -302,10 +330,10 @@ async def _acquire(session: Session, shares: tuple[Share, ...]) -> None:
     )
     answer = await session.ask(session.mode, Acquire(), ranks, timeout_s=options.start_timeout_s)
     if not answer.classes and answer.missing.lost:
-        await session.wait_orphans(ORPHANS_S)
-    if not session.orphans_are_back:
+        await session.opening.wait_orphans(ORPHANS_S)
+    if not session.opening.orphans_are_back:
         _check_start(answer, session.mode)
-    session.started(answer)
+    session.opening.complete(answer)
 
 
 def _deploy(options: SessionOptions) -> Deploy | None:
@@ -408,11 +436,12 @@ def _found(located: Located, place: Place) -> str:
     return f"found {ranks} on {hosts} ({job.table.source})"
 
 
-async def _attach_shares(session: Session, located: Located, on_step: OnStep) -> tuple[Share, ...]:
+async def _attach_shares(starting: _Starting, located: Located) -> tuple[Share, ...]:
     """Share the ranks out among the aggregators of their hosts."""
-    overlay, options, table = session.overlay, session.options, located.job.table
+    session, overlay, table = starting.session, starting.overlay, located.job.table
+    options = session.options
     if _is_partial(located):
-        found = await _find_everywhere(session, located.job.selector)
+        found = await _find_everywhere(starting, located.job.selector)
         others = table.only(table.ranks - found.ranks).processes
         table = ProcTable(
             processes=tuple(sorted((*found.processes, *others), key=lambda each: each.rank)),
@@ -428,7 +457,7 @@ async def _attach_shares(session: Session, located: Located, on_step: OnStep) ->
         if not nodes:
             ranks = RankSet(each.rank for each in members)
             why = overlay.failed.get(host, "no aggregator came up there")
-            on_step(f"note: ranks [{ranks}] on {host} are lost: {why}")
+            starting.on_step(f"note: ranks [{ranks}] on {host} are lost: {why}")
             continue
         reached += members
         pids = {each.rank: each.pid for each in members}
@@ -458,13 +487,13 @@ def _nodes_of(host: str, overlay: Overlay, hosts: int) -> list[int]:
     return sorted(by_name or found)
 
 
-async def _find_everywhere(session: Session, selector: str) -> ProcTable:
+async def _find_everywhere(starting: _Starting, selector: str) -> ProcTable:
     """Have the aggregators look for the ranks of a job on their hosts.
 
     :raises DiscoveryError: if there are none, or ranks of several jobs.
     """
-    overlay = session.overlay
-    session.start_stage = "the ranks are looked for"
+    overlay = starting.overlay
+    starting.session.opening.stage = "the ranks are looked for"
     found = await overlay.find(Find(selector=selector))
     jobs: dict[str, list[tuple[Hello, FoundRanks]]] = {}
     seen: set[tuple[str, ...]] = set()
@@ -501,18 +530,18 @@ async def _find_everywhere(session: Session, selector: str) -> ProcTable:
 
 
 async def _launch_shares(
-    session: Session,
-    site: Site,
-    line: LaunchLine,
-    stdin: int | None,
-    on_step: OnStep,
+    starting: _Starting, line: LaunchLine, stdin: int | None
 ) -> tuple[Share, ...]:
-    overlay = session.overlay
+    session, overlay, site = starting.session, starting.overlay, starting.site
     job = await HeldJob.launch(
-        session, line.held, stdin=stdin, on_this_host_only=line.on_this_host_only
+        session,
+        starting.directory,
+        line.held,
+        stdin=stdin,
+        on_this_host_only=line.on_this_host_only,
     )
     reports = job.reports
-    session.start_stage = "the job's ranks start"
+    session.opening.stage = "the job's ranks start"
     if line.on_this_host_only:
         # The aggregators come up while the job's ranks do.
         place = Place(launcher=await _overlay_launcher(session, line.launcher))
@@ -521,9 +550,11 @@ async def _launch_shares(
         try:
             await job.wait_known()
         except asyncio.CancelledError:
-            session.start_stage = reports.progress()
+            session.opening.stage = reports.progress()
             raise
-        on_step(f"{count(reports.size, 'rank')} held on {count(len(reports.hosts), 'host')}")
+        starting.on_step(
+            f"{count(reports.size, 'rank')} held on {count(len(reports.hosts), 'host')}"
+        )
         is_local = reports.all_here and not reports.slurm_job
         launcher = line.launcher
         if reports.slurm_job:
@@ -537,8 +568,8 @@ async def _launch_shares(
             job_command=tuple(line.argv),
         )
         await overlay.start(site, place)
-    session.start_stage = "the aggregators look for held ranks"
-    return await _held_shares(session, job)
+    session.opening.stage = "the aggregators look for held ranks"
+    return await _held_shares(starting, job)
 
 
 async def _overlay_launcher(session: Session, launcher: Launcher) -> Launcher | None:
@@ -550,9 +581,10 @@ async def _overlay_launcher(session: Session, launcher: Launcher) -> Launcher | 
     return await asyncio.to_thread(find_launcher, words[0])
 
 
-async def _held_shares(session: Session, job: HeldJob) -> tuple[Share, ...]:
-    """Have every aggregator say which ranks its host holds; those are its share."""
-    overlay, per_host = session.overlay, session.options.aggregators
+async def _held_shares(starting: _Starting, job: HeldJob) -> tuple[Share, ...]:
+    """Have every aggregator report the ranks that its host holds; those are its share."""
+    session, overlay = starting.session, starting.overlay
+    per_host = session.options.aggregators
     shares_so_far: dict[tuple[str, ...], int] = {}
     share_of: list[int] = []
     for node in range(max(overlay.nodes) + 1):
@@ -560,7 +592,7 @@ async def _held_shares(session: Session, job: HeldJob) -> tuple[Share, ...]:
         key = (hello.host, *hello.names) if hello is not None else ()
         share_of.append(shares_so_far.get(key, 0))
         shares_so_far[key] = share_of[-1] + 1
-    find = Find(mark=session.directory.mark, shares=tuple(share_of), shares_per_host=per_host)
+    find = Find(mark=starting.directory.mark, shares=tuple(share_of), shares_per_host=per_host)
     found = await job.unless_it_ends(overlay.find(find))
     shares, processes = [], []
     for node, answer in sorted(found.items()):

@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from pgdb.controls import harmless_json
@@ -40,7 +41,7 @@ from pgdb.frontend.api.notifications import (
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.store.redact import Redactor, private_words
 from pgdb.frontend.system.user_files import reason, user_path
-from pgdb.overlay.messages import AnyOperation
+from pgdb.overlay.messages import AnyOperation, Hello
 from pgdb.ranks import RankSet
 from pgdb.records import Progress
 from pgdb.regular_files import open_regular
@@ -134,8 +135,14 @@ class SessionLog:
         self.write("step", text=self._redactor.text(text))
 
     @_harmless
-    def started(self, session: Session) -> None:
-        """Log a session that has come up."""
+    def started(
+        self,
+        session: Session,
+        *,
+        nodes: Mapping[int, Hello] = MappingProxyType({}),
+        failed: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Log a session that has started, its aggregators, and the hosts that *failed*."""
         program, *arguments = session.description.split() or [""]
         if session.mode == "attach":
             # The program's name stands in those of its files.
@@ -156,11 +163,9 @@ class SessionLog:
             hosts={host: str(ranks) for host, ranks in session.hosts.items()},
             aggregators=[
                 {"node": node, "host": hello.host, "pid": hello.pid, "release": hello.release}
-                for node, hello in sorted(session.overlay.nodes.items())
+                for node, hello in sorted(nodes.items())
             ],
-            without_aggregators={
-                host: self._redactor.text(why) for host, why in session.overlay.failed.items()
-            },
+            without_aggregators={host: self._redactor.text(why) for host, why in failed.items()},
         )
         if session.start_answer is not None:
             self.answer(session.start_answer)

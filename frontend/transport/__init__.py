@@ -1,1 +1,1 @@
-"""Sources of answers: the overlay's root node, a recording; no module here starts a process."""
+"""Sources of answers for a session: the overlay's root, or a recording; no user interface."""

@@ -24,13 +24,14 @@ from pgdb.frontend.commands.dispatch import EXIT_OK, EXIT_START, EXIT_USAGE, Dis
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import StartProgress
 from pgdb.frontend.show.text import render
+from pgdb.frontend.startup.replay import replay
 from pgdb.frontend.startup.start import attach, launch
 from pgdb.frontend.startup.stdio_relay import relay_pipes
 from pgdb.frontend.store.settings import read_settings, settings_path
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.frontend.system.workers import beside, with_file
-from pgdb.frontend.transport.recorded import RecordedSession, replay
+from pgdb.frontend.transport.recording import recording_of
 from pgdb.frontend.ui.arguments import DEFAULT_SETTLE_S, Arguments, parse
 from pgdb.frontend.ui.batch import BatchText, JsonDisplay, complain_of_rest, run_script
 from pgdb.frontend.ui.cli_jobs import choose_job, look
@@ -307,8 +308,8 @@ class _Program:
     def _connect_recordings(self, session: Session, workspace: Workspace) -> None:
         """Save the workspace in recordings; restore it from the recording that is open."""
         session.recorder.describe_workspace = lambda: workspace.state
-        if isinstance(session, RecordedSession):
-            workspace.restore(session.stored_workspace)
+        if (recording := recording_of(session.transport)) is not None:
+            workspace.restore(recording.stored_workspace)
 
     async def _use_kept_settings(self, session: Session, dispatcher: Dispatcher) -> None:
         """Let the user have what ``set -keep`` has kept, but for what the command line says."""
@@ -335,10 +336,10 @@ class _Program:
             )
             assert self._dispatcher is not None
             self._dispatcher.display.text(line)
-        if isinstance(session, RecordedSession):
+        if (recording := recording_of(session.transport)) is not None:
             assert self._dispatcher is not None
-            self._dispatcher.display.text(session.describe())
-        for notification in (*self._early, *session.start_notifications()):
+            self._dispatcher.display.text(recording.describe())
+        for notification in (*self._early, *session.opening.notifications()):
             self._show(notification)
         self._early.clear()
         answer = session.start_answer

@@ -189,7 +189,7 @@ class Repl:
         """Give what is typed to the job, while a command of ours is being carried out."""
         job = self._session.job
         stdin = sys.stdin.fileno()
-        if job is None or job.process.stdin is None or not os.isatty(stdin):
+        if job is None or not job.takes_input or not os.isatty(stdin):
             yield
             return
         loop = asyncio.get_running_loop()

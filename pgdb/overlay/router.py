@@ -47,7 +47,10 @@ def _may_come(missing: Missing) -> RankSet:
 class Gathered:
     """What has come back for one request."""
 
-    __slots__ = ("_classes", "_is_long", "_known", "_merger", "is_late", "missing", "request_id")
+    __slots__ = (
+        "_classes", "_is_long", "_known", "_merger",
+        "elapsed_s", "is_late", "missing", "request_id",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -59,8 +62,11 @@ class Gathered:
         merger: Merger[Record] | None = None,
         known: Known | None = None,
         is_long: bool = False,
+        elapsed_s: float | None = None,
     ) -> None:
         self.request_id = request_id
+        self.elapsed_s = elapsed_s
+        """The time of a recorded answer; None for a live one."""
         self.missing = missing
         self.is_late = is_late
         """Whether it comes after the deadline: further answers of a request that was answered."""

@@ -13,8 +13,10 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
+from pgdb.frontend.startup.replay import replay
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.transport.recorded import RecordedSession, replay
+from pgdb.frontend.startup.start import new_session
+from pgdb.frontend.transport.recording import recording_of
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import normalize_record
 from pgdb.overlay.messages import (
@@ -115,8 +117,8 @@ class User:
         self.dispatcher = Dispatcher(Workspace(session), self.display, read_line=self._read)
         session.recorder.describe_workspace = lambda: self.dispatcher.workspace.state
         session.subscribe(self.display.notify)
-        if isinstance(session, RecordedSession):
-            self.dispatcher.workspace.restore(session.stored_workspace)
+        if (recording := recording_of(session.transport)) is not None:
+            self.dispatcher.workspace.restore(recording.stored_workspace)
 
     async def _read(self, prompt: str) -> str | None:
         return None
@@ -131,28 +133,28 @@ class User:
 
 
 def begin(job: Job, *, options: SessionOptions | None = None, ranks: RankSet = ALL) -> Session:
-    session = Session("attach", options or SessionOptions(), SessionDirectory())
-    session.overlay.root.ask = job.ask  # type: ignore[method-assign]
+    session = new_session("attach", options or SessionOptions(), SessionDirectory())[0]
+    session.transport.overlay.root.ask = job.ask  # type: ignore[method-assign]
     session.description = "mpirun -n 4 ./ring"
     session.gdb_version, session.mpi_version = "13.1", "Open MPI 4.1.4"
     processes = [RankProcess(rank, f"node{rank // 2}", 100 + rank, "/ring") for rank in ranks]
     session.table = ProcTable(processes=tuple(processes), source="made up")
-    session.begin(ranks)
+    session.opening.begin(ranks)
     stop = Stop(reason="breakpoint-hit", breakpoint=1, frame=job.frame(0))
     normalized = normalize_record(stop)
     stopped = EquivalenceClass(ranks, normalized.record, normalized.slots)
-    session.started(Answer("attach", ranks, (stopped,)))
+    session.opening.complete(Answer("attach", ranks, (stopped,)))
     return session
 
 
 async def go_next(job: Job, session: Session) -> None:
     """Let all ranks run to line 28."""
-    run = await session.start_run("next", "", ALL)
+    run = await session.runs.start("next", "", ALL)
     job.line = 28
     stop = normalize_record(
         Stop(reason="end-stepping-range", run=run.request_id, frame=job.frame(0))
     )
-    session._events((EquivalenceClass(ALL, stop.record, stop.slots),))
+    session.traffic.on_events((EquivalenceClass(ALL, stop.record, stop.slots),))
 
 
 ASKED = ("bt", "p x", "p p", "info locals", "tree", "info threads", "p nosuch", "proc 1-2 p $pc")

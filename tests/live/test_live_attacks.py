@@ -44,7 +44,7 @@ def ports_of(pid: int) -> list[int]:
 
 def listeners(session: pgdb.Session, job: Job) -> list[int]:
     """Return the ports of a session: of the front end, which we are, and of its aggregator."""
-    listener = session._session.overlay._listener
+    listener = session._session.transport.overlay._listener
     assert listener is not None and listener.port in ports_of(os.getpid())
     (of_aggregator,) = ports_of(aggregator_of(job.ranks[0]))
     return [listener.port, of_aggregator]
@@ -113,8 +113,8 @@ def test_the_key_of_another_session_opens_nothing(build: Build, start_job: Start
 
     with start_job(2, program) as job, start_job(2, program) as other_job:
         with pgdb.attach(other_job.pid) as other, pgdb.attach(job.pid) as session:
-            credentials = other._session.overlay._credentials
-            own = session._session.overlay._credentials
+            credentials = other._session.transport.overlay._credentials
+            own = session._session.transport.overlay._credentials
             assert own != credentials
             for port in listeners(session, job):
                 with pytest.raises(LinkError, match=r"(?i)certificate"):

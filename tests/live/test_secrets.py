@@ -47,7 +47,7 @@ LOOPBACK = "0100007F" if sys.byteorder == "little" else "7F000001"
 
 def key_of(session: pgdb.Session) -> bytes:
     """Return a line of the session's private key, which nothing else has."""
-    credentials: bytes = session._session.overlay._credentials
+    credentials: bytes = session._session.transport.overlay._credentials
     return credentials.splitlines()[1]
 
 

@@ -155,7 +155,7 @@ def test_the_step_of_the_aggregators(builder: Builder, cluster: Slurm, mpi: Mpi)
         number = number_of_job(cluster)
         with pgdb.attach(job.pid) as session:
             assert steps(cluster) == [f"{number}.0", f"{number}.1"]
-            words = procfs.command_line(session._session.overlay.launcher_pid) or []
+            words = procfs.command_line(session._session.transport.overlay.launcher_pid) or []
             assert {"--overlap", "--mem=0", "--gres=none", "--mpi=none"} <= set(words)
             # A second session finds the job's own step, not that of the first one's aggregators.
             finished = run_json("attach", "--ranks", "3", *ex("p 1"), number)

@@ -10,8 +10,12 @@ from typing import cast
 import pytest
 
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.recovery import Reviver
-from pgdb.frontend.startup.overlay import Overlay
+from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.recovery import Recovery
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.api.traffic import Traffic
+from pgdb.frontend.transport.overlay_transport import Aggregators, OverlayTransport
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import AnyOperation, InsertBreakpoint, Setup, Share
 from pgdb.overlay.topology import Topology
@@ -41,12 +45,18 @@ class FakeRoot:
         self.bare: set[int] = set()
         self.told: list[Setup] = []
 
+    def next_id(self) -> int:
+        return 1
+
+    def ask_states(self) -> None:
+        pass
+
     def apply_setup(self, setup: Setup) -> None:
         self.told.append(setup)
 
 
 class Revived:
-    """A reviver of a session, and what it has done."""
+    """The recovery of a session, and its effects."""
 
     def __init__(
         self, root: FakeRoot, *, reasons: dict[int, str] | None = None, fails: str = ""
@@ -56,8 +66,14 @@ class Revived:
         self.notes: list[str] = []
         self._fails = fails
         self._reasons = reasons or {}
-        overlay = cast("Overlay", SimpleNamespace(root=root, revive=self._revive))
-        self.reviver = Reviver(overlay, ask=self._ask, note=self.notes.append)
+        overlay = cast("Aggregators", SimpleNamespace(root=root, revive=self._revive))
+        transport = OverlayTransport(lambda calls: overlay)
+        self.core = Core(cast("Session", None), SessionOptions(), transport)
+        self.core.table = TABLE
+        self.core.notifier.release()
+        self.core.notifier.subscribe(lambda notification: self.notes.append(notification.text))
+        traffic = cast("Traffic", SimpleNamespace(ask=self._ask))
+        self.recovery = Recovery(self.core, traffic, "attach")
 
     async def _revive(self, nodes: Collection[int]) -> dict[int, str]:
         self.started = set(nodes)
@@ -71,7 +87,7 @@ class Revived:
         return Answer(command=command, ranks=ranks, classes=(EquivalenceClass(ranks, record),))
 
     def aggregators(self, ranks: str) -> None:
-        asyncio.run(self.reviver.revive_aggregators(RankSet.parse(ranks), TABLE))
+        asyncio.run(self.recovery._restore(RankSet.parse(ranks)))
 
 
 def made(number: int) -> BreakpointsMade:
@@ -136,13 +152,13 @@ def test_breakpoints_are_set_again_and_those_that_cannot_be_are_told() -> None:
     revived = Revived(FakeRoot(()), fails="break gone")
     everyone = RankSet.parse("0-9")
     for number, line in enumerate(("break main", "break gone"), 1):
-        revived.reviver.breakpoints.take(
+        revived.core.journal.take(
             line,
             InsertBreakpoint(command=line, first_number=number),
             everyone,
             (EquivalenceClass(everyone, made(number)),),
         )
-    asyncio.run(revived.reviver.set_breakpoints(RankSet.parse("2-3")))
+    asyncio.run(revived.recovery._set_breakpoints(RankSet.parse("2-3")))
     assert revived.asked == [("break main", "2-3"), ("break gone", "2-3")]
     why = "'break gone' cannot be carried out again: No symbol table is loaded."
     assert revived.notes == [f"[2-3] {why}"]

@@ -30,7 +30,7 @@ class FakeSession:
         self.state.start_run(1, RankSet.range(0, 4))
         self.options = SessionOptions()
         self.has_ended = False
-        self.runs = 1
+        self.run_count = 1
         self.asked = 0
         self.own_stops: dict[int, str] = {}
         """Ranks that stop on their own at the next interrupt, with the signal or an empty text."""
@@ -41,7 +41,7 @@ class FakeSession:
         self.stop(RankSet([3]))
 
     def stop(self, ranks: RankSet, reason: Any = "interrupted", signal: str = "") -> None:
-        stop: Event = Stop(reason=reason, run=self.runs, signal=signal)
+        stop: Event = Stop(reason=reason, run=self.run_count, signal=signal)
         self.state.apply([EquivalenceClass(ranks=ranks, record=stop)])
 
     def ranks(self, which: RankSet) -> FakeSession:
@@ -71,10 +71,14 @@ class FakeSession:
         del ranks
         yield
 
-    async def start_run(self, word: str, argument: str, ranks: RankSet) -> None:
+    @property
+    def runs(self) -> FakeSession:
+        return self
+
+    async def start(self, word: str, argument: str, ranks: RankSet) -> None:
         assert (word, argument) == ("continue", "")
-        self.runs += 1
-        self.state.start_run(self.runs, ranks)
+        self.run_count += 1
+        self.state.start_run(self.run_count, ranks)
 
     async def wait_stopped(self, command: str, ranks: RankSet, *, timeout_s: float) -> None:
         await asyncio.sleep(0)

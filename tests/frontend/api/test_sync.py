@@ -30,6 +30,7 @@ from pgdb.frontend.api.notifications import JobEnded, JobOutput, Listener, Notif
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup import start
 from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.frontend.startup.start import new_session
 from pgdb.ranks import RankSet
 
 DEADLINE_S = 10.0
@@ -38,13 +39,8 @@ RANKS_INNER = {"execute_plain"}
 """What execute() is made of."""
 
 SESSION_INNER = {
-    # What the calls are made of; they take operations and leave the state to their caller.
-    "ask", "insert_breakpoint", "start_run", "start_console_run", "finish_run", "wait_stopped",
-    "take_again",
-    # How a session comes about, and what the user interfaces share.
-    "begin", "started", "start_notifications", "on_close", "watch_job", "take_output",
-    "note_detached", "note_killed", "hushed", "log", "recorder", "note", "wait_orphans",
-    "orphans_are_back", "asked",
+    # For the user interfaces, which run in the session's thread.
+    "insert_breakpoint", "state", "job", "killed", "hushed", "log", "recorder", "asked",
 }  # fmt: skip
 
 
@@ -56,7 +52,8 @@ def shape(function: object) -> list[tuple[str, object, object]]:
     assert callable(function)
     found = inspect.signature(function)
     each = [(name, part.kind, part.default) for name, part in found.parameters.items()]
-    return [*each, ("return", found.return_annotation, None)]
+    returned = "Ranks" if found.return_annotation == "RankView" else found.return_annotation
+    return [*each, ("return", returned, None)]
 
 
 @pytest.fixture
@@ -79,10 +76,10 @@ async def seven() -> int:
 
 
 def test_every_call_on_ranks_is_there_with_the_same_arguments() -> None:
-    wanted = public(rank_view.Ranks) - RANKS_INNER
+    wanted = public(rank_view.RankView) - RANKS_INNER
     assert wanted - public(sync.Ranks) == set()
     for name in sorted(wanted - {"set"}):
-        assert shape(getattr(sync.Ranks, name)) == shape(getattr(rank_view.Ranks, name)), name
+        assert shape(getattr(sync.Ranks, name)) == shape(getattr(rank_view.RankView, name)), name
 
 
 def test_every_call_on_a_session_is_there() -> None:
@@ -224,7 +221,7 @@ def test_a_forked_child_has_no_session(loop: LoopThread, monkeypatch: pytest.Mon
 
 
 async def _async_session() -> aio.Session:
-    return aio.Session("attach", SessionOptions(), SessionDirectory())
+    return new_session("attach", SessionOptions(), SessionDirectory())[0]
 
 
 @pytest.fixture
@@ -306,13 +303,16 @@ class _Closing(aio.Session):
 
     async def close(self, *, kill: bool | None = None) -> None:
         self.closed.append(kill)
-        self.directory.remove()
+        assert self.ending.files is not None
+        self.ending.files.remove()
 
 
 def _made() -> _Closing:
-    session = _Closing("launch", SessionOptions(), SessionDirectory())
+    options, directory = SessionOptions(), SessionDirectory()
+    inner, _ = new_session("launch", options, directory)
+    session = _Closing("launch", options, inner.transport, directory)
     session.closed = []
-    session.begin(RankSet(range(4)))
+    session.opening.begin(RankSet(range(4)))
     return session
 
 
@@ -421,11 +421,11 @@ def test_a_listener_that_raises_is_logged_and_harms_nobody(
         raise ZeroDivisionError
 
     stop = session.subscribe(wrong)
-    inner._notifier.release()
-    session._loop.do(lambda: inner.take_output("stdout", b"one"))
+    inner._core.notifier.release()
+    session._loop.do(lambda: inner.ending.on_output("stdout", b"one"))
     session._loop.do(lambda: None)
     stop()
-    session._loop.do(lambda: inner.take_output("stdout", b"two"))
+    session._loop.do(lambda: inner.ending.on_output("stdout", b"two"))
     session.close()
     assert heard == ["one"]
     assert "ZeroDivisionError" in caplog.text
@@ -477,17 +477,20 @@ from pgdb.frontend.api import rank_view as view, session as aio, sync
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.frontend.startup.start import new_session
 
 class Session(aio.Session):
     async def close(self, *, kill=None):
-        self.directory.remove()
+        self.ending.files.remove()
         print("closed", kill, flush=True)
 
 async def begin(listener):
-    return Session("attach", SessionOptions(), SessionDirectory())
+    options, directory = SessionOptions(), SessionDirectory()
+    inner, _ = new_session("attach", options, directory)
+    return Session("attach", options, inner.transport, directory)
 
 session = sync._open(begin, on_output=sync._PassOn(), on_event=None)
-print(session._session.directory.path)
+print(session._session.ending.files.path)
 if sys.argv[2] == "raise":
     raise KeyboardInterrupt
 """

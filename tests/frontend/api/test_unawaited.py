@@ -12,8 +12,8 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Notification, Notifier
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.frontend.startup.start import new_session
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import Request
 from pgdb.overlay.router import Gathered
@@ -42,11 +42,11 @@ class Job:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.told: list[Notification] = []
-        self.session = session = Session("launch", SessionOptions(), SessionDirectory())
-        self.root = session.overlay.root
+        self.session = session = new_session("launch", SessionOptions(), SessionDirectory())[0]
+        self.root = session.transport.overlay.root
         self.root.start_request = self.requests.append  # type: ignore[method-assign]
-        session.begin(ALL)
-        session.started(Answer("launch", ALL, (EquivalenceClass[Record](ALL, STOP),)))
+        session.opening.begin(ALL)
+        session.opening.complete(Answer("launch", ALL, (EquivalenceClass[Record](ALL, STOP),)))
         session.subscribe(self.told.append)
 
     def answer(
@@ -74,7 +74,7 @@ class Job:
 
     async def late_answers(self) -> list[Answer]:
         """Return what was told as late."""
-        self.session._late_answers.flush()
+        self.session.traffic.late_answers.flush()
         return [told.answer for told in self.told if told.answer is not None]
 
 
@@ -87,7 +87,7 @@ def run(test: Callable[[Job], Coroutine[Any, Any, None]]) -> None:
 
 def test_ranks_that_say_late_that_they_do_not_run_are_stopped() -> None:
     async def test(job: Job) -> None:
-        task = await job.begin(job.session.start_run("until", "nosuch", ALL))
+        task = await job.begin(job.session.runs.start("until", "nosuch", ALL))
         job.answer(missing=Missing(late=ALL))
         await task
         assert job.session.state.running == ALL
@@ -96,7 +96,7 @@ def test_ranks_that_say_late_that_they_do_not_run_are_stopped() -> None:
         state = job.session.state
         assert (state.stopped, state.running) == (SLOW, ALL - SLOW)
         # Where they stand from then on is news again.
-        job.session._events((EquivalenceClass[Event](SLOW, Stop(reason="interrupted")),))
+        job.session.traffic.on_events((EquivalenceClass[Event](SLOW, Stop(reason="interrupted")),))
         assert [str(each.ranks) for told in job.told for each in told.classes][-1] == "3"
 
     run(test)
@@ -104,7 +104,7 @@ def test_ranks_that_say_late_that_they_do_not_run_are_stopped() -> None:
 
 def test_a_run_that_was_given_up_is_taken_as_it_is_answered() -> None:
     async def test(job: Job) -> None:
-        await job.give_up(job.session.start_run("finish", "", ALL))
+        await job.give_up(job.session.runs.start("finish", "", ALL))
         job.answer((ALL - SLOW, Running(run=1)), (SLOW, Failure(message="outermost")))
         state = job.session.state
         assert (state.stopped, state.running) == (SLOW, ALL - SLOW)
@@ -115,7 +115,7 @@ def test_a_run_that_was_given_up_is_taken_as_it_is_answered() -> None:
 def test_a_run_that_cannot_be_asked_for_has_not_begun() -> None:
     async def test(job: Job) -> None:
         with pytest.raises(UsageError):
-            await job.session.start_run("until", "\udcff", ALL)
+            await job.session.runs.start("until", "\udcff", ALL)
         assert job.session.state.stopped == ALL and not job.requests
 
     run(test)
@@ -178,7 +178,7 @@ def test_breakpoints_whose_command_was_given_up_have_their_numbers_and_are_set_a
         assert job.requests[-1].operation.first_number == first > 4  # type: ignore[union-attr]
         job.answer((ALL, made(first)))
         await task
-        again = session._reviver.breakpoints.of(ALL)
+        again = session._core.journal.of(ALL)
         assert [each.numbers for each in again] == [(1,), (2, 3, 4), (first,)]
 
     run(test)
@@ -211,7 +211,7 @@ def test_a_new_gdb_that_dies_while_others_are_taken_back_leaves_its_rank_lost(
             state.lose(SLOW)
         task = await job.begin(job.session.reattach())
         # Of a rank that had a GDB it may be that one's end, on its way when it was asked.
-        job.session._events((EquivalenceClass[Event](SLOW, Gone(why="it was killed")),))
+        job.session.traffic.on_events((EquivalenceClass[Event](SLOW, Gone(why="it was killed")),))
         job.answer((ALL, STOP))
         await task
         assert state.lost == (SLOW if was_lost else RankSet())
@@ -226,12 +226,13 @@ def test_a_reattach_that_was_given_up_ends_what_it_has_begun(
     async def test(job: Job) -> None:
         begun, go, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-        async def revive(ranks: RankSet, table: object) -> None:
+        async def restore(ranks: RankSet, table: object) -> tuple[()]:
             begun.set()
             await go.wait()
             done.set()
+            return ()
 
-        monkeypatch.setattr(job.session._reviver, "revive_aggregators", revive)
+        monkeypatch.setattr(job.session.transport, "restore", restore)
         task = asyncio.create_task(job.session.reattach())
         await begun.wait()
         task.cancel()
@@ -251,7 +252,7 @@ def test_an_end_that_a_reattach_finds_late_is_taken() -> None:
         await task
         job.answer((SLOW, Exit(code=3)), is_late=True)
         assert job.session.state.exited == RankSet()
-        await asyncio.gather(*job.session._background)
+        await asyncio.gather(*job.session._core._background)
         assert job.session.state.exited == SLOW
 
     run(test)

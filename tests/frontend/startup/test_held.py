@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from pgdb.errors import StartError, UsageError
-from pgdb.frontend.api import session as session_module
+from pgdb.frontend.api import closing
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup import held
 from pgdb.frontend.startup import job as job_module
 from pgdb.frontend.startup.held import HeldJob, Reports
 from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.frontend.startup.start import new_session
 from pgdb.jobs import hold
 from pgdb.overlay import addresses
 
@@ -430,13 +431,16 @@ def with_job(
 ) -> None:
     for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "SLURMD_NODENAME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(session_module, "_LAUNCHER_END_S", 0.1)
+    monkeypatch.setattr(closing, "_LAUNCHER_END_S", 0.1)
 
     async def bounded() -> None:
         async with asyncio.timeout(DEADLINE_S):
-            session = Session("launch", SessionOptions(**options), SessionDirectory())
+            directory = SessionDirectory()
+            session, _ = new_session("launch", SessionOptions(**options), directory)
             try:
-                job = await HeldJob.launch(session, line, stdin=None, on_this_host_only=True)
+                job = await HeldJob.launch(
+                    session, directory, line, stdin=None, on_this_host_only=True
+                )
                 await test(job, session)
             finally:
                 await session.close()

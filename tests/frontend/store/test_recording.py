@@ -20,11 +20,12 @@ from pgdb.errors import CommandError, PgdbError, ProtocolError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Notification
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.startup.replay import replay
 from pgdb.frontend.store import recording_file
 from pgdb.frontend.store.log import open_log
 from pgdb.frontend.store.recorder import Recorder, key_of
 from pgdb.frontend.system import user_files
-from pgdb.frontend.transport.recorded import replay
+from pgdb.frontend.transport.recording import recording_of
 from pgdb.frontend.ui.main import main
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import (
@@ -197,15 +198,18 @@ def test_ranks_that_ran_cannot_be_waited_for(tmp_path: Path) -> None:
         job = Job()
         session = begin(job)
         await session.ranks(ALL).backtrace()
-        await session.start_run("continue", "", RankSet([2]))
+        await session.runs.start("continue", "", RankSet([2]))
         await session.save(path)
         await session.close()
         again = await replay(path)
         assert again.state.running == RankSet([2])
         with pytest.raises(CommandError, match=r"'wait' needs the job.*\[2\] ran"):
             await again.ranks(ALL).wait()
-        # An API session has no numbered answers; answers of a recording are numbered.
-        assert [answer.command for _, answer in again.stored_workspace.history] == ["backtrace"]
+        # An API's session has no numbered answers; those of a recording are numbered.
+        recording = recording_of(again.transport)
+        assert recording is not None
+        history = recording.stored_workspace.history
+        assert [answer.command for _, answer in history] == ["backtrace"]
         await again.close()
         with pytest.raises(PgdbError, match="closed"):
             await again.ranks(ALL).backtrace()

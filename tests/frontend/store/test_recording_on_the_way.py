@@ -11,8 +11,9 @@ import pytest
 
 from pgdb.frontend.api.notifications import Notification
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.startup.replay import replay
 from pgdb.frontend.store import recording_file, saving
-from pgdb.frontend.transport.recorded import replay
+from pgdb.frontend.transport.recording import recording_of
 from pgdb.overlay.messages import (
     AnyOperation,
     Recall,
@@ -52,7 +53,9 @@ def note_of(path: Path) -> str:
     async def work() -> str:
         session = await replay(path)
         await session.close()
-        return session.describe()
+        recording = recording_of(session.transport)
+        assert recording is not None
+        return recording.describe()
 
     return asyncio.run(work())
 
@@ -112,7 +115,7 @@ def test_writing_takes_a_twentieth_of_a_session_at_most(
 
     async def work() -> None:
         session = begin(Job(), options=SessionOptions(record=str(tmp_path / "job.pgdb")))
-        stepwise = session._stepwise
+        stepwise = session._core.stepwise
         assert stepwise is not None
 
         async def ask_until(count: int) -> None:
@@ -131,7 +134,7 @@ def test_writing_takes_a_twentieth_of_a_session_at_most(
         await stepwise.close()
         assert written == [True]
 
-        stepwise = session._stepwise = saving.Stepwise(session, tmp_path / "job.pgdb")
+        stepwise = session._core.stepwise = saving.Stepwise(session, tmp_path / "job.pgdb")
         await ask_until(2)
         assert stepwise._next_s == clock.now_s + saving.STEP_LEAST_S
         await stepwise.close()

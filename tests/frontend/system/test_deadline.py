@@ -16,11 +16,11 @@ from pgdb.frontend.analysis import arrays
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Notification
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.frontend.startup.start import new_session
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.system import deadline, workers
 from pgdb.frontend.ui import repl
@@ -53,12 +53,12 @@ class Job:
         self.number = 0
         self.records: dict[type[object], Record] = {}
         self.on_ask: Callable[[], None] = lambda: None
-        session = self.session = Session("launch", SessionOptions(), SessionDirectory())
-        session.overlay.root.ask = self.ask  # type: ignore[method-assign]
+        session = self.session = new_session("launch", SessionOptions(), SessionDirectory())[0]
+        session.transport.overlay.root.ask = self.ask  # type: ignore[method-assign]
         processes = [RankProcess(rank, "node", 100 + rank, "/ring") for rank in ALL]
         session.table = ProcTable(processes=tuple(processes), source="made up")
-        session.begin(ALL)
-        session.started(session_start())
+        session.opening.begin(ALL)
+        session.opening.complete(session_start())
         if running:
             session.state.start_run(0, ALL)
         session.subscribe(self.reported.append)
@@ -81,7 +81,7 @@ class Job:
         return Gathered(number, classes, Missing(late=ranks & SLOW))
 
     def late(self, record: Record) -> None:
-        self.session._late(
+        self.session.traffic.on_late(
             Gathered(self.number, (EquivalenceClass(SLOW, record),), Missing(), is_late=True)
         )
 
@@ -290,15 +290,16 @@ def test_what_is_not_done_of_a_reattach_goes_on() -> None:
         job = Job()
         may_come = asyncio.Event()
 
-        async def revive(ranks: RankSet, table: ProcTable) -> None:
+        async def restore(ranks: RankSet, table: ProcTable) -> tuple[()]:
             await may_come.wait()
+            return ()
 
-        job.session._reviver.revive_aggregators = revive  # type: ignore[method-assign]
+        job.session.transport.restore = restore  # type: ignore[method-assign]
         said = await job.type("timeout 0.05 reattach")
         assert "[0-3] no answer yet" in said and not job.asked
         may_come.set()
-        await asyncio.wait(job.session._background, timeout=10)
-        while job.session._background:
+        await asyncio.wait(job.session._core._background, timeout=10)
+        while job.session._core._background:
             await asyncio.sleep(0)
         # Its own limit has passed; the rest of the start's limit applies.
         assert job.limit_of(Reattach) > 60
@@ -324,11 +325,11 @@ def test_breakpoints_are_set_again_although_the_time_is_over() -> None:
                 await may_be_set.wait()
             return await ask(number, ranks, operation, timeout_s)
 
-        job.session.overlay.root.ask = slow  # type: ignore[method-assign]
+        job.session.transport.overlay.root.ask = slow  # type: ignore[method-assign]
         await job.type("timeout 0.05 reattach")
         assert job.notes == ["[0-2] the session's breakpoints are still being set again"]
         may_be_set.set()
-        await asyncio.wait(job.session._background, timeout=10)
+        await asyncio.wait(job.session._core._background, timeout=10)
         assert job.limit_of(InsertBreakpoint) == 60
 
     asyncio.run(check())

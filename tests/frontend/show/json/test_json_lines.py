@@ -31,11 +31,11 @@ from pgdb.frontend.api.notifications import (
     RanksLost,
 )
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.json import json_lines, json_records, json_shapes
 from pgdb.frontend.show.json.json_lines import Line, encode
 from pgdb.frontend.show.text.places_text import Place
 from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.frontend.startup.start import new_session
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import normalize_record
 from pgdb.merge.summary import Summary, empty_bins
@@ -161,7 +161,7 @@ def test_hello_names_versions_ranks_and_hosts() -> None:
     async def get() -> json_shapes.HelloLine:
         directory = SessionDirectory()
         try:
-            session = Session("launch", SessionOptions(), directory)
+            session = new_session("launch", SessionOptions(), directory)[0]
             session.description = "mpirun -n 4 ./ring"
             session.gdb_version, session.mpi_version = "13.1", "Open MPI 4.1.4"
             session.table = ProcTable(

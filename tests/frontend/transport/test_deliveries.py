@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdb.frontend.api.deliveries import progress, report
+from pgdb.frontend.transport.deliveries import progress, report
 from pgdb.overlay.messages import FRONT_END, Delivered
 
 

@@ -1,82 +1,57 @@
-"""A session without a job: what a recording holds, asked as the job was asked.
+"""The transport over a recording: the answers of a session that has ended.
 
-Whatever is asked of ranks goes through :meth:`Session.ask`, so that here an operation is looked
-up which the live session would have sent: all that is made of answers (trees, comparisons, checks,
-statistics) works as it did. Of what was asked several times the last answer counts.
+An operation is looked up that a live session would have sent. All that is made of answers (trees,
+comparisons, checks, statistics) therefore works. The last answer to the same question counts.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
-from pgdb.errors import CommandError, NotRecordedError, SessionEndedError
-from pgdb.frontend.analysis.answers import Answer
+from pgdb.errors import CommandError, NotRecordedError
 from pgdb.frontend.analysis.full_answers import part_of
-from pgdb.frontend.api.job_state import JobState
-from pgdb.frontend.api.notifications import Listener
-from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.api.session import Session
-from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.store import recording_file
 from pgdb.frontend.store.recorder import (
     Change,
     Exchange,
-    WorkspaceState,
     check_changes_nothing,
     commands_of,
     key_of,
     listing,
 )
 from pgdb.frontend.store.recording_file import Loaded
-from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.transport.transport import Receiver, Transport
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import (
     AnyOperation,
     Delivered,
+    InsertBreakpoint,
+    Lost,
+    Notice,
     Recall,
 )
+from pgdb.overlay.router import Gathered
+from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Failure, Record, Stop, Various
+from pgdb.records import Failure, Record, Various
 
 _MOST_NAMED = 12
 """More commands are counted in an error."""
 
 
-class RecordedSession(Session):
-    """A session that answers from a recording; made by :func:`replay`."""
+class RecordingTransport:
+    """The answers of a recording."""
 
     is_recorded = True
+    when_closed = "the recording is closed"
 
     def __init__(self, loaded: Loaded, name: str) -> None:
-        """Open a recording; *name* is what messages call it."""
-        file = loaded.file
-        options = SessionOptions(
-            fan_out=max(1, file.fan_out), compare_pointers=file.compare_pointers
-        )
-        super().__init__(file.mode, options, SessionDirectory())
+        """Answer from *loaded*; messages call it *name*."""
         self._name = name
-        self._file = file
-        self.table = loaded.table
-        self.description = file.description
-        self.mpi_version = file.mpi
-        self.gdb_version = file.gdb
-        self.state = _state(loaded)
-        self.sets = dict(file.sets)
-        self._next_breakpoint = file.last_breakpoint + 1
-        self._notifier.release()
-        self.start_answer = Answer(
-            command="replay",
-            ranks=self.set,
-            classes=tuple(
-                EquivalenceClass[Record](ranks=each.ranks, record=each.record, slots=each.slots)
-                for each in self.state.latest(self.state.stopped | self.state.exited)
-                if isinstance(each.record, Stop | Exit)
-            ),
-        )
-        self.stored_workspace: WorkspaceState = loaded.workspace
-        """The workspace that the recording holds."""
+        self._file = loaded.file
+        self._ranks = loaded.ranks
+        self.stored_workspace = loaded.workspace
+        """The workspace of the user interface that made the recording."""
         self._exchanges = loaded.exchanges
         self._of_key: dict[bytes, list[Exchange]] = {}
         for exchange in loaded.exchanges:
@@ -89,15 +64,13 @@ class RecordedSession(Session):
         # An answer that is put together from several is recalled from those.
         self._origins: dict[int, list[tuple[RankSet, int]]] = {}
         self._last_id = 1 + max((each.answer.request_id for each in loaded.exchanges), default=0)
+        self._receiver: Receiver | None = None
 
-    @property
-    def kills_at_close(self) -> bool:
-        """Never: there is no job."""
-        return False
+    # -- description -------------------------------------------------------------------------
 
     @property
     def deliveries(self) -> tuple[Delivered, ...]:
-        """What bringing the ranks' files to the hosts had cost each node."""
+        """The work of each node for the ranks' files."""
         return self._file.deliveries
 
     @property
@@ -107,19 +80,18 @@ class RecordedSession(Session):
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """What can be asked, as it was typed, each once, in the order of the first time."""
+        """The commands that have an answer, as typed, each once, in the order of the first time."""
         return commands_of(self._exchanges)
 
     def describe(self, *, whole: bool = False) -> str:
-        """Return in words what this is a recording of, and what it has: of many commands the first,
-        or the *whole*."""
+        """Describe the recording: its job, its time, its first commands, or with *whole* all."""
         file = self._file
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(file.saved_s))
         lines = [
             f"recording {self._name} of {when}, PGDB {file.pgdb}: "
             f"{file.description or 'a job without a name'}",
         ]
-        listed = listing(self._exchanges, self.set) if whole else []
+        listed = listing(self._exchanges, self._ranks) if whole else []
         lines += (
             ["it has the answers to:", *listed] if listed else [f"it has {self._what_it_has()}"]
         )
@@ -132,33 +104,37 @@ class RecordedSession(Session):
             lines.append(f"{file.forgotten} answers are not in it: they found no room")
         return "\n".join(lines)
 
-    # -- asking ------------------------------------------------------------------------------
+    # -- the transport -----------------------------------------------------------------------
+
+    def subscribe(self, receiver: Receiver) -> None:
+        """Send remarks to *receiver*."""
+        self._receiver = receiver
+
+    def next_id(self) -> int:
+        """Return 0: the recording numbers its answers."""
+        return 0
 
     async def ask(
         self,
-        command: str,
-        operation: AnyOperation,
+        request_id: int,
         ranks: RankSet,
-        *,
-        timeout_s: float | None = None,
-        request_id: int | None = None,
-        reachable: RankSet | None = None,
-        is_again: bool = False,
-    ) -> Answer:
-        """Look up what *ranks* have answered.
+        operation: AnyOperation,
+        timeout_s: float,
+        command: str,
+    ) -> Gathered:
+        """Look up the answers of *ranks*.
 
-        Ranks that this was not asked of are errors in the answer.
+        Ranks that were not asked this are errors in the answer.
 
-        :raises NotRecordedError: if it is not in the recording.
-        :raises CommandError: if it would change the job.
-        :raises SessionEndedError: if the session was closed.
+        :raises NotRecordedError: if no rank was asked this.
+        :raises CommandError: if the operation would change the job.
         """
-        del timeout_s, request_id, reachable, is_again
-        if self.has_ended:
-            raise SessionEndedError("the recording is closed")
+        del request_id, timeout_s
+        if isinstance(operation, InsertBreakpoint):
+            raise CommandError(f"'{command}' needs the job, and this is a recording of it")
         wanted = check_changes_nothing(operation, command)
         if isinstance(wanted, Recall):
-            return self._recall(command, wanted.request_id, ranks)
+            return self._recall(wanted.request_id, ranks)
         known = [
             each
             for each in self._of_key.get(key_of(wanted), ())
@@ -182,60 +158,40 @@ class RecordedSession(Session):
             self._last_id += 1
             number = self._last_id
             self._origins[number] = [(part, each.answer.request_id) for each, part in used]
-        return Answer(
-            command=command,
-            ranks=ranks,
-            classes=_merged(classes) if len(used) > 1 or left else tuple(classes),
-            missing=missing,
-            request_id=number,
+        return Gathered(
+            number,
+            _merged(classes) if len(used) > 1 or left else tuple(classes),
+            missing,
             elapsed_s=max(each.answer.elapsed_s for each, _ in used),
         )
 
-    async def _start(
-        self, line: str, operation: AnyOperation, ranks: RankSet, timeout_s: float | None
-    ) -> Answer:
-        del ranks, timeout_s
-        check_changes_nothing(operation, line)
-        raise AssertionError("what sets ranks running changes the job")
+    @property
+    def out_of_reach(self) -> RankSet:
+        """No ranks."""
+        return RankSet()
 
-    async def insert_breakpoint(
-        self, line: str, ranks: RankSet, *, timeout_s: float | None = None
-    ) -> Answer:
-        """Refuse.
+    @property
+    def unacquired(self) -> RankSet:
+        """No ranks."""
+        return RankSet()
 
-        :raises CommandError: always; there is no job to set breakpoints in.
-        """
-        del ranks, timeout_s
-        raise CommandError(f"'{line}' needs the job, and this is a recording of it")
+    async def restore(self, ranks: RankSet, table: ProcTable) -> tuple[tuple[RankSet, str], ...]:
+        """Do nothing: there is no job."""
+        del ranks, table
+        return ()
 
-    async def wait_stopped(
-        self,
-        command: str,
-        ranks: RankSet,
-        *,
-        timeout_s: float | None = None,
-        settle_s: float | None = None,
-    ) -> Answer:
-        """Return where *ranks* had stopped.
+    def describe_loss(self, lost: Lost, ranks: RankSet) -> tuple[tuple[RankSet, str], ...]:
+        """Return the reason for *ranks*."""
+        return ((ranks, lost.why),)
 
-        :raises CommandError: if some of them ran: they will never stop.
-        """
-        if running := ranks & self.state.running:
-            raise CommandError(
-                f"'{command}' needs the job, and this is a recording of it; [{running}] ran when "
-                "it was written"
-            )
-        return await super().wait_stopped(command, ranks, timeout_s=timeout_s, settle_s=settle_s)
+    def ask_states(self) -> None:
+        """Do nothing: the states are in the recording."""
 
-    async def close(self, *, kill: bool | None = None) -> None:
-        """Close the recording; there is no job to be ended."""
-        del kill
-        if not self._is_over:
-            self._is_over = True
-            self.directory.remove()
+    async def close(self) -> None:
+        """Do nothing: there is no process."""
 
-    def _recall(self, command: str, request_id: int, ranks: RankSet) -> Answer:
-        """Return what some ranks had said to a request in full, or else what is known of it."""
+    def _recall(self, request_id: int, ranks: RankSet) -> Gathered:
+        """Return the full answers of some ranks to a request, or else the known parts of them."""
         classes: list[EquivalenceClass[Record]] = []
         unknown = RankSet()
         for members, origin in self._origins.get(request_id, [(ranks, request_id)]):
@@ -253,13 +209,12 @@ class RecordedSession(Session):
         unknown = unknown & there
         if unknown:
             text = f"[{unknown}] what differs here was not recorded; it shows as it came"
-            self.note(text)
-        return Answer(
-            command=command,
-            ranks=ranks,
-            classes=tuple(sorted(classes, key=lambda each: each.ranks.first)),
-            missing=Missing(lost=ranks - there),
-            request_id=request_id,
+            self._note(text)
+        return Gathered(
+            request_id,
+            tuple(sorted(classes, key=lambda each: each.ranks.first)),
+            Missing(lost=ranks - there),
+            elapsed_s=0.0,
         )
 
     def _as_it_came(self, request_id: int, ranks: RankSet) -> Sequence[EquivalenceClass[Record]]:
@@ -309,21 +264,20 @@ class RecordedSession(Session):
         if earlier := [f"'expand {number}'" for number in numbers if number]:
             remarks.append(f"there was another answer before: {', '.join(earlier[-3:])}")
         if remarks:
-            self.note(f"'{command}': {'; '.join(remarks)}")
+            self._note(f"'{command}': {'; '.join(remarks)}")
 
     def _number(self, exchange: Exchange) -> int:
         answer = exchange.answer
         return self._numbers.get((answer.command, answer.request_id), 0)
 
+    def _note(self, text: str) -> None:
+        if self._receiver is not None:
+            self._receiver.on_notice(Notice(text=text, hosts=()))
 
-def _state(loaded: Loaded) -> JobState:
-    states = loaded.file.states
-    state = JobState(loaded.ranks)
-    state.apply(states.latest)
-    # What ranks had told last is not all that they did after that.
-    for name in ("stopped", "running", "exited", "lost", "detached"):
-        setattr(state, name, getattr(states, name))
-    return state
+
+def recording_of(transport: Transport) -> RecordingTransport | None:
+    """Return *transport* if it is a recording, else None."""
+    return transport if isinstance(transport, RecordingTransport) else None
 
 
 def _latest(
@@ -356,15 +310,3 @@ def _merged(
     merger: Merger[Record] = Merger()
     merger.add_classes(classes)
     return merger.classes
-
-
-async def replay(path: Path | str, *, listener: Listener | None = None) -> RecordedSession:
-    """Open a recording; *listener* is told what the session tells unasked.
-
-    :raises CommandError: if the file cannot be read, or is no recording.
-    """
-    path = user_path(path)
-    session = RecordedSession(recording_file.read(path), path.name)
-    if listener is not None:
-        session.subscribe(listener)
-    return session

@@ -7,10 +7,11 @@ import asyncio
 import pytest
 
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.losses import describe
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.frontend.startup.start import new_session
+from pgdb.frontend.transport.losses import describe
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import PROTOCOL_VERSION, Hello, Joined, Lost, Share
 from pgdb.overlay.topology import Topology
@@ -82,15 +83,15 @@ STOP = Stop(reason="attached")
 
 def begun() -> Session:
     """Begin a session whose ranks are being taken hold of."""
-    session = Session("attach", SessionOptions(), SessionDirectory())
-    session.begin(ALL)
-    session.overlay.root.shares.update((node, SHARES[node]) for node in (0, 1))
-    session.overlay.root.joined.update((node, KNOWN[node]) for node in (0, 1))
+    session = new_session("attach", SessionOptions(), SessionDirectory())[0]
+    session.opening.begin(ALL)
+    session.transport.overlay.root.shares.update((node, SHARES[node]) for node in (0, 1))
+    session.transport.overlay.root.joined.update((node, KNOWN[node]) for node in (0, 1))
     return session
 
 
 def lose_second(session: Session) -> None:
-    session.overlay.root.up(Lost(nodes=(1,), ranks=SECOND, why="it closed the link"))
+    session.transport.overlay.root.up(Lost(nodes=(1,), ranks=SECOND, why="it closed the link"))
 
 
 @pytest.mark.parametrize(
@@ -105,13 +106,13 @@ def test_who_has_answered_and_was_lost_while_others_were_taken_hold_of(
     async def start() -> Session:
         session = begun()
         if who == "GDB":
-            session._events((EquivalenceClass[Event](SECOND, Gone(why="it was killed")),))
+            session.traffic.on_events((EquivalenceClass[Event](SECOND, Gone(why="it was killed")),))
         else:
             lose_second(session)
         if who == "aggregator for a moment":
             # It had nothing to tell yet as it came back: its answer is all that comes.
-            session.overlay.root.up(Joined(nodes=(KNOWN[1].pack(),)))
-        session.started(Answer("attach", ALL, (EquivalenceClass[Record](ALL, STOP),)))
+            session.transport.overlay.root.up(Joined(nodes=(KNOWN[1].pack(),)))
+        session.opening.complete(Answer("attach", ALL, (EquivalenceClass[Record](ALL, STOP),)))
         return session
 
     state = asyncio.run(start()).state
@@ -121,11 +122,11 @@ def test_who_has_answered_and_was_lost_while_others_were_taken_hold_of(
 def test_who_was_lost_again_while_others_were_taken_back_is_lost() -> None:
     async def take_back() -> Session:
         session = begun()
-        session.started(Answer("attach", ALL, (EquivalenceClass[Record](ALL, STOP),)))
+        session.opening.complete(Answer("attach", ALL, (EquivalenceClass[Record](ALL, STOP),)))
         session.state.lose(RankSet([0]))
         lose_second(session)
         taken = EquivalenceClass[Record](RankSet([0]) | SECOND, STOP)
-        await session._taken_back(0, (taken,))
+        await session.recovery.stopped_again(0, (taken,))
         return session
 
     state = asyncio.run(take_back()).state
@@ -139,14 +140,14 @@ def test_who_has_ended_while_it_was_taken_hold_of_has_ended_though_its_aggregato
     async def start() -> Session:
         session = begun()
         lose_second(session)
-        session.started(Answer("attach", ALL, classes))
+        session.opening.complete(Answer("attach", ALL, classes))
         return session
 
     async def take_back() -> Session:
         session = begun()
-        session.started(Answer("attach", ALL, (EquivalenceClass[Record](ALL, STOP),)))
+        session.opening.complete(Answer("attach", ALL, (EquivalenceClass[Record](ALL, STOP),)))
         lose_second(session)
-        await session._taken_back(0, classes)
+        await session.recovery.stopped_again(0, classes)
         return session
 
     for state in (asyncio.run(start()).state, asyncio.run(take_back()).state):

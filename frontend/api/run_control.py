@@ -1,0 +1,149 @@
+"""Run control: set ranks running, and wait until they have stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+
+from msgspec.structs import replace
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.notifications import RankEvents
+from pgdb.frontend.api.traffic import Traffic
+from pgdb.frontend.system import deadline
+from pgdb.merge.classes import EquivalenceClass, Merger, Missing
+from pgdb.overlay.messages import AnyOperation, Console, Resume, RunWord
+from pgdb.ranks import RankSet
+from pgdb.records import Event, Exit, Record, Running, Stop
+
+
+class RunControl:
+    """Starts runs of ranks, and waits for their stops."""
+
+    def __init__(self, core: Core, traffic: Traffic) -> None:
+        self._core = core
+        self._traffic = traffic
+
+    async def start(self, word: RunWord, argument: str, ranks: RankSet) -> Answer:
+        """Set ranks running; return at once, with the ranks that run and those that could not.
+
+        :raises UsageError: if there is no location to run to.
+        """
+        if word == "advance" and not argument.rstrip("& \t"):
+            # In the background, GDB 13.1 looks for a location where there is none, and dies.
+            raise UsageError("'advance' needs a location: 'advance FILE:LINE', 'advance FUNCTION'")
+        line = f"{word} {argument}".strip()
+        return await self._start(line, Resume(command=word, argument=argument), ranks, None)
+
+    async def start_console(
+        self, line: str, ranks: RankSet, *, timeout_s: float | None = None
+    ) -> Answer:
+        """Set ranks running by any GDB command; return at once."""
+        return await self._start(line, Console(command=line, run=True), ranks, timeout_s)
+
+    async def _start(
+        self, line: str, operation: AnyOperation, ranks: RankSet, timeout_s: float | None
+    ) -> Answer:
+        core, state = self._core, self._core.state
+        number = core.transport.next_id()
+        stopped = ranks & state.stopped
+        state.start_run(number, stopped)
+        try:
+            answer = await self._traffic.ask(
+                line, operation, stopped, timeout_s=timeout_s, request_id=number
+            )
+        except Exception:
+            # The request was not sent. Ranks of a cancelled request still answer.
+            state.cancel_run(number, stopped)
+            raise
+        started = _started(answer)
+        # Ranks that stopped again before the acknowledgement came keep their state.
+        state.cancel_run(number, stopped - started - answer.missing.late)
+        if still := state.runners(number) - core.notifier.hushed:
+            going = EquivalenceClass[Event](ranks=still, record=Running(run=number))
+            core.notifier.notify(RankEvents(classes=(going,)))
+        core.wake()
+        return replace(
+            answer,
+            ranks=ranks,
+            missing=answer.missing
+            | Missing(running=ranks & state.running - stopped, lost=ranks - state.live),
+        )
+
+    async def finish(
+        self,
+        started: Answer,
+        *,
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Answer:
+        """Wait for the ranks that a run command has started; return where they have stopped."""
+        running = _started(started)
+        if not running:
+            return started
+        stopped = await self.wait_stopped(
+            started.command, running, timeout_s=timeout_s, settle_s=settle_s
+        )
+        others = tuple(each for each in started.classes if not isinstance(each.record, Running))
+        return replace(
+            started,
+            classes=tuple(sorted((*stopped.classes, *others), key=lambda each: each.ranks.first)),
+            missing=(started.missing - running) | stopped.missing,
+            elapsed_s=started.elapsed_s + stopped.elapsed_s,
+        )
+
+    async def wait_stopped(
+        self,
+        command: str,
+        ranks: RankSet,
+        *,
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Answer:
+        """Wait until *ranks* have stopped or ended; see :meth:`RankView.run` for the rules.
+
+        :raises CommandError: if some of them ran when a recording was made: they never stop.
+        """
+        core, state = self._core, self._core.state
+        if core.transport.is_recorded and (running := ranks & state.running):
+            raise CommandError(
+                f"'{command}' needs the job, and this is a recording of it; [{running}] ran when "
+                "it was written"
+            )
+        begun = time.monotonic()
+        timeout_s = deadline.stops_s(timeout_s)
+        end_s = begun + timeout_s if timeout_s is not None else None
+        before = ranks & state.running
+        quiet_since = None
+        while (running := ranks & state.running) and not core.is_over:
+            now = time.monotonic()
+            if running != before:
+                before, quiet_since = running, now
+            limits = [end_s] if end_s is not None else []
+            if settle_s is not None and quiet_since is not None:
+                limits.append(quiet_since + settle_s)
+            left = min(limits) - now if limits else None
+            if left is not None and left <= 0:
+                break
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await core.wait_change()
+        merger: Merger[Record] = Merger()
+        still = ranks & state.running
+        for each in state.latest(ranks - still - state.lost):
+            if isinstance(each.record, Stop | Exit):
+                merger.add(each.ranks, each.record, each.slots)
+        return Answer(
+            command=command,
+            ranks=ranks,
+            classes=merger.classes,
+            missing=Missing(running=still, lost=ranks & state.lost),
+            elapsed_s=time.monotonic() - begun,
+        )
+
+
+def _started(answer: Answer) -> RankSet:
+    return RankSet.union(each.ranks for each in answer.classes if isinstance(each.record, Running))

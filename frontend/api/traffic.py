@@ -1,0 +1,309 @@
+"""The traffic between a session and its ranks: requests, answers, events, losses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from pgdb.errors import SessionEndedError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
+from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.late_answers import LateAnswers
+from pgdb.frontend.api.notifications import (
+    Events,
+    LateAnswer,
+    RankEvents,
+    RanksBack,
+    RanksLost,
+    SessionNotice,
+    Starting,
+)
+from pgdb.frontend.system import deadline
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.overlay.messages import (
+    AnyOperation,
+    Console,
+    Detach,
+    InsertBreakpoint,
+    Interrupt,
+    Kill,
+    Lost,
+    Notice,
+    Reattach,
+    Resume,
+)
+from pgdb.overlay.router import Gathered
+from pgdb.ranks import RankSet
+from pgdb.records import FATAL_SIGNALS, Event, Exit, Gone, Record, Running, Stop, Text
+
+_LEAST_TIMEOUT_S = 0.01
+"""Timeout for state-changing requests sent after the command's deadline."""
+_MOST_REMEMBERED = 1000
+"""Number of requests whose late answers can be assigned to their command."""
+
+
+class _Request(msgspec.Struct):
+    """A request, kept for answers that come when nobody waits for them."""
+
+    command: str
+    operation: AnyOperation
+    ranks: RankSet
+    reachable: RankSet
+    """Ranks that the request was sent to."""
+    begun_s: float
+    """Time of the request, by the monotonic clock."""
+    were_gone: RankSet
+    """Ranks without a debugger when the request was sent."""
+    gone_since: RankSet = RankSet()
+    """Ranks of a Reattach whose new debugger died before it completed."""
+
+
+class Traffic:
+    """Sends requests to ranks, and applies what comes back, whenever it comes."""
+
+    def __init__(self, core: Core, numbers: BreakpointNumbers) -> None:
+        self._core = core
+        self._numbers = numbers
+        self._requests: dict[int, _Request] = {}
+        self._in_flight: dict[int, RankSet] = {}
+        self.late_answers = LateAnswers(self._report_late)
+        self.on_stopped_again: Callable[[int, Sequence[EquivalenceClass[Record]]], None] = (
+            lambda request_id, classes: None
+        )
+        """Called with answers that stopped ranks when nobody waited for them."""
+        self.on_unacquired: Callable[[], None] = lambda: None
+        """Called when ranks can be reached that no aggregator has attached to."""
+        self.early: list[Gathered] = []
+        """Answers of lost ranks that came before the session has started."""
+        self.died_early = RankSet()
+        """Ranks whose GDB died before the session has started."""
+
+    @property
+    def asked(self) -> RankSet:
+        """Ranks with a request in flight."""
+        return RankSet.union(self._in_flight.values())
+
+    # -- requests ----------------------------------------------------------------------------
+
+    async def ask(
+        self,
+        command: str,
+        operation: AnyOperation,
+        ranks: RankSet,
+        *,
+        timeout_s: float | None = None,
+        request_id: int | None = None,
+    ) -> Answer:
+        """Ask ranks; those that have ended or are lost count as missing at once.
+
+        :raises SessionEndedError: if the session is over.
+        :raises UsageError: if *command* is not UTF-8.
+        :raises CommandError: if the transport cannot carry the operation out.
+        """
+        core, transport, state = self._core, self._core.transport, self._core.state
+        if core.is_over:
+            raise SessionEndedError(transport.when_closed)
+        gdb_commands.check_text(command)
+        number = request_id if request_id is not None else transport.next_id()
+        if core.log is not None:
+            core.log.request(number, operation, ranks)
+        if transport.is_recorded:
+            reachable = ranks
+        elif isinstance(operation, Reattach):
+            reachable = ranks & (state.ranks - state.exited)
+        else:
+            # Also ranks that another command has set running: their GDB knows their state best.
+            reachable = ranks & state.live
+        gone = state.lost | state.detached
+        request = _Request(command, operation, ranks, reachable, time.monotonic(), gone)
+        self._requests[number] = request
+        while len(self._requests) > _MOST_REMEMBERED:
+            del self._requests[next(iter(self._requests))]
+        limit_s = deadline.answers_s(core.options.timeout_s, timeout_s)
+        if limit_s <= 0 and operation.only_reads and not transport.is_recorded:
+            gathered = Gathered(number, (), Missing(late=reachable))
+        else:
+            self._in_flight[number] = reachable
+            try:
+                gathered = await transport.ask(
+                    number, reachable, operation, max(limit_s, _LEAST_TIMEOUT_S), command
+                )
+            finally:
+                del self._in_flight[number]
+        answer = self._answered(request, gathered)
+        self._apply(request, gathered)
+        return answer
+
+    def _answered(self, request: _Request, gathered: Gathered) -> Answer:
+        """Record an answer, whether or not somebody waits for it."""
+        core = self._core
+        elapsed_s = gathered.elapsed_s
+        answer = Answer(
+            command=request.command,
+            ranks=request.ranks,
+            classes=gathered.classes,
+            missing=gathered.missing | Missing(lost=request.ranks - request.reachable),
+            request_id=gathered.request_id,
+            elapsed_s=time.monotonic() - request.begun_s if elapsed_s is None else elapsed_s,
+        )
+        if core.transport.is_recorded:
+            return answer
+        left = request.ranks - core.state.exited
+        core.journal.take(request.command, request.operation, left, answer.classes)
+        core.recorder.take(request.operation, answer)
+        core.record_soon()
+        if core.log is not None:
+            core.log.answer(answer)
+        return answer
+
+    def _apply(self, request: _Request, gathered: Gathered) -> RankSet:
+        """Apply answers to the state; return the ranks that have left the session by them."""
+        classes, operation = gathered.classes, request.operation
+        left = RankSet()
+        match operation:
+            case Detach() | Kill():
+                left = RankSet.union(each.ranks for each in classes if not each.is_error)
+                if isinstance(operation, Detach):
+                    self._core.state.detach(left)
+                    self._core.wake()
+                else:
+                    self._killed(left)
+            case Resume() | Console(run=True):
+                others = (each.ranks for each in classes if not isinstance(each.record, Running))
+                self._core.state.cancel_run(gathered.request_id, RankSet.union(others))
+                self._core.wake()
+            case InsertBreakpoint():
+                self._numbers.made(classes)
+                ranks = RankSet.union(each.ranks for each in classes)
+                self._core.journal.take(request.command, operation, ranks, classes)
+            case _:
+                pass
+        return left
+
+    def _killed(self, ranks: RankSet) -> None:
+        """Note the end of *ranks*; their own event of it comes later."""
+        if ranks:
+            self._core.killed |= ranks
+            self.on_events((EquivalenceClass(ranks=ranks, record=Exit(signal="SIGKILL")),))
+
+    def died_since(self, request_id: int) -> RankSet:
+        """Return the ranks whose new debugger has died since a Reattach was sent."""
+        request = self._requests.get(request_id)
+        return request.gone_since if request is not None else RankSet()
+
+    # -- answers that nobody waits for -------------------------------------------------------
+
+    def on_late(self, gathered: Gathered) -> None:
+        """Apply and report answers that nobody waits for."""
+        core = self._core
+        if not core.is_started:
+            # The events that were held back come first.
+            self.early.append(gathered)
+            core.wake()
+            return
+        if core.is_over:
+            return
+        number, classes = gathered.request_id, gathered.classes
+        stopped = tuple(each for each in classes if isinstance(each.record, Stop | Exit))
+        if stopped:
+            self.on_stopped_again(number, stopped)
+        command, left = "", RankSet()
+        if (request := self._requests.get(number)) is not None:
+            command = request.command
+            if not gathered.is_late:
+                # The user gave the command up before the ranks could answer.
+                self._answered(request, gathered)
+            left = self._apply(request, gathered)
+            if left and isinstance(request.operation, Detach):
+                core.note("\n".join(lines_of_detached(classes)))
+        others = tuple(
+            part
+            for each in classes
+            if each not in stopped and (part := each.part(each.ranks - left)).ranks
+        )
+        if others:
+            self.late_answers.add(number, command, others)
+
+    def _report_late(self, answer: Answer) -> None:
+        self._core.recorder.take_late(answer)
+        self._core.record_soon()
+        self._core.notifier.notify(LateAnswer(answer=answer))
+
+    # -- events ------------------------------------------------------------------------------
+
+    def on_events(self, classes: Events) -> None:
+        """Apply and report events of ranks."""
+        core, notifier = self._core, self._core.notifier
+        lost_before = core.state.lost
+        if gone := RankSet.union(e.ranks for e in classes if isinstance(e.record, Gone)):
+            self._debuggers_died(gone)
+        core.journal.hit(classes)
+        news = notifier.audible(core.state.apply(classes))
+        if back := lost_before - core.state.lost:
+            notifier.notify(RanksBack(ranks=back, text="their aggregator can be reached again"))
+        if news and core.is_started:
+            core.record_soon()
+            notifier.notify(RankEvents(classes=news))
+            if core.options.stop_on_error:
+                self._stop_others(news)
+        elif news:
+            notifier.notify_at_once(RankEvents(classes=news))
+        core.wake()
+
+    def _debuggers_died(self, ranks: RankSet) -> None:
+        """Note the death of GDBs, for attaches that are in flight.
+
+        For a rank that had a debugger before, it is unknown which of the two has died.
+        """
+        if not self._core.is_started:
+            self.died_early |= ranks & self._core.state.ranks
+        for request in self._requests.values():
+            if isinstance(request.operation, Reattach):
+                request.gone_since |= ranks & request.were_gone
+
+    def _stop_others(self, news: Sequence[EquivalenceClass[Event]]) -> None:
+        """Interrupt the rest of a run in which a rank got a fatal signal.
+
+        The others would wait for it for ever.
+        """
+        for each in news:
+            event = each.record
+            if isinstance(event, Stop) and event.signal in FATAL_SIGNALS:
+                others = self._core.state.runners(event.run)
+                if others:
+                    self._core.begin(self.ask("interrupt", Interrupt(), others))
+
+    def on_lost(self, lost: Lost) -> None:
+        """Apply and report the loss of ranks."""
+        core = self._core
+        if core.is_over:
+            return  # the aggregators leave, as asked
+        news = core.state.lose(lost.ranks)
+        for ranks, text in core.transport.describe_loss(lost, news):
+            core.notifier.notify(RanksLost(ranks=ranks, text=text))
+        core.wake()
+
+    def on_notice(self, notice: Notice) -> None:
+        """Report a notice of the transport."""
+        hosts = notice.hosts if len(self._core.table.hosts) > 1 else ()
+        where = f" (on {', '.join(hosts)})" if hosts else ""
+        self._core.notifier.notify(SessionNotice(text=f"{notice.text}{where}"))
+
+    def on_progress(self, text: str) -> None:
+        """Report the progress of the start."""
+        if not self._core.is_started:
+            self._core.notifier.notify_at_once(Starting(text=text))
+
+
+def lines_of_detached(classes: Sequence[EquivalenceClass[Record]]) -> list[str]:
+    """Return the outcome of a detach, a line for each class."""
+    return [
+        f"[{each.ranks}] detached; "
+        + (each.filled.text if isinstance(each.filled, Text) else "they run on")
+        for each in classes
+        if not each.is_error
+    ]
