@@ -2,7 +2,7 @@
 
     python outlier.py LOCATION EXPRESSION mpirun -n 4 ./program arguments...
 
-The exit status is 1 if there are such ranks, so that a CI job can tell. For wrong_value.f90:
+The exit status is 1 if there are such ranks, so that a CI job fails. For wrong_value.f90:
 
     python outlier.py wrong_value.f90:58 partial mpirun -n 4 build/wrong_value
 """
@@ -20,7 +20,7 @@ def main() -> int:
         return 2
     location, expression, *job = sys.argv[1:]
     try:
-        # What the program prints is not asked for here.
+        # The program's output is discarded.
         with pgdb.launch(job, on_output=lambda stream, data: None) as session:
             session.break_at(location, temporary=True).check()
             session.continue_(timeout_s=TIMEOUT_S).check()

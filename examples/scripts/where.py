@@ -1,4 +1,4 @@
-"""Print where the ranks of a running job are, each place once; the job runs on.
+"""Print the stacks of a running job, equal stacks once; the job continues.
 
     python where.py PID [RANKS]
 
@@ -17,7 +17,7 @@ def main() -> int:
         return 2
     ranks = sys.argv[2] if len(sys.argv) == 3 else None
     try:
-        # The job stands still inside of the `with`, so nothing else is done there.
+        # The job is stopped inside of the `with`, which is therefore kept short.
         with pgdb.attach(int(sys.argv[1]), ranks=ranks) as session:
             answer = session.backtrace()
     except pgdb.PgdbError as error:

@@ -1,7 +1,7 @@
-"""Record the transcripts of ../README.md anew: run every session, put its output in its place.
+"""Record the transcripts of ../README.md again: run every session and replace its output.
 
-Run it in the folder of the examples, once they are built: python sessions/record.py [LAUNCHER …]
-The launcher is mpirun -n 4 if none is given; pgdb must be on PATH.
+Run it in the folder of the examples after building them: python sessions/record.py [LAUNCHER …]
+The default launcher is mpirun -n 4; pgdb must be on PATH.
 """
 
 import re
@@ -25,7 +25,7 @@ def program_of(session: str) -> list[str]:
 
 
 def transcript(path: Path, launcher: list[str]) -> str:
-    """Return what a session shows."""
+    """Return the output of a session."""
     program = program_of(path.stem)
     done = subprocess.run(
         ["pgdb", "launch", "--batch", "-x", str(path), *launcher, *program],
