@@ -1,4 +1,4 @@
-"""What the MPI launcher starts beside the job: the aggregators and their GDB sessions."""
+"""The processes that the MPI launcher starts beside the job: the aggregators and their GDBs."""
 
 import importlib
 

@@ -333,7 +333,7 @@ def _unescaped(match: re.Match[str]) -> str:
         return match[0]
 
 
-# -- what was taken out, and how it is put back ------------------------------------------------
+# -- extracted parts, and their insertion -------------------------------------------------------
 
 # A plan describes the parts of a payload that hold marks: a string's pieces between the marks, or a
 # container with the plans of its items that have marks; None is a mark alone.

@@ -31,7 +31,7 @@ _LAST_BYTES = 2048
 """Size of the kept end of GDB's errors and log, in bytes."""
 _MOST_WORDS = 200
 _OF_MEMORY = pattern(r"memory exhausted|annot allocate memory|bad_alloc|MemoryError")
-_TELLING = pattern(r"[^\n]*(?:loading shared libraries|internal-error:)[^\n]*")
+_PHRASE = pattern(r"[^\n]*(?:loading shared libraries|internal-error:)[^\n]*")
 _FOR_WANT_OF_MEMORY = (-signal.SIGKILL, -signal.SIGABRT)
 _CODE = str(Path(__file__).parent)
 _CODE_VARIABLE = "PGDB_GDB_CODE"
@@ -101,7 +101,7 @@ class GdbProcess(ABC):
 
     @property
     def how(self) -> str:
-        """How the process ended, in words."""
+        """The end of the process, in words."""
         why = "" if self._was_killed else why_ended(self._code, self._last_errors, self._log)
         return f"GDB {how_ended(self._code)}{why}"
 
@@ -410,13 +410,13 @@ def why_ended(code: int | None, errors: str, log: str = "") -> str:
         return ""
     words = f"{errors}\n{log}"
     is_of_memory = _OF_MEMORY.search(words) is not None
-    telling = _TELLING.search(words)
-    if code in _FOR_WANT_OF_MEMORY and (is_of_memory or telling is None):
+    phrase = _PHRASE.search(words)
+    if code in _FOR_WANT_OF_MEMORY and (is_of_memory or phrase is None):
         # Equal for all ranks: some GDBs end before they can print it.
         return ", which can be for want of memory"
     if is_of_memory:
         return ", for want of memory"
-    last = telling[0] if telling is not None else errors.strip().rpartition("\n")[2]
+    last = phrase[0] if phrase is not None else errors.strip().rpartition("\n")[2]
     return f": {_cut(last)}" if last else ""
 
 

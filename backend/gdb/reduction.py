@@ -8,7 +8,7 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import ReadBlock
 from pgdb.records import Failure, Record, Value, parse_number
 
-# Enough to tell a number from an array.
+# Enough to distinguish a number from an array.
 _FEW_ELEMENTS = 4
 
 

@@ -72,7 +72,7 @@ class Stacks:
         self._listed: _Listed | None = None
         # All three are valid until an object is loaded or unloaded; the last two are by address.
         self._objects: Objects | None = None
-        self._is_early = False  # _objects are what was there shortly before the rank stopped
+        self._is_early = False  # _objects are from shortly before the stop
         self._offsets: dict[int, str] = {}
         self._calls: dict[int, str] = {}
 

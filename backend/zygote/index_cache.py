@@ -76,7 +76,7 @@ class IndexCache:
         try:
             found = {each.build_id for each in mapped_objects(pid) if each.build_id}
         except OSError:
-            return False  # whoever attaches to it says what is wrong with it
+            return False  # the attach that follows reports the reason
         for build_id in found - self._checked:
             path = self._directory / f"{build_id}.gdb-index"
             try:

@@ -42,7 +42,7 @@ def run_doctor(*, as_json: bool, gdb: str, out: TextIO) -> int:
     findings = []
     for finding in examine(Host(gdb=gdb)):
         findings.append(finding)
-        out.write(json.dumps(asdict(finding)) if as_json else in_lines(finding))
+        out.write(_in_json(finding) if as_json else in_lines(finding))
         out.write("\n")
         out.flush()
     if not as_json:
@@ -50,12 +50,18 @@ def run_doctor(*, as_json: bool, gdb: str, out: TextIO) -> int:
     return int(_count(findings, "problem") > 0)
 
 
+def _in_json(finding: Finding) -> str:
+    # Programs read this form, whose key for the message is "told".
+    fields = {"told" if key == "message" else key: value for key, value in asdict(finding).items()}
+    return json.dumps(fields)
+
+
 def in_lines(finding: Finding) -> str:
     """Return a finding as lines for a screen."""
     wrap = functools.partial(
         textwrap.fill, width=WIDTH_COLUMNS, break_long_words=False, break_on_hyphens=False
     )
-    first = f"{finding.verdict:<8} {finding.topic}: {finding.told}"
+    first = f"{finding.verdict:<8} {finding.topic}: {finding.message}"
     lines = [wrap(first, subsequent_indent=" " * 9)]
     if finding.remedy:
         lines.append(
@@ -87,8 +93,8 @@ def examine(host: Host) -> Iterator[Finding]:
         except Exception as error:
             # The doctor is for odd hosts, on which a check may break.
             LOG.debug("the check %s failed", check.__name__, exc_info=True)
-            told = f"cannot be examined: {type(error).__name__}: {error}"
-            yield Finding(_topic(check), "warning", told)
+            message = f"cannot be examined: {type(error).__name__}: {error}"
+            yield Finding(_topic(check), "warning", message)
 
 
 def _topic(check: Callable[[Host], Iterator[Finding]]) -> str:

@@ -91,8 +91,8 @@ def check_gdb(host: Host) -> Iterator[Finding]:
     try:
         version = version_of_gdb(host.gdb)
     except StartError as error:
-        told, _, remedy = str(error).partition("; ")
-        yield Finding("GDB", "problem", told, remedy)
+        message, _, remedy = str(error).partition("; ")
+        yield Finding("GDB", "problem", message, remedy)
         return
     path = find_gdb(host.gdb) or host.gdb
     status, said = ask(path, "-nx", "-q", "-batch", "-ex", "python print(6 * 7)")
@@ -117,12 +117,12 @@ def check_tracing(host: Host) -> Iterator[Finding]:
     if not tried["launched"] and not tried["running"]:
         yield Finding("tracing", "ok", f"works, for pgdb launch and pgdb attach ({why})")
     elif not tried["launched"]:
-        told = f"works for pgdb launch; pgdb attach cannot trace a job that is running: {why}"
-        yield Finding("tracing", "warning", told, remedy)
+        message = f"works for pgdb launch; pgdb attach cannot trace a job that is running: {why}"
+        yield Finding("tracing", "warning", message, remedy)
     else:
         name = errno.errorcode.get(tried["launched"], str(tried["launched"]))
-        told = f"no process can be traced, not even one that allows it ({name}): {why}"
-        yield Finding("tracing", "problem", told, remedy)
+        message = f"no process can be traced, not even one that allows it ({name}): {why}"
+        yield Finding("tracing", "problem", message, remedy)
     if not tried["running"] and tried["memory"]:
         name = errno.errorcode.get(tried["memory"], str(tried["memory"]))
         yield Finding(
@@ -284,8 +284,8 @@ def check_network(host: Host) -> Iterator[Finding]:
         yield Finding(
             "host name",
             "note",
-            f"{name} is {address} here, which others cannot reach; PGDB tells them {own} "
-            "(--listen tells them another)",
+            f"{name} is {address} here, which others cannot reach; PGDB gives them {own} "
+            "(--listen names another)",
         )
     else:
         yield Finding("host name", "ok", f"{name} is {address}")
@@ -323,8 +323,8 @@ def check_disk(host: Host) -> Iterator[Finding]:
     try:
         places["session files"] = runtime_folder(host.environment) or temporary_folder()
     except OSError as error:
-        told = f"{error.filename}: {error.strerror}"
-        yield Finding("session files", "problem", told, "set TMPDIR to a directory of your own")
+        message = f"{error.filename}: {error.strerror}"
+        yield Finding("session files", "problem", message, "set TMPDIR to a directory of your own")
     try:
         places["cache"] = archive_bootstrap.cache_directory()
     except OSError as error:
@@ -334,12 +334,12 @@ def check_disk(host: Host) -> Iterator[Finding]:
             with tempfile.TemporaryFile(dir=place):
                 free_bytes = shutil.disk_usage(place).free
         except OSError as error:
-            told = f"{place} cannot be written to: {error.strerror}"
-            yield Finding(name, "problem", told, "set TMPDIR to a directory of your own")
+            message = f"{place} cannot be written to: {error.strerror}"
+            yield Finding(name, "problem", message, "set TMPDIR to a directory of your own")
             continue
-        told = f"{place}, {free_bytes >> 20} MiB free"
+        message = f"{place}, {free_bytes >> 20} MiB free"
         if free_bytes < MINIMUM_SPACE_BYTES:
             remedy = "make room there, or set TMPDIR (XDG_CACHE_HOME for the cache)"
-            yield Finding(name, "warning", told, remedy)
+            yield Finding(name, "warning", message, remedy)
         else:
-            yield Finding(name, "ok", told)
+            yield Finding(name, "ok", message)

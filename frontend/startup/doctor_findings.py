@@ -28,7 +28,7 @@ class Finding:
     topic: str
     verdict: Verdict
     """``problem``: sessions will not start; ``warning``: some will not, or not as well."""
-    told: str
+    message: str
     remedy: str = ""
     """Action for the user; empty if there is nothing to do."""
 

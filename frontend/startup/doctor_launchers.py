@@ -43,8 +43,8 @@ def check_launchers(host: Host) -> Iterator[Finding]:
         except StartError as error:
             # MPICH has an mpiexec.gforker, other MPIs other launchers, which hardly anybody uses.
             if word in _LAUNCHER_WORDS:
-                told, _, remedy = str(error).partition("; ")
-                yield Finding("launcher", "warning", told, remedy)
+                message, _, remedy = str(error).partition("; ")
+                yield Finding("launcher", "warning", message, remedy)
             continue
         found.setdefault((launcher.path.resolve().parent, launcher.version), launcher)
     if not found and shutil.which("srun", path=host.search_path) is None:
@@ -107,8 +107,8 @@ def _about_pmix(topic: str, launcher: Launcher) -> Finding:
     beside = (found for name in ("lib", "lib64") for found in prefix.glob(f"{name}/**/libpmix.so*"))
     library = next((str(path) for path in beside), ctypes.util.find_library("pmix"))
     if library is None:
-        told = "without libpmix its jobs are found by a scan of /proc on their hosts"
-        return Finding(topic, "warning", told, "install the PMIx library (Debian: libpmix2)")
+        message = "without libpmix its jobs are found by a scan of /proc on their hosts"
+        return Finding(topic, "warning", message, "install the PMIx library (Debian: libpmix2)")
     return Finding(topic, "note", f"its jobs are found through PMIx ({library})")
 
 

@@ -271,7 +271,7 @@ class RemoteSite:
                         self._early.setdefault(message.starter, []).append(message.text)
                 elif (future := self._waiting.pop(message.number, None)) is not None:
                     if future.done():
-                        continue  # whoever had called has given up
+                        continue  # the caller has given up
                     if message.error:
                         future.set_exception(DiscoveryError(f"{self._host}: {message.error}"))
                     else:

@@ -165,7 +165,7 @@ def _installed_files(name: str, tags: Tags) -> dict[str, bytes] | None:
         path for path in files if ".dist-info/" not in path and path.endswith((".py", ".so"))
     ]
     if not modules:
-        return None  # installed as a link to somebody's sources, or by another packager
+        return None  # installed as a link to sources, or by another packager
     is_pure = not any(path.endswith(".so") for path in files)
     wheel = distribution.read_text("WHEEL") or ""
     return files if is_pure or _runs_there(wheel, tags) else None

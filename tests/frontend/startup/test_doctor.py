@@ -113,7 +113,7 @@ def test_every_check_goes_on_with_nothing_there(
     assert {each.topic for each in findings} >= {"Python", "GDB", "tracing", "launcher", "ssh"}
     problems = {each.topic for each in findings if each.verdict == "problem"}
     assert {"GDB", "launcher"} <= problems
-    assert all("\n" not in each.told + each.remedy for each in findings)
+    assert all("\n" not in each.message + each.remedy for each in findings)
     assert all(each.remedy for each in findings if each.verdict == "problem")
 
 
@@ -125,9 +125,9 @@ def test_packages_that_are_missing_or_old(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("importlib.metadata.requires", lambda name: required)
     found = made(doctor_checks.check_python)[-1]
     assert (found.topic, found.verdict) == ("packages", "problem")
-    assert "msgspec is " in found.told and "at least 999.1 is needed" in found.told
-    assert "no-such-thing is not installed" in found.told
-    assert "pyroaring" not in found.told and "mypy" not in found.told
+    assert "msgspec is " in found.message and "at least 999.1 is needed" in found.message
+    assert "no-such-thing is not installed" in found.message
+    assert "pyroaring" not in found.message and "mypy" not in found.message
     assert found.remedy == f"{sys.executable} -m pip install --upgrade pgdb-mpi"
 
 
@@ -135,7 +135,7 @@ def test_another_pgdb_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     owners = {"pgdb": ["pgdb-mpi", "PyGreSQL"]}
     monkeypatch.setattr("importlib.metadata.packages_distributions", lambda: owners)
     (found,) = (each for each in made(doctor_checks.check_python) if each.verdict == "warning")
-    assert "PyGreSQL" in found.told and "uninstall PyGreSQL" in found.remedy
+    assert "PyGreSQL" in found.message and "uninstall PyGreSQL" in found.remedy
 
 
 def script(path: Path, *lines: str) -> Path:
@@ -147,10 +147,10 @@ def script(path: Path, *lines: str) -> Path:
 def test_gdb_that_is_too_old_or_has_no_python(tmp_path: Path) -> None:
     old = script(tmp_path / "old", "echo 'GNU gdb (GDB) 9.2'")
     found = only(made(doctor_checks.check_gdb, Host(gdb=str(old))))
-    assert (found.verdict, "9.2" in found.told) == ("problem", True)
+    assert (found.verdict, "9.2" in found.message) == ("problem", True)
     bare = script(tmp_path / "bare", 'test "$1" = --version && echo "GNU gdb (GDB) 14.1" || exit 1')
     found = only(made(doctor_checks.check_gdb, Host(gdb=str(bare))))
-    assert (found.verdict, "no Python" in found.told) == ("warning", True)
+    assert (found.verdict, "no Python" in found.message) == ("warning", True)
     found = only(made(doctor_checks.check_gdb, Host(gdb="no-such-gdb")))
     assert found.verdict == "problem" and "--gdb" in found.remedy
 
@@ -203,7 +203,7 @@ def test_what_governs_tracing(
     proc = kernel(tmp_path, scope=scope, seccomp=seccomp)
     found = only(made(doctor_checks.check_tracing, Host(proc=proc)))
     assert (found.topic, found.verdict) == ("tracing", verdict)
-    assert told in found.told
+    assert told in found.message
     assert remedy in found.remedy and bool(remedy) == bool(found.remedy)
 
 
@@ -211,21 +211,21 @@ def test_the_capability_beats_yama(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(doctor_checks, "_try_tracing_apart", lambda: ALL_WORKS)
     proc = kernel(tmp_path, scope=2, cap=CAP_SYS_PTRACE)
     found = only(made(doctor_checks.check_tracing, Host(proc=proc)))
-    assert "CAP_SYS_PTRACE" in found.told and found.verdict == "ok"
+    assert "CAP_SYS_PTRACE" in found.message and found.verdict == "ok"
 
 
 def test_a_filter_beats_the_capability(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(doctor_checks, "_try_tracing_apart", lambda: NOTHING)
     proc = kernel(tmp_path, scope=1, cap=CAP_SYS_PTRACE, seccomp=2)
     found = only(made(doctor_checks.check_tracing, Host(proc=proc)))
-    assert "seccomp" in found.told and found.verdict == "problem"
+    assert "seccomp" in found.message and found.verdict == "problem"
 
 
 def test_memory_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(doctor_checks, "_try_tracing_apart", lambda: ALL_WORKS | {"memory": 13})
     found = made(doctor_checks.check_tracing, Host(proc=kernel(tmp_path)))[-1]
     assert (found.topic, found.verdict) == ("memory", "warning")
-    assert "EACCES" in found.told
+    assert "EACCES" in found.message
 
 
 @pytest.mark.parametrize(
@@ -260,8 +260,8 @@ def test_limits_that_are_low(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     files, processes, note = made(doctor_checks.check_limits, Host(proc=tmp_path))
     assert (files.verdict, files.remedy) == ("warning", "ulimit -n 1024")
     assert processes.verdict == "warning"
-    assert "400 processes and threads, of which you have 300" in processes.told
-    assert note.told == "256 open files, 400 processes"
+    assert "400 processes and threads, of which you have 300" in processes.message
+    assert note.message == "256 open files, 400 processes"
     low[resource.RLIMIT_NOFILE] = (256, 512)
     assert "limits.conf" in made(doctor_checks.check_limits, Host(proc=tmp_path))[0].remedy
 
@@ -286,7 +286,7 @@ def test_mpi4py_that_does_not_come_up(monkeypatch: pytest.MonkeyPatch, tmp_path:
     script(tmp_path / "mpirun", IS_OPEN_MPI, "echo 'it is broken'", "echo -----------", "exit 3")
     found = only(made(doctor_launchers.check_launchers, launchers(monkeypatch, tmp_path)))
     assert (found.topic, found.verdict) == ("Open MPI 4.1.99", "warning")
-    assert found.told == f"{tmp_path}/mpirun; mpi4py does not come up with it: it is broken"
+    assert found.message == f"{tmp_path}/mpirun; mpi4py does not come up with it: it is broken"
     assert "--wire-up direct" in found.remedy
 
 
@@ -294,7 +294,7 @@ def test_another_mpi_than_the_launchers(monkeypatch: pytest.MonkeyPatch, tmp_pat
     script(tmp_path / "mpirun", IS_OPEN_MPI, *RUNS_TWICE)
     monkeypatch.setattr(doctor_launchers, "_MPI_PROGRAM", "print('pgdb-size 1')")
     found = only(made(doctor_launchers.check_launchers, launchers(monkeypatch, tmp_path)))
-    assert "instead of one job of 2 there are 2 of 1" in found.told
+    assert "instead of one job of 2 there are 2 of 1" in found.message
 
 
 def test_a_launcher_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ def test_a_launcher_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_pat
     script(tmp_path / "mpirun", IS_OPEN_MPI, f"echo $$ > {pid_file}", "exec /bin/sleep 600")
     monkeypatch.setattr(doctor_launchers, "MPI_TIMEOUT_S", 0.5)
     found = only(made(doctor_launchers.check_launchers, launchers(monkeypatch, tmp_path)))
-    assert "no end within 0.5 s" in found.told
+    assert "no end within 0.5 s" in found.message
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid_file.read_text()), 0)
 
@@ -319,8 +319,8 @@ def test_launchers_that_we_do_not_know(monkeypatch: pytest.MonkeyPatch, tmp_path
     script(tmp_path / "mpirun", "echo 'mpirun of nobody'")
     script(tmp_path / "mpiexec.gforker", "exit 1")
     told, problem = made(doctor_launchers.check_launchers, launchers(monkeypatch, tmp_path))
-    assert "mpirun of nobody" in told.told and "by its pids" in told.remedy
-    assert problem.verdict == "problem" and "PATH" in problem.told
+    assert "mpirun of nobody" in told.message and "by its pids" in told.remedy
+    assert problem.verdict == "problem" and "PATH" in problem.message
 
 
 def test_root_is_told_what_open_mpi_wants(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_root_is_told_what_open_mpi_wants(monkeypatch: pytest.MonkeyPatch, tmp_p
     found = made(doctor_launchers.check_launchers, host)[-1]
     assert found.remedy.startswith("export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "for root" not in made(doctor_launchers.check_launchers, host)[-1].told
+    assert "for root" not in made(doctor_launchers.check_launchers, host)[-1].message
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_slurm(
     script(tmp_path / "srun", srun)
     found = only(made(doctor_launchers.check_slurm, launchers(monkeypatch, tmp_path)))
     assert found.verdict == verdict
-    assert told in found.told
+    assert told in found.message
 
 
 # -- names, network, disk ----------------------------------------------------------------------
@@ -359,7 +359,7 @@ def test_slurm(
     ("address", "own", "verdict", "told"),
     [
         ("10.1.2.3", "10.1.2.3", "ok", "is 10.1.2.3"),
-        ("127.0.1.1", "10.1.2.3", "note", "others cannot reach; PGDB tells them 10.1.2.3"),
+        ("127.0.1.1", "10.1.2.3", "note", "others cannot reach; PGDB gives them 10.1.2.3"),
         ("127.0.0.1", "127.0.0.1", "ok", "is 127.0.0.1"),
         (None, "10.1.2.3", "warning", "has no address"),
     ],
@@ -372,14 +372,14 @@ def test_the_hosts_name(
     monkeypatch.setattr(doctor_checks, "_try_connection", lambda address: "")
     found = made(doctor_checks.check_network)[0]
     assert (found.topic, found.verdict) == ("host name", verdict)
-    assert told in found.told
+    assert told in found.message
 
 
 def test_an_address_that_does_not_take_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "address_towards", lambda hosts: "192.0.2.77")
     found = made(doctor_checks.check_network)[-1]
     assert (found.topic, found.verdict) == ("network", "problem")
-    assert "192.0.2.77" in found.told and "--listen" in found.remedy
+    assert "192.0.2.77" in found.message and "--listen" in found.remedy
 
 
 def test_disk_that_is_full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ def test_disk_that_is_full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     monkeypatch.setattr(doctor_checks, "MINIMUM_SPACE_BYTES", 1 << 70)
     session, cache = made(doctor_checks.check_disk, host)
     assert (session.verdict, cache.verdict) == ("warning", "warning")
-    assert str(tmp_path) in session.told and "TMPDIR" in session.remedy
+    assert str(tmp_path) in session.message and "TMPDIR" in session.remedy
     (tmp_path / "cache" / "pgdb").rmdir()
     (tmp_path / "cache" / "pgdb").symlink_to("/tmp")
-    assert "is a link" in made(doctor_checks.check_disk, host)[0].told
+    assert "is a link" in made(doctor_checks.check_disk, host)[0].message
