@@ -1,8 +1,8 @@
-"""Control characters made visible: what a program prints must not drive the user's terminal.
+"""Make control characters visible: a program's output must not control the user's terminal.
 
-Everything that is shown or logged goes through :func:`harmless`, where it is written and not where
-it comes from, so that no name of a symbol, file, host or program is forgotten. The job's own
-output, at a terminal only, goes through :class:`OutputFilter`, which leaves colours.
+Everything shown or logged passes :func:`harmless` where it is written. There it covers every name
+of a symbol, file, host or program. The job's own output passes :class:`OutputFilter`, which leaves
+colours, if it goes to a terminal.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import re
 
 from pgdb.patterns import pattern
 
-# C0 but for tab and line end, DEL, C1, the ends of lines that Unicode adds, and the marks that
-# change the direction of writing, by which a text can look like another (Trojan Source; Boucher and
-# Anderson, 2021). Lone surrogates stand for bytes that are no UTF-8 (PEP 383).
+# C0 except tab and line end, DEL, C1, Unicode's line ends, and the marks that change the direction
+# of writing, by which a text can imitate another (Trojan Source; Boucher and Anderson, 2021). Lone
+# surrogates stand for bytes that are not UTF-8 (PEP 383).
 _SURROGATES = "\ud800-\udfff"
 _MARKS = f"\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069{_SURROGATES}"
-# JSON has C0 and what is quoted escaped by itself; surrogates are the writer's affair.
+# JSON encoders escape C0 and quoted characters; the writer replaces surrogates.
 _RAW_IN_JSON = pattern(f"[\x7f-\x9f{_MARKS.removesuffix(_SURROGATES)}]")
 _CONTROLS = pattern(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MARKS}]")
 
-# What colours and weights text (SGR, ECMA-48 8.3.117) moves nothing and answers nothing.
+# Sequences for colours and weights (SGR, ECMA-48 8.3.117) move nothing and request nothing.
 _COLOUR = r"\x1b\[[\d;:]{0,40}m"
 _OUTPUT = pattern(f"({_COLOUR})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_MARKS}]")
 _PLAIN = "\x1b[0m"
@@ -30,7 +30,7 @@ _CUT_OFF = pattern(r"\x1b(?:\[[\d;:]{0,40})?\Z")
 
 
 def harmless(text: str) -> str:
-    """Return *text* with control characters as GDB writes them in strings, in octal.
+    """Return *text* with control characters in octal, as GDB writes them in strings.
 
     Tabs and line ends stay.
 
@@ -41,10 +41,11 @@ def harmless(text: str) -> str:
 
 
 def harmless_json(text: str) -> str:
-    """Return the JSON *text* with what :func:`harmless` shows escaped; it means the same.
+    """Return the JSON *text* with the characters that :func:`harmless` shows escaped; its value is
+    equal.
 
-    Writers of JSON escape C0 alone. Terminals obey the C1 controls and what changes the direction
-    of writing, and Python's str.splitlines() ends a line at U+0085, U+2028 and U+2029.
+    JSON encoders escape C0 alone. Terminals obey C1 controls and direction marks, and Python's
+    str.splitlines() ends a line at U+0085, U+2028 and U+2029.
     """
     return _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -57,19 +58,19 @@ def _visible(match: re.Match[str]) -> str:
 
 
 class HarmlessFormatter(logging.Formatter):
-    """A formatter for logs that people read at a terminal."""
+    """A log formatter whose lines are safe on a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as text, its control characters visible."""
+        """Return the record as text with visible control characters."""
         return harmless(super().format(record))
 
 
 class OutputFilter:
-    """Makes one stream of a job's output fit for a terminal, as it comes.
+    """Makes one stream of a job's output safe for a terminal, piece by piece.
 
-    Colours stay, for they were meant for this user; each piece ends without any, so that none
-    hides what is shown next. A carriage return stays as well: progress is shown with it, and it
-    reaches no other line than the program's own.
+    Colours stay, because the program meant them for this user. Each piece ends with the colours
+    reset, so that none hides later text. A carriage return stays too: programs show progress with
+    it, and it reaches only the program's own line.
     """
 
     def __init__(self) -> None:
@@ -77,9 +78,9 @@ class OutputFilter:
         self._kept = ""
 
     def feed(self, data: bytes) -> str:
-        """Take some bytes; return what can be shown.
+        """Return the text to show for the next bytes.
 
-        A character or a colour that is cut off is kept back for the next bytes.
+        A character or colour that is cut off is kept for the bytes after them.
         """
         text = self._kept + self._decoder.decode(data)
         cut = _CUT_OFF.search(text)
@@ -87,7 +88,7 @@ class OutputFilter:
         return _fit(text.removesuffix(self._kept))
 
     def end(self) -> str:
-        """Return what was kept back."""
+        """Return the text for the bytes that were kept."""
         text, self._kept = self._kept + self._decoder.decode(b"", True), ""
         return _fit(text)
 

@@ -1,6 +1,7 @@
-"""No core file of front end, anchors, aggregators and GDBs: the session's key is in their memory.
+"""Prevent core files of front end, anchors, aggregators and GDBs: they would hold the session's
+key.
 
-Only of ours: the job that the user starts gets the limit that the user has given.
+The job that the user starts keeps the user's limit.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import resource
 from collections.abc import Iterator
 
 _given: tuple[int, int] | None = None
-"""The limit as it was, once ours is another one."""
+"""The limit before PGDB changed it; None while it is unchanged."""
 
 
 def leave_none() -> None:
-    """Have no memory of this process written to a disk, nor of those that it starts.
+    """Prevent core files of this process and of the processes that it starts.
 
-    The kernel heeds a limit of one byte, but not one of none, where a program takes core files
-    (a core_pattern with a pipe, fs/coredump.c). The process would be another one in /proc, and no
-    profiler could look at it, if it were made undumpable instead.
+    The limit is one byte: where a program receives core files (a core_pattern with a pipe,
+    fs/coredump.c), the kernel ignores a limit of 0. Making the process undumpable instead would
+    change the owner of its /proc files and keep profilers out.
     """
     global _given
     if _given is None:
@@ -29,9 +30,9 @@ def leave_none() -> None:
 
 @contextlib.contextmanager
 def limit_as_given() -> Iterator[None]:
-    """Have what is started meanwhile begin with the limit that we have begun with.
+    """Give processes that are started in this context the user's limit.
 
-    It cannot be given to a process that runs: a launcher may have handed its limits on by then.
+    A process that runs already cannot get it: a launcher may have passed its limits on by then.
     """
     if _given is None:
         yield

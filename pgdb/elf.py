@@ -1,7 +1,7 @@
-"""What an ELF object says of itself: its build-id, its debug file, what the linker has loaded.
+"""Read the build-id, the debug link and the link map of ELF objects.
 
-Read with as few and as small reads as can be, from a file or from the memory of a process: where
-many hosts share a file system, the point is not to read the file.
+Reads from a file or from a process's memory are few and small: where many hosts share a file
+system, the whole file must not be read.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Literal
 import msgspec
 
 Read = Callable[[int, int], bytes]
-"""Returns so many bytes (the second) at an offset or address (the first); fewer at an end."""
+"""Reads at an offset or address (first argument) so many bytes (second); fewer at an end."""
 
 MAX_ENTRIES = 4096
-"""More headers, notes or loaded objects than this are damage."""
+"""More bytes of headers, notes or loaded objects than this are damage."""
 MAX_NOTES_BYTES = 1 << 16
 MAX_NAME_BYTES = 4096
 PT_LOAD = 1
@@ -28,7 +28,8 @@ _DT_NULL, _DT_DEBUG = 0, 21
 
 
 def reader(file: int) -> Read:
-    """Return what reads an open file; what damaged headers point at is not there."""
+    """Return a reader of an open file; beyond the end, where damaged headers may point, it reads
+    nothing."""
 
     def read(offset: int, size_bytes: int) -> bytes:
         return os.pread(file, size_bytes, offset) if 0 <= offset < 1 << 62 else b""
@@ -37,7 +38,7 @@ def reader(file: int) -> Read:
 
 
 class ElfError(ValueError):
-    """The bytes are no ELF object, or a damaged one."""
+    """The bytes are not an ELF object, or a damaged one."""
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -47,7 +48,7 @@ class Segment(msgspec.Struct, frozen=True):
     offset: int
     address: int
     size_bytes: int
-    """Of what is in the file."""
+    """Size in the file."""
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -55,15 +56,15 @@ class Section(msgspec.Struct, frozen=True):
 
     kind: int
     name_at: int
-    """Where its name stands among the names of sections."""
+    """Offset of its name in the section of names."""
     offset: int
     size_bytes: int
     link: int
-    """Number of another section that it is about, such as that of its strings."""
+    """Number of a related section, such as the one with its strings."""
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The parts of the ELF header that matter here."""
+    """The fields of the ELF header that PGDB needs."""
 
     order: Literal["<", ">"]
     is_64: bool
@@ -79,7 +80,7 @@ class Header(msgspec.Struct, frozen=True):
 def header(read: Read) -> Header:
     """Return the header of an object.
 
-    :raises ElfError: if it is none.
+    :raises ElfError: if there is no ELF object.
     """
     start = read(0, 64)
     if (
@@ -126,13 +127,13 @@ def segments(head: Header, table: bytes) -> Iterator[Segment]:
 def build_id_of_file(read: Read) -> str:
     """Return the build-id of the object in a file, in hexadecimal digits; empty if it has none.
 
-    :raises ElfError: if it is no ELF object.
+    :raises ElfError: if the file is not an ELF object.
     """
     head = header(read)
     for each in segments_of(head, read):
         if each.kind == _PT_NOTE and (found := _build_id(head, read, each.offset, each.size_bytes)):
             return found
-    # What objcopy --only-keep-debug leaves has its notes where the sections say, not the segments.
+    # In files made by objcopy --only-keep-debug only the sections locate the notes.
     for part in sections(head, read):
         if part.kind == _SHT_NOTE and (
             found := _build_id(head, read, part.offset, part.size_bytes)
@@ -144,7 +145,7 @@ def build_id_of_file(read: Read) -> str:
 def build_id_in_memory(read: Read, base: int) -> str:
     """Return the build-id of the object whose first page is mapped at *base*.
 
-    :raises ElfError: if it is no ELF object.
+    :raises ElfError: if there is no ELF object.
     """
 
     def here(offset: int, size_bytes: int) -> bytes:
@@ -162,9 +163,9 @@ def build_id_in_memory(read: Read, base: int) -> str:
 
 
 def debug_link(read: Read) -> str:
-    """Return the name of the debug file that an object's ``.gnu_debuglink`` gives, or nothing.
+    """Return the name of the debug file in an object's ``.gnu_debuglink``, or an empty text.
 
-    :raises ElfError: if it is no ELF object.
+    :raises ElfError: if the file is not an ELF object.
     """
     head = header(read)
     found = list(sections(head, read))
@@ -184,26 +185,26 @@ class Loaded(msgspec.Struct, frozen=True):
     """An object that the dynamic linker has loaded."""
 
     name: str
-    """What the link map calls it; empty for the program."""
+    """Its name in the link map; empty for the program."""
     dynamic: int
     """Address of its dynamic section."""
 
 
 class LinkMap(msgspec.Struct, frozen=True):
-    """What the dynamic linker of a process has done; nothing in a static program."""
+    """The work of a process's dynamic linker; a static program has none."""
 
     interpreter: str = ""
-    """Name of the linker itself."""
+    """Path of the dynamic linker."""
     loaded: tuple[Loaded, ...] = ()
-    """Nothing before it has begun."""
+    """The loaded objects; empty until the linker has begun."""
 
 
 def link_map(
     read: Read, table_address: int, count: int, *, is_64: bool, order: Literal["<", ">"]
 ) -> LinkMap:
-    """Return what the dynamic linker has done, from a process's memory.
+    """Return the link map in a process's memory.
 
-    *table_address* and *count* are those of the program's header table (AT_PHDR, AT_PHNUM).
+    *table_address* and *count* describe the program's header table (AT_PHDR, AT_PHNUM).
     """
     size = 56 if is_64 else 32
     head = Header(order, is_64, 0, size, count, 0, 0, 0, 0)
@@ -235,7 +236,7 @@ def _loaded(read: Read, debug: int, form: str, width: int) -> Iterator[Loaded]:
     while debug and debug not in seen and len(seen) < MAX_ENTRIES:
         seen.add(debug)
         try:
-            # version, first of the list, break address, state, address of the linker
+            # Fields: version, first of the list, break address, state, address of the linker.
             version, at, _, _, _ = struct.unpack(form, read(debug, 5 * width))
             while at and at not in seen and len(seen) < MAX_ENTRIES:
                 seen.add(at)
@@ -252,7 +253,7 @@ def _loaded(read: Read, debug: int, form: str, width: int) -> Iterator[Loaded]:
 
 
 def segments_of(head: Header, read: Read) -> Iterator[Segment]:
-    """Yield the entries of the program header table, which is read where the header says."""
+    """Yield the entries of the program header table at the place that the header gives."""
     count = min(head.segment_count, MAX_ENTRIES)
     yield from segments(head, read(head.segments_at, count * head.segment_size))
 

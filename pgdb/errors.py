@@ -1,18 +1,18 @@
-"""Every error that PGDB raises on purpose.
+"""All errors that PGDB raises on purpose.
 
-All derive from :class:`PgdbError`; a class says what state things are in, the message names
-the faulty part and the way out. Whatever else is raised is a bug and keeps its traceback.
+Their root is :class:`PgdbError`. The class says in which state PGDB is; the message names the
+faulty part and what to do. Any other exception is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
 
 
 class PgdbError(Exception):
-    """Root of PGDB's own errors; its text is one line, fit to be shown to the user."""
+    """Root of PGDB's own errors; its text is one line for the user."""
 
 
 class UsageError(PgdbError):
-    """What the user typed cannot be understood. Nothing has been done."""
+    """The user's input cannot be understood. Nothing was done."""
 
 
 class RankSetError(UsageError):
@@ -20,56 +20,57 @@ class RankSetError(UsageError):
 
 
 class StartError(PgdbError):
-    """The session could not start. The job, if there was one already, runs on."""
+    """The session could not start. If there was a job already, it runs on."""
 
 
 class DiscoveryError(StartError):
-    """The ranks of a job could not be found; the text says what was tried."""
+    """The ranks of a job could not be found; the text lists the attempts."""
 
 
 class PermissionToTraceError(StartError):
-    """The kernel does not let this user trace the ranks; the text says the remedy."""
+    """The kernel does not let this user trace the ranks; the text names the remedy."""
 
 
 class LinkError(PgdbError):
-    """A link of the overlay is gone, or never came up."""
+    """A link of the overlay was lost, or could not be made."""
 
 
 class ProtocolError(LinkError):
-    """A peer sent bytes that are no valid message. The link is closed."""
+    """A peer sent bytes that are not a valid message. The link is closed."""
 
 
 class GdbError(PgdbError):
-    """A GDB process cannot be used any longer (it ended, or stopped answering)."""
+    """A GDB process cannot be used any longer: it ended, or stopped answering."""
 
 
 class CommandError(PgdbError):
-    """A command was understood and could not be carried out."""
+    """A command was understood, but could not be carried out."""
 
 
 class InternalError(PgdbError):
-    """A command met a bug of PGDB's, whose traceback is in the log. The session goes on."""
+    """A command met a bug of PGDB's; the log has its traceback. The session continues."""
 
 
 class NotRecordedError(CommandError):
-    """A recording has no answer to what a command asks.
+    """A recording has no answer for a command.
 
-    *has* says in words what there is; the text names *command*, or what :meth:`of` is told.
+    *has* lists the commands that it has. The text names *command*, or the command given to
+    :meth:`of`.
     """
 
     def __init__(self, command: str, has: str, *, is_typed: bool = False) -> None:
         super().__init__(f"'{command}' {has}")
         self.has = has
         self.is_typed = is_typed
-        """Whether it names what the user has typed."""
+        """Whether the text names the command that the user typed."""
 
     def of(self, typed: str) -> NotRecordedError:
-        """Return the error for what the user has typed, which may ask for other words."""
+        """Return the error for the command that the user typed."""
         return self if self.is_typed else NotRecordedError(typed, self.has, is_typed=True)
 
 
 class NoAnswerError(CommandError):
-    """No rank answered in time, or none of the ranks asked for is left."""
+    """No rank answered in time, or none of the requested ranks is left."""
 
 
 class SessionEndedError(PgdbError):

@@ -1,7 +1,7 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions that are compiled at their first use.
 
-There are some 150 in the program, of which a session needs few; to compile them all is a tenth of
-the time until a front end or an aggregator can begin (docs/internals/performance.md).
+The program has some 150, and a session needs few of them. Compiling all takes a tenth of the time
+until a front end or an aggregator can begin (docs/internals/performance.md).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, AnyStr, cast
 
 
 class _Uncompiled:
-    """Becomes, as seen from outside, a compiled expression at its first use."""
+    """An expression that compiles itself at its first use."""
 
     def __init__(self, text: str | bytes, flags: re.RegexFlag | int) -> None:
         self._text = text
@@ -19,15 +19,15 @@ class _Uncompiled:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(re.compile(self._text, self._flags), name)
-        # Found from now on without coming here.
+        # The attribute is found directly from now on.
         setattr(self, name, value)
         return value
 
 
 def pattern(text: AnyStr, flags: re.RegexFlag | int = 0) -> re.Pattern[AnyStr]:
-    """Return the regular expression *text*; one that is wrong raises ``re.error`` when it is used.
+    """Return the regular expression *text*; an invalid one raises ``re.error`` at its first use.
 
-    What is returned is good for its methods, not as an argument of the functions of :mod:`re`.
+    Its methods can be called, but the functions of :mod:`re` do not accept it.
 
     >>> number = pattern(r"[0-9]+")
     >>> number.search("rank 12")[0]

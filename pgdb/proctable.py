@@ -1,7 +1,7 @@
-"""Which process is which rank: the proctable of a job.
+"""The proctable of a job: the process of each rank.
 
-Named after MPIR_proctable (MPIR Process Acquisition Interface, section 6), but filled from
-whatever source found the ranks.
+The name is from MPIR_proctable (MPIR Process Acquisition Interface, section 6). Any source that
+finds the ranks can fill it.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from pgdb.ranks import RankSet
 
 
 class RankProcess(msgspec.Struct, frozen=True):
-    """One rank's process."""
+    """The process of one rank."""
 
     rank: int
     host: str
     """Host name as the source gave it."""
     pid: int
     executable: str
-    """Path of the executable on that host; may be empty where the source does not tell."""
+    """Path of the executable on that host; empty if the source does not give it."""
 
 
 class ProcTable(msgspec.Struct, frozen=True):
-    """All ranks of one job that were found, least rank first."""
+    """The found ranks of one job, least rank first."""
 
     processes: tuple[RankProcess, ...]
     source: str
-    """How they were found, in words for the user, e.g. ``MPIR_proctable of mpirun 4711``."""
+    """The source in words for the user, e.g. ``MPIR_proctable of mpirun 4711``."""
 
     @property
     def ranks(self) -> RankSet:
@@ -40,6 +40,6 @@ class ProcTable(msgspec.Struct, frozen=True):
         return tuple(dict.fromkeys(process.host for process in self.processes))
 
     def only(self, ranks: RankSet) -> ProcTable:
-        """Return the part of the table that concerns *ranks*."""
+        """Return the part of the table with *ranks*."""
         kept = tuple(process for process in self.processes if process.rank in ranks)
         return ProcTable(processes=kept, source=self.source)

@@ -1,7 +1,7 @@
-"""Sets of MPI ranks: parse, fold, algebra.
+"""Sets of MPI ranks: parsing, folding, algebra.
 
-A rank is a number in MPI_COMM_WORLD. A :class:`RankSet` never changes; its text form is
-folded (``0-3,8``, ``0-30/2``) and parses back to the same set.
+A rank is a number in MPI_COMM_WORLD. A :class:`RankSet` never changes. Its text is folded
+(``0-3,8``, ``0-30/2``) and parses back to the same set.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from pgdb.errors import RankSetError
 from pgdb.patterns import pattern
 
 MAX_RANK = 1 << 24
-"""Largest rank that can be named or sent: a few letters can stand for a huge set, of which the
-form that unpacks worst needs 400 MB at this limit; the biggest jobs have some million ranks."""
+"""Largest rank that can be named or sent. A few letters can stand for a huge set; at this limit the
+encoding that grows most needs 400 MB. The biggest jobs have some million ranks."""
 
 _TERM = pattern(r"(\d+)(?:(?:-|\.\.)(\d+)(?:/(\d+))?)?\Z")
 _OPERATORS = ",!&^"
-# int() refuses numbers of more than 4300 digits with a ValueError; leading zeros are no reason to.
+# int() raises ValueError for more than 4300 digits, even if they are leading zeros.
 _MAX_DIGITS = 1000
 _EMPTY_SET_BYTES = 300  # RankSet, FrozenBitMap and the bitmap of C
-# Of fewer it takes longer to ask what they take than it matters.
+# For fewer ranks, asking the library for the size takes longer than it is worth.
 _FEW_RANKS = 1024
-# Each rank of a range with a step takes its time, and a text can have thousands of such ranges.
+# Each rank of a stepped range takes time, and a text can have thousands of such ranges.
 _MOST_STEPPED = 1 << 24
-# A run is folded with a step only from this length on: "0,2" reads better than "0-2/2".
+# Shortest run that is folded with a step: "0,2" reads better than "0-2/2".
 _SHORTEST_STEPPED_RUN = 4
-# From here on the loop over all runs takes longer than importing NumPy.
+# From this many runs on the loop over them takes longer than importing NumPy.
 _MANY_RUNS = 10_000
 
 
@@ -49,7 +49,7 @@ class RankSet:
 
     @classmethod
     def range(cls, start: int, stop: int, step: int = 1) -> RankSet:
-        """Return the ranks of ``range(start, stop, step)`` without making a list of them."""
+        """Return the ranks of ``range(start, stop, step)`` without a list of them."""
         return cls(FrozenBitMap(range(start, stop, step)))
 
     @classmethod
@@ -74,7 +74,7 @@ class RankSet:
             body = body[1:-1].strip()
         if not body:
             raise RankSetError(f"rank set {text!r} is empty; write for example 0-3,8 or all")
-        # Changed in place from the second term on: a new set for each would be copied as often.
+        # The set is changed in place from the second term on, which saves a copy for each term.
         only: RankSet | None = None
         result: BitMap | None = None
         operator = ","
@@ -150,7 +150,7 @@ class RankSet:
             raise RankSetError(f"rank set {text!r}: {piece!r} has a step of 0")
         if last > MAX_RANK:
             raise RankSetError(f"rank set {text!r}: {last} is larger than any MPI rank")
-        # A step beyond the end is as good as one to it, and need not fit what the library takes.
+        # A step beyond the end equals one to the end; the library may not accept the larger number.
         return cls.range(first, last + 1, min(step, last - first + 1))
 
     @classmethod
@@ -178,7 +178,7 @@ class RankSet:
 
     @property
     def size_bytes(self) -> int:
-        """Most memory that the set takes."""
+        """Most memory that the set takes, in bytes."""
         if len(self) <= _FEW_RANKS:
             return 2 * len(self)
         found = self._bits.get_statistics()
@@ -189,14 +189,14 @@ class RankSet:
         )
 
     def to_bytes(self) -> bytes:
-        """Return the set as a serialised roaring bitmap."""
+        """Return the set as a serialised Roaring bitmap."""
         return self._bits.serialize()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> RankSet:
-        """Read what :meth:`to_bytes` wrote.
+        """Return the set that :meth:`to_bytes` wrote.
 
-        :raises RankSetError: if *data* is no roaring bitmap.
+        :raises RankSetError: if *data* is not a Roaring bitmap.
         """
         try:
             return cls(FrozenBitMap.deserialize(data))
@@ -261,7 +261,7 @@ class RankSet:
         return self._bits.max()
 
     def strided_ranges(self) -> Iterator[tuple[int, int, int]]:
-        """Yield ``(first, last, step)`` runs that together are the set, in order."""
+        """Yield ``(first, last, step)`` runs in order; together they are the set."""
         if self.run_count > _MANY_RUNS:
             yield from self._many_strided_ranges()
             return
@@ -276,7 +276,7 @@ class RankSet:
         yield from _fold_singles(pending)
 
     def _many_strided_ranges(self) -> Iterator[tuple[int, int, int]]:
-        """Do the same for a set with very many runs, without a loop over all its ranks."""
+        """Yield the same for a set with very many runs, without a loop over all its ranks."""
         import numpy
 
         lows = numpy.frombuffer((self._bits - self._bits.shift(1)).to_array(), numpy.uint32)
@@ -285,7 +285,7 @@ class RankSet:
         begin = 0
         for block in (*blocks, len(lows)):
             singles = lows[begin:block]
-            # Where the step changes a new run of steps begins.
+            # A new run begins where the step changes.
             steps = numpy.diff(singles)
             ends = numpy.append(numpy.flatnonzero(numpy.diff(steps)) + 1, len(steps)).tolist()
             at = 0
@@ -304,8 +304,8 @@ class RankSet:
 
     def runs(self) -> Iterator[tuple[int, int]]:
         """Yield the first and the last rank of each run without a gap, in order."""
-        # Ranks without a neighbour below begin a run, those without one above end it: set algebra
-        # needs 0.1 ms for a run of a million ranks, stepping through them 50 ms.
+        # Ranks without a neighbour below begin a run, and ranks without one above end it. For a run
+        # of a million ranks set algebra takes 0.1 ms; a loop over the ranks takes 50 ms.
         lows = self._bits - self._bits.shift(1)
         highs = self._bits - self._bits.shift(-1)
         yield from zip(lows, highs, strict=True)
@@ -326,15 +326,15 @@ class RankSet:
 
 
 class SetsRoom:
-    """Bounds the memory of the rank sets in somebody's file: few bytes can stand for much."""
+    """Limits the memory of the rank sets in one file: few bytes can stand for much."""
 
     def __init__(self, most_bytes: int) -> None:
         self._left_bytes = most_bytes
 
     def take(self, ranks: RankSet) -> RankSet:
-        """Return *ranks*, counted.
+        """Count *ranks*, and return them.
 
-        :raises RankSetError: if all together take too much.
+        :raises RankSetError: if all counted sets together take too much memory.
         """
         self._left_bytes -= ranks.size_bytes + _EMPTY_SET_BYTES
         if self._left_bytes < 0:

@@ -1,8 +1,8 @@
-"""What one rank said: typed records, decoded from GDB (or, later, from other sources).
+"""Typed records: what one rank answered or reported, decoded from GDB (or, later, another source).
 
-A record that can be an answer is a member of :data:`Record`. Texts inside a record may hold
-:data:`SLOT` marks in place of what differs without mattering (raw addresses, the arguments in a
-stop line); what stood there travels beside the record, see :mod:`pgdb.merge.classes`.
+A record that can be an answer is a member of :data:`Record`. In its texts :data:`SLOT` marks
+replace parts that differ without a meaning (raw addresses, the arguments in a stop line); the parts
+travel beside the record, see :mod:`pgdb.merge.classes`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import msgspec
 from pgdb.patterns import pattern
 
 SLOT = "\ufffc"
-"""Stands in a text for something that is kept beside it (OBJECT REPLACEMENT CHARACTER)."""
+"""Stands in a text for a part that is kept beside it (OBJECT REPLACEMENT CHARACTER)."""
 
 FATAL_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
-"""Signals after which a rank does not go on by itself, so that others would wait for it."""
+"""Signals after which a rank does not continue by itself, so that other ranks would wait for it."""
 
 
-# The hash of a stack takes all of its frames, and merging asks for it at every step. Nothing in a
-# record leads back to it, so that the garbage collector need not look at them by the thousand.
+# The hash of a stack covers all of its frames, and merging needs it at every step, so it is cached.
+# Records cannot form reference cycles, so the garbage collector need not visit them by the
+# thousand.
 class Struct(
     msgspec.Struct,
     frozen=True,
@@ -33,7 +34,7 @@ class Struct(
     """Base of all records: immutable, compared by value, strictly decoded."""
 
 
-# Numbers as NumPy names them, and as many dimensions as its oldest release has that is taken.
+# Numbers as NumPy names them; the limit of dimensions is that of the oldest NumPy supported.
 _DTYPE = pattern(r"[<>|=][biufc][1-9][0-9]?\Z")
 _MOST_DIMENSIONS = 32
 
@@ -50,37 +51,37 @@ class Frame(Struct, frozen=True):
     """One frame of a call stack."""
 
     level: int
-    """0 is the innermost; inside a :class:`Stack` counted from the first frame shown."""
+    """Level; 0 is the innermost. In a :class:`Stack` levels count from the first frame shown."""
     function: str
-    """``??`` where GDB knows no name."""
+    """Name of the function; ``??`` if GDB does not know it."""
     arguments: tuple[Variable, ...] = ()
     file: str = ""
     """Source file as the compiler recorded it; empty without line information."""
     fullname: str = ""
     line: int = 0
-    """1-based; 0 without line information."""
+    """Line number from 1 on; 0 without line information."""
     library: str = ""
-    """Object file, where there is no line information."""
+    """Object file, if there is no line information."""
     offset: str = ""
-    """Where in *function* the program counter stands, such as ``+31``; only where asked for."""
+    """Offset of the program counter in *function*, such as ``+31``; only on request."""
 
 
 class Stack(Struct, frozen=True, tag="stack"):
     """Frames of the selected thread, innermost first.
 
-    Levels count from the first frame shown; where frames inside an MPI call are folded away the
-    number of those is in a slot of its own, since it changes from moment to moment.
+    Levels count from the first frame shown. The number of frames folded away inside an MPI call
+    changes from moment to moment, so it is in a slot of its own.
     """
 
     frames: tuple[Frame, ...]
     hidden: str = ""
     """Number of frames folded away inside the first one (a slot mark), empty when none are."""
     more: bool = False
-    """Whether there are further outer frames than were asked for."""
+    """Whether there are more outer frames than requested."""
 
 
 class ThreadStack(Struct, frozen=True):
-    """Threads of one rank that have the same stack."""
+    """The threads of one rank with equal stacks."""
 
     stack: Stack
     count: int = 1
@@ -88,21 +89,21 @@ class ThreadStack(Struct, frozen=True):
 
 
 class Threads(Struct, frozen=True, tag="threads"):
-    """The stacks of all threads of a rank, each distinct one once, in a fixed order."""
+    """The stacks of all threads of a rank; each distinct one is there once, in a fixed order."""
 
     stacks: tuple[ThreadStack, ...]
     hidden: str = ""
-    """Number of threads folded away because they are the MPI's own (a slot mark), or empty."""
+    """Number of threads folded away because they are MPI's own (a slot mark), or empty."""
 
 
 class Value(Struct, frozen=True, tag="value"):
-    """The value of one expression, as GDB prints it with the asked-for format."""
+    """The value of one expression, as GDB prints it with the requested format."""
 
     text: str
 
     @property
     def number(self) -> int | float | None:
-        """The value as a number, or None if its text is no plain number."""
+        """The value as a number, or None if its text is not a plain number."""
         return parse_number(self.text)
 
 
@@ -111,39 +112,39 @@ class Variables(Struct, frozen=True, tag="variables"):
 
     items: tuple[Variable, ...]
     empty: str = ""
-    """What GDB says when there are none, e.g. ``No locals.``"""
+    """GDB's text when there are none, e.g. ``No locals.``"""
 
 
 class Block(Struct, frozen=True, tag="block"):
-    """Numbers in memory, as they stand there."""
+    """Numbers in memory, byte for byte."""
 
     dtype: str
     """Element type as NumPy writes it, such as ``<f8``."""
     shape: tuple[int, ...]
-    """Elements along each dimension of the whole expression, as the program indexes it; empty for
-    a single number."""
+    """Elements along each dimension of the whole expression, in the program's order of indices;
+    empty for a single number."""
     data: bytes
-    """Elements from *start* on, as they lie in memory."""
+    """The bytes of the elements from *start* on."""
     start: int = 0
-    """Number of elements that lie before *data*."""
+    """Number of elements before *data*."""
     order: Literal["C", "F"] = "C"
-    """Whether the last or the first index varies fastest in memory."""
+    """``C`` if the last index varies fastest in memory, ``F`` if the first does."""
 
     def __post_init__(self) -> None:
-        # From the wire too, and NumPy makes an array of it.
+        # A block comes from the wire too, and NumPy makes an array of it.
         sizes = (*self.shape, self.start)
         if not _DTYPE.match(self.dtype) or len(self.shape) > _MOST_DIMENSIONS or min(sizes) < 0:
             raise ValueError("no block of numbers")
 
 
 class Text(Struct, frozen=True, tag="text"):
-    """What a GDB command printed."""
+    """The output of a GDB command."""
 
     text: str
 
 
 class Failure(Struct, frozen=True, tag="error"):
-    """The command failed on this rank; it counts as a failed command, not as no answer."""
+    """The command failed on this rank; a failure is an answer."""
 
     message: str
 
@@ -171,7 +172,7 @@ class Various(Struct, frozen=True, tag="various"):
 
 
 class Done(Struct, frozen=True, tag="done"):
-    """The command worked and has nothing to say."""
+    """The command succeeded without output."""
 
 
 class BreakpointsMade(Struct, frozen=True, tag="breakpoints"):
@@ -182,7 +183,7 @@ class BreakpointsMade(Struct, frozen=True, tag="breakpoints"):
 
 
 class Breakpoint(Struct, frozen=True):
-    """One breakpoint, watchpoint or catchpoint as one rank has it."""
+    """One breakpoint, watchpoint or catchpoint on one rank."""
 
     number: int
     """Job-wide number."""
@@ -191,24 +192,24 @@ class Breakpoint(Struct, frozen=True):
     disposition: str = "keep"
     enabled: bool = True
     what: str = ""
-    """Watched expression, or what is caught."""
+    """Watched expression or caught event."""
     function: str = ""
     file: str = ""
     line: int = 0
-    """Line in *file*; 0 where there is none."""
+    """Line in *file*; 0 if there is none."""
     location_count: int = 1
     """Number of places in the program, 0 while the location is pending."""
     original: str = ""
     """The location as the user wrote it."""
     condition: str = ""
     times: int = 0
-    """How often this rank has hit it."""
+    """Number of hits on this rank."""
     ignore: int = 0
-    """How many further hits are passed over."""
+    """Number of further hits that GDB passes over."""
 
 
 class BreakpointList(Struct, frozen=True, tag="breakpoint-list"):
-    """All job-wide breakpoints that a rank has."""
+    """All job-wide breakpoints of a rank."""
 
     breakpoints: tuple[Breakpoint, ...]
 
@@ -231,26 +232,26 @@ StopReason = Literal[
 
 
 class Stop(Struct, frozen=True, tag="stop"):
-    """A rank has stopped and can be looked at."""
+    """A rank has stopped and accepts queries."""
 
     reason: StopReason
     run: int = 0
-    """Number of the request that had set the rank running; 0 for the stop at the start."""
+    """Number of the request that resumed the rank; 0 for the stop at the start."""
     breakpoint: int = 0
     """Job-wide number of the breakpoint that was hit, or 0."""
     signal: str = ""
-    """Name of the signal received, e.g. ``SIGSEGV``."""
+    """Name of the received signal, e.g. ``SIGSEGV``."""
     meaning: str = ""
-    """What GDB says of the signal or of the reason."""
+    """GDB's description of the signal or the reason."""
     frame: Frame | None = None
-    """The innermost frame that has a source file to show, else the innermost."""
+    """The innermost frame with a readable source file, else the innermost frame."""
     inside: str = ""
-    """What *frame* has called and has not come back from: an MPI or library function."""
+    """The MPI or library function that *frame* has called and that has not returned."""
     detail: str = ""
-    """Old and new value of a watchpoint, value returned by ``finish``, what is unusual about a rank
-    that was just taken hold of."""
+    """Old and new value of a watchpoint, the value returned by ``finish``, or a peculiarity of a
+    rank that was just attached."""
     program: str = ""
-    """In the first stop: interpreter and script, such as ``python3.11 running job.py``; empty for
+    """Interpreter and script, such as ``python3.11 running job.py``, in the first stop; empty for
     any other program."""
 
 
@@ -258,32 +259,32 @@ class Exit(Struct, frozen=True, tag="exit"):
     """A rank's process has ended."""
 
     code: int | None = None
-    """Exit status, when it ended by itself."""
+    """Exit status, if the process ended by itself."""
     signal: str = ""
-    """Signal that ended it, when one did."""
+    """The signal that ended the process, if one did."""
     run: int = 0
 
 
 class Running(Struct, frozen=True, tag="running"):
-    """A rank runs; as an answer: it has been set running."""
+    """A rank runs; as an answer: the rank was resumed."""
 
     run: int = 0
 
 
 class Output(Struct, frozen=True, tag="output"):
-    """Text that GDB printed unasked: displays, commands attached to a breakpoint."""
+    """Text that GDB printed without a request: displays, commands attached to a breakpoint."""
 
     text: str
 
 
 class Progress(Struct, frozen=True, tag="progress"):
-    """A rank has got on with the start of the session."""
+    """A rank has reached the next stage of the session's start."""
 
     stage: Literal["held", "gdb", "attached"]
 
 
 class Gone(Struct, frozen=True, tag="gone"):
-    """The debugger of a rank is gone; the rank itself runs on free."""
+    """The debugger of a rank is gone; the rank itself runs on freely."""
 
     why: str
 
@@ -304,18 +305,18 @@ Record = (
     | Exit
     | Running
 )
-"""What one rank can answer."""
+"""The answers that one rank can give."""
 
 Event = Stop | Exit | Running | Output | Progress | Gone
-"""What one rank can tell unasked."""
+"""The events that one rank can report."""
 
 
-# GDB's own spelling of a NaN has its bits in it.
+# GDB writes a NaN with its bits.
 _NAN = pattern(r"([-+]?)nan\(0x[0-9a-f]+\)\Z")
 
 
 def parse_number(text: str) -> int | float | None:
-    """Return the number that a GDB value text is, or None.
+    """Return the number that the GDB value *text* is, or None.
 
     >>> parse_number("42"), parse_number("-1.5e3"), parse_number("0x10"), parse_number("{1, 2}")
     (42, -1500.0, 16, None)

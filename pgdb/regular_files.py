@@ -1,4 +1,4 @@
-"""Files that may be anything by the time they are opened: neither waited for nor without an end."""
+"""Open only regular files: a pipe would block, and a device may have no end."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _KINDS = {
 
 
 def open_regular(path: Path | str) -> BinaryIO:
-    """Open a file for reading, if it is one: a pipe would be waited for, a device has no end.
+    """Open a regular file for reading.
 
-    :raises OSError: if it cannot be opened, or is something else.
+    :raises OSError: if it cannot be opened, or is not a regular file.
     """
-    # What a pipe or a terminal would wait for is not waited for, whatever takes the name meanwhile.
+    # O_NONBLOCK: a pipe or terminal that takes the name before the call must not block it.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     descriptor = os.open(path, flags)
     try:

@@ -115,7 +115,7 @@ class FileState:
         self.is_here = False
         """Whether this host has the whole file."""
         self.received_bytes = 0
-        """How much of an incomplete copy is on this host."""
+        """Size of the incomplete copy on this host."""
         self.relays = False
         """Whether parts are passed on without a copy on this host."""
         self.waiters: dict[int, dict[int, None]] = {}

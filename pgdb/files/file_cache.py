@@ -1,12 +1,12 @@
 """A bounded cache of executables, libraries and debug files, by build-id, on a node's own disk.
 
-``DIR/.build-id/ab/cdef…`` is the object with that build-id, ``cdef….debug`` its debug file: the
-layout that GDB's ``debug-file-directory`` has. A file is complete or has another name: one that is
-being written ends in ``.part``, and a later transfer goes on where that one was interrupted. Times
-of last change are those of the source, times of last access those of the last use.
+``DIR/.build-id/ab/cdef…`` is the object with that build-id, ``cdef….debug`` its debug file. GDB's
+``debug-file-directory`` has the same layout. An incomplete file has a name that ends in ``.part``;
+a later transfer resumes it. A file has the modification time of its source, and its access time is
+that of the last use.
 
-Nothing here trusts what it finds: the directory must be the user's alone, no link is followed, and
-a file counts only with the build-id that its name says.
+The cache trusts nothing that it finds: the directory must be the user's alone, no link is followed,
+and a file is used only if it has the build-id of its name.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ from pgdb.patterns import pattern
 DEFAULT_MAX_BYTES = 4 << 30
 DEFAULT_MAX_AGE_S = 30 * 24 * 3600.0
 LEAST_FREE_SHARE = 0.05
-"""This much of the file system is left to others: a full /tmp harms the job."""
+"""Share of the file system that is left to others: a full /tmp harms the job."""
 _PIECE_BYTES = 1 << 20
 _BUILD_ID = pattern(r"[0-9a-f]{6,128}\Z")
 _FILE_MODE, _DIRECTORY_MODE = 0o600, 0o700
 
 
 class DamagedError(OSError):
-    """What was received is not the file that was asked for."""
+    """The received file is not the requested one."""
 
 
 def default_directory() -> str:
-    """Return where the cache is by default: the home directory may be what all hosts share."""
+    """Return the default directory; it is not in the home directory, which all hosts may share."""
     return f"/tmp/pgdb-sbd-{os.geteuid()}"
 
 
 def is_key(key: FileKey) -> bool:
-    """Return whether a key that came from elsewhere can name a file."""
+    """Return whether *key*, which may come from a peer, can name a file."""
     return _BUILD_ID.match(key.build_id) is not None
 
 
 class Version(msgspec.Struct, frozen=True):
-    """What tells a file from another one with the same build-id, such as one that is stripped."""
+    """Size and time of a file; they distinguish files with one build-id, such as a stripped one."""
 
     size_bytes: int
     mtime_ns: int
 
     @classmethod
     def of(cls, status: os.stat_result) -> Version:
-        """Return that of a file."""
+        """Return the version of a file."""
         return cls(status.st_size, status.st_mtime_ns)
 
 
@@ -74,7 +74,7 @@ class FileCache:
         max_bytes: int = DEFAULT_MAX_BYTES,
         max_age_s: float = DEFAULT_MAX_AGE_S,
     ) -> None:
-        """Make the directory if need be.
+        """Make the directory if it does not exist.
 
         :raises OSError: if it cannot be made, or is not this user's alone.
         """
@@ -97,13 +97,13 @@ class FileCache:
         if found.st_mode & 0o077:
             mode = stat.S_IMODE(found.st_mode)
             raise OSError(errno.EPERM, f"it is open to others (mode {mode:04o}, not 0700)", path)
-        # GDB is given names below it, and shows them with all links resolved.
+        # GDB gets names below this directory, and shows them with all links resolved.
         self.directory = Path(os.path.realpath(path))
         self._max_bytes = max_bytes
         self._max_age_s = max_age_s
         self._used: set[Path] = set()
         _make_directory(self.directory / ".build-id")
-        # mkdir succeeds in a directory of root's that nobody may write files to, and the like.
+        # mkdir can succeed where files cannot be written, such as in a directory of root's.
         if not os.access(self.directory / ".build-id", os.W_OK | os.X_OK):
             is_read_only = os.statvfs(path).f_flag & os.ST_RDONLY
             number = errno.EROFS if is_read_only else errno.EACCES
@@ -112,8 +112,9 @@ class FileCache:
     def path(self, key: FileKey) -> Path:
         """Return the name of a complete file.
 
-        :raises DamagedError: if the key can name none: it may come from a peer, and must not lead
-            out of the cache, where files that are not what they should be are removed.
+        :raises DamagedError: if *key* cannot name a file. It may come from a peer, and must not
+            lead out of
+            the cache, where damaged files are removed.
         """
         if not is_key(key):
             raise DamagedError(errno.EINVAL, "no build-id", key.build_id)
@@ -121,9 +122,9 @@ class FileCache:
         return self.directory / ".build-id" / key.build_id[:2] / f"{key.build_id[2:]}{suffix}"
 
     def find(self, key: FileKey, version: Version | None = None) -> Path | None:
-        """Return the file if it is here, whole, and (if given) of that version.
+        """Return the file if the cache has it whole and, if given, in that version.
 
-        One whose build-id is not what its name says is removed.
+        A file whose build-id differs from its name is removed.
         """
         path = self.path(key)
         try:
@@ -148,14 +149,14 @@ class FileCache:
         return path
 
     def begin(self, key: FileKey, version: Version) -> Partial:
-        """Begin to write a file, or go on with one that was interrupted.
+        """Begin to write a file, or resume an interrupted transfer.
 
         :raises OSError: if there is no room, or no permission.
         """
         path = self.path(key)
         _make_directory(path.parent)
         self._used.add(path)
-        # Of another version nothing can be used.
+        # The part of another version is of no use, so the name holds the version.
         name = f"{path.name}.{version.size_bytes:x}-{version.mtime_ns:x}.part"
         partial = Partial(path, path.parent / name, key, version)
         try:
@@ -166,9 +167,9 @@ class FileCache:
         return partial
 
     def clean(self, now_s: float | None = None, *, room_bytes: int = 0) -> None:
-        """Remove what is too old, and of the rest the oldest until *room_bytes* more fit.
+        """Remove old files, then the ones unused for longest until *room_bytes* more fit.
 
-        What this process has used stays.
+        Files that this process has used stay.
         """
         now_s = time.time() if now_s is None else now_s
         total = 0
@@ -211,7 +212,7 @@ class FileCache:
 
 
 class Partial:
-    """A file of the cache that is being written, by this process alone."""
+    """An incomplete file of the cache, which this process alone writes."""
 
     def __init__(self, path: Path, part: Path, key: FileKey, version: Version) -> None:
         self._path = path
@@ -222,33 +223,34 @@ class Partial:
         self._file = os.open(part, flags, _FILE_MODE)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # It can have been finished, and so renamed, between the two.
+            # Another process may have completed and renamed the file between the two calls.
             is_ours = os.path.samestat(os.fstat(self._file), os.lstat(part))
         except (BlockingIOError, FileNotFoundError):
             is_ours = False
         if not is_ours:
-            # Another process of this host writes it; ours is thrown away if it is interrupted.
+            # Another process of this host writes the file. This one uses a name that no process
+            # resumes.
             os.close(self._file)
             self._part = part.with_name(f"{part.stem}.{os.getpid()}.part")
             self._file = os.open(self._part, flags | os.O_TRUNC, _FILE_MODE)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Threads write and read; whoever gives up closes it.
+        # One thread may write or read while another closes the file.
         self._lock = threading.Lock()
         self._digest = hashlib.sha256()
         self.size_bytes = 0
-        """How much is there; when it was begun, from an earlier transfer."""
+        """Size so far; at the begin the size that an earlier transfer left."""
         while piece := os.pread(self._file, _PIECE_BYTES, self.size_bytes):
             self._digest.update(piece)
             self.size_bytes += len(piece)
         if self.size_bytes > version.size_bytes:
             self.restart()
         self.resumed_bytes = self.size_bytes
-        """What an earlier transfer has brought."""
+        """Size that an earlier transfer left."""
 
     def append(self, data: bytes) -> None:
-        """Write what comes next.
+        """Append *data*.
 
-        :raises OSError: if there is no room; what is there stays for a later transfer.
+        :raises OSError: if there is no room; the file stays for a later transfer.
         """
         with self._lock:
             view = memoryview(data)
@@ -261,26 +263,26 @@ class Partial:
             self.size_bytes = at
 
     def read(self, offset: int, size_bytes: int) -> bytes:
-        """Return what is there of a piece."""
+        """Return the bytes from *offset* on, at most *size_bytes* and at most what was written."""
         with self._lock:
             length = min(size_bytes, max(0, self.size_bytes - offset))
             return os.pread(self._open_file, length, offset)
 
     def digest(self) -> bytes:
-        """Return the SHA-256 of all that is there."""
+        """Return the SHA-256 of everything written so far."""
         return self._digest.digest()
 
     def restart(self) -> None:
-        """Throw away what is there."""
+        """Discard everything written so far."""
         with self._lock:
             os.ftruncate(self._open_file, 0)
             self._digest = hashlib.sha256()
             self.size_bytes = self.resumed_bytes = 0
 
     def finish(self, digest: bytes = b"") -> Path:
-        """Give the file its name, once it has been found to be what was asked for.
+        """Check the file and give it its final name.
 
-        :raises DamagedError: if it is not; what is there is thrown away.
+        :raises DamagedError: if it is not the requested file; its content is discarded.
         """
         with self._lock:
             why = self._fault(digest)
@@ -303,12 +305,12 @@ class Partial:
         return ""
 
     def abandon(self) -> None:
-        """Remove what is there: it only takes room."""
+        """Remove the file: it only takes room."""
         self._part.unlink(missing_ok=True)
         self.close()
 
     def close(self) -> None:
-        """Leave what is there for a later transfer."""
+        """Close the file, and keep it for a later transfer."""
         with self._lock:
             if self._file >= 0:
                 os.close(self._file)
@@ -316,7 +318,7 @@ class Partial:
 
     @property
     def _open_file(self) -> int:
-        """The descriptor, which must not be another file's by now."""
+        """The descriptor while it is open; once closed, its number may be another file's."""
         if self._file < 0:
             raise OSError(errno.EBADF, "it has been closed", str(self._part))
         return self._file

@@ -1,6 +1,6 @@
-"""Where a host has a file that ranks have mapped: at its path, by its debug link, or in the cache.
+"""Find a file that ranks have mapped on this host: at its path, by its debug link, or in the cache.
 
-A file is only taken for the right one if its build-id is the one that was asked for.
+A file is used only if it has the requested build-id.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ DEBUG_DIRECTORY = "/usr/lib/debug"
 def look_for(
     wanted: WantedFile, own_paths: Sequence[str], cache: FileCache | None
 ) -> tuple[Path, Version]:
-    """Return where this host has a file, which is not read if the cache has that version.
+    """Return the path and version of a file on this host; it is not read if the cache has that
+    version.
 
-    :raises OSError: if it has none.
+    :raises OSError: if this host does not have it.
     """
     key = wanted.key
     why = OSError(errno.ENOENT, os.strerror(errno.ENOENT), wanted.path)
@@ -61,7 +62,7 @@ def _candidates(
 
 
 def _debug_link(wanted: WantedFile, own_paths: Sequence[str], cache: FileCache | None) -> str:
-    """Return what the object calls its debug file."""
+    """Return the name of the debug file that the object contains."""
     object_key = FileKey(build_id=wanted.key.build_id)
     copy = cache.find(object_key) if cache is not None else None
     for path in (copy, wanted.path, *own_paths):

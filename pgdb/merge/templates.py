@@ -134,18 +134,18 @@ class TemplateTable:
 
     def extract(self, record: Templated) -> tuple[Templated, tuple[str, ...]]:
         """Return the same as :func:`extract_template`."""
-        taken = self._extracted.get(record)
-        if taken is None:
+        extracted = self._extracted.get(record)
+        if extracted is None:
             template, parts = (
                 self._extract_stack(record)
                 if isinstance(record, Stack)
                 else extract_template(record)
             )
-            taken = self._extracted[record] = (
+            extracted = self._extracted[record] = (
                 self._templates.setdefault(template, template),
                 parts,
             )
-        return taken
+        return extracted
 
     def _extract_stack(self, stack: Stack) -> tuple[Templated, tuple[str, ...]]:
         """Return the same as :func:`extract_template`; a thousand stacks share most of their
@@ -158,13 +158,13 @@ class TemplateTable:
         parts = [*hidden[1]]
         frames = []
         for frame in stack.frames:
-            taken = self._frames.get(frame)
-            if taken is None:
+            extracted = self._frames.get(frame)
+            if extracted is None:
                 template, found = extract_template(Stack(frames=(frame,)))
                 assert isinstance(template, Stack)
-                taken = self._frames[frame] = (template.frames[0], found)
-            frames.append(taken[0])
-            parts += taken[1]
+                extracted = self._frames[frame] = (template.frames[0], found)
+            frames.append(extracted[0])
+            parts += extracted[1]
         return Stack(frames=tuple(frames), hidden=hidden[0], more=stack.more), tuple(parts)
 
     def fill_rows(

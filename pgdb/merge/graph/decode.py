@@ -97,7 +97,7 @@ def read_graph(graph: AnswerGraph, known: Known) -> Answers:
         if not -1 <= end.node < len(nodes):
             raise ProtocolError(f"answer graph: an end at node {end.node} of {len(nodes)}")
         room -= depths[end.node + 1]
-        taken, found = known.said(places[end.node + 1], end, room)
-        room -= taken
+        size, found = known.said(places[end.node + 1], end, room)
+        room -= size
         said += found
     return Answers(said, sets, graph.missing)

@@ -129,8 +129,8 @@ class Known:
         if shape is None:
             shape = self._shapes[key[1]] = decode_with(SHAPES, key[1])
         parts, slots = decode_with(COLUMNS, key[2]), decode_with(COLUMNS, key[3])
-        taken = end.count * (1 + len(parts) + len(slots))
-        if taken > room:
+        size = end.count * (1 + len(parts) + len(slots))
+        if size > room:
             raise ProtocolError(f"answer graph: more than {MAX_ITEMS} items")
         template = self.record(at, shape)
         if is_single:
@@ -138,13 +138,13 @@ class Known:
             # A thousand classes mostly have equal slots.
             texts = tuple(self._texts.setdefault(each, each) for each in _rows(slots, 1)[0])
             said = Said(record, texts)
-            self._said[key] = taken, said
-            return taken, (said,)
+            self._said[key] = size, said
+            return size, (said,)
         if end.columns:
             rows = _rows(slots, end.count)
             records = _records(template, end.count, parts, self.templates)
-            return taken, map(Said, records, rows, itertools.repeat(end.columns))
-        return taken, self._family(template, end.count, parts, slots)
+            return size, map(Said, records, rows, itertools.repeat(end.columns))
+        return size, self._family(template, end.count, parts, slots)
 
     def _family(
         self, template: Record, count: int, parts: Sequence[Column], slots: Sequence[Column]
