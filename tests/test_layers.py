@@ -93,7 +93,6 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.system",
         "pgdb.frontend.analysis",
         "pgdb.frontend.api",
-        "pgdb.frontend.commands",
     ),
     "pgdb.frontend.commands": (
         "pgdb.merge",

@@ -18,6 +18,7 @@ import msgspec
 from pgdb.errors import PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.commands.options import WIDTH, Option, Parsed, Rest, Syntax
+from pgdb.frontend.show.shown import Shown as Shown
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
@@ -85,21 +86,6 @@ class Call(msgspec.Struct, frozen=True):
     def view(self) -> RankView:
         """The view on the ranks of the command."""
         return self.session.ranks(self.ranks)
-
-
-class Shown(msgspec.Struct, frozen=True):
-    """What a command has to show that is more than an answer: a tree, a picture, a comparison."""
-
-    text: str
-    """What a person reads."""
-    answer: Answer | None = None
-    """What it was made of: counts for the exit status, and ``expand`` shows it."""
-    sets: tuple[RankSet, ...] = ()
-    """What @1, @2 … stand for from now on; the classes of *answer* where there are none."""
-    line: msgspec.Struct | None = None
-    """What a program reads: a line of :mod:`pgdb.frontend.show.json.json_lines`."""
-    failed: bool = False
-    """Whether the command counts as failed though every rank has answered."""
 
 
 Outcome = Answer | Shown | str | None

@@ -27,7 +27,7 @@ from pgdb.frontend.api.notifications import (
     SessionNotice,
     Starting,
 )
-from pgdb.frontend.commands.table import Shown
+from pgdb.frontend.show.shown import Shown
 from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text import event_text, layout, render
 from pgdb.overlay.node import EventBuffer
