@@ -1,15 +1,13 @@
-"""Stacks of a job at several times: stop who runs, list the stacks, let them run on.
+"""Samples of the stacks of a running job: interrupt ranks, list stacks, continue ranks.
 
-The job ends up as it was: who ran runs, who was stopped is stopped, also when the sampling is
-given up. A rank that stops of its own accord meanwhile (a breakpoint, a signal) stays stopped.
+At the end the job is as before: running ranks run and stopped ranks are stopped, also after
+cancellation. A rank that stops on its own meanwhile (a breakpoint, a signal) stays stopped.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +16,7 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree import CallTree, TreeBy
 from pgdb.frontend.system import deadline, durations
+from pgdb.frontend.system.shielding import to_its_end
 from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import Backtrace
 from pgdb.ranks import RankSet
@@ -28,19 +27,18 @@ if TYPE_CHECKING:
 
 MOST_SAMPLES = 10_000
 GO_ON_TIMEOUT_S = 10.0
-T = TypeVar("T")
 
 
 class Samples(msgspec.Struct, frozen=True):
-    """Stacks, as they were found at one time or at several."""
+    """The stacks of one or several samples."""
 
     tree: CallTree
     answer: Answer
-    """The last answer that the tree was made of."""
+    """Last answer with stacks."""
     ended_early: bool = False
-    """Whether there are fewer samples than wanted."""
+    """Whether there are fewer samples than requested."""
     is_over: bool = False
-    """Whether that is for want of time; else all ranks had stopped by themselves."""
+    """Whether the time limit ended the sampling; otherwise all ranks had stopped on their own."""
 
 
 async def take(
@@ -53,11 +51,13 @@ async def take(
     every_s: float = 1.0,
     fold: bool = True,
 ) -> Samples:
-    """List the stacks of *ranks* and merge them; at several times those that run are stopped.
+    """List the stacks of *ranks* and merge them; for several samples, running ranks are
+    interrupted.
 
     Between two samples the ranks run for *every_s* seconds.
 
-    :raises UsageError: if a number is out of range, or several samples are wanted and no rank runs.
+    :raises UsageError: if a number is out of range, or if several samples are requested and no
+        rank runs.
     """
     check(session, ranks, by=by, samples=samples, every_s=every_s)
     operation = Backtrace(fold=fold, threads=threads, offsets=by == "pc")
@@ -69,7 +69,7 @@ async def take(
     trees: list[CallTree] = []
     is_over = False
     begun_s = time.monotonic()
-    # That ranks stop for a sample and go on is no news.
+    # Stops and continuations for a sample are no news for the user.
     with session.hushed(ranks):
         while True:
             at_s = time.monotonic() - begun_s if trees else 0.0
@@ -86,9 +86,10 @@ async def take(
 
 
 def check(session: Session, ranks: RankSet, *, by: str, samples: int, every_s: float) -> None:
-    """Check that stacks can be taken in this way.
+    """Check the arguments of a sampling.
 
-    :raises UsageError: if a number is out of range, or several samples are wanted and no rank runs.
+    :raises UsageError: if a number is out of range, or if several samples are requested and no rank
+        runs.
     """
     if by not in ("function", "line", "pc"):
         raise UsageError(f"tree: no tree by {by!r}; there are function, line and pc")
@@ -110,32 +111,35 @@ def _tree(answer: Answer, by: TreeBy, at_s: float, idle: RankSet = RankSet()) ->
 
 
 class _Sampler:
-    """Lists the stacks of some ranks again and again."""
+    """Repeated listing of the stacks of some ranks."""
 
     def __init__(self, session: Session, ranks: RankSet, operation: Backtrace) -> None:
         self._session = session
         self._ranks = ranks
         self._operation = operation
         self._interrupted = RankSet()
-        """Ranks that were told to stop, and may do so later."""
+        """Ranks that were interrupted, and may stop later."""
 
     async def sample(self) -> Answer:
-        """List the stacks once, those that run being stopped for it."""
+        """List the stacks once, with running ranks interrupted."""
         session = self._session
         self._interrupted = self._interrupted | (self._ranks & session.state.running)
         try:
-            # Not given up half way: who stops for us after that would stay stopped.
+            # Shielded from cancellation: a rank that stops for the sample afterwards would stay
+            # stopped.
             asked, missing = self._ranks, Missing()
             if running := asked & session.state.running:
-                stops = await _to_its_end(session.ranks(running).interrupt())
+                stops = await to_its_end(
+                    session.ranks(running).interrupt(), raises_cancellation=True
+                )
                 asked, missing = asked - stops.missing.ranks, stops.missing
             answer = await session.ask("backtrace", self._operation, asked)
             return replace(answer, ranks=self._ranks, missing=answer.missing | missing)
         finally:
-            await _to_its_end(self._go_on())
+            await to_its_end(self._go_on(), raises_cancellation=True)
 
     async def _go_on(self) -> None:
-        """Let the ranks run on that have stopped for us, and only those."""
+        """Continue the ranks that stopped for the sample, and no others."""
         state = self._session.state
         ours = RankSet()
         has_crashed = False
@@ -145,25 +149,10 @@ class _Sampler:
                 if each.record.reason == "interrupted":
                     ours = ours | each.ranks
         self._interrupted = self._interrupted & state.running
-        # Where one crashes all are to stop, and that cannot be told from our own stop.
+        # After a crash all ranks must stop, and those stops look like stops for the sample.
         if has_crashed and self._session.options.stop_on_error:
             return
         if ours and not self._session.has_ended:
-            # They are not to stay stopped because the command's time is over.
+            # The ranks must continue even if the command's time limit has passed.
             with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
                 await self._session.runs.start("continue", "", ours)
-
-
-async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for *work* although this task is cancelled meanwhile; then that is heeded."""
-    task = asyncio.create_task(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        task.exception()  # else asyncio logs that nobody has looked at it
-        raise cancelled
-    return task.result()

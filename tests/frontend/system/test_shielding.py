@@ -36,3 +36,28 @@ def test_what_it_raises_is_raised() -> None:
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(to_its_end(fail()))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_cancellation_can_be_raised_at_the_end(fails: bool) -> None:
+    async def run() -> bool:
+        go, is_done = asyncio.Event(), False
+
+        async def work() -> None:
+            nonlocal is_done
+            await go.wait()
+            is_done = True
+            if fails:
+                raise ZeroDivisionError
+
+        task = asyncio.create_task(to_its_end(work(), raises_cancellation=True))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        assert not task.done()
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return is_done
+
+    assert asyncio.run(run())
