@@ -13,6 +13,8 @@ from pgdb.overlay.own_process import limit_tls_buffers
 
 T = TypeVar("T")
 Work = Callable[[], Coroutine[None, None, T]]
+_ENDED = "the session has ended; there is no job to ask"
+_CLOSED_MEANWHILE = "the session was closed before this call was done"
 
 
 class _Call(Generic[T]):
@@ -44,7 +46,7 @@ class _Call(Generic[T]):
     def result(self) -> T:
         """Return what it has returned or raise what it has raised; it must be over."""
         if self._task is None or self._task.cancelled():
-            raise SessionEndedError("the session was closed before this call was done")
+            raise SessionEndedError(_CLOSED_MEANWHILE)
         return self._task.result()
 
     def _start(self) -> None:
@@ -63,6 +65,29 @@ class _Call(Generic[T]):
         return await self._work()
 
 
+class OtherLoop:
+    """A :class:`LoopThread`, as coroutines of another event loop use it."""
+
+    def __init__(self, thread: LoopThread) -> None:
+        self._thread = thread
+
+    async def call(self, work: Work[T]) -> T:
+        """Run a coroutine in the thread, and wait for it here.
+
+        :raises SessionEndedError: if the thread has ended, or does before the coroutine.
+        """
+        if self._thread.is_over:
+            raise SessionEndedError(_ENDED)
+        done = asyncio.run_coroutine_threadsafe(work(), self._thread.loop)
+        try:
+            return await asyncio.wrap_future(done)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if caller is not None and caller.cancelling():
+                raise
+            raise SessionEndedError(_CLOSED_MEANWHILE) from None
+
+
 class LoopThread:
     """A thread with an event loop, from its making until :meth:`end`."""
 
@@ -75,6 +100,11 @@ class LoopThread:
         # A daemon: Python waits for any other before it calls what atexit has, our close().
         self._thread = threading.Thread(target=self._run, name="pgdb session", daemon=True)
         self._thread.start()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of the thread."""
+        return self._loop
 
     @property
     def is_ours(self) -> bool:
@@ -100,7 +130,7 @@ class LoopThread:
             with self._lock:
                 self._check_caller()
                 if self.is_over:
-                    raise SessionEndedError("the session has ended; there is no job to ask")
+                    raise SessionEndedError(_ENDED)
                 call.start()
             call.wait()
         except KeyboardInterrupt:

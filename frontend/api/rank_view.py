@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
@@ -53,6 +53,16 @@ DETACH_TIMEOUT_S = 30.0
 INTERRUPT_TIMEOUT_S = 10.0
 STAT_LIMIT_BYTES = 1 << 30
 """Largest array of one rank that is summed up."""
+
+
+class HasValues(Protocol):
+    """Ranks whose values can be compared, of any session."""
+
+    async def evaluate_in_full(
+        self, expression: str, *, format: str = "", timeout_s: float | None = None
+    ) -> Answer:
+        """Print the value of *expression*, one by one."""
+        ...
 
 
 class RankView:
@@ -311,7 +321,7 @@ class RankView:
     async def compare(
         self,
         expression: str,
-        other: RankView | Answer,
+        other: HasValues | Answer,
         *,
         by: By | None = None,
         tolerance: float = 0.0,
@@ -331,10 +341,11 @@ class RankView:
             if isinstance(other, Answer):
                 sides = (other, mine)
             else:
-                sides = (mine, await other.evaluate_in_full(expression))
-        if isinstance(other, RankView):
-            if by is None and other._session is self._session:
-                by = "value"
+                # Another session may have a loop of its own, to which no deadline goes along.
+                left_s = deadline.left_s() if deadline.is_given() else None
+                sides = (mine, await other.evaluate_in_full(expression, timeout_s=left_s))
+        if by is None and isinstance(other, RankView) and other._session is self._session:
+            by = "value"
         return compare(
             *sides,
             by=by or "rank",

@@ -40,6 +40,21 @@ from pgdb.ranks import RankSet
 class Session(RankView):
     """A running session; made by :func:`pgdb.frontend.startup.start.attach` and ``launch``."""
 
+    mode: Literal["attach", "launch"]
+    """The way in which the session was started."""
+    options: SessionOptions
+    """The options of the session."""
+    transport: Transport
+    """The source of the answers."""
+    description: str
+    """The job in words: launcher, or the command it was started with."""
+    mpi_version: str
+    """Name and version of the job's MPI."""
+    gdb_version: str
+    """Version of the GDB on the ranks."""
+    sets: dict[str, RankSet]
+    """Named sets that programs define, for ``@name``: an ordinary dictionary."""
+
     def __init__(
         self,
         mode: Literal["attach", "launch"],
@@ -52,11 +67,9 @@ class Session(RankView):
         self.options = options
         self.transport = transport
         self.description = ""
-        """The job in words: launcher, or the command it was started with."""
         self.mpi_version = ""
         self.gdb_version = ""
-        self.sets: dict[str, RankSet] = {}
-        """Named sets that programs define, for ``@name``."""
+        self.sets = {}
         self._core = Core(self, options, transport)
         self.breakpoint_numbers = BreakpointNumbers()
         self.traffic = Traffic(self._core, self.breakpoint_numbers)

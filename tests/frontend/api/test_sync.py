@@ -7,6 +7,7 @@ import contextlib
 import inspect
 import io
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -16,14 +17,15 @@ import tty
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import ForwardRef
+from typing import ForwardRef, cast
 
 import pytest
 
 import pgdb
 from pgdb import records
 from pgdb.errors import CommandError, PgdbError, SessionEndedError, UsageError
-from pgdb.frontend.api import rank_view, sync
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api import rank_view, sync, sync_generated
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.notifications import JobEnded, JobOutput, Listener, Notification
@@ -31,17 +33,15 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup import start
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.start import new_session
+from pgdb.frontend.system import deadline
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
+from pgdb.records import Value
 
 DEADLINE_S = 10.0
 
-RANKS_INNER = {"execute_plain"}
-"""What execute() is made of."""
-
-SESSION_INNER = {
-    # For the user interfaces, which run in the session's thread.
-    "insert_breakpoint", "state", "job", "killed", "hushed", "log", "recorder", "asked",
-}  # fmt: skip
+_GENERATOR = Path(__file__).resolve().parents[3] / "scripts" / "generate_sync.py"
+INNER: dict[str, set[str]] = runpy.run_path(str(_GENERATOR))["INNER"]
 
 
 def public(cls: type[object]) -> set[str]:
@@ -75,15 +75,23 @@ async def seven() -> int:
 # -- the same calls ----------------------------------------------------------------------------
 
 
+def test_generated_calls_are_fresh() -> None:
+    generated = runpy.run_path(str(_GENERATOR))["generate"]()
+    target = _GENERATOR.parents[1] / "frontend" / "api" / "sync_generated.py"
+    assert generated == target.read_text("utf-8"), "run: python scripts/generate_sync.py"
+
+
 def test_every_call_on_ranks_is_there_with_the_same_arguments() -> None:
-    wanted = public(rank_view.RankView) - RANKS_INNER
+    wanted = public(rank_view.RankView) - INNER["RankView"] | {"set"}
     assert wanted - public(sync.Ranks) == set()
     for name in sorted(wanted - {"set"}):
         assert shape(getattr(sync.Ranks, name)) == shape(getattr(rank_view.RankView, name)), name
 
 
 def test_every_call_on_a_session_is_there() -> None:
-    assert public(aio.Session) - SESSION_INNER - public(sync.Session) == {"set"}
+    calls = public(sync.Session) | public(sync_generated.SessionCalls)
+    by_hand = {"close", "subscribe", "ranks", "has_ended", "start_answer", "set"}
+    assert public(aio.Session) - INNER["Session"] | by_hand == calls & public(aio.Session) | {"set"}
     for name in ("close", "parse_ranks", "named_set", "__getitem__"):
         assert shape(getattr(sync.Session, name)) == shape(getattr(aio.Session, name)), name
 
@@ -103,6 +111,45 @@ def test_unknown_option_is_refused() -> None:
         pgdb.launch(["mpirun", "x"], fan_out=0)
     with pytest.raises(pgdb.RankSetError, match="7-5"):
         pgdb.attach(1, ranks="7-5")
+
+
+class _Side:
+    """A session of one side of a comparison, whose ranks all have the same value."""
+
+    def __init__(self, value: str, *, takes_s: float = 0.0) -> None:
+        self.options = SessionOptions()
+        self.left_s: list[float] = []
+        self._value = value
+        self._takes_s = takes_s
+
+    async def ask(
+        self, command: str, operation: object, ranks: RankSet, *, timeout_s: float | None = None
+    ) -> Answer:
+        self.left_s.append(deadline.answers_s(60.0, timeout_s))
+        await asyncio.sleep(self._takes_s)
+        return Answer(command, ranks, (EquivalenceClass(ranks, Value(text=self._value)),))
+
+    async def recall(self, answer: Answer, ranks: RankSet) -> Answer:
+        raise AssertionError("there is nothing to recall")
+
+    def on(self, loop: LoopThread) -> sync.Ranks:
+        return sync.Ranks(loop, rank_view.RankView(cast("aio.Session", self), RankSet.range(0, 2)))
+
+
+@pytest.mark.parametrize("same_loop", [True, False])
+def test_both_sides_of_a_comparison_share_the_time(loop: LoopThread, same_loop: bool) -> None:
+    one, other = _Side("1", takes_s=0.3), _Side("2")
+    other_loop = loop if same_loop else LoopThread()
+    found = one.on(loop).compare("x", other.on(other_loop), timeout_s=20.0)
+    assert found.differing
+    assert 19.0 < one.left_s[0] <= 20.0
+    assert other.left_s[0] <= one.left_s[0] - 0.3
+    assert one.on(loop).compare("x", other.on(other_loop)).differing
+    assert (one.left_s[1], other.left_s[1]) == (60.0, 60.0)
+    if not same_loop:
+        other_loop.end(nothing)
+        with pytest.raises(SessionEndedError, match="the session has ended"):
+            one.on(loop).compare("x", other.on(other_loop))
 
 
 # -- what `import pgdb` gives ------------------------------------------------------------------

@@ -1,0 +1,485 @@
+"""The calls of the synchronous API.
+
+Generated from the asynchronous API by ``scripts/generate_sync.py``: change that, or
+``rank_view.py`` and ``session.py``, and run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.arrays import Arrays
+from pgdb.frontend.analysis.assertions import Check
+from pgdb.frontend.analysis.calltree import CallTree, TreeBy
+from pgdb.frontend.analysis.comparing import By, Comparison
+from pgdb.frontend.api import session as aio
+from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES, HasValues, RankView
+from pgdb.frontend.store.saving import Written
+from pgdb.overlay.messages import Delivered, RunWord
+from pgdb.proctable import ProcTable
+from pgdb.ranks import RankSet
+
+
+class Ranks:
+    """Some ranks of a session, and the calls on them.
+
+    Most calls return an :class:`Answer`; a command that fails on some ranks is an answer with
+    errors in it, not an exception (see :meth:`Answer.check`). A ``KeyboardInterrupt`` ends the
+    wait for an answer; the session goes on, and ranks that were set running still run.
+    """
+
+    def __init__(self, loop: LoopThread, view: RankView) -> None:
+        self._loop = loop
+        self._view = view
+
+    @property
+    def set(self) -> RankSet:
+        """The ranks of this view."""
+        return self._view.set
+
+    def __repr__(self) -> str:
+        return f"<pgdb.frontend.api.sync.{type(self).__name__} of ranks [{self.set}]>"
+
+    def _other(self, other: Ranks | Answer) -> HasValues | Answer:
+        """Return the argument of a call in this session's loop for ranks of any session."""
+        if isinstance(other, Answer):
+            return other
+        return other._view if other._loop is self._loop else _RanksElsewhere(other)
+
+    def evaluate(
+        self, expression: str, *, format: str = "", timeout_s: float | None = None
+    ) -> Answer:
+        """Print the value of *expression*, with GDB's *format* letter if there is one."""
+        return self._loop.call(
+            lambda: self._view.evaluate(expression, format=format, timeout_s=timeout_s)
+        )
+
+    def backtrace(
+        self,
+        limit: int = 0,
+        *,
+        fold: bool = True,
+        split: bool = False,
+        threads: bool = False,
+        offsets: bool = False,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """List the *limit* innermost frames (outermost if negative, all for 0).
+
+        With *fold* what goes on inside an MPI call is left out. Ranks at the same place are of
+        one class, whose arguments show as ``…`` where they differ; with *split* they are not.
+        With *threads* the answer has the stacks of all threads: with *fold* without those of the
+        MPI library itself; :func:`~pgdb.frontend.show.text.thread_stacks.stacks_of` puts them in
+        order by stack.
+        With *offsets* frames say how far into their function they are.
+        """
+        return self._loop.call(
+            lambda: self._view.backtrace(
+                limit, fold=fold, split=split, threads=threads, offsets=offsets, timeout_s=timeout_s
+            )
+        )
+
+    def tree(
+        self,
+        by: TreeBy = "function",
+        threads: bool = False,
+        samples: int = 1,
+        every_s: float = 1.0,
+        fold: bool = True,
+    ) -> CallTree:
+        """Merge the call stacks into one tree; what tells two frames apart is said with *by*.
+
+        With *threads* it is of all threads. With several *samples* the ranks that run are
+        stopped for each, and run for *every_s* seconds between two; they run on after the last.
+        With *fold* what goes on inside an MPI call is left out.
+
+        :raises UsageError: if a number is out of range, or no rank runs and several samples are
+            wanted.
+        """
+        return self._loop.call(lambda: self._view.tree(by, threads, samples, every_s, fold))
+
+    def stat(
+        self,
+        expression: str,
+        *,
+        bins: int = 0,
+        limit_bytes: int = STAT_LIMIT_BYTES,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """Sum up a number, or all elements of an array of numbers, over the ranks.
+
+        What travels is of one size, however many ranks and elements there are. The answer has a
+        class whose record is Various, with the :class:`~pgdb.merge.summary.Summary` as its one
+        column; ranks on which *expression* is no number are in classes of errors. With *bins* the
+        ranks are asked twice, for the histogram needs the range first; integers get bins that end
+        halfway between two of them, at most one for each. Arrays of more than
+        *limit_bytes* on one rank are an error there.
+        """
+        return self._loop.call(
+            lambda: self._view.stat(
+                expression, bins=bins, limit_bytes=limit_bytes, timeout_s=timeout_s
+            )
+        )
+
+    def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
+        """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""
+        return self._loop.call(lambda: self._view.select_frame(line, timeout_s=timeout_s))
+
+    def locals(self, *, timeout_s: float | None = None) -> Answer:
+        """List the local variables of the selected frame."""
+        return self._loop.call(lambda: self._view.locals(timeout_s=timeout_s))
+
+    def arguments(self, *, timeout_s: float | None = None) -> Answer:
+        """List the arguments of the selected frame."""
+        return self._loop.call(lambda: self._view.arguments(timeout_s=timeout_s))
+
+    def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
+        """Run one GDB command as it is; a run command waits as :meth:`continue_` does.
+
+        :raises UsageError: for a command that PGDB has to carry out itself or refuses.
+        """
+        return self._loop.call(lambda: self._view.execute(line, timeout_s=timeout_s))
+
+    def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
+        """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``."""
+        return self._loop.call(lambda: self._view.script(lines, timeout_s=timeout_s))
+
+    def array(self, expression: str, *, timeout_s: float | None = None) -> Arrays:
+        """Read numbers, or arrays of numbers such as ``p[0]@1000``, as they stand in memory.
+
+        Ranks that cannot give them are named in the result. *timeout_s* is for all pieces.
+
+        :raises CommandError: if all together are more than the option ``array_limit_bytes``.
+        """
+        return self._loop.call(lambda: self._view.array(expression, timeout_s=timeout_s))
+
+    def dump(self, expression: str, path: Path | str, *, timeout_s: float | None = None) -> Arrays:
+        """Read numbers as :meth:`array` does and write them to a file; return what was written.
+
+        The file's suffix says how, see :func:`~pgdb.frontend.show.export.array_files.write_arrays`.
+        Where no rank gives any numbers nothing is written.
+
+        :raises UsageError: if the suffix is no known one.
+        :raises CommandError: if the file cannot be written, or the numbers are too many.
+        """
+        return self._loop.call(lambda: self._view.dump(expression, path, timeout_s=timeout_s))
+
+    def evaluate_in_full(
+        self, expression: str, *, format: str = "", timeout_s: float | None = None
+    ) -> Answer:
+        """Print the value of *expression*, each single one however many different ones there are.
+
+        :meth:`evaluate` only sums them up where there are very many.
+        """
+        return self._loop.call(
+            lambda: self._view.evaluate_in_full(expression, format=format, timeout_s=timeout_s)
+        )
+
+    def where(self, condition: str, *, timeout_s: float | None = None) -> RankSet:
+        """Return the ranks on which *condition* holds now; GDB evaluates it.
+
+        :raises CommandError: if it could be evaluated on no rank.
+        """
+        return self._loop.call(lambda: self._view.where(condition, timeout_s=timeout_s))
+
+    def evaluate_condition(self, condition: str, *, timeout_s: float | None = None) -> Answer:
+        """Evaluate a condition; one that compares an array as a whole is an error on its ranks."""
+        return self._loop.call(
+            lambda: self._view.evaluate_condition(condition, timeout_s=timeout_s)
+        )
+
+    def check_that(
+        self, condition: str, *, running_ok: bool = False, timeout_s: float | None = None
+    ) -> Check:
+        """Check what must hold: ``x > 0``, ``x same``, ``x increasing``, ``x in 0..1``.
+
+        See :func:`~pgdb.frontend.analysis.conditions.parse` for all forms. Ranks that run or
+        have ended fail the check, unless *running_ok*; so do those that cannot evaluate it.
+        """
+        return self._loop.call(
+            lambda: self._view.check_that(condition, running_ok=running_ok, timeout_s=timeout_s)
+        )
+
+    def compare(
+        self,
+        expression: str,
+        other: Ranks | Answer,
+        *,
+        by: By | None = None,
+        tolerance: float = 0.0,
+        absolute_tolerance: float = 0.0,
+        timeout_s: float | None = None,
+    ) -> Comparison:
+        """Compare the values of *expression* with an earlier answer or with those of *other* ranks.
+
+        An earlier answer is the first side, other ranks are the second. Ranks of this session are
+        compared by value, all else by rank, unless *by* says otherwise; see
+        :func:`pgdb.frontend.analysis.comparing.compare`.
+
+        :raises UsageError: if a tolerance is negative, or ranks cannot be paired.
+        """
+        return self._loop.call(
+            lambda: self._view.compare(
+                expression,
+                self._other(other),
+                by=by,
+                tolerance=tolerance,
+                absolute_tolerance=absolute_tolerance,
+                timeout_s=timeout_s,
+            )
+        )
+
+    def break_at(
+        self, location: str = "", *, condition: str = "", temporary: bool = False
+    ) -> Answer:
+        """Set a breakpoint; all ranks get the same job-wide number for it."""
+        return self._loop.call(
+            lambda: self._view.break_at(location, condition=condition, temporary=temporary)
+        )
+
+    def watch(self, expression: str) -> Answer:
+        """Stop when the value of *expression* changes."""
+        return self._loop.call(lambda: self._view.watch(expression))
+
+    def change_breakpoints(
+        self, command: str, numbers: Sequence[str] = (), argument: str = ""
+    ) -> Answer:
+        """Run ``delete``, ``disable``, ``enable``, ``condition`` or ``ignore`` on breakpoints.
+
+        No *numbers* means all.
+        """
+        return self._loop.call(lambda: self._view.change_breakpoints(command, numbers, argument))
+
+    def delete(self, *numbers: int) -> Answer:
+        """Delete breakpoints by their job-wide numbers, or all."""
+        return self._loop.call(lambda: self._view.delete(*numbers))
+
+    def breakpoint_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Answer:
+        """Have GDB commands carried out whenever one of the breakpoints is hit."""
+        return self._loop.call(lambda: self._view.breakpoint_commands(numbers, commands))
+
+    def breakpoints(self) -> Answer:
+        """List the breakpoints."""
+        return self._loop.call(lambda: self._view.breakpoints())
+
+    def run(
+        self,
+        word: RunWord,
+        argument: str = "",
+        *,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Answer:
+        """Set the ranks running by a GDB command.
+
+        With *wait*, return when all of them have stopped or ended, or after *timeout_s* (None:
+        no limit): then ``missing.running`` says who still runs. With *settle_s*, once a rank
+        has stopped and no further one has for that long, that is waited for no longer.
+        """
+        return self._loop.call(
+            lambda: self._view.run(
+                word, argument, wait=wait, timeout_s=timeout_s, settle_s=settle_s
+            )
+        )
+
+    def continue_(self, *, wait: bool = True, timeout_s: float | None = None) -> Answer:
+        """Continue; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.continue_(wait=wait, timeout_s=timeout_s))
+
+    def step(self, count: int = 1, *, timeout_s: float | None = None) -> Answer:
+        """Step by source lines into functions; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.step(count, timeout_s=timeout_s))
+
+    def next(self, count: int = 1, *, timeout_s: float | None = None) -> Answer:
+        """Step by source lines over functions; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.next(count, timeout_s=timeout_s))
+
+    def finish(self, *, timeout_s: float | None = None) -> Answer:
+        """Run until the selected frame returns; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.finish(timeout_s=timeout_s))
+
+    def until(self, location: str = "", *, timeout_s: float | None = None) -> Answer:
+        """Run until a line behind the current one, or *location*; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.until(location, timeout_s=timeout_s))
+
+    def advance(self, location: str, *, timeout_s: float | None = None) -> Answer:
+        """Run until *location*; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.advance(location, timeout_s=timeout_s))
+
+    def wait(self, *, timeout_s: float | None = None, settle_s: float | None = None) -> Answer:
+        """Wait until these ranks have stopped or ended; see :meth:`run`."""
+        return self._loop.call(lambda: self._view.wait(timeout_s=timeout_s, settle_s=settle_s))
+
+    def interrupt(self, *, timeout_s: float | None = None) -> Answer:
+        """Stop the ranks that run, and wait until they have stopped (10 s by default).
+
+        A function that GDB has called in a rank (``print f()``) is given up.
+        """
+        return self._loop.call(lambda: self._view.interrupt(timeout_s=timeout_s))
+
+    def reattach(self, *, timeout_s: float | None = None) -> Answer:
+        """Get hold again of ranks whose debugger is gone or hangs, or that were let go.
+
+        They are stopped then, under a GDB of their own, with the session's breakpoints. Ranks whose
+        debugger answers are left as they are. *timeout_s* is that of a start by default; what is
+        not done by then goes on, and is told when it is done.
+        """
+        return self._loop.call(lambda: self._view.reattach(timeout_s=timeout_s))
+
+    def detach(self, *, timeout_s: float | None = None) -> Answer:
+        """Let the ranks go: they run on free, with no breakpoint left in them.
+
+        Those that are not free within *timeout_s* (30 s by default) are let go later, and told
+        then.
+        """
+        return self._loop.call(lambda: self._view.detach(timeout_s=timeout_s))
+
+    def kill(self, *, timeout_s: float | None = None) -> Answer:
+        """End the processes of the ranks."""
+        return self._loop.call(lambda: self._view.kill(timeout_s=timeout_s))
+
+
+class _RanksElsewhere:
+    """Ranks of another session, which has a loop of its own."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._view = ranks._view
+        self._loop = OtherLoop(ranks._loop)
+
+    async def evaluate_in_full(
+        self, expression: str, *, format: str = "", timeout_s: float | None = None
+    ) -> Answer:
+        """Evaluate in the other loop."""
+        return await self._loop.call(
+            lambda: self._view.evaluate_in_full(expression, format=format, timeout_s=timeout_s)
+        )
+
+
+class SessionCalls(Ranks):
+    """The calls on a session as a whole."""
+
+    def __init__(self, loop: LoopThread, session: aio.Session) -> None:
+        super().__init__(loop, session)
+        self._session = session
+
+    @property
+    def mode(self) -> Literal["attach", "launch"]:
+        """The way in which the session was started."""
+        return self._session.mode
+
+    @property
+    def options(self) -> SessionOptions:
+        """The options of the session."""
+        return self._session.options
+
+    @property
+    def description(self) -> str:
+        """The job in words: launcher, or the command it was started with."""
+        return self._session.description
+
+    @property
+    def mpi_version(self) -> str:
+        """Name and version of the job's MPI."""
+        return self._session.mpi_version
+
+    @property
+    def gdb_version(self) -> str:
+        """Version of the GDB on the ranks."""
+        return self._session.gdb_version
+
+    @property
+    def sets(self) -> dict[str, RankSet]:
+        """Named sets that programs define, for ``@name``: an ordinary dictionary."""
+        return self._session.sets
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether a recording answers, and there is no job."""
+        return self._session.is_recorded
+
+    @property
+    def table(self) -> ProcTable:
+        """The process and the host of each rank."""
+        return self._session.table
+
+    @property
+    def kills_at_close(self) -> bool:
+        """Whether :meth:`close` kills the job by default."""
+        return self._session.kills_at_close
+
+    @property
+    def job_has_ended(self) -> bool:
+        """Whether the launcher that PGDB has started has ended."""
+        return self._session.job_has_ended
+
+    @property
+    def all_have_ended(self) -> bool:
+        """Whether all ranks have ended."""
+        return self._session.all_have_ended
+
+    @property
+    def leftover_output(self) -> Path | None:
+        """The file for the output of a launched job that outlives the session, else None."""
+        return self._session.leftover_output
+
+    @property
+    def last_breakpoint(self) -> int:
+        """Number of the breakpoint that was made last, 0 before the first."""
+        return self._session.last_breakpoint
+
+    @property
+    def hosts(self) -> dict[str, RankSet]:
+        """The ranks of each host."""
+        return self._session.hosts
+
+    @property
+    def deliveries(self) -> tuple[Delivered, ...]:
+        """The work of each node for the ranks' files, the front end first; empty without
+        ``sbd``."""
+        return self._session.deliveries
+
+    @property
+    def aggregators(self) -> int:
+        """Number of aggregators that are in the tree."""
+        return self._session.aggregators
+
+    def parse_ranks(self, text: str) -> RankSet:
+        """Read a rank set: ``0-3,8``, ``all``, ``@name``, with the algebra of :class:`RankSet`.
+
+        :raises RankSetError: if it is malformed, empty, or names ranks the job does not have.
+        """
+        return self._loop.do(lambda: self._session.parse_ranks(text))
+
+    def named_set(self, name: str) -> RankSet | None:
+        """Return a named set: one of :attr:`sets`, or an automatic one.
+
+        Automatic are ``running``, ``stopped``, ``exited``, ``lost``, ``error``, ``bp1`` …
+        """
+        return self._loop.do(lambda: self._session.named_set(name))
+
+    def recall(self, answer: Answer, ranks: RankSet, *, timeout_s: float | None = None) -> Answer:
+        """Ask *ranks* for their part of an earlier *answer* in full, with all addresses.
+
+        Ranks whose answer is not kept any longer (each aggregator keeps the last ones) are in
+        ``missing.lost``.
+
+        :raises UsageError: for more ranks than can be shown one by one.
+        """
+        return self._loop.call(lambda: self._session.recall(answer, ranks, timeout_s=timeout_s))
+
+    def save(self, path: Path | str) -> Written:
+        """Write a recording to a file, which :func:`pgdb.replay` and ``pgdb replay`` open without
+        the job.
+
+        It has the requests and answers of the session, as far as there was room (64 MiB), and in
+        full what answers have kept back.
+
+        :raises CommandError: if it cannot be written, or something else has that name.
+        """
+        return self._loop.call(lambda: self._session.save(path))
