@@ -1,4 +1,4 @@
-"""What a debugger that died has left in a process: here, that it stands still."""
+"""Processes that stay stopped after the death of their debugger run on."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SLEEP = shutil.which("sleep") or ""
 def test_a_process_that_stands_still_goes_on(
     late_s: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also one that stops only after it has been looked at, as a thread may that has to heed it."""
-    # For longer than a busy machine keeps us from running.
+    """Also a process that stops only after the first check, as with a late SIGSTOP."""
+    # Longer than a busy machine may keep us from running.
     monkeypatch.setattr(breakpoint_repair, "_PAUSES_S", (0.0, *(0.05,) * 60))
     with subprocess.Popen([SLEEP, "300"]) as process:
         try:
@@ -47,7 +47,7 @@ def test_a_process_that_stands_still_goes_on(
 def test_a_stop_that_is_yet_to_be_heeded_is_forgotten_where_no_handler_hears_of_it(
     has_handler: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither its state nor what is pending tells of it (tried with a tracer that dies)."""
+    """Neither state nor pending signals show the SIGSTOP (tried with a tracer that dies)."""
     sent: list[tuple[int, int]] = []
     code = f"{'trap : CONT; ' * has_handler}echo; read line"
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""How the end of processes is noticed, and of which ones nobody is told."""
+"""The end of a process is noticed, and reported once to those who still want to know."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_how_a_process_has_ended_is_known_before_it_is_waited_for(code: str, end
         assert watched.how(7) == end
         process.wait()
         assert liveness.has_ended(process.pid)
-        # Who has waited for it has taken the status along, but for newer kernels.
+        # The waiter has consumed the status, except on newer kernels.
         assert watched.how(7) == (end if KERNEL >= (6, 15) else None)
     assert watched.how(7) is None
     with closing(liveness.ProcessEnd(process.pid)) as too_late:
@@ -66,7 +66,7 @@ def test_one_that_lives_has_not_ended() -> None:
 
 
 @pytest.mark.parametrize("watch", [liveness.watch_end, liveness.watch_end_of_traced])
-def test_an_end_is_told_once_to_those_who_want_to_know(
+def test_an_end_is_reported_once_to_those_who_want_to_know(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness, "_POLL_S", 0.02)
@@ -98,7 +98,9 @@ def test_an_end_is_told_once_to_those_who_want_to_know(
 
 
 @pytest.mark.parametrize("watch", [liveness.watch_end, liveness.watch_end_of_traced])
-def test_one_that_has_gone_before_is_told_of(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_has_gone_before_is_reported(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(liveness, "_POLL_S", 0.02)
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()

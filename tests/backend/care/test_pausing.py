@@ -17,7 +17,7 @@ from pgdb.backend.care.pausing import Pauser
 from pgdb.jobs import procfs
 from tests.support.programs import wait_until
 
-# Two threads that compute, and a count of the signals it was sent.
+# Two threads that compute, and a count of the received signals.
 _BUSY = """
 import os, signal, sys, threading
 count = 0
@@ -81,7 +81,7 @@ def test_all_threads_stand_still_until_they_are_released(busy: subprocess.Popen[
     pauser.pause([busy.pid])
     wait_paused(busy.pid)
     assert len(list(Path(f"/proc/{busy.pid}/task").iterdir())) == 2
-    # Whoever asks whether he may trace it is the one who does.
+    # The question whether tracing is allowed is about the asking process.
     assert procfs.why_not_traceable(busy.pid) is None
     before = procfs.work_done(busy.pid)[0]
     begun_s = time.process_time()
@@ -96,7 +96,7 @@ def test_all_threads_stand_still_until_they_are_released(busy: subprocess.Popen[
 def test_signals_that_come_meanwhile_are_not_lost(busy: subprocess.Popen[str]) -> None:
     pauser = Pauser()
     assert busy.stdout is not None
-    # With no wait between the two, it is stopped to be told of the signal in some of the rounds.
+    # With no wait between the two, some rounds find it stopped for the report of the signal.
     for count in range(1, 21):
         os.kill(busy.pid, signal.SIGUSR1)
         pauser.pause([busy.pid])
@@ -113,7 +113,7 @@ def test_a_process_that_is_killed_meanwhile(busy: subprocess.Popen[str]) -> None
     pauser = Pauser()
     pauser.pause([busy.pid])
     wait_paused(busy.pid)
-    # Not busy.kill(), which would wait for it first and take its stop for its end.
+    # busy.kill() would wait for it first and take its stop for its end.
     os.kill(busy.pid, signal.SIGKILL)
     release(pauser, busy.pid)
     wait_until(lambda: not procfs.is_alive(busy.pid), "it has ended")

@@ -1,4 +1,4 @@
-"""Numbers read from memory: what GDB says of types, and programs under a real GDB."""
+"""Numbers read from memory: GDB's names of types, and programs under a real GDB."""
 
 from __future__ import annotations
 
@@ -152,13 +152,14 @@ OF_C = """
 typedef union { int i[2]; double x; } mynumber;
 mynumber b = {{1, 2}};
 """
-"""libm has such a thing, static, which a Fortran program's "b" is where it has none of its own."""
+"""libm has a static variable of that name, which a Fortran program's "b" finds without one of its
+own."""
 
 SOURCES = {"c": (C, "cc"), "cpp": (CPP, "c++"), "f90": (FORTRAN, "gfortran")}
 
 
 class Quiet:
-    """Hears what a GDB tells unasked; only the first stop counts."""
+    """Receives a GDB's events; only the first stop counts."""
 
     def __init__(self) -> None:
         self.stopped = asyncio.Event()
@@ -417,7 +418,7 @@ def test_parts_and_limits(programs: dict[str, Path], monkeypatch: pytest.MonkeyP
     def refuse(pid: int, address: int, size_bytes: int) -> bytes:
         raise PermissionError
 
-    # As Yama does it: GDB itself reads then.
+    # As with Yama: then GDB itself reads.
     monkeypatch.setattr(blocks, "_memory_of_process", refuse)
     second = read_all(programs, "c", [*asked, ask("*(double *)8")])
     assert second[:-1] == first

@@ -1,4 +1,4 @@
-"""What a real GDB 13.1 said, replayed from tests/transcripts, becomes the right records."""
+"""The output of a real GDB 13.1, replayed from tests/transcripts, becomes the right records."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ def test_variables_in_any_shape() -> None:
 
 
 def test_a_line_is_no_other_kind_for_having_been_read_as_one() -> None:
-    """Ranks share what was made of a form, and a GDB may answer one command as another."""
+    """Ranks share the decoded shape, and a GDB may answer one command as another."""
     for address in range(0x1000, 0x1004):
         line = cut(f'1^done,stack=[frame={{level="0",addr="{address:#018x}",func="f"}}]'.encode())
         (frame,), addresses = decode.frames_of(line)

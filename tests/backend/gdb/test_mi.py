@@ -1,4 +1,4 @@
-"""MI lines are cut into their parts, commands quoted so that GDB reads what was meant."""
+"""MI lines are cut into their parts, and commands are quoted for GDB."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ BROKEN = (
     "line", ["^done,foo", "*stopped,reason=", '~"\\q"', '~"a\\x41"', BROKEN[-1]]
 )
 def test_broken_lines_are_foreign_text(line: str) -> None:
-    # GDB's Python can print past MI (os.system, os.write): a line that ends the reader would
-    # take the results behind it along.
+    # GDB's Python can print past MI (os.system, os.write): a line that ended the reader would hide
+    # the results after it.
     assert cut(line).kind in ("", line[0])
 
 
@@ -150,7 +150,7 @@ TEXTS = st.one_of(
 
 
 def mi_string(text: str) -> str:
-    """Return a c-string as GDB writes it: what is no printable ASCII, byte by byte in octal."""
+    """Return a c-string as GDB writes it: other than printable ASCII, byte by byte in octal."""
     pieces = []
     for letter in text:
         if letter in '"\\':
@@ -185,7 +185,7 @@ RECORDS = st.builds(
 
 
 def reference(line: str) -> tuple[str, dict[str, object]]:
-    """Return what pygdbmi makes of a record: its name and its payload."""
+    """Return a record as parsed by pygdbmi: its name and its payload."""
     record = gdbmiparser.parse_response(line)
     return record["message"], record["payload"] or {}
 
@@ -278,7 +278,7 @@ def test_memory_with_a_gap_is_what_comes_before_it() -> None:
     "answer", ['^done,a=["b"', "^done,a=[", "^done,foo", '^done,a="\\q"', '^done,a={b="1"]', "^"]
 )
 def test_a_result_that_cannot_be_read_is_an_error(answer: str) -> None:
-    # pygdbmi does not come to an end with the first two.
+    # pygdbmi does not finish the first two.
     line = cut(f"7{answer}")
     assert (line.kind, line.token, line.name) == ("^", 7, "error")
     assert answer[1:] in line.payload["msg"]

@@ -1,4 +1,4 @@
-"""Whose code a frame is, and where a stack is folded: by the object it lies in, not by its name."""
+"""The object that a frame lies in, not its name, decides its owner and where a stack is folded."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_whose_code_by_address() -> None:
         [mapping(0x9000, "/lib/libmpi.so.40"), mapping(0x1000, "/usr/lib/app")], "/usr/lib/app"
     )
     assert objects.has_mpi
-    # A program that is installed where the system's libraries are is the user's all the same.
+    # A program is the user's even if it is installed beside the system's libraries.
     assert objects.owner(0x1000, "") is USER
     assert objects.owner(0x1FFF, "") is USER
     assert objects.owner(0x2000, "") is Owner.UNKNOWN
@@ -194,7 +194,7 @@ def test_what_mpi_calls_back_stays_visible() -> None:
 def test_the_users_own_wrapper_stays_visible() -> None:
     stack = places(("poll", C), ("PMPI_Send", MPI), ("MPI_Send", USER), ("main", USER))
     assert find_mpi_call(stack, has_mpi=True) == 1
-    # Of a measuring tool that is installed in the system.
+    # A measuring tool that is installed in the system.
     stack = places(("poll", C), ("PMPI_Send", MPI), ("MPI_Send", Owner.SYSTEM), ("main", USER))
     assert find_mpi_call(stack, has_mpi=True) == 1
 

@@ -1,4 +1,4 @@
-"""Numbers of one rank are summed up, and what is no number is told."""
+"""Numbers of one rank are reduced, and anything else is reported."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_all_ranks_are_of_one_class_whatever_their_numbers(arrays: list[list[int
         (Value(text="7"), False),
         (Failure(message='No symbol "u" in current context.'), False),
         (Value(text="{0, 1, 2, 3...}"), True),
-        # What GDB says of an array of more than 64 KiB.
+        # GDB's answer for an array of more than 64 KiB.
         (Failure(message="value requires 8000000 bytes, which is more than max-value-size"), True),
     ],
 )

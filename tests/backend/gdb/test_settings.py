@@ -1,4 +1,4 @@
-"""What GDB makes of what it is told at its start."""
+"""A real GDB accepts its settings."""
 
 from __future__ import annotations
 

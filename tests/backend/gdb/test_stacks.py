@@ -1,4 +1,4 @@
-"""What a rank's GDB is asked for stacks, and what is made of its answers."""
+"""The requests to a rank's GDB for stacks, and the use of its answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAPPED = (
 
 
 class ToldGdb(GdbSession):
-    """A GDB that answers from a table; what is not in it has no answer but ``^done``."""
+    """A GDB that answers from a table; any other command gets ``^done``."""
 
     def __init__(self, answers: Mapping[str, str]) -> None:
         self.answers = answers
@@ -180,7 +180,7 @@ HELD = '^done,stack-args=[frame={level="0",args=[{name="n",value="%s"}]},frame={
 
 
 def ask_twice(listed: str, before: str, after: str) -> tuple[list[str], list[str]]:
-    """Return what GDB was asked, and the value that was told each time."""
+    """Return the commands that GDB received, and the value in each answer."""
     gdb = ToldGdb({"-stack-list-frames": listed, "-stack-list-arguments 1": HELD % before})
 
     async def carry_out() -> list[str]:
@@ -210,7 +210,7 @@ def test_what_gdb_would_not_read_anew_is_asked_once(value: str) -> None:
     ['0x2004 \\"red\\"', "@0x55d0: 5", "{x = 1}", "a list of 2", "<error: Cannot access memory>"],
 )
 def test_frames_are_asked_for_once_and_values_from_elsewhere_each_time(value: str) -> None:
-    # Memory that ranks share can change while they stand still.
+    # Memory that ranks share can change while they are stopped.
     asked, told = ask_twice(SWEEPING, value, "2")
     assert asked == ["-stack-list-frames", *["-stack-list-arguments 1"] * 2]
     assert told == [value.replace("\\", ""), "2"]
@@ -264,7 +264,7 @@ def test_a_stop_that_was_looked_at_whole_needs_no_second_look() -> None:
         return functions(await stacks.backtrace(PID, Backtrace()))
 
     assert asyncio.run(carry_out(8)) == ["sweep", "main"]
-    # There may be more frames than were asked for.
+    # There may be more frames than requested.
     assert asyncio.run(carry_out(2)) == ["other"]
 
 
@@ -302,7 +302,7 @@ def test_threads_without_those_of_mpi() -> None:
     record = ask(gdb, Backtrace(threads=True))
     assert isinstance(record, Threads) and record.hidden == "1"
     assert stacks_in(record) == [(1, ["PMPI_Recv", "main"]), (2, ["work", "start_thread"])]
-    # The user's thread and frame are selected as they were.
+    # The user's thread and frame are selected again.
     assert gdb.asked[-2:] == ["-thread-select 3", "-stack-select-frame 1"]
 
 

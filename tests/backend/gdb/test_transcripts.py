@@ -1,4 +1,4 @@
-"""What real GDBs of two versions said in whole sessions, read by us and by pygdbmi.
+"""Whole sessions with real GDBs of two versions, parsed by us and by pygdbmi.
 
 tests/transcripts/record.py records them again.
 """
@@ -24,7 +24,7 @@ ALL = [f"session-{name}-gdb{version}.mi" for version in VERSIONS for name in SES
 
 
 def said(name: str) -> list[str]:
-    """Return what GDB has said, line by line."""
+    """Return GDB's output, line by line."""
     text = (TRANSCRIPTS / name).read_text("utf-8")
     return [line for line in text.split("\n") if line and not line.startswith("# ")]
 
@@ -63,7 +63,7 @@ def test_all_of_a_session_says_what_it_says_to_pygdbmi(name: str) -> None:
             continue
         assert line.kind, text
         if "script={" in text:
-            # What GDB writes here up to mi3 is no MI (sourceware bug 24285); pygdbmi loses more.
+            # GDB's output here up to mi3 is no MI (sourceware bug 24285); pygdbmi loses more.
             text = text.replace('{"silent","print depth"}', '["silent","print depth"]')
         reference = gdbmiparser.parse_response(text)
         compared += 1
@@ -94,7 +94,7 @@ def test_stops_of_a_session(version: str) -> None:
     assert [(each.reason, each.frame and each.frame.function) for each in found[:-1]] == [
         ("breakpoint-hit", "main"),
         ("end-stepping-range", "main"),
-        # Stops of breakpoints with commands are told without a word in MI (`silent`).
+        # MI has no reason for a stop of a breakpoint with `silent` commands.
         ("other", None),
         ("function-finished", "add"),
         ("watchpoint-trigger", "main"),

@@ -19,7 +19,7 @@ NEVER_S = 120.0
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Start a shell in place of the daemon; its output is what shows that it gets on."""
+    """Start a shell in place of the daemon; its output stands for heartbeats."""
     handler = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(bootstrap_env, "BEAT_S", 0.05)
     monkeypatch.setattr(bootstrap_env, "HANGS_S", NEVER_S)
@@ -50,7 +50,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
 
 
 def ended_by(pid: int) -> int:
-    """Return the signal that has ended a process, 0 if it has left by itself."""
+    """Return the signal that ended a process, 0 if it exited by itself."""
     return max(0, -os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
@@ -58,7 +58,7 @@ def test_one_that_shows_nothing_is_ended(
     start: Start, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bootstrap_env, "HANGS_S", 0.3)
-    # With its output closed it would be as silent: both are tried.
+    # A closed output is as silent as a hanging one: both are tried.
     for script in ("kill -STOP $$", "exec >&-; cat; sleep 600"):
         pid, daemon = start(script)
         _guard(pid, daemon, watches_input=False)
@@ -66,7 +66,7 @@ def test_one_that_shows_nothing_is_ended(
         assert "hung, and was ended" in capfd.readouterr().err
 
 
-def test_one_that_gets_on_is_left_alone(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_progresses_is_left_alone(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap_env, "HANGS_S", 10.0)
     begun = time.monotonic()
     pid, daemon = start("for _ in 1 2 3 4 5 6 7 8; do printf .; sleep 0.1; done")
@@ -81,7 +81,7 @@ def test_one_that_gets_on_is_left_alone(start: Start, monkeypatch: pytest.Monkey
 def test_the_end_of_what_ssh_has_started(
     start: Start, monkeypatch: pytest.MonkeyPatch, script: str, how: int
 ) -> None:
-    """A daemon that is told to leave does; one that cannot is ended soon."""
+    """A daemon leaves on request; one that cannot is ended soon."""
     if how:
         monkeypatch.setattr(bootstrap_env, "LEAVE_HANGS_S", 0.3)
     theirs, ours = os.pipe()

@@ -1,4 +1,4 @@
-"""What ranks said is kept in full, and the oldest goes when there is too much of it."""
+"""Ranks' answers are kept in full, and the oldest are dropped at the limit."""
 
 from __future__ import annotations
 

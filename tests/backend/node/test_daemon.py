@@ -1,4 +1,4 @@
-"""What an aggregator's process is before it has a link: where it listens, what it hands on."""
+"""An aggregator's process before its first link: its listening address, and GDB's environment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_it_listens_where_other_hosts_reach_it_and_nowhere_else(
     assert host_for_links(rendezvous(hosts=("node1",))) == "towards ['node1']"
     monkeypatch.setattr(addresses, "source_address", lambda target: f"from {target}")
     assert host_for_links(rendezvous("10.0.0.1:5")) == "from ('10.0.0.1', 5)"
-    # srun may have put it onto another host, though none was named.
+    # srun may have placed it on another host, though none was named.
     monkeypatch.setenv("SLURM_PROCID", "0")
     assert host_for_links(rendezvous()) == "towards []"
 

@@ -1,4 +1,4 @@
-"""What an anchor says of a daemon that does not start."""
+"""An anchor reports a daemon that does not start."""
 
 from __future__ import annotations
 
@@ -52,13 +52,15 @@ def test_its_own_last_words_stay_the_last(
     ("script", "how"),
     [("kill -KILL $$", f"signal {signal.SIGKILL:d} ended it"), ("exit 0", "it has left")],
 )
-def test_one_that_says_nothing_is_told_of(start_daemon: StartDaemon, script: str, how: str) -> None:
+def test_one_that_says_nothing_is_reported(
+    start_daemon: StartDaemon, script: str, how: str
+) -> None:
     with pytest.raises(SystemExit) as ended:
         start_daemon(script).environment_rank()
     assert ended.value.code == f"pgdb: the aggregator's daemon did not start: {how}"
 
 
-def test_one_that_ends_before_it_is_told_anything(start_daemon: StartDaemon) -> None:
+def test_one_that_ends_before_it_receives_anything(start_daemon: StartDaemon) -> None:
     daemon = start_daemon("echo 0 1; exec <&-; exit 3")
     assert daemon.environment_rank() == (0, 1)
     with pytest.raises(SystemExit) as ended:

@@ -1,4 +1,4 @@
-"""Views of a rank's files: what is in the cache stands in them, all else is as it is."""
+"""Views of a rank's files hold the cached files, and lead to the real ones for all others."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_cached_file_stands_under_all_its_names(cache: Path, opt: Path) -> Non
     view, _ = views.make([Placed(f"{opt}/lib/libx.so.1.2", names, file)], "")
     for name in (f"{opt}/lib/libx.so.1.2", *names):
         assert os.path.samefile(f"{view}/root{name}", file), name
-        # Behind the view's own name is what the kernel calls the file.
+        # The view's own name is followed by the kernel's name for the file.
         assert os.path.realpath(f"{view}/root{name}") == f"{view}/root{opt}/lib/libx.so.1.2"
     file.unlink()
     assert Path(f"{view}/root{names[0]}").read_bytes(), "the view holds it"
@@ -80,7 +80,7 @@ def test_what_is_not_in_the_cache_leads_to_the_real_file(cache: Path, opt: Path)
     views.close()
 
 
-def test_what_has_gone_from_the_cache_since_is_told_and_leads_to_the_real_file(
+def test_what_has_gone_from_the_cache_since_is_reported_and_leads_to_the_real_file(
     cache: Path, opt: Path
 ) -> None:
     views = Views(cache)
@@ -122,7 +122,7 @@ def test_views_go_with_their_process_or_with_the_next_one(cache: Path) -> None:
     killed.make([], "")
     lives = Views(cache)
     kept, _ = lives.make([], "")
-    # What the kernel does at the end of a process.
+    # The kernel does this at the end of a process.
     os.close(killed._lock)
     last = Views(cache)
     assert kept.is_dir()

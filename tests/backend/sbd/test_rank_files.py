@@ -1,4 +1,4 @@
-"""What a process has mapped, however it has named its files."""
+"""The mappings of a process are read, whatever the names of its files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgdb.jobs import procfs
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
 def test_a_name_cannot_stand_for_another_mapping(end: str, tmp_path: Path) -> None:
-    # The kernel shows it as it is, but for a newline.
+    # The kernel shows the name as it is, except a newline.
     folder = tmp_path / f"x{end}7f0000000000-7f0000001000 r-xp 00000000 00:00 1 "
     folder.mkdir()
     file = folder / "forged.so"

@@ -1,4 +1,4 @@
-"""Where GDB's index cache is of no use."""
+"""Conditions under which GDB's index cache is not used."""
 
 from __future__ import annotations
 

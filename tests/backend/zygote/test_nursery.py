@@ -1,4 +1,4 @@
-"""Which GDBs can come from a nursery."""
+"""Choice between a GDB from a nursery and one of the rank's own."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def test_what_may_be_about_files_wants_gdbs_that_read_them(command: str) -> None
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_the_end_of_a_gdb_that_never_spoke_is_nobodys(is_first: bool) -> None:
-    """A rank that gets another in its place would be taken for one without a debugger."""
+    """Without it, a rank that gets another GDB would count as one without a debugger."""
 
     async def run() -> tuple[bool, list[str]]:
         ends: list[str] = []
         ours, theirs = socket.socketpair()
         process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.DEVNULL)
         gdb = await ForkedGdb.take(ours, process.pid, lambda line: None, ends.append)
-        # The nursery's word and the end of the socket come in any order.
+        # The nursery's report and the end of the socket arrive in any order.
         for ends_now in (is_first, not is_first):
             if ends_now:
                 gdb.exited(process.wait())

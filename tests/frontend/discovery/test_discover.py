@@ -1,4 +1,4 @@
-"""The ladder finds the ranks of stand-in launchers, and tells what a pid is when it is none."""
+"""The search finds the ranks of stand-in launchers, and says what other pids are."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def stripped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A launcher that keeps its table on the heap, where no rung finds it."""
+    """A launcher that keeps its table on the heap, where no step finds it."""
     return compile_launcher(tmp_path_factory.mktemp("plain") / "mpiexec")
 
 
@@ -86,7 +86,7 @@ def refuse(pid: int) -> tuple[RankProcess, ...]:
 
 @contextmanager
 def alone(**env: str) -> Iterator[int]:
-    """Run a process that no launcher has started, with the environment that is given."""
+    """Run a process that no launcher has started, with the given environment."""
     assert CAT is not None
     process = subprocess.Popen([CAT], stdin=subprocess.PIPE, env=env)
     try:
@@ -149,7 +149,7 @@ def test_a_job_without_living_ranks_has_ended(request: pytest.FixtureRequest, ki
 
 
 def test_a_host_under_another_name_is_known_by_its_ranks(symbols: Path) -> None:
-    # As Slurm's node names: the pids in the table are of processes with these very ranks.
+    # As with Slurm's node names: the pids in the table are of processes with these very ranks.
     with running(symbols, 2, "remote") as pid:
         job = find_job(pid)
         assert job.table.hosts == ("far-away-node",)
@@ -238,7 +238,7 @@ def test_what_looks_like_a_table_of_elsewhere_in_an_unknown_launcher_is_none(
         assert str(job.table.ranks) == "0-1" and "environment" in job.table.source
         (told,) = [each.outcome for each in job.steps if "structure" in each.name]
         assert told.endswith("names no process of this host")
-    # One that is known is believed: all its ranks can be elsewhere.
+    # A known launcher's table is accepted: all its ranks may be elsewhere.
     with running(plain, 2) as pid:
         assert "table of ranks in the memory" in find_job(pid, pmix=refuse).table.source
 
@@ -283,7 +283,7 @@ def test_a_wrapper_stands_for_its_launcher(symbols: Path) -> None:
 
 
 def test_two_launchers_below_a_wrapper_are_both_named(symbols: Path, plain: Path) -> None:
-    # Of a shell's jobs in the background only the input that is given by hand stays open.
+    # A shell closes the input of its background jobs unless it is redirected.
     first, second = (shlex.join(line(each, 2)) for each in (symbols, plain))
     with started(["/bin/sh", "-c", f"exec 3<&0; {first} <&3 & {second} <&3; wait"], ready=2) as pid:
         text = error_of(pid)
@@ -376,7 +376,7 @@ def test_a_rank_without_its_launcher_leads_to_the_others() -> None:
     ]
 
 
-def test_the_slurm_job_of_a_rank_is_told() -> None:
+def test_the_slurm_job_of_a_rank_is_reported() -> None:
     job, step = str(10**9 + os.getpid()), "3"
     env = {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_ID": job, "SLURM_STEP_ID": step}
     with alone(**env) as pid:
@@ -384,7 +384,7 @@ def test_the_slurm_job_of_a_rank_is_told() -> None:
     assert (found.slurm_job, found.selector) == (job, f"slurm:{job}.{step}")
 
 
-def test_a_rank_of_which_nothing_tells_the_job_says_so() -> None:
+def test_a_rank_without_a_job_in_its_environment_says_so() -> None:
     with alone(PMI_RANK="5") as pid:
         assert error_of(pid) == (
             f"{pid} is rank 5 of a job whose launcher is not on this host or has ended, and "

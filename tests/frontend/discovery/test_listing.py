@@ -1,4 +1,4 @@
-"""Which processes count as jobs, shown with stand-ins: copies of bash and sleep named otherwise."""
+"""Stand-ins, copies of bash and sleep under other names, show which processes count as jobs."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_launcher(start: Start, programs: Path) -> None:
     assert 0 <= job.age_s < 60
     assert job.user == ME
     assert job.is_ours
-    # Nothing that tells of ranks.
+    # No source for the number of ranks.
     assert (job.ranks, job.hosts) == (None, None)
 
 
@@ -135,7 +135,7 @@ def test_youngest_first(start: Start) -> None:
 
 
 def test_script_around_a_launcher(start: Start, programs: Path) -> None:
-    # As Intel MPI has it: mpirun is a script that runs mpiexec.hydra.
+    # As with Intel MPI: mpirun is a script that runs mpiexec.hydra.
     (programs / "mpirun").unlink()
     (programs / "mpirun").write_text(f"#!{BASH}\n./mpiexec.hydra $@\ntrue\n")
     (programs / "mpirun").chmod(0o755)
@@ -145,7 +145,7 @@ def test_script_around_a_launcher(start: Start, programs: Path) -> None:
 
 
 def test_launcher_of_daemons(start: Start) -> None:
-    # In an allocation of Slurm's mpirun starts its daemons with srun, whose twin is its child.
+    # In a Slurm allocation mpirun starts its daemons with srun, whose twin is its child.
     pid = start("mpirun", "-c", "./prun -c './srun 300; true'; true")
     wait_for(pid, "srun")
     assert [job.target for job in jobs_of(pid)] == [str(pid)]
@@ -222,7 +222,8 @@ def test_steps_of_slurm(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm, "is_available", lambda: True)
     monkeypatch.setattr(slurm, "steps", lambda **_: tuple(found))
     listed = {job.target: job for job in list_jobs()}
-    # An srun of this host stands for its step, an mpirun of this host for that of its daemons.
+    # A local srun is listed in place of its step, a local mpirun in place of the step of its
+    # daemons.
     assert [target for target in listed if target.startswith("99990017")] == [
         "99990017.1",
         "99990017.2",

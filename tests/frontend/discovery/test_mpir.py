@@ -23,8 +23,8 @@ from pgdb.frontend.discovery import mpir
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 CAT = shutil.which("cat")
 
-# The ranks are cat: they live until the test closes their standard input, or the launcher dies.
-# A close-on-exec pipe tells that all of them have their final environment.
+# The ranks are cat: they live until the test closes their standard input, or the launcher dies. The
+# end of a close-on-exec pipe shows that all of them have their final environment.
 LAUNCHER_C = r"""
 #define _GNU_SOURCE
 #include <signal.h>
@@ -193,8 +193,8 @@ def _children_file(pid: int) -> list[str]:
 @needs_compiler
 @pytest.mark.parametrize("position", [("-fPIE", "-pie"), ("-fno-pie", "-no-pie")])
 def test_a_table_in_a_shared_object_is_read(tmp_path: Path, position: tuple[str, ...]) -> None:
-    # Without PIE the linker copies the variables into the executable, and those of the
-    # object stay zero: the copy relocation that must not be taken for an empty table.
+    # Without PIE the linker copies the variables into the executable, and those of the object stay
+    # zero: a copy relocation, which must not count as an empty table.
     launcher, _ = launcher_with_library(tmp_path, *position)
     with running(launcher, 2) as pid:
         assert mpir.read_proctable(pid).size == 2
@@ -202,12 +202,12 @@ def test_a_table_in_a_shared_object_is_read(tmp_path: Path, position: tuple[str,
 
 @needs_compiler
 def test_what_has_the_name_of_a_deleted_library_is_left_alone(tmp_path: Path) -> None:
-    """Anybody may have put it there, and a named pipe would be waited for."""
+    """Any user may have created it, and opening a named pipe would wait for a writer."""
     launcher, library = launcher_with_library(tmp_path, "-fPIE", "-pie")
     with running(launcher, 2) as pid:
         library.unlink()
         os.mkfifo(library)
-        # By its structure, as that of a launcher without symbols.
+        # By its structure, as for a launcher without symbols.
         assert mpir.read_proctable(pid).size == 2
 
 
@@ -309,7 +309,9 @@ def test_entries_that_are_not_filled_in_yet_are_left_out(symbols: Path) -> None:
         ("mpiexec", ('-DSLURM_STEP="3"',), ""),
     ],
 )
-def test_srun_tells_its_step(tmp_path: Path, name: str, flags: tuple[str, ...], step: str) -> None:
+def test_srun_has_its_step_in_memory(
+    tmp_path: Path, name: str, flags: tuple[str, ...], step: str
+) -> None:
     with running(compile_launcher(tmp_path / name, *flags), 1) as pid:
         assert mpir.read_slurm_step(pid) == step
 
@@ -361,7 +363,7 @@ def test_a_torn_object_has_no_symbols(tmp_path: Path, symbols: Path) -> None:
     for change in range(20, len(data), max(1, len(data) // 40)):
         torn.write_bytes(data[:change])
         mpir.symbol_values(torn, mapping, names)
-    # The sections say that they are larger than any file.
+    # The sections claim to be larger than any file.
     broken = bytearray(data)
     for section in range(head.section_count):
         at = head.sections_at + section * head.section_size + 32

@@ -1,7 +1,7 @@
-"""The question to prterun, put to a stand-in for the PMIx library that a process has loaded.
+"""Queries of prterun, put to a stand-in for the PMIx library that a process has loaded.
 
-The stand-in has the layouts of pmix_common.h, and does what PMIX_MCA_TEST says in the environment
-of the launcher, from where the process that asks has it.
+The stand-in has the layouts of pmix_common.h. PMIX_MCA_TEST in the launcher's environment selects
+its behaviour; the asking process inherits that variable.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def launch(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launch:
     """Run a process that has loaded the library, and one variable of a rank's."""
-    # What is around the tests is not to be passed on.
+    # The environment of the tests must not be passed on.
     monkeypatch.setenv("PMIX_NAMESPACE", "ours")
 
     @contextmanager
@@ -259,7 +259,7 @@ def test_no_answer_in_time(launch: Launch, tmp_path: Path) -> None:
         begin = time.monotonic()
         assert "no answer within 1.5 s" in error_of(pid, 1.5)
         assert time.monotonic() - begin < 10
-        # The launcher has that in its environment, and the process that asked had.
+        # The launcher has that in its environment, and the asking process had.
         assert list(processes_with(f"TMPDIR={tmp_path}")) == [pid]
 
 

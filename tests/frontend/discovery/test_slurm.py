@@ -1,4 +1,4 @@
-"""What is made of the answers of Slurm's commands; stand-ins give those of Slurm 22.05.8."""
+"""Answers of Slurm's commands are parsed; stand-ins give those of Slurm 22.05.8."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CLUSTER: dbg
 11_1.batch|15|{UID}|{ME}|n1|1|0:03|batch|
 11_2.0|16|{UID}|{ME}|n2|1|0:03|sleep|
 """
-# scontrol leaves out the elements of arrays unless it is asked for the array.
+# scontrol omits the elements of arrays unless it is asked for the array.
 ALL_PLACES = """\
 StepId=8.0 UserId=0 State=RUNNING NodeList=n1 Tasks=1 Name=sleep SrunHost:Pid=vm:111
 StepId=8.1 UserId=0 State=RUNNING NodeList=n[1-2] Tasks=3 Name=a|b c SrunHost:Pid=vm:112
@@ -142,7 +142,7 @@ def test_malformed_hosts(text: str) -> None:
 
 def test_steps(commands: Path) -> None:
     found = {step.target: step for step in slurm.steps()}
-    # In order, and without what no srun has started and what is ours.
+    # In order, without PGDB's own steps and those that no srun has started.
     assert list(found) == ["8.0", "8.1", "9.0", "10.0", "15.0", "16.0"]
     assert found["8.1"] == slurm.Step(
         job="8",
@@ -238,7 +238,7 @@ def test_without_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no squeue" in error_of(lambda: slurm.find_step("8"))
 
 
-def test_steps_are_told_without_scontrol(commands: Path) -> None:
+def test_steps_are_listed_without_scontrol(commands: Path) -> None:
     (commands / "scontrol").write_text("#!/bin/sh\nexit 1\n")
     found = slurm.steps()
     assert len(found) == 6

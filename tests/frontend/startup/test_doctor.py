@@ -1,4 +1,4 @@
-"""What ``pgdb doctor`` makes of hosts that lack something, with kernels and launchers of ours."""
+"""``pgdb doctor`` reports what hosts lack; kernels and launchers are stand-ins."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_packages_that_are_missing_or_old(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.remedy == f"{sys.executable} -m pip install --upgrade pgdb-mpi"
 
 
-def test_another_pgdb_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_pgdb_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     owners = {"pgdb": ["pgdb-mpi", "PyGreSQL"]}
     monkeypatch.setattr("importlib.metadata.packages_distributions", lambda: owners)
     (found,) = (each for each in made(doctor_checks.check_python) if each.verdict == "warning")
@@ -159,7 +159,7 @@ def test_gdb_that_is_too_old_or_has_no_python(tmp_path: Path) -> None:
 
 
 def kernel(directory: Path, *, scope: int | None = None, seccomp: int = 0, cap: int = 0) -> Path:
-    """Make a /proc with what governs tracing."""
+    """Make a /proc with the files that govern tracing."""
     (directory / "self").mkdir(parents=True)
     status = (
         f"Name:\tpgdb\nUid:\t1000\t1000\t1000\t1000\nCapEff:\t{cap:016x}\nSeccomp:\t{seccomp}\n"
@@ -323,7 +323,7 @@ def test_launchers_that_we_do_not_know(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert problem.verdict == "problem" and "PATH" in problem.message
 
 
-def test_root_is_told_what_open_mpi_wants(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_root_is_shown_what_open_mpi_wants(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script(tmp_path / "mpirun", IS_OPEN_MPI, *RUNS_TWICE)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     launchers(monkeypatch, tmp_path)

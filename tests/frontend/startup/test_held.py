@@ -1,4 +1,4 @@
-"""Held ranks and their reports, from well-behaved hosts and from whoever else connects."""
+"""Held ranks and their reports, from well-behaved hosts and from strangers."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def report(*texts: str, mark: str = MARK) -> bytes:
 
 
 def forged(change: Callable[[bytes], bytes]) -> bytes:
-    """Return a report of which something was changed on its way."""
+    """Return a report with one field changed in transit."""
     data = change(report(*fields()).partition(b"\n")[2])
     return b"%d\n" % len(data) + data
 
 
 class Hearing:
-    """Reports that are listened to."""
+    """Reports with a listening socket."""
 
     def __init__(self, reports: Reports, port: int) -> None:
         self.reports = reports
@@ -64,7 +64,7 @@ class Hearing:
         self.writers: list[asyncio.StreamWriter] = []
 
     async def send(self, data: bytes) -> asyncio.StreamReader:
-        """Connect and say something; return what tells of the end of the connection."""
+        """Connect and send data; return the reader that sees the end of the connection."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         self.writers.append(writer)
         writer.write(data)
@@ -232,7 +232,7 @@ def test_a_host_that_reports_twice_counts_once() -> None:
 
 
 def test_a_report_that_was_heard_is_heard_once() -> None:
-    """Who reads along on the network cannot use it from another address."""
+    """A listener on the network cannot send the report again from another address."""
 
     async def test(hearing: Hearing) -> None:
         data = report(*fields(0))
@@ -247,7 +247,7 @@ def test_a_report_that_was_heard_is_heard_once() -> None:
     run(test)
 
 
-def test_two_nodes_of_one_name_are_told_apart_by_their_names_in_slurm() -> None:
+def test_two_nodes_of_one_name_are_distinguished_by_their_names_in_slurm() -> None:
     async def test(hearing: Hearing) -> None:
         await hearing.send(report(*fields(0, alias="n1", slurm_job="7")))
         await hearing.send(report(*fields(2, alias="n2", slurm_job="7")))
@@ -353,7 +353,7 @@ def test_one_that_says_nothing_holds_nobody_up() -> None:
     run(test)
 
 
-def test_letting_go_closes_the_connections_of_all_hosts() -> None:
+def test_close_ends_the_connections_of_all_hosts() -> None:
     async def test(hearing: Hearing) -> None:
         ends = [
             await hearing.send(report(*fields(rank, host=host)))
@@ -377,7 +377,7 @@ def test_letting_go_closes_the_connections_of_all_hosts() -> None:
         ([("me", "n1")], True),
         ([("node2", "")], False),
         ([("me", ""), ("node2", "")], False),
-        # Two nodes of Slurm's on this very machine are two places to start aggregators at.
+        # Two Slurm nodes on this very machine are two places to start aggregators at.
         ([("me", "n1"), ("me", "n2")], False),
         ([], False),
     ],
@@ -448,7 +448,7 @@ def with_job(
     asyncio.run(bounded())
 
 
-def test_a_rank_is_held_until_it_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_is_held_until_it_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(job: HeldJob, session: Session) -> None:
         await job.wait_known()
         assert job.reports.size == 1 and job.reports.program == "sh"
@@ -460,7 +460,7 @@ def test_a_rank_is_held_until_it_is_let_go(monkeypatch: pytest.MonkeyPatch) -> N
     with_job(lambda prefix: (*prefix, "sh", "-c", "exit 7"), test, monkeypatch)
 
 
-def test_a_job_that_ends_before_its_ranks_are_held_is_told(
+def test_a_job_that_ends_before_its_ranks_are_held_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def test(job: HeldJob, session: Session) -> None:

@@ -52,7 +52,7 @@ def run(
     text: str = RUNS,
     **how: Any,
 ) -> None:
-    """Run *test* on a site that is reached through the ssh of that text."""
+    """Run *test* on a site that is reached through an ssh with that text."""
 
     async def bounded() -> None:
         async with asyncio.timeout(DEADLINE_S):
@@ -71,7 +71,7 @@ async def nothing(site: RemoteSite) -> None:
 
 
 def refusal(tmp_path: Path, text: str = RUNS, **how: Any) -> str:
-    """Return why there is no site behind an ssh."""
+    """Return the reason for a failure to connect through an ssh."""
     with pytest.raises(PgdbError) as caught:
         run(tmp_path, nothing, text=text, **how)
     assert "\n" not in str(caught.value)
@@ -127,14 +127,14 @@ def test_another_release_is_refused_with_both_and_the_ways_out(tmp_path: Path) -
     assert "--remote-python" in told and "--ship" in told
 
 
-def test_a_python_without_pgdb_is_told_with_the_way_out(tmp_path: Path) -> None:
+def test_a_python_without_pgdb_is_reported_with_the_way_out(tmp_path: Path) -> None:
     bare = script(tmp_path / "python", f'exec {sys.executable} -S "$@"')
     told = refusal(tmp_path, python=str(bare), python_path="")
     assert told.startswith("far: ") and "No module named 'pgdb'" in told
     assert "--remote-python" in told and "--ship" in told
 
 
-def test_a_python_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_python_that_is_not_there_is_reported(tmp_path: Path) -> None:
     told = refusal(tmp_path, python="/no/such/python")
     assert told.startswith("far: ") and "/no/such/python" in told
     assert "--remote-python names a Python of that host" in told
@@ -151,14 +151,14 @@ def test_a_python_that_is_not_there_is_told(tmp_path: Path) -> None:
         ('printf \'{"type": "Ret\'', "far: the link was closed"),
     ],
 )
-def test_a_host_that_cannot_be_reached_is_told_in_ssh_s_words(
+def test_a_host_that_cannot_be_reached_is_reported_in_ssh_s_words(
     tmp_path: Path, text: str, told: str
 ) -> None:
     words = refusal(tmp_path, text)
     assert words.startswith("far: ") and told in words
 
 
-def test_an_ssh_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_an_ssh_that_is_not_there_is_reported(tmp_path: Path) -> None:
     async def test() -> None:
         with pytest.raises(StartError, match=r"cannot run no-such-ssh: .*; --ssh names it"):
             await RemoteSite.connect("far", ("no-such-ssh",))
@@ -174,7 +174,7 @@ def test_words_that_nobody_knows_are_passed_on() -> None:
 
 
 def test_a_job_is_found_as_it_is_there(tmp_path: Path) -> None:
-    # The name has what JSON must quote.
+    # The name contains characters that JSON must quote.
     program = shutil.copy("/bin/sleep", tmp_path / 'my "sleep" é')
     with subprocess.Popen([program, "60"], stdin=subprocess.DEVNULL) as process:
         wait_until(lambda: os.readlink(f"/proc/{process.pid}/exe") == str(program), "it is up")
@@ -206,7 +206,7 @@ def test_a_name_that_is_no_utf_8_is_no_reason_to_fail(tmp_path: Path) -> None:
             process.kill()
 
 
-def test_why_there_is_no_job_is_told_with_the_host(tmp_path: Path) -> None:
+def test_why_there_is_no_job_is_reported_with_the_host(tmp_path: Path) -> None:
     async def test(site: RemoteSite) -> None:
         for _ in range(2):
             with pytest.raises(DiscoveryError, match=r"^far: .*4194305"):
@@ -217,7 +217,7 @@ def test_why_there_is_no_job_is_told_with_the_host(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
-def test_a_host_tells_which_gdb_it_has(tmp_path: Path) -> None:
+def test_a_host_reports_which_gdb_it_has(tmp_path: Path) -> None:
     async def test(site: RemoteSite) -> None:
         assert await site.gdb_version("gdb") == check_gdb("gdb")
         assert await site.gdb_version("no-such-gdb") == ""
@@ -255,7 +255,7 @@ def test_a_question_that_is_given_up_harms_no_later_one(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
-def test_an_error_of_the_agents_own_is_told(tmp_path: Path) -> None:
+def test_an_error_of_the_agents_own_is_reported(tmp_path: Path) -> None:
     async def test(site: RemoteSite) -> None:
         with pytest.raises(PgdbError, match=r"^far: the agent cannot 'dance'"):
             await site._call("dance", None, str)
@@ -316,7 +316,7 @@ def test_what_aggregators_print_comes_in_order_and_then_their_status(tmp_path: P
 
 
 def test_lines_that_come_with_the_answer_are_not_lost(tmp_path: Path) -> None:
-    # Answers and lines can come in one piece, before whoever has asked goes on.
+    # Answers and lines can arrive in one piece, before the caller resumes.
     answers = [
         f'{{"type": "Return", "number": 1, "value": "{release()}"}}',
         '{"type": "Return", "number": 2, "value": {"starter": 1, "pid": 7}}',
@@ -337,7 +337,7 @@ def test_lines_that_come_with_the_answer_are_not_lost(tmp_path: Path) -> None:
     run(tmp_path, test, text=text)
 
 
-def test_two_starters_are_told_apart(tmp_path: Path) -> None:
+def test_two_starters_are_distinguished(tmp_path: Path) -> None:
     one = script(tmp_path / "one", "echo one; exit 1")
     two = script(tmp_path / "two", "echo two; exit 2")
     lines: dict[str, list[str]] = {"one": [], "two": []}
@@ -357,7 +357,7 @@ def test_two_starters_are_told_apart(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
-def test_a_launcher_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_launcher_that_is_not_there_is_reported(tmp_path: Path) -> None:
     async def test(site: RemoteSite) -> None:
         with pytest.raises(PgdbError, match=r"^far: cannot start .*/none: No such file"):
             await site.start(start_of(tmp_path / "none"), print, rendezvous)
@@ -385,7 +385,7 @@ def test_what_was_started_ends_with_the_starter_or_the_site(tmp_path: Path, how:
     assert not is_alive(pids[0])
 
 
-def test_an_agent_that_dies_is_told_to_all_who_wait(tmp_path: Path) -> None:
+def test_an_agent_that_dies_is_reported_to_all_who_wait(tmp_path: Path) -> None:
     mpirun = script(tmp_path / "mpirun", "echo up; exec sleep 600")
     pids = []
 

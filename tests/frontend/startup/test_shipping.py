@@ -1,6 +1,6 @@
-"""PGDB brought to hosts that have none: the archive, its transfer, and the cache over there.
+"""PGDB shipped to hosts that have none: the archive, its transfer, and the cache on the host.
 
-The other host is played by an interpreter without site-packages, with a home of its own.
+The other host is an interpreter without site-packages, with a home of its own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DEADLINE_S = 60.0
 HERE = Tags.here()
 CREDENTIALS = make_credentials()
 
-# What stands in for PGDB where only the way there matters.
+# A stand-in for PGDB for tests of the transfer.
 SMALL = {
     "pgdb/__init__.py": b"",
     "pgdb/backend/__init__.py": b"",
@@ -75,7 +75,7 @@ class Remote:
     def start(
         self, command: Sequence[str], ship: str | None, text: bytes = b""
     ) -> Coroutine[Any, Any, tuple[int, str, str]]:
-        """Return what runs a command there: to its status, output and complaints."""
+        """Return a function that runs a command there: it returns status, output and errors."""
         variables = {"PATH": os.environ["PATH"], "HOME": str(self.home), **self.environment}
         if ship is not None:
             variables["PGDB_SHIP"] = ship
@@ -88,7 +88,7 @@ class Remote:
         return self.start(command, shipper.describe_environment(), text)
 
     def python_says(self, program: str, path: str) -> str:
-        """Return the output of a program that has nothing but *path*."""
+        """Return the output of a program with *path* as its only path."""
         return subprocess.run(
             [self.python, "-P", "-c", program],
             env={"PATH": os.environ["PATH"], "HOME": str(self.home), "PYTHONPATH": path},
@@ -135,7 +135,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Archive:
-    """Have a small archive shipped in place of PGDB."""
+    """Replace the archive of PGDB by a small one."""
     archive = packed(SMALL, tmp_path)
 
     async def archive_for(tags: Tags) -> Archive:
@@ -178,7 +178,8 @@ def test_bootstrap_becomes_the_aggregator(remote: Remote, small: Archive) -> Non
 
 
 def test_all_of_the_aggregator_can_be_imported_there(remote: Remote) -> None:
-    """With the real archive, and nothing else: what DISTRIBUTIONS lacks would be missing here."""
+    """With the real archive, and nothing else: anything that DISTRIBUTIONS lacks would be missing
+    here."""
     ssh = fake_ssh(remote)
     path = asyncio.run(shipping.ship_by_ssh("h1", ssh, str(remote.python)))
     assert Path(path) in remote.entries
@@ -331,12 +332,12 @@ def test_bootstrap_of_another_session_says_so(remote: Remote, small: Archive) ->
 # -- what goes wrong on the way ----------------------------------------------------------------
 
 
-def refused(remote: Remote, told: object, data: bytes) -> str:
-    """Return the complaint of a bootstrap to which the front end says *told* and sends *data*."""
+def refused(remote: Remote, answer: object, data: bytes) -> str:
+    """Return the error of a bootstrap that receives the line *answer* and then *data*."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()
-        writer.write(json.dumps(told).encode() + b"\n")
+        writer.write(json.dumps(answer).encode() + b"\n")
         await reader.readline()
         writer.write(data)
         writer.close()
@@ -382,7 +383,9 @@ def test_an_archive_that_leaves_its_place_is_refused(remote: Remote, tmp_path: P
     assert "outside the destination" in refused(remote, told, evil.data)
 
 
-def test_the_front_ends_trouble_is_told(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_front_ends_trouble_is_reported(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def archive_for(tags: Tags) -> Archive:
         raise StartError("pip cannot fetch mpi4py: no network")
 
@@ -426,7 +429,7 @@ def test_an_old_python_says_what_it_is() -> None:
 
 
 def test_the_line_needs_no_quoting_but_one_pair() -> None:
-    """It goes through launchers' scripts and ssh: csh expands ``!`` even inside of quotes."""
+    """The line passes launchers' scripts and ssh: csh expands ``!`` even inside quotes."""
     *_, line = shipping.remote_command()
     assert not set("\n!'`$\\") & set(line)
     assert len(line) < 16000, "launchers have limits"
@@ -501,7 +504,7 @@ def test_a_home_that_is_none_is_done_without(
 
 
 def fake_ssh(remote: Remote, greeting: str = "") -> tuple[str, ...]:
-    """Return what runs a command as ssh does, by the login shell, on *remote*."""
+    """Return a function that runs a command as ssh does, by the login shell, on *remote*."""
     script = f'{greeting} HOME={remote.home}; export HOME; unset XDG_CACHE_HOME; exec sh -c "$2"'
     return ("/bin/sh", "-c", script, "ssh")
 
@@ -594,7 +597,7 @@ OTHER = Tags("cp399", "x86_64", "glibc 2.28")
 
 
 def fake_pip(status: int, said: str, lines: list[tuple[str, ...]]) -> Any:
-    """Return what stands in for the running of pip; it makes wheels with one module each."""
+    """Return a stand-in for pip, which makes wheels with one module each."""
 
     async def run(*line: str) -> tuple[int, str]:
         lines.append(line)
@@ -613,7 +616,7 @@ def test_wheels_are_fetched_for_another_python(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    # One without compiled modules beside those that there are.
+    # A distribution without compiled modules beside the real ones.
     monkeypatch.setattr(
         shipped_archive, "DISTRIBUTIONS", (*shipped_archive.DISTRIBUTIONS, "pygdbmi")
     )

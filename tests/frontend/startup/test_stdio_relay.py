@@ -1,4 +1,4 @@
-"""Output to a pipe whose reader pauses, leaves, or takes it late."""
+"""Output to a pipe whose reader pauses, leaves, or reads it late."""
 
 from __future__ import annotations
 
