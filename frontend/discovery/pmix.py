@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import ctypes.util
+import glob
 import json
 import os
 import signal
@@ -197,7 +198,9 @@ def _session_directory(launcher_pid: int, temporary: str) -> str:
     """
     ending = f".{launcher_pid}"
     mapped = (folder for file in procfs.mapped_files(launcher_pid) for folder in Path(file).parents)
-    named = (path for form in ("*", "*/*") for path in Path(temporary).glob(form + ending))
+    # Not Path.glob: of Python 3.11 and 3.12 it raises where a folder vanishes under it.
+    patterns = (f"{glob.escape(temporary)}/{levels}{ending}" for levels in ("*", "*/*"))
+    named = (path for pattern in patterns for path in glob.iglob(pattern))
     for directory in (*mapped, *named):
         with contextlib.suppress(OSError):
             names = os.listdir(directory)

@@ -29,7 +29,7 @@ END_DEADLINE_S = 120.0
 ON_HOST = """
 import json, sys
 from msgspec.structs import astuple
-from pgdb.jobs import listing
+from pgdb.frontend.discovery import listing
 from tests.live.test_discovery import patient
 listing._COUNTING_S = 60.0
 jobs = {job.target: (job.ranks, job.hosts) for job in listing.list_jobs()}

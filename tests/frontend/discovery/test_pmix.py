@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -319,6 +320,22 @@ def test_library_that_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.Monke
     message = error_of(os.getpid())
     assert "the PMIx library cannot be loaded" in message
     assert str(path) in message
+
+
+def test_a_folder_that_vanishes_meanwhile_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two", "three"):
+        (tmp_path / name).mkdir()
+    real = os.scandir
+
+    def scan(path: Any) -> Any:
+        if not isinstance(path, int) and Path(os.fspath(path)).parent == tmp_path:
+            Path(path).rmdir()
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    assert pmix._session_directory(os.getpid(), str(tmp_path)) == ""
 
 
 def test_process_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
