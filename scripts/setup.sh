@@ -83,10 +83,10 @@ setup_venv() {
     level=$1
     setup_links
     case $level in
-        run) project=. ;;
-        dev) project=".[test,check,docs]" ;;
+        run) project=. constraints=/dev/null ;;
+        dev) project=".[test,check,docs]" constraints=$root/constraints.txt ;;
     esac
-    key=$({ cat setup.cfg pyproject.toml; echo "$root"; } | cksum)
+    key=$({ cat setup.cfg pyproject.toml constraints.txt; echo "$root"; } | cksum)
     # Without PYTHON= the one that is there stays.
     if [ -n "${PYTHON:-}" ] && [ "$(cat "$venv/.made-by" 2>/dev/null)" != "$(command -v "$PYTHON")" ]
     then
@@ -106,7 +106,8 @@ setup_venv() {
         printf '%s\n' "$python" >"$venv/.made-by"
     fi
     say "installing pgdb-mpi and what it needs into .venv (about a minute, needs the package index)"
-    quietly "pip install" "$venv/bin/python" -m pip install -q --disable-pip-version-check -e "$project"
+    quietly "pip install" "$venv/bin/python" -m pip install -q --disable-pip-version-check \
+        -c "$constraints" -e "$project"
     [ -x "$venv/bin/pgdb" ] || fail "pip installed no pgdb command; build/setup.log may say why"
     [ "$level" = run ] || printf '%s\n' "$key" >"$venv/.made-run"
     printf '%s\n' "$key" >"$venv/.made-$level"

@@ -1,8 +1,17 @@
 #!/bin/sh
-# make test: style, types, the site of docs/, tests. `test.sh check` leaves out the tests, `test.sh
-# docs` builds the site alone.
+# test.sh [all]       style, types, the site of docs/, all tests
+# test.sh check       style, types, the site
+# test.sh docs        the site
+# test.sh fast        the tests without real jobs that are not slow
+# test.sh only ARG... set-up, then pytest with these arguments
+#
+# PGDB_TEST_WORKERS is the number of pytest-xdist's workers, PYTEST_ARGS more arguments of pytest.
 set -u
 . "$(dirname "$0")/setup.sh"
+
+what=${1:-all}
+[ $# = 0 ] || shift
+workers=${PGDB_TEST_WORKERS:-$(($(nproc) + 1))}
 
 setup_venv dev
 PATH=$PATH:$venv/bin
@@ -12,31 +21,72 @@ build_site() {
     say "mkdocs build --strict"
     NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --quiet --strict || exit 1
 }
-if [ "${1:-}" = docs ]; then
+
+check() {
+    say "ruff check ."
+    "$venv/bin/ruff" check --quiet . || exit 1
+    say "ruff format --check ."
+    "$venv/bin/ruff" format --quiet --check . || fail "not formatted: run .venv/bin/ruff format ."
+    say "mypy"
+    "$venv/bin/mypy" || exit 1
     build_site
-    say "the site is build/site/index.html"
-    exit 0
-fi
+}
 
-say "ruff check ."
-"$venv/bin/ruff" check --quiet . || exit 1
-say "ruff format --check ."
-"$venv/bin/ruff" format --quiet --check . || fail "not formatted: run .venv/bin/ruff format ."
-say "mypy"
-"$venv/bin/mypy" || exit 1
-build_site
-[ "${1:-}" = check ] && exit 0
+setup_live() {
+    setup_gdb
+    setup_mpich
+    setup_more_mpis
+    setup_mpi
+    allow_root
+    # The tests run their jobs under this MPICH, those above, and the machine's Open MPI and MPICH,
+    # if it has them.
+    PGDB_TEST_MPICH=$mpich_venv/bin
+    export PGDB_TEST_MPICH
+}
 
-setup_gdb
-setup_mpich
-setup_more_mpis
-setup_mpi
-allow_root
-# The tests run their jobs under this MPICH, those above, and the machine's Open MPI and MPICH, if
-# it has them.
-PGDB_TEST_MPICH=$mpich_venv/bin
-export PGDB_TEST_MPICH
+# run_tests EXPRESSION ARG...: pytest over the tests whose marks match.
+run_tests() {
+    marks=$1
+    shift
+    # shellcheck disable=SC2086  # several arguments
+    "$venv/bin/python" -m pytest -m "$marks" "$@" ${PYTEST_ARGS:-}
+}
 
-say "pytest, with $(gdb --version | head -n 1), $MPIRUN and $PGDB_TEST_MPICH/mpirun"
-# shellcheck disable=SC2086  # several arguments
-exec "$venv/bin/python" -m pytest ${PYTEST_ARGS:-}
+case $what in
+    check)
+        check
+        ;;
+    docs)
+        build_site
+        say "the site is build/site/index.html"
+        ;;
+    fast)
+        say "pytest, without real jobs"
+        run_tests "not mpi and not gdb and not hosts and not slurm and not slow" \
+            --numprocesses "$workers" --dist loadgroup
+        ;;
+    only)
+        setup_live
+        # shellcheck disable=SC2086  # several arguments
+        exec "$venv/bin/python" -m pytest "$@" ${PYTEST_ARGS:-}
+        ;;
+    all)
+        check
+        setup_live
+        say "pytest, $workers workers, with $(gdb --version | head -n 1), $MPIRUN and" \
+            "$PGDB_TEST_MPICH/mpirun"
+        run_tests "not alone" --numprocesses "$workers" --dist loadgroup
+        status=$?
+        [ "$status" -le 1 ] || [ "$status" = 5 ] || exit "$status"
+        say "pytest, the tests that need the machine to themselves"
+        run_tests alone
+        alone=$?
+        # 5: no test was selected, as PYTEST_ARGS may have it for one of the two.
+        [ "$alone" = 5 ] && exit "$status"
+        [ "$status" = 0 ] || [ "$status" = 5 ] || exit "$status"
+        exit "$alone"
+        ;;
+    *)
+        fail "test.sh: no such word: $what (all, check, docs, fast, only)"
+        ;;
+esac

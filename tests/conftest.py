@@ -83,7 +83,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--failed-to",
         metavar="FILE",
-        help="write the ids of failed tests to FILE, one a line, as `pytest @FILE` reads them",
+        help="append the ids of failed tests to FILE, one a line, as `pytest @FILE` reads them",
     )
 
 
@@ -202,7 +202,8 @@ def pytest_terminal_summary(
     if path := config.getoption("--failed-to"):
         reports = (terminalreporter.stats.get(kind, ()) for kind in ("failed", "error"))
         found = {_without_group(each.nodeid): None for kind in reports for each in kind}
-        Path(path).write_text("".join(f"{each}\n" for each in found), encoding="utf-8")
+        with open(path, "a", encoding="utf-8") as file:
+            file.writelines(f"{each}\n" for each in found)
 
 
 def _without_group(nodeid: str) -> str:
