@@ -31,6 +31,7 @@ from pgdb.records import BreakpointsMade, Event, Gone, Running, Stop
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.measuring import report_autogroup
 from tests.support.terminal import foreign_code
 
 PROGRAM = """
@@ -132,6 +133,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parsed = parser.parse_args()
+    report_autogroup()
     logging.disable(logging.WARNING)  # that GDBs die is no news
     asyncio.run(measure(parsed.rounds, parsed.seed))
 

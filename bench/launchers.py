@@ -32,6 +32,7 @@ import pytest
 # The tests' hosts and jobs are no part of what is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.measuring import report_autogroup
 from tests.support.hosts import several_hosts
 from tests.support.programs import Builder, Mpi, Program, find_mpi, run_job
 from tests.support.slurm import private_slurm
@@ -163,6 +164,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.ranks < 2 or given.ranks % HOSTS or given.rounds < 1:
         parser.error(f"RANKS must be a multiple of {HOSTS}, ROUNDS at least 1")
+    report_autogroup()
     for family in ("OMPI", "PRTE"):
         os.environ[f"{family}_ALLOW_RUN_AS_ROOT"] = "1"
         os.environ[f"{family}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"

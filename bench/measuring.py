@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import statistics
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,6 +32,21 @@ class Row:
     def is_met(self) -> bool:
         """Whether the median is within the target."""
         return self.median <= self.target
+
+
+_AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+
+
+def report_autogroup(switch: Path = _AUTOGROUP) -> None:
+    """Print a line where the kernel schedules each session as one group: figures can be wrong."""
+    with contextlib.suppress(OSError):
+        if switch.read_text(encoding="ascii").strip() == "1":
+            print(
+                "kernel.sched_autogroup_enabled is 1: ranks that yield can starve other sessions, "
+                "and times vary by minutes; as root: sysctl -w kernel.sched_autogroup_enabled=0",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def pss_bytes(pids: Iterable[int]) -> int:

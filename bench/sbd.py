@@ -28,6 +28,7 @@ from pathlib import Path
 # The tests' jobs are no part of what is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.measuring import report_autogroup
 from tests.support.hosts import Hosts, several_hosts
 from tests.support.programs import Builder, Job, find_mpi, run_job
 
@@ -147,6 +148,7 @@ def main() -> None:
     parser.add_argument("--ranks-per-host", type=int, default=8)
     parser.add_argument("--libraries", type=int, default=30)
     arguments = parser.parse_args()
+    report_autogroup()
     with (
         tempfile.TemporaryDirectory(prefix="pgdb-bench-") as name,
         several_hosts(arguments.hosts, shared=[Path(name)]) as hosts,

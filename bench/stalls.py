@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from jobs import long_job
+from measuring import report_autogroup
 
 import pgdb
 from pgdb.frontend.api.sync import Session
@@ -94,6 +95,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=8, metavar="N")
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
     given = parser.parse_args()
+    report_autogroup()
     stalls: dict[str, list[float]] = {}
     texts: dict[str, int] = {}
     with long_job(given.ranks) as pid, tempfile.TemporaryDirectory(prefix="pgdb-bench-") as folder:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from measuring import Row
+from measuring import Row, report_autogroup
 from rows import answers, attaching, idle, memory, starting, stops
 
 ROUNDS = 3
@@ -81,6 +81,7 @@ def main() -> None:
         parser.error(f"--plot {given.plot}: {why}")
     # Ended by `timeout`, say, it must end its job and its session as well.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    report_autogroup()
     print(f"{os.cpu_count()} cores, {given.rounds} rounds\n")
     print("| what | beside | rounds | median | target | met |")
     print("|---|---|---|--:|--:|---|", flush=True)

@@ -41,6 +41,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.measuring import report_autogroup
 from bench.soak.faults import CLOCK, DISK, PLACES, OneHost
 from bench.soak.hosts import SeveralHosts, run_on_hosts
 from bench.soak.processes import measured
@@ -117,6 +118,7 @@ def main() -> int:
         return run_on_hosts(arguments)
     if not arguments.hosts and CLOCK not in os.environ:
         return _run_apart()
+    report_autogroup()
     begun = time.monotonic()
     # Not where temporary files may find no room.
     folder = Path(tempfile.mkdtemp(prefix="pgdb-soak-", dir="/tmp" if DISK in os.environ else None))

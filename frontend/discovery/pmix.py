@@ -200,7 +200,7 @@ def _session_directory(launcher_pid: int, temporary: str) -> str:
     mapped = (folder for file in procfs.mapped_files(launcher_pid) for folder in Path(file).parents)
     # Not Path.glob: of Python 3.11 and 3.12 it raises where a folder vanishes under it.
     patterns = (f"{glob.escape(temporary)}/{levels}{ending}" for levels in ("*", "*/*"))
-    named = (path for pattern in patterns for path in glob.iglob(pattern))
+    named = (Path(path) for pattern in patterns for path in glob.iglob(pattern))
     for directory in (*mapped, *named):
         with contextlib.suppress(OSError):
             names = os.listdir(directory)

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from typing import TextIO
 
 from pgdb.errors import PgdbError
-from pgdb.frontend.startup import doctor_checks, doctor_launchers
+from pgdb.frontend.startup import doctor_checks, doctor_launchers, doctor_scheduler
 from pgdb.frontend.startup.doctor_findings import Finding, Host, Verdict
 
 LOG = logging.getLogger(__name__)
@@ -28,6 +28,7 @@ CHECKS: tuple[Callable[[Host], Iterator[Finding]], ...] = (
     doctor_checks.check_gdb,
     doctor_checks.check_tracing,
     doctor_checks.check_proc,
+    doctor_scheduler.check_scheduling,
     doctor_checks.check_limits,
     doctor_launchers.check_launchers,
     doctor_launchers.check_slurm,

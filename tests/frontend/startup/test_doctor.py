@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from pgdb.errors import StartError
-from pgdb.frontend.startup import doctor, doctor_checks, doctor_launchers
+from pgdb.frontend.startup import doctor, doctor_checks, doctor_launchers, doctor_scheduler
 from pgdb.frontend.startup.doctor_findings import Finding, Host, Verdict
+from pgdb.frontend.startup.starvation_trial import Starvation
 from pgdb.overlay import addresses
+from tests.support.programs import processes_with, wait_until
 
 ALL_WORKS = {"running": 0, "launched": 0, "memory": 0}
 NOT_PERMITTED = 1
@@ -219,6 +221,57 @@ def test_a_filter_beats_the_capability(monkeypatch: pytest.MonkeyPatch, tmp_path
     proc = kernel(tmp_path, scope=1, cap=CAP_SYS_PTRACE, seccomp=2)
     found = only(made(doctor_checks.check_tracing, Host(proc=proc)))
     assert "seccomp" in found.message and found.verdict == "problem"
+
+
+def grouped(tmp_path: Path, text: str | None) -> Path:
+    """Return a /proc with the kernel's setting for groups by session; None: without one."""
+    if text is not None:
+        (tmp_path / "sys" / "kernel").mkdir(parents=True)
+        (tmp_path / "sys" / "kernel" / "sched_autogroup_enabled").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("text", [None, "0\n"])
+def test_without_groups_the_scheduler_is_not_tried(tmp_path: Path, text: str | None) -> None:
+    def refuse() -> Starvation:
+        raise AssertionError("tried")
+
+    host = Host(proc=grouped(tmp_path, text))
+    found = only([*doctor_scheduler.check_scheduling(host, refuse)])
+    assert (found.topic, found.verdict, found.remedy) == ("scheduling", "ok", "")
+
+
+@pytest.mark.parametrize(
+    ("quiet_s", "loaded_s", "verdict"),
+    [
+        (0.002, 0.004, "ok"),
+        (0.002, 0.299, "ok"),
+        (0.002, 0.8, "warning"),
+        # A machine that is as slow without the load says nothing of the load.
+        (0.2, 1.9, "ok"),
+        (0.2, 2.0, "warning"),
+    ],
+)
+def test_starved_sessions_are_a_warning_with_its_remedy(
+    tmp_path: Path, quiet_s: float, loaded_s: float, verdict: str
+) -> None:
+    trial = Starvation(quiet_s, loaded_s)
+    host = Host(proc=grouped(tmp_path, "1\n"))
+    found = only([*doctor_scheduler.check_scheduling(host, lambda: trial)])
+    assert (found.topic, found.verdict) == ("scheduling", verdict)
+    is_warning = verdict == "warning"
+    assert ("sysctl -w kernel.sched_autogroup_enabled=0" in found.remedy) == is_warning
+    assert not is_warning or f"{loaded_s:.1f} s" in found.message
+
+
+def test_the_trial_of_the_scheduler_is_made_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = f"{os.getpid()}-starvation"
+    monkeypatch.setenv("PGDB_TEST_TRIAL", mark)
+    found = only(made(doctor_scheduler.check_scheduling, Host(proc=grouped(tmp_path, "1\n"))))
+    assert found.topic == "scheduling" and " s" in found.message
+    wait_until(lambda: not processes_with(f"PGDB_TEST_TRIAL={mark}").keys() - {os.getpid()}, "end")
 
 
 def test_memory_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
