@@ -436,7 +436,7 @@ def run_launch(data: bytes) -> None:
         launcher = launchers.Launcher(Path("/nonexistent/mpirun"), family, "1")
         list(launchers.options_of(launcher, words))
         with contextlib.suppress(UsageError):
-            launchers.take_apart(launcher, words, {})
+            launchers.parse_line_of(launcher, words, {})
 
 
 def run_values(data: bytes) -> None:

@@ -1,4 +1,4 @@
 """MPI jobs as the system sees them: launchers, holding ranks before main, finding ranks.
 
-Used by the front end and, on the job's hosts, by the back end; it knows neither of the two.
+The front end uses it and, on the job's hosts, the back end; it never imports either.
 """

@@ -1,17 +1,17 @@
 """Find the ranks on this host by the environment that their launcher gave them.
 
-The launcher is not asked, so this works on every host of a job, with a launcher that nobody
-knows, and after the launcher's end. What tells one job's ranks from another's is a *selector*, a
-string that means the same on all hosts of the job:
+The scan does not need the launcher. So it works on every host of a job, with an unknown launcher,
+and after the launcher's end. A *selector* is a string that means one job on all of its hosts:
 
 ``key:KEY``
-    what the launcher leaves in the environment of all ranks (:attr:`RankIdentity.job_key`);
+    the text that the launcher leaves in the environment of all ranks
+    (:attr:`RankIdentity.job_key`);
 ``proxy:HOST:PORT PGID``
     the command line of the proxy above the rank: MPICH's hydra leaves nothing in the environment;
 ``slurm:JOB.STEP``, ``slurm:JOB``
-    all ranks of one step of Slurm's, or inside of one job.
+    all ranks of one Slurm step, or of one Slurm job.
 
-A rank is the topmost process that has the environment of one: what it starts inherits that.
+A rank is the topmost process that has a rank's environment: its children inherit the environment.
 PGDB's own processes are never ranks.
 """
 
@@ -29,20 +29,20 @@ from pgdb.jobs.procfs import ProcessStat, RankIdentity
 from pgdb.patterns import pattern
 from pgdb.proctable import RankProcess
 
-# What our aggregators' anchors have; all else that is ours has no rank's environment.
+# The anchors of our aggregators have it; no other process of PGDB's has a rank's environment.
 _OURS = "PGDB_WIRE_UP"
-# slurm/slurm.h: the batch script and what else is no step of srun's has a number from here on,
-# among them the shell of salloc with LaunchParameters=use_interactive_step.
+# slurm/slurm.h: steps that srun did not start have a number from here on. These are the batch
+# script and, among others, the shell of salloc with LaunchParameters=use_interactive_step.
 _FIRST_SPECIAL_STEP = 0xFFFFFFF0
-# They start ranks on their own host and may have a rank's environment themselves: Open MPI's
-# daemons run as a step of Slurm's where there is a Slurm. Debian's is slurmstepd-wlm.
+# Daemons start ranks on their own host and may have a rank's environment themselves: Open MPI's run
+# as a Slurm step if there is Slurm. Debian's is slurmstepd-wlm.
 _DAEMON = pattern(
     r"(?:orted|prted|hydra_pmi_proxy|hydra_bstrap_proxy|pmi_proxy|slurmstepd|sshd)(?:[-.]\w+)?\Z"
 )
 _REMOTE_DAEMONS = ("orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy")
-# ssh's options whose value is a word of its own (ssh(1)); rsh, blaunch and their like have less.
+# ssh's options whose value is a word of its own (ssh(1)); rsh, blaunch and the like have fewer.
 _SSH_TAKES_A_VALUE = frozenset(f"-{letter}" for letter in "BbcDEeFIiJLlmOoPpQRSWw")
-# Programs that start another one and have no use for MPI themselves.
+# Programs that start another one and do not use MPI themselves.
 _SHELL = pattern(r"(?:ba|da|k|mk|pdk|z|tc|c|fi|busybox-)?sh\Z|busybox\Z")
 _WRAPPER = pattern(
     r"""(?x)
@@ -56,24 +56,24 @@ _WRAPPER = pattern(
 _INTERPRETER = pattern(r"(?:python|perl|ruby|lua|tclsh|julia|guile|Rscript|R|node)[\d.]*\Z")
 # Options whose value is a word of its own: bash's, and Python's.
 _TAKES_A_VALUE = frozenset({"-o", "-O", "+O", "-W", "-X", "--rcfile", "--init-file"})
-# Executables, no interpreters, of which a process has had an MPI library mapped.
+# Executables, except interpreters, of which a process has mapped an MPI library.
 _MPI_PROGRAMS: set[tuple[int, int, int]] = set()
 _MPI_LIBRARY = pattern(r"/libp?mpi[\w+-]*\.so[\d.]*(?: \(deleted\))?\Z")
 
 
 class RankGroup(msgspec.Struct, frozen=True):
-    """The ranks of one job that live on this host."""
+    """The ranks of one job on this host."""
 
     key: str
-    """The job's own selector; empty where nothing tells its ranks from those of another job."""
+    """The job's own selector; empty if its ranks cannot be distinguished from another job's."""
     size: int | None
-    """Number of ranks in MPI_COMM_WORLD; None where nothing tells it."""
+    """Number of ranks in MPI_COMM_WORLD; None if unknown."""
     processes: tuple[RankProcess, ...]
-    """Least rank first, with the name that this host has for itself."""
+    """The ranks, least first, with this host's own name for itself."""
 
 
 class Processes:
-    """The processes of this host at one moment; what is told of one of them is read once."""
+    """The processes of this host at one moment; each fact about a process is read once."""
 
     def __init__(self) -> None:
         self.parent_of = procfs.parents()
@@ -90,7 +90,7 @@ class Processes:
         return self._children.get(pid, [])
 
     def below(self, pid: int, enter: Callable[[int], bool] = lambda _: True) -> Iterator[int]:
-        """Yield the descendants of *pid*, parents first, without those below a refused one."""
+        """Yield the descendants of *pid*, parents first, except those below a refused one."""
         pending = list(self.children(pid))
         for each in pending:  # grows while it is walked
             yield each
@@ -110,24 +110,24 @@ class Processes:
         return self._environments[pid]
 
     def identity(self, pid: int) -> RankIdentity | None:
-        """Return the rank whose environment *pid* has, be it the rank or started by it."""
+        """Return the rank in the environment of *pid*, which a child of the rank inherits."""
         if pid not in self._identities:
             self._identities[pid] = procfs.rank_environment(self.environment(pid) or {})
         return self._identities[pid]
 
     def stat(self, pid: int) -> ProcessStat | None:
-        """Return who *pid* is and what state it is in."""
+        """Return identity and state of the process *pid*."""
         if pid not in self._stats:
             self._stats[pid] = procfs.read_stat(pid)
         return self._stats[pid]
 
     def has_ended(self, pid: int) -> bool:
-        """Return whether *pid* is gone, or only its exit status is left."""
+        """Return whether *pid* is gone, or a zombie."""
         stat = self.stat(pid)
         return stat is None or stat.has_ended
 
     def start_time_ticks(self, pid: int) -> int:
-        """Return when *pid* was started, 0 if it is gone."""
+        """Return the start time of *pid*, 0 if it is gone."""
         stat = self.stat(pid)
         return stat.start_time_ticks if stat is not None else 0
 
@@ -141,19 +141,19 @@ class Processes:
         return f"{self.name(pid)} {pid}"
 
     def is_launcher(self, pid: int) -> bool:
-        """Return whether *pid* is a launcher's program; a script of that name is none."""
+        """Return whether *pid* is a launcher's program; a script with a launcher's name is not."""
         return not self.has_ended(pid) and procfs.is_launcher_name(self._program(pid))
 
     def is_daemon(self, pid: int) -> bool:
-        """Return whether *pid* is one of those that launchers start on each host."""
+        """Return whether *pid* is a daemon that launchers start on each host."""
         return bool(_DAEMON.match(self._program(pid)))
 
     def is_ours(self, pid: int) -> bool:
-        """Return whether *pid* is a process of PGDB's that a launcher started, or below one."""
+        """Return whether a launcher started *pid*, or an ancestor of it, as a process of PGDB's."""
         return any(_OURS in (self.environment(each) or {}) for each in (pid, *self.above(pid)))
 
     def selector(self, pid: int) -> str:
-        """Return what finds the job whose rank's environment *pid* has; empty if nothing does."""
+        """Return the selector of the job in the environment of *pid*; empty if there is none."""
         identity = self.identity(pid)
         if identity is None:
             return ""
@@ -167,12 +167,12 @@ class Processes:
         return ""
 
     def rank_pid(self, pid: int) -> int:
-        """Return the rank's own process, where *pid* may be one that inherited from it."""
+        """Return the rank's own process for *pid*, which may be a descendant of it."""
         identity, selector = self.identity(pid), self.selector(pid)
         top = pid
         for each in self.above(pid):
-            # A rank may run a job of its own, whose rank of that number is another one: then
-            # the launcher in between is the outer rank's, and hydra's proxy below it tells.
+            # A rank may run a job of its own, with another rank of that number. Then the outer
+            # rank's launcher is in between, and the hydra proxy below that launcher decides.
             if self.identity(each) != identity or self.selector(each) != selector:
                 break
             top = each
@@ -184,7 +184,7 @@ class Processes:
 
 
 def proxy_selector(words: Iterable[str]) -> str:
-    """Return the selector that the command line of a hydra_pmi_proxy has; empty if none.
+    """Return the selector in the command line of a hydra_pmi_proxy; empty if there is none.
 
     >>> proxy_selector(["hydra_pmi_proxy", "--control-port", "n1:4242", "--pgid", "0"])
     'proxy:n1:4242 0'
@@ -197,7 +197,7 @@ def proxy_selector(words: Iterable[str]) -> str:
 
 
 def scan(selector: str) -> tuple[RankGroup, ...]:
-    """Return the ranks on this host that *selector* means, by job, the oldest job first."""
+    """Return the ranks of *selector* on this host, by job, the oldest job first."""
     processes = Processes()
     kind, _, value = selector.partition(":")
     found = []
@@ -217,7 +217,8 @@ def scan(selector: str) -> tuple[RankGroup, ...]:
 
 
 def is_rank(pid: int, processes: Processes) -> bool:
-    """Return whether *pid* is a rank itself: not a helper, a daemon, a launcher, or of PGDB's."""
+    """Return whether *pid* is a rank itself: not a helper, a daemon, a launcher, or a process of
+    PGDB's."""
     identity = processes.identity(pid)
     if identity is None or processes.rank_pid(pid) != pid:
         return False
@@ -228,14 +229,14 @@ def is_rank(pid: int, processes: Processes) -> bool:
     step = (processes.environment(pid) or {}).get("SLURM_STEP_ID", "")
     if step.isdecimal() and int(step) >= _FIRST_SPECIAL_STEP:
         return False
-    # srun -n 1 ./script, with an mpirun in the script, which is not what anybody debugs.
+    # srun -n 1 ./script with an mpirun in the script: nobody debugs the script.
     return not any(processes.is_launcher(each) for each in processes.below(pid))
 
 
 def by_job(pids: Iterable[int], processes: Processes) -> tuple[RankGroup, ...]:
-    """Sort ranks by the job they belong to, the oldest job first.
+    """Group ranks by job, the oldest job first.
 
-    Of two with one number in one job the older one counts.
+    If two processes of one job have the same rank, the older one counts.
     """
     host = os.uname().nodename
     jobs: dict[str, dict[int, RankProcess]] = {}
@@ -262,10 +263,10 @@ def by_job(pids: Iterable[int], processes: Processes) -> tuple[RankGroup, ...]:
 
 
 def scan_below(launcher: int, processes: Processes) -> tuple[RankGroup, ...]:
-    """Return the ranks that *launcher* has on this host, by job, the oldest job first.
+    """Return the ranks of *launcher* on this host, by job, the oldest job first.
 
-    They are the topmost processes below it that have an environment other than its own. Slurm
-    starts ranks apart from srun: those are known by a port of its that their environment names.
+    They are the topmost processes below it with an environment other than its own. Slurm starts
+    ranks apart from srun; their environment names a port of srun's.
     """
     inherited = processes.identity(launcher)
 
@@ -295,9 +296,9 @@ def _reporting_to(launcher: int, processes: Processes) -> list[int]:
 
 
 def launcher_ports(environment: Mapping[str, str]) -> set[int]:
-    """Return the ports that a rank's environment gives as its launcher's."""
+    """Return the ports of the launcher in a rank's environment."""
     texts = [environment.get("SLURM_SRUN_COMM_PORT", "")]
-    # 1955790848.0;tcp://192.0.2.2:59781;tcp6://[fd00::2]:44909
+    # Example: 1955790848.0;tcp://192.0.2.2:59781;tcp6://[fd00::2]:44909
     texts += [
         part.rpartition(":")[2]
         for part in environment.get("OMPI_MCA_orte_hnp_uri", "").split(";")[1:]
@@ -306,7 +307,7 @@ def launcher_ports(environment: Mapping[str, str]) -> set[int]:
 
 
 def starts_daemons(pid: int) -> bool:
-    """Return whether *pid*, such as an ssh or srun, was started to start a launcher's daemon."""
+    """Return whether *pid*, such as an ssh or srun, starts a launcher's daemon."""
     words = procfs.command_line(pid) or [""]
     return os.path.basename(words[0]) not in _REMOTE_DAEMONS and any(
         daemon in word for word in words[1:] for daemon in _REMOTE_DAEMONS
@@ -321,7 +322,7 @@ def remote_hosts(launcher: int, processes: Processes) -> tuple[str, ...]:
     """
     hosts: dict[str, None] = {}
     for pid in processes.children(launcher):
-        # srun has no host among its words.
+        # The words of srun name no host.
         if starts_daemons(pid) and not processes.is_launcher(pid):
             host = _host_of_ssh((procfs.command_line(pid) or [])[1:])
             if host and host != os.uname().nodename:
@@ -332,7 +333,7 @@ def remote_hosts(launcher: int, processes: Processes) -> tuple[str, ...]:
 def _host_of_ssh(words: list[str]) -> str:
     is_value = False
     for word in words:
-        # A script around ssh has its own path there.
+        # A script around ssh may have its own path as a word.
         if not is_value and not word.startswith(("-", "/")):
             return word.rpartition("@")[2]
         is_value = word in _SSH_TAKES_A_VALUE
@@ -340,15 +341,16 @@ def _host_of_ssh(words: list[str]) -> str:
 
 
 def program_of_rank(pid: int, program: str = "") -> int:
-    """Return the process that is really rank *pid*'s program, *pid* itself if nothing is better.
+    """Return the process that runs the program of rank *pid*; *pid* itself if no other one fits
+    better.
 
     A launcher may have been given a script, ``time`` or a container's starter, which forked the
-    program. It is the first process from *pid* downwards whose executable or script has the base
-    name *program*; else the first that has mapped an MPI library; else what shells and known
-    wrappers lead to, each with a single living child.
+    program. The result is the first process from *pid* downwards whose executable or script has
+    the base name *program*; else the first that has mapped an MPI library; else the end of a
+    chain of shells and known wrappers, each with a single living child.
     """
     wanted = os.path.basename(program)
-    # Mostly the rank's own process is the one, and a look at all others would be for nothing.
+    # Mostly *pid* itself runs the program; then no other process is read.
     if wanted in _program_names(pid) if wanted else _is_mpi_program(pid):
         return pid
     processes = Processes()
@@ -369,7 +371,7 @@ def program_of_rank(pid: int, program: str = "") -> int:
 
 
 def executes(pid: int, program: str) -> bool:
-    """Return whether a process executes the program, or as an interpreter the script, *program*."""
+    """Return whether a process executes *program*, or is an interpreter of the script *program*."""
     return os.path.basename(program) in _program_names(pid)
 
 
@@ -382,7 +384,7 @@ def _program_names(pid: int) -> set[str]:
 
 
 def _script(words: list[str]) -> str:
-    """Return the script among an interpreter's arguments; empty if the program is no file."""
+    """Return the script among an interpreter's arguments; empty if there is no script file."""
     skip = False
     for word in words:
         if skip:
@@ -402,14 +404,14 @@ def _is_wrapper(pid: int) -> bool:
 
 
 def _is_mpi_program(pid: int) -> bool:
-    # A library that is preloaded for measuring has MPI mapped into the shells as well.
+    # A preloaded measuring library maps MPI into shells as well.
     if _is_wrapper(pid):
         return False
     identity = _identity(pid)
     if identity in _MPI_PROGRAMS:
         return True
     is_one = any(map(_MPI_LIBRARY.search, procfs.mapped_files(pid)))
-    # What a process has mapped takes as long to list as all else that is asked of it here.
+    # Listing the mappings of a process takes as long as all other reads here together.
     name = os.path.basename(procfs.executable(pid) or "")
     if is_one and identity is not None and not _INTERPRETER.match(name):
         _MPI_PROGRAMS.add(identity)

@@ -1,4 +1,4 @@
-"""Which GDB to run on this host, and whether it will do."""
+"""Find the GDB of this host, and check its version."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from pgdb.errors import StartError
 from pgdb.patterns import pattern
 
 MINIMUM_GDB = (12, 1)
-"""Oldest GDB that has what we use: MI 3 with asynchronous attach, index cache settings."""
+"""Oldest GDB with the features that PGDB uses: MI 3 with asynchronous attach, index cache settings.
+"""
 _VERSION = pattern(r"(\d+)\.(\d+)\S*$")
 _DEADLINE_S = 60.0
 _MOST_WORDS_BYTES = 1 << 16
 
 
 def find_gdb(word: str) -> str | None:
-    """Return the path of the GDB *word*: from PATH, else from beside our own interpreter."""
+    """Return the path of the GDB *word*: in PATH, else beside our own interpreter."""
     beside = os.path.dirname(sys.executable)
     return shutil.which(word) or shutil.which(word, path=beside)
 
@@ -30,7 +31,7 @@ def find_gdb(word: str) -> str | None:
 def check_gdb(word: str) -> str:
     """Return the version of the GDB *word*, e.g. ``13.1``.
 
-    :raises StartError: if there is none, or it is too old.
+    :raises StartError: if there is no such GDB, or it is too old.
     """
     path = find_gdb(word)
     if path is None and os.path.exists(word):
@@ -41,16 +42,16 @@ def check_gdb(word: str) -> str:
             "or pip install 'pgdb-mpi[embedded]'"
         )
     try:
-        told = first_words([path, "--version"], _DEADLINE_S)
+        said = first_words([path, "--version"], _DEADLINE_S)
     except TimeoutError:
         raise StartError(
-            f"{path} has not told its version within {_DEADLINE_S:g} s; "
+            f"{path} has not printed its version within {_DEADLINE_S:g} s; "
             "this host may be overloaded, or the file system that it is on; --gdb names another one"
         ) from None
     except OSError as error:
         raise StartError(f"{path} cannot be run: {error}") from None
-    version = version_in(told)
-    if version is None and not told.strip():
+    version = version_in(said)
+    if version is None and not said.strip():
         with contextlib.suppress(OSError, TimeoutError):
             errors = first_words([path, "--version"], _DEADLINE_S, errors=True).strip()
             if errors:
@@ -58,7 +59,7 @@ def check_gdb(word: str) -> str:
                 raise StartError(f"{path} does not start: {last}; --gdb names another GDB")
     if version is None:
         raise StartError(
-            f"{path} is no GDB: it calls itself {told.partition(chr(10))[0]!r}; --gdb names one"
+            f"{path} is no GDB: it calls itself {said.partition(chr(10))[0]!r}; --gdb names one"
         )
     if version < MINIMUM_GDB:
         wanted = ".".join(str(part) for part in MINIMUM_GDB)
@@ -70,12 +71,12 @@ def check_gdb(word: str) -> str:
 
 
 def first_words(words: Sequence[str], timeout_s: float, *, errors: bool = False) -> str:
-    """Return the first 64 KiB that a program prints, which is ended then if it goes on.
+    """Return the first 64 KiB that a program prints, and end the program if it prints more.
 
-    That is what it writes to its standard output; with *errors*, to standard error as well.
+    The text is its standard output; with *errors* also its standard error.
 
     :raises OSError: if it cannot be started.
-    :raises TimeoutError: if it neither ends nor prints as much in time.
+    :raises TimeoutError: if it neither ends nor prints that much in time.
     """
     found, end_s = b"", time.monotonic() + timeout_s
     with subprocess.Popen(
@@ -100,12 +101,12 @@ def first_words(words: Sequence[str], timeout_s: float, *, errors: bool = False)
 
 
 def version_in(text: str) -> tuple[int, int] | None:
-    """Return the version that a GDB's own words tell, None if they tell none.
+    """Return the version in the output of ``gdb --version``, None if there is none.
 
     >>> version_in("GNU gdb (Debian 13.1-3) 13.1\\nCopyright (C) 2023")
     (13, 1)
     """
     line = text.partition("\n")[0].strip()
-    # Most programs tell a version in the same way.
+    # Most programs print their version in the same way.
     match = _VERSION.search(line) if "gdb" in line.lower() else None
     return (int(match[1]), int(match[2])) if match is not None else None

@@ -1,9 +1,9 @@
-"""Keep a job's output flowing when the front end dies, so that the job does not die of it.
+"""Keep reading a job's output when the front end dies, so that the job does not die too.
 
-Started beside the job's launcher with a copy of the reading ends of its output pipes, it does
-nothing until its standard input ends. A front end that is done writes one byte first; if the
-end comes without it, the front end has died, and from then on the job's output goes to a file.
-Standard library only: it must be small, since it lives as long as the job.
+The front end starts it beside the job's launcher, with a copy of the reading ends of its output
+pipes. It does nothing until its standard input ends. A front end that ends normally writes one byte
+first. Without that byte the front end has died, and the job's output goes to a file from then on.
+It uses the standard library only: it must be small, since it lives as long as the job.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import sys
 
 def _open(path: str) -> int:
     try:
-        # The session's directory can be gone after days, and be somebody else's by that name.
+        # After days the session's directory can be gone, and another user's directory can have its
+        # name.
         if os.lstat(os.path.dirname(path)).st_uid != os.geteuid():
             raise PermissionError
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
@@ -42,12 +43,12 @@ def main(argv: list[str]) -> None:
             except BlockingIOError:
                 continue
             if data:
-                # A full disk must not end the job: then its output is read and lost.
+                # A full disk must not end the job: its output is read and discarded.
                 with contextlib.suppress(OSError):
                     os.write(target, data)
             else:
                 waiting.unregister(key.fd)
-    # Without output it would only keep the session's directory from being removed.
+    # An empty file would only keep the session's directory from being removed.
     with contextlib.suppress(OSError):
         written = os.fstat(target)
         is_empty = stat.S_ISREG(written.st_mode) and written.st_size == 0

@@ -1,10 +1,11 @@
-"""The options of MPI launchers: how many arguments each takes, and which of them matter here.
+"""The options of MPI launchers: how many arguments each has, and which of them matter to PGDB.
 
-A launcher's command line can only be told apart from the program's when every option before
-the program is known. The tables were checked by giving each option to the real launcher,
-followed by three programs, and looking at which of them it ran: Open MPI 4.1.4 and 5.0.11,
-MPICH 4.0.2 and 5.0.2, Intel MPI 2021.18, Slurm 22.05. Names of older and newer versions come
-from their documentation.
+A launcher's options can be separated from the program's only if every option before the program is
+known. The tables were checked with the real launchers: each option was given, followed by three
+programs, to see which of them the launcher ran. Versions: Open MPI 4.1.4 and 5.0.11, MPICH 4.0.2
+and
+5.0.2, Intel MPI 2021.18, Slurm 22.05. Names of older and newer versions come from their
+documentation.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ import msgspec
 from pgdb.errors import UsageError
 
 ATTACHED = -1
-"""Number of arguments of an option whose one argument may be left out: only ``--name=value``."""
+"""Number of arguments of an option whose one argument is optional: only ``--name=value``."""
 
 
 class OptionTable(msgspec.Struct, frozen=True):
     """The options of one family of launchers; names are without dashes."""
 
     arguments: Mapping[str, int]
-    """How many words after it an option takes, or :data:`ATTACHED`."""
+    """Number of words that an option takes after it, or :data:`ATTACHED`."""
     letters: Mapping[str, str]
-    """Long names of getopt's one-letter options (``-ln2``); empty where there is no such thing."""
+    """Long names of getopt's one-letter options (``-ln2``); empty if the family has none."""
     abbreviates: bool
-    """Whether long names may be cut short, as getopt_long allows."""
+    """Whether long names may be abbreviated, as getopt_long allows."""
     count: frozenset[str]
     """Options that give the number of ranks."""
     hosts: frozenset[str]
@@ -37,14 +38,14 @@ class OptionTable(msgspec.Struct, frozen=True):
     directory: frozenset[str]
     """Options that set the working directory of the ranks."""
     search_path: frozenset[str]
-    """Options that say where a program without a slash in its name is looked for."""
+    """Options that name the directories in which a program without a slash is looked up."""
     program_files: frozenset[str]
     """Options that read programs from a file instead of the command line."""
     assignments: frozenset[str] = frozenset()
     """Options that take ``NAME VALUE`` or, as one word, ``NAME=VALUE``."""
 
     def find(self, name: str) -> str | None:
-        """Return the full name of the option that *name* means, None if there is none."""
+        """Return the full name of the option *name*, None if there is none."""
         if name in self.arguments:
             return name
         if not self.abbreviates or len(name) < 2:
@@ -54,7 +55,7 @@ class OptionTable(msgspec.Struct, frozen=True):
 
 
 class ReadOption(msgspec.Struct, frozen=True):
-    """One option as it stands in a command line."""
+    """One option in a command line."""
 
     name: str
     """Full name without dashes; empty if the option is unknown."""
@@ -65,14 +66,14 @@ class ReadOption(msgspec.Struct, frozen=True):
 
 
 def read_option(table: OptionTable, words: Sequence[str], at: int) -> list[ReadOption]:
-    """Read the word ``words[at]``, which starts with a dash; several letters may be in one.
+    """Read the word ``words[at]``, which starts with a dash; one word may hold several letters.
 
     :raises UsageError: if an argument of the option is missing.
     """
     word = words[at]
     if table.letters and not word.startswith("--"):
         return _read_letters(table, words, at)
-    # Open MPI and hydra take -name and --name alike.
+    # Open MPI and hydra accept both -name and --name.
     given, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
     name = table.find(given)
     if name is None:
@@ -222,7 +223,7 @@ MPICH = OptionTable(
     program_files=frozenset({"configfile"}),
     assignments=frozenset({"env", "genv"}),
 )
-"""MPICH's hydra, and what was made of it without renaming its options."""
+"""MPICH's hydra, and its relatives with the same options."""
 
 INTEL = OptionTable(
     arguments=_arguments(

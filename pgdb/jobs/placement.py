@@ -1,7 +1,7 @@
-"""How PGDB's own processes are started by a launcher: its line, its MPI, their environment.
+"""Start PGDB's own processes by a launcher: its line, its MPI, their environment.
 
-One line starts aggregators on all hosts of a job; a line for one host starts them there alone,
-where another host of the job cannot be reached.
+One line starts aggregators on all hosts of a job. If another host of the job cannot be reached, a
+line for one host starts them there alone.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pgdb.jobs.launchers import Family, Launcher, identify, options_of
 from pgdb.patterns import pattern
 
 OVERLAY_STEP_NAME = "pgdb"
-"""Name that ``srun --job-name`` gives to PGDB's own steps; the job listing leaves them out."""
+"""Value of ``srun --job-name`` for PGDB's own steps; the job listing omits them."""
 
 MAX_HOSTS_IN_LINE = 256
-"""More hosts than this go into a file: the kernel takes no argument of more than 128 KiB."""
+"""Most hosts in a line; more go into a file. The kernel accepts no argument above 128 KiB."""
 
 
 def overlay_line(
@@ -37,12 +37,12 @@ def overlay_line(
 ) -> tuple[str, ...]:
     """Return the line that starts *program*, one of PGDB's own, *per_host* times on every host.
 
-    Without *hosts* that is this host alone; more than :data:`MAX_HOSTS_IN_LINE` are written to
-    *host_file*. The processes are not bound to cores and may be more than there are cores.
-    mpirun and mpiexec give their input to the first of them; srun, which puts them into the
-    allocation *slurm_job* if given, gives it to all. *exported* names the variables that must
-    reach the other hosts, *bootstrap* are options that say how those are reached. To be run with
-    :func:`scrubbed_environment`.
+    Without *hosts* the line starts them on this host alone; more than :data:`MAX_HOSTS_IN_LINE`
+    hosts are written to *host_file*. The processes are not bound to cores and may outnumber them.
+    mpirun and mpiexec give their input to the first process; srun gives it to all, and starts them
+    in the allocation *slurm_job* if given. *exported* names the variables that must reach the other
+    hosts;
+    *bootstrap* are options for reaching them. Run the line with :func:`scrubbed_environment`.
 
     :raises OSError: if *host_file* cannot be written.
     """
@@ -80,8 +80,8 @@ def _with_slots(hosts: Sequence[str], per_host: int) -> str:
 def _open_mpi_placement(
     family: Family, per_host: int, hosts: Sequence[str], file: str
 ) -> tuple[str, ...]:
-    # "none" is Open MPI 4's word for no host file, not even the installation's; 5 takes it for
-    # the name of one.
+    # For Open MPI 4 "none" means no host file, not even the installation's; for 5 it is a file
+    # name.
     is_4 = family is Family.OPEN_MPI_4
     alone = ("--default-hostfile", "none") if is_4 else ()
     binding = ("--bind-to", "none", *(("--oversubscribe",) if is_4 else ()), *alone)
@@ -107,20 +107,21 @@ def _hydra_placement(
 def _slurm_placement(
     per_host: int, hosts: Sequence[str], file: str, slurm_job: str
 ) -> tuple[str, ...]:
-    # Beside the job's own step, which has all of the memory and the devices.
+    # The step runs beside the job's own, which has all of the memory and the devices.
     placement = [f"--job-name={OVERLAY_STEP_NAME}"]
     placement += ["--overlap", "--overcommit", "--cpu-bind=none"]
     placement += ["--mem=0", "--gres=none", "--mpi=none"]
     if slurm_job:
         placement.append(f"--jobid={slurm_job}")
     if hosts:
-        # A name with a slash is srun's sign for a file of names.
+        # srun reads a name with a slash as a file of names.
         placement += ["-w", file or ",".join(hosts), "-N", str(len(hosts))]
         placement.append(f"--ntasks-per-node={per_host}")
     return tuple(placement)
 
 
-# How a launcher reaches other hosts: what its ranks' hosts were reached by will serve ours.
+# Variables by which a launcher reaches other hosts; they served the job's ranks, so they serve
+# ours.
 _BOOTSTRAP_VARIABLES = pattern(
     r"""(?x)
     (?: OMPI_MCA_(?: plm_ | oob_ | orte_launch_agent ) | PRTE_MCA_(?: plm_ | oob_ | prte_launch )
@@ -142,7 +143,7 @@ def bootstrap_environment(launcher_pid: int) -> dict[str, str]:
 
 
 def bootstrap_options(launcher: Launcher, command: Sequence[str]) -> tuple[str, ...]:
-    """Return the options of a launcher's line *command* that say how it reaches other hosts."""
+    """Return the options in a launcher's line *command* for reaching other hosts."""
     if launcher.family is Family.SLURM:
         return ()
     found: list[str] = []
@@ -159,17 +160,17 @@ _SCRIPT_READ_BYTES = 65536
 _LIBRARY_NAMES = {
     Family.OPEN_MPI_4: ("libmpi.so.40", "libmpi.so.20", "libmpi.so.12"),
     Family.OPEN_MPI_5: ("libmpi.so.40",),
-    # Debian's MPICH 4.0 names its library libmpich.so.12; the names without a number there are
-    # Open MPI's, or linker scripts.
+    # Debian's MPICH 4.0 names its library libmpich.so.12. Names without a number are Open MPI's
+    # there, or linker scripts.
     Family.MPICH: ("libmpi.so.12", "libmpich.so.12"),
     Family.INTEL: ("libmpi.so.12",),
 }
 
 
 def mpi_library(launcher: Launcher) -> Path | None:
-    """Return the MPI library of the installation that *launcher* is part of.
+    """Return the MPI library in the installation of *launcher*.
 
-    None for srun, which serves any MPI, and where the installation has an unusual layout.
+    None for srun, which serves any MPI, and for an installation with an unusual layout.
     """
     binary = _binary(launcher)
     if launcher.family is Family.SLURM or binary is None:
@@ -185,7 +186,7 @@ def mpi_library(launcher: Launcher) -> Path | None:
 
 
 def _binary(launcher: Launcher) -> Path | None:
-    """Return the program behind *launcher*, links and wrapper scripts followed."""
+    """Return the program behind *launcher*, through links and wrapper scripts."""
     path = launcher.path.resolve()
     try:
         with path.open("rb") as file:
@@ -194,8 +195,8 @@ def _binary(launcher: Launcher) -> Path | None:
         return None
     if not (start.startswith(b"#!") and b"mpiexec.hydra" in start):
         return path
-    # Intel's mpirun runs the mpiexec.hydra that comes first in PATH, be it MPICH's, unless an
-    # Intel environment script beside it changes PATH first: its --version tells which it is.
+    # Intel's mpirun runs the first mpiexec.hydra in PATH, which may be MPICH's, unless an Intel
+    # environment script beside it changes PATH first. Its --version shows which one it is.
     in_path = shutil.which("mpiexec.hydra")
     for hydra in (path.with_name("mpiexec.hydra"), Path(in_path) if in_path else path):
         try:
@@ -209,17 +210,17 @@ def _binary(launcher: Launcher) -> Path | None:
 def mpi4py_environment(launcher: Launcher, directory: Path) -> dict[str, str]:
     """Return the variables that make mpi4py use the MPI of *launcher*; empty if unknown.
 
-    For Debian's MPICH a link is made in *directory*, which must last as long as the processes.
+    For Debian's MPICH the function makes a link in *directory*, which must outlive the processes.
     """
     library = mpi_library(launcher)
     if library is None:
         return {}
-    # Not MPI4PY_MPIABI: where it is set, mpi4py 4.1.2 leaves MPI4PY_LIBMPI alone.
+    # MPI4PY_MPIABI must not be set: with it mpi4py 4.1.2 ignores MPI4PY_LIBMPI.
     variables = {}
     if library.name == "libmpich.so.12":
-        # mpi4py's module needs a library of the name libmpi.so.12: with MPI4PY_LIBMPI alone the
-        # dynamic linker does not see that the one loaded already, whose SONAME is
-        # libmpich.so.12, is meant (tried with mpi4py 4.1.2).
+        # mpi4py's module needs a library named libmpi.so.12. With MPI4PY_LIBMPI alone the dynamic
+        # linker does not use the loaded one, whose SONAME is libmpich.so.12 (tried with mpi4py
+        # 4.1.2).
         link = directory / "libmpi.so.12"
         link.unlink(missing_ok=True)
         link.symlink_to(library)
@@ -230,7 +231,7 @@ def mpi4py_environment(launcher: Launcher, directory: Path) -> dict[str, str]:
     return variables
 
 
-# What launchers put into the environment of a rank (seen with Open MPI 4.1.4 and 5.0.11, MPICH
+# Variables that launchers set in a rank's environment (seen with Open MPI 4.1.4 and 5.0.11, MPICH
 # 4.0.2 and 5.0.2, Intel MPI 2021.18, Slurm 22.05).
 _OF_A_RANK = pattern(
     r"""(?x)
@@ -242,7 +243,7 @@ _OF_A_RANK = pattern(
       | SLURM_(?:STEP | SRUN_COMM_ | PMI) | SRUN_DEBUG\Z | FLUX_TASK_ )
     """
 )
-# How the job wants its ranks placed says nothing about ours, and some of it cannot be overridden
+# The user's wishes for placing the job's ranks do not apply to ours, and some cannot be overridden
 # in the line (a rank file, a mapping policy).
 _OF_PLACEMENT = pattern(
     r"""(?x)
@@ -254,7 +255,7 @@ _OF_PLACEMENT = pattern(
                | DISTRIBUTION\Z | HINT\Z | THREADS_PER_CORE\Z | TRES_PER_TASK\Z | EXACT\Z) )
     """
 )
-# Set by orterun and prterun in a rank; outside of one they are the user's own.
+# orterun and prterun set them in a rank; outside of one they are the user's own.
 _OF_OPEN_MPI_RANK = pattern(
     r"""(?x)
     OMPI_MCA_(?:ess | initial_wdir | mpi_oversubscribe | mpi_yield_when_idle
@@ -265,10 +266,10 @@ _OF_OPEN_MPI_RANK = pattern(
 
 
 def scrubbed_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Return *env* for processes of PGDB's own, without what an MPI job around us has set.
+    """Return *env* for PGDB's own processes, without the variables of an MPI job around us.
 
-    Also without how the user wants the job's ranks placed; other settings of the user's, such
-    as ``OMPI_MCA_btl``, OMPI_ALLOW_RUN_AS_ROOT, SLURM_CONF and SLURM_JOB_ID, stay.
+    The user's wishes for placing the job's ranks are removed too. Other settings of the user's
+    stay, such as ``OMPI_MCA_btl``, OMPI_ALLOW_RUN_AS_ROOT, SLURM_CONF and SLURM_JOB_ID.
     """
     patterns = [_OF_A_RANK, _OF_PLACEMENT]
     if "OMPI_COMM_WORLD_RANK" in env:
@@ -281,10 +282,10 @@ def scrubbed_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def absolute_parts(search_path: str) -> str:
-    """Return a search path without its parts that mean the working directory.
+    """Return a search path without the parts that mean the working directory.
 
-    An empty part does, as a colon too many makes one. What begins with ``$`` the dynamic linker
-    knows.
+    An empty part means it, as an extra colon makes one. The dynamic linker interprets a part that
+    begins with ``$``.
 
     >>> absolute_parts(":/opt/lib:.:lib:")
     '/opt/lib'

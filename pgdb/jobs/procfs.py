@@ -1,8 +1,8 @@
-"""What /proc tells about the processes of this host.
+"""Read facts about the processes of this host from /proc.
 
-Processes vanish while they are being read, and those of other users cannot be read at all:
-neither is an exception here. A reader of one process returns None (a question about it: False)
-where there is nothing to read, and lists leave out what is gone.
+Processes vanish while they are being read, and another user's cannot be read at all. Neither raises
+an exception here: a reader of one process returns None (or False) if there is nothing to read, and
+lists omit processes that are gone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from pgdb.patterns import pattern
 
 PROC = Path("/proc")
-"""Where the kernel shows its processes; tests read a tree of their own instead."""
+"""The directory of the kernel's processes; tests replace it by a tree of their own."""
 
 # include/linux/sched.h; the flags are the ninth field of /proc/PID/stat.
 _PF_KTHREAD = 0x00200000
@@ -29,18 +29,17 @@ _CAP_SYS_PTRACE = 19
 _TCP_LISTEN = "0A"
 
 _ENVIRONMENT_BYTES = 1 << 18
-# The kernel takes less than 6 MiB for both together (fs/exec.c), but then a process may say that
-# they lie elsewhere (PR_SET_MM), and be as large as it likes, for anybody who looks.
+# The kernel accepts less than 6 MiB for both together (fs/exec.c). But a process may relocate them
+# (PR_SET_MM) to an area of any size.
 _MOST_WORDS_BYTES = 6 << 20
-# The kernel tells of the end of an execve(2) in no way. It takes less than a millisecond, or as
-# long as a file system of the network does.
+# The kernel does not report the end of an execve(2). It takes less than a millisecond, or as long
+# as a network file system takes.
 _EXEC_S = 1.0
 _NAP_S = 0.001
 
-# What stands behind the dot or dash names a flavour (mpirun.openmpi, mpiexec.hydra, srun-wlm,
-# MVAPICH's mpirun_rsh), unless it is a user's script.
-# proc_pid_maps(5). A name may hold all that Python takes for the end of a line, but for the
-# kernel's own.
+# The part after the dot or dash names a flavour (mpirun.openmpi, mpiexec.hydra, srun-wlm, MVAPICH's
+# mpirun_rsh), unless the file is a user's script. proc_pid_maps(5): a name may hold any character
+# that Python takes for a line end, except the kernel's own.
 _MAPPED_PATH = pattern(r"^\w+-\w+ \S+ \w+ \S+ \d+ +(/[^\n]*)$", re.M | re.A)
 _LAUNCHER_NAME = pattern(
     r"(?:mpirun|mpiexec|orterun|prterun|prun|srun)(?:[-_.][\w.+-]+)?(?<!\.(?:sh|py|pl))"
@@ -49,14 +48,14 @@ _LAUNCHER_NAME = pattern(
 
 
 class ProcessStat(msgspec.Struct, frozen=True):
-    """Who a process is and what state it is in."""
+    """Identity and state of a process."""
 
     pid: int
     ppid: int
     state: str
     """One letter as in ps(1): R, S, D, T (stopped), t (traced), Z (zombie), X, I."""
     start_time_ticks: int
-    """Clock ticks after boot; with the pid it names one process for good."""
+    """Start time in clock ticks after boot; with the pid it identifies one process for ever."""
     comm: str
     """Name of the program, cut to 15 bytes by the kernel."""
     uid: int
@@ -67,24 +66,24 @@ class ProcessStat(msgspec.Struct, frozen=True):
 
     @property
     def has_ended(self) -> bool:
-        """Whether only its exit status is left."""
+        """Whether the process is a zombie: only its exit status is left."""
         return self.state in "ZXx"
 
 
 class RankIdentity(msgspec.Struct, frozen=True):
-    """What the environment that a launcher gave to a process says about its rank."""
+    """The rank that the environment of a process names."""
 
     rank: int
     """Rank in MPI_COMM_WORLD."""
     size: int | None
-    """Number of ranks in MPI_COMM_WORLD, where the environment tells."""
+    """Number of ranks in MPI_COMM_WORLD, if the environment has it."""
     local_rank: int | None
     """Number among the ranks of its host."""
     local_size: int | None
     """Number of ranks on its host."""
     job_key: str | None
-    """Equal for the ranks of one job and different for those of others; None under MPICH's
-    hydra, which leaves nothing of that kind in the environment."""
+    """Text that is equal for the ranks of one job and different for another job's; None under
+    MPICH's hydra, which leaves no such text in the environment."""
 
 
 def all_pids(proc: Path = PROC) -> list[int]:
@@ -103,7 +102,7 @@ def parents(proc: Path = PROC) -> dict[int, int]:
 
 
 def is_alive(pid: int, proc: Path = PROC) -> bool:
-    """Return whether there is such a process that has not ended."""
+    """Return whether the process *pid* exists and has not ended."""
     fields = _stat_fields(pid, proc)
     return fields is not None and fields[1][0] not in "ZX"
 
@@ -125,7 +124,7 @@ def descendants(pid: int, proc: Path = PROC) -> list[int]:
 
 
 def read_stat(pid: int, proc: Path = PROC) -> ProcessStat | None:
-    """Return who *pid* is and what state it is in."""
+    """Return identity and state of the process *pid*."""
     fields = _stat_fields(pid, proc)
     status = _status(proc / str(pid) / "status")
     if fields is None or status is None:
@@ -144,7 +143,7 @@ def read_stat(pid: int, proc: Path = PROC) -> ProcessStat | None:
 
 
 def work_done(pid: int, proc: Path = PROC) -> tuple[int, bool]:
-    """Return the ticks that *pid* has computed, and whether it waits for a disk at the moment."""
+    """Return the CPU ticks of *pid*, and whether it waits for a disk at the moment."""
     fields = _stat_fields(pid, proc)
     if fields is None:
         return 0, False
@@ -153,9 +152,9 @@ def work_done(pid: int, proc: Path = PROC) -> tuple[int, bool]:
 
 
 def wait_status(pid: int, proc: Path = PROC) -> int | None:
-    """Return the status that wait(2) will give of the zombie *pid*, None where it is no zombie.
+    """Return the status that wait(2) will report for the zombie *pid*, None if it is not a zombie.
 
-    It is 0, too, for one that we may not trace.
+    It is also 0 for a process that we may not trace.
     """
     fields = _stat_fields(pid, proc)
     if fields is None or fields[1][0] != "Z" or len(fields[1]) < 50:
@@ -166,7 +165,7 @@ def wait_status(pid: int, proc: Path = PROC) -> int | None:
 def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
     """Return the environment that *pid* was executed with; empty for a zombie.
 
-    A process that executes a program at this moment is waited for, a little.
+    If the process is inside execve(2), the function waits for a short time.
     """
     path = proc / str(pid) / "environ"
     data = _read_at_once(path)
@@ -175,23 +174,23 @@ def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
         time.sleep(_NAP_S)
         data = _read_at_once(path)
     if data and not data.endswith(b"\0"):
-        # The process has executed another program between two reads.
+        # The process executed another program between two reads.
         data = _read_at_once(path)
     if data is None:
         return None
-    # What has no end may be the start of a longer one, such as a rank's number.
+    # A text without an end may be cut off, such as a rank's number.
     data = data[: data.rfind(b"\0") + 1]
     found: dict[str, str] = {}
     for entry in data.split(b"\0"):
         name, equals, value = entry.partition(b"=")
         if equals:
-            # Of two variables with one name getenv(3) returns the first.
+            # getenv(3) returns the first of two variables with one name.
             found.setdefault(os.fsdecode(name), os.fsdecode(value))
     return found
 
 
 def is_foreign(pid: int, proc: Path = PROC) -> bool:
-    """Return whether *pid* runs as another user; also of one that is gone."""
+    """Return whether *pid* runs as another user, or is gone."""
     status = _status(proc / str(pid) / "status") or {}
     return status.get("Uid", "").split()[1:2] != [str(os.geteuid())]
 
@@ -206,7 +205,7 @@ def command_line(pid: int, proc: Path = PROC) -> list[str] | None:
 
 
 def executable(pid: int, proc: Path = PROC) -> str | None:
-    """Return the path of the file that *pid* executes, though it may be deleted by now."""
+    """Return the path of the file that *pid* executes; the file may be deleted."""
     try:
         path = os.readlink(proc / str(pid) / "exe")
     except OSError:
@@ -215,7 +214,7 @@ def executable(pid: int, proc: Path = PROC) -> str | None:
 
 
 def pending_signals(pid: int, proc: Path = PROC) -> set[int] | None:
-    """Return the signals that wait for the process or for any of its threads."""
+    """Return the signals pending for the process or for any of its threads."""
     statuses = _thread_statuses(pid, proc)
     if not statuses:
         return None
@@ -228,10 +227,10 @@ def pending_signals(pid: int, proc: Path = PROC) -> set[int] | None:
 
 
 def blocked_in_all_threads(pid: int, signal: int, proc: Path = PROC) -> bool:
-    """Return whether every thread blocks *signal*, so that none can take it.
+    """Return whether every thread blocks *signal*, so that none can receive it.
 
-    A thread inside sigtimedwait(2) for the signal does not count as blocking it: the kernel
-    takes it out of the mask for as long as the call lasts.
+    A thread inside sigtimedwait(2) for the signal does not count as blocking it: the kernel removes
+    the signal from the mask during the call.
     """
     statuses = _thread_statuses(pid, proc)
     return bool(statuses) and all(
@@ -240,7 +239,7 @@ def blocked_in_all_threads(pid: int, signal: int, proc: Path = PROC) -> bool:
 
 
 def is_at_rest(pid: int, proc: Path = PROC) -> bool:
-    """Return whether every thread of *pid* is stopped, or has ended; also if it is gone."""
+    """Return whether every thread of *pid* is stopped or has ended, or *pid* is gone."""
     statuses = _thread_statuses(pid, proc)
     return all(status.get("State", "X")[:1] in "tTZXx" for status in statuses)
 
@@ -276,16 +275,16 @@ def listening_ports(pid: int, proc: Path = PROC) -> frozenset[int] | None:
 
 
 def mapped_files(pid: int, proc: Path = PROC) -> frozenset[str]:
-    """Return the paths of the files that *pid* has mapped; empty where they may not be read."""
+    """Return the paths of the files that *pid* has mapped; empty if they may not be read."""
     text = os.fsdecode(_read(proc / str(pid) / "maps") or b"")
     return frozenset(_MAPPED_PATH.findall(text))
 
 
 def on_this_host(pid: int, proc: Path = PROC) -> bool:
-    """Return whether *pid* is of this process's host.
+    """Return whether *pid* belongs to this process's host.
 
-    Containers with a host name each may share one /proc, and so may several nodes of a Slurm
-    that has them on one machine.
+    Containers with a host name each may share one /proc, and so may several Slurm nodes on one
+    machine.
     """
     node = os.environ.get("SLURMD_NODENAME")
     if node and (environment(pid, proc) or {}).get("SLURMD_NODENAME", node) != node:
@@ -297,7 +296,7 @@ def on_this_host(pid: int, proc: Path = PROC) -> bool:
 
 
 def is_launcher_name(name: str) -> bool:
-    """Return whether a program of that name is an MPI launcher.
+    """Return whether *name* is the name of an MPI launcher.
 
     >>> [is_launcher_name(name) for name in ("mpirun", "mpiexec.hydra", "mpirun.sh", "ring")]
     [True, True, False, False]
@@ -306,16 +305,16 @@ def is_launcher_name(name: str) -> bool:
 
 
 def yama_scope(proc: Path = PROC) -> int:
-    """Return kernel.yama.ptrace_scope; 0, which restricts nothing, on kernels without Yama."""
+    """Return kernel.yama.ptrace_scope; 0 (no restriction) on kernels without Yama."""
     data = _read(proc / "sys" / "kernel" / "yama" / "ptrace_scope")
     return int(data) if data else 0
 
 
 def why_not_traceable(pid: int, proc: Path = PROC) -> str | None:
-    """Return why this process may not trace *pid*, with the way out, or None if it may.
+    """Return the reason why this process may not trace *pid*, and the way out; None if it may.
 
-    It is a forecast from /proc: a process that has allowed its tracer with PR_SET_PTRACER is
-    not known as such, so under Yama the kernel's own answer is the better one.
+    The result is a forecast from /proc. A process that has allowed its tracer with PR_SET_PTRACER
+    does not show that, so under Yama the kernel's own answer is better.
     """
     stat = read_stat(pid, proc)
     if stat is None or stat.has_ended:
@@ -360,17 +359,17 @@ def why_not_traceable(pid: int, proc: Path = PROC) -> str | None:
 
 
 def rank_environment(env: Mapping[str, str]) -> RankIdentity | None:
-    """Return the rank that the variables of a launcher name, or None if there are none.
+    """Return the rank that a launcher's variables name, or None if there are none.
 
-    The innermost launcher wins: Open MPI and MPICH ranks in a Slurm allocation have Slurm's
-    variables as well, inherited from the daemon or from the batch script.
+    The innermost launcher wins: Open MPI and MPICH ranks in a Slurm allocation also inherit Slurm's
+    variables, from the daemon or from the batch script.
 
     >>> rank_environment({"PMI_RANK": "3", "PMI_SIZE": "4"})
     RankIdentity(rank=3, size=4, local_rank=None, local_size=None, job_key=None)
     """
     if (rank := _number(env, "OMPI_COMM_WORLD_RANK")) is not None:
-        # Open MPI 4 has the launcher's address, Open MPI 5 only the namespace; the namespace
-        # also tells the jobs that MPI_Comm_spawn started from the one that started them.
+        # Open MPI 4 gives the launcher's address, Open MPI 5 only the namespace. The namespace also
+        # distinguishes jobs that MPI_Comm_spawn started from the job that started them.
         key = _joined(env, ("OMPI_MCA_orte_hnp_uri", "PMIX_NAMESPACE"))
         return RankIdentity(
             rank=rank,
@@ -424,11 +423,10 @@ def _read(path: Path) -> bytes | None:
 
 
 def _read_at_once(path: Path) -> bytes | None:
-    """Read a file with one read(2) if it is not longer than most environments are.
+    """Read a file, with one read(2) if it is not longer than most environments.
 
-    What is longer than any can be is cut off. The kernel keeps the memory of a process that
-    executes another program for as long as one read lasts, and a later one finds the end of the
-    file.
+    A file longer than any environment is cut off. During one read the kernel keeps the memory of a
+    process that executes another program; a later read finds the end of the file.
     """
     try:
         with open(path, "rb", buffering=0) as file:
@@ -442,7 +440,7 @@ def _read_at_once(path: Path) -> bytes | None:
 
 
 def _is_without_environment(pid: int, proc: Path) -> bool:
-    """Return whether nothing is all that there is to read, which an exec hides as well."""
+    """Return whether an empty environment is all there is; during an exec it looks empty too."""
     fields = _stat_fields(pid, proc)
     if fields is None:
         return True
