@@ -331,7 +331,7 @@ def _by_value(answer: Answer, ranks: RankSet) -> Iterator[Failing]:
             yield Failing(members, _text(each.filled), is_error=each.is_error)
             ranks = ranks - members
     if ranks:
-        yield Failing(ranks, "", "false, and its value could not be had")
+        yield Failing(ranks, "", "false; its value is not available")
 
 
 def _is_array(each: EquivalenceClass[Record]) -> bool:
@@ -379,7 +379,7 @@ def _elements(answer: Answer, sides: list[tuple[str, Answer]]) -> list[Failing]:
         for each, sets in members.items()
     ]
     if left:
-        found.append(Failing(left, "its elements could not be had", is_error=True))
+        found.append(Failing(left, "its elements are not available", is_error=True))
     return found
 
 
@@ -414,7 +414,7 @@ def _first_element(
                 return refused("the two arrays have different shapes")
             if one is None or two is None:
                 what = value if one is None else bound
-                return refused(f"{path} is no number to be compared: {what}")
+                return refused(f"{path} is not a number: {what}")
             if one != one or not _COMPARE[sign](one, two):
                 bad.append((path, value))
     if bad:
@@ -422,7 +422,7 @@ def _first_element(
         why = "the first of several elements that fail" if len({*bad}) > 1 else ""
         return Failing(RankSet(), f"{path} = {value}", why, is_element=True)
     if _is_cut(array):
-        return refused("only a part of it was looked at; 'set print elements unlimited' first")
+        return refused("only a part of it was checked; 'set print elements unlimited' first")
     return None
 
 
@@ -452,7 +452,7 @@ def _out_of_order(kind: Kind, classes: list[EquivalenceClass[Record]]) -> Iterat
     before: tuple[str, float] | None = None
     for rank, text, number in by_rank:
         if number is None or number != number:
-            failing.setdefault((text, "no number to be put in order"), []).append(rank)
+            failing.setdefault((text, "not a number, which has no order"), []).append(rank)
             continue
         if before is not None:
             low, high = (number, before[1]) if is_down else (before[1], number)

@@ -87,7 +87,7 @@ def parse(text: str) -> Requirement:
     """
     text = text.strip()
     if not text:
-        raise UsageError("what is to hold? for example 'x > 0', 'x same' or 'x in 0..1'")
+        raise UsageError("a condition is missing; for example 'x > 0', 'x same' or 'x in 0..1'")
     check_changes_nothing(text)
     if (found := _range_of(text)) is not None:
         expression, low, high = found
@@ -173,7 +173,7 @@ def operands_of(text: str, depth: int = 0) -> list[str]:
     :raises UsageError: if the condition is nested too deeply.
     """
     if depth > _MOST_NESTED:
-        raise UsageError(f"assert: a condition may be nested {_MOST_NESTED} deep, and no deeper")
+        raise UsageError(f"assert: a condition may be nested at most {_MOST_NESTED} deep")
     text = _stripped(text)
     bare = _outermost(text)
     for form in (_JOINT, _COMPARISON):
@@ -206,7 +206,7 @@ def check_changes_nothing(text: str) -> None:
     if match := _ASSIGNMENT.search(_QUOTED.sub(_blank_quoted, text)):
         raise UsageError(
             f"'{text}' would change the program: {match[0]!r} assigns, '==' compares; "
-            "'set var' is there to change a variable"
+            "'set var' changes a variable"
         )
 
 
@@ -243,7 +243,7 @@ def _check_form(text: str) -> None:
     match = _STRAY.search(bare)
     if match is not None and match["before"] not in _PREFIXES and not match["before"].isdigit():
         raise UsageError(
-            f"assert: what is {match['word']!r}? behind an expression can stand same, true, "
+            f"assert: {match['word']!r} is unknown; an expression can be followed by same, true, "
             "increasing, decreasing, nondecreasing, nonincreasing, or in LOW..HIGH"
         )
 

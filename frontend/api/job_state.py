@@ -62,8 +62,8 @@ class JobState:
     def absent(self, ranks: RankSet) -> list[str]:
         """Return lines that say why *ranks* cannot be asked, and what helps, for each reason."""
         reasons = (
-            (ranks & self.lost, "lost; 'reattach' gets hold of {them} again"),
-            (ranks & self.detached, "let go; 'reattach' gets hold of {them} again"),
+            (ranks & self.lost, "lost; 'reattach' attaches to {them} again"),
+            (ranks & self.detached, "detached; 'reattach' attaches to {them} again"),
             (ranks & self.exited, "ended"),
             (ranks & self.live, "not there when it was asked"),
         )

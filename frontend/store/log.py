@@ -379,11 +379,11 @@ def _open(path: Path) -> int:
         if _is_written(path):
             raise UsageError(f"--log {path}: another session writes it; name another file")
         if os.path.lexists(before) and not _is_log(before):
-            raise UsageError(f"--log {path}: {before} would be overwritten, and is no log of ours")
+            raise UsageError(f"--log {path}: {before} would be overwritten and is no log of PGDB")
         if _is_log(path):
             os.replace(path, before)
         else:
-            raise UsageError(f"--log {path}: it is there already, and is no log of PGDB's")
+            raise UsageError(f"--log {path}: the file exists and is no log of PGDB")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

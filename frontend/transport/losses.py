@@ -37,7 +37,7 @@ def describe(
     for node in heads:
         if own := shares[node].ranks & left:
             what = f"with {_name(node, known, lost.why)}: {lost.why}"
-            parts.append((own, f"{what}; 'reattach' gets hold of them again"))
+            parts.append((own, f"{what}; 'reattach' attaches to them again"))
             left -= own
     if left:
         parts.append((left, _ORPHANS))

@@ -52,9 +52,9 @@ async def report_bug(log: str, output: str) -> int:
     out = sys.stdout
     target = user_path(output or time.strftime("pgdb-report-%Y%m%d-%H%M%S.tar.gz"))
     if not target.name.endswith((".tar.gz", ".tgz")):
-        raise UsageError(f"report-bug: {target} is to be a .tar.gz; give it such a name")
+        raise UsageError(f"report-bug: {target} must be a .tar.gz file; -o FILE names one")
     if os.path.lexists(target):
-        raise UsageError(f"report-bug: {target} is there already; -o FILE names another")
+        raise UsageError(f"report-bug: {target} exists; -o FILE names another")
     redactor = Redactor(os.environ, keeps_values=False)
     logs, keeps_values = await asyncio.to_thread(_read_logs, log)
     files = {

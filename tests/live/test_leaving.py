@@ -111,7 +111,7 @@ def test_ranks_that_are_out_of_reach_are_neither_let_go_nor_killed(
         finished = run_pgdb("attach", "--batch", *commands, job.pid)
         assert finished.status == 1, finished.out + finished.err
         shown = finished.out + finished.err
-        gone = "[1] let go; 'reattach' gets hold of it again"
+        gone = "[1] detached; 'reattach' attaches to it again"
         assert shown.count("[1] detached; they run on") == 1
         assert f"detach: {gone}" in shown and f"kill: {gone}" in shown
         assert f"[2] detached; they run on\n{gone}" in shown

@@ -113,7 +113,7 @@ def _write_hdf5(named: Mapping[str, NDArray[Any]], path: Path) -> None:
         h5py = importlib.import_module("h5py")
     except ImportError:
         raise CommandError(
-            f"{path}: HDF5 needs the package h5py, which is not there; install "
+            f"{path}: HDF5 needs the package h5py, which is not installed; install "
             "'pgdb-mpi[hdf5]', or write .npz"
         ) from None
 

@@ -34,7 +34,7 @@ def check(path: Path) -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise CommandError(
-            f"{path}: pictures need the package matplotlib, which is not there; install "
+            f"{path}: pictures need the package matplotlib, which is not installed; install "
             "'pgdb-mpi[plots]', or leave -o out to draw in the terminal"
         ) from None
 

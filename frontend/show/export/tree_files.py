@@ -59,7 +59,7 @@ async def write(tree: CallTree, kind: Format, path: Path, *, title: str = "") ->
             data = svg(tree).encode("utf-8", "replace")
         case "png" if shutil.which("dot") is None:
             raise CommandError(
-                f"{path}: not written: PNG is drawn by Graphviz's 'dot', which is not there; "
+                f"{path}: not written: PNG is drawn by Graphviz's 'dot', which is not installed; "
                 "install graphviz, or write --svg or --html, which need nothing"
             )
         case "svg" | "png":

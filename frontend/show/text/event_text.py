@@ -51,14 +51,14 @@ def event(record: Event | Stop | Exit | Running) -> str:
             if name:
                 return f"ended by {name}"
             if code is None:
-                return "ended, it is not known how"
+                return "ended in an unknown way"
             return f"exited with code {code}" if code else "exited normally"
         case Running():
             return "running"
         case Output(text=text):
             return text
         case Gone(why=why):
-            return f"lost: {why}; the rank runs on free, 'reattach' gets hold of it again"
+            return f"lost: {why}; the rank runs without a debugger; 'reattach' attaches to it again"
         case Progress(stage=stage):
             return stage
 

@@ -127,7 +127,7 @@ def test_a_range_is_two_conditions() -> None:
 
 
 def test_nothing_to_check() -> None:
-    with pytest.raises(UsageError, match="what is to hold"):
+    with pytest.raises(UsageError, match="a condition is missing"):
         parse("  ")
 
 
@@ -315,7 +315,7 @@ def test_the_other_side_can_differ_by_rank_and_be_an_array() -> None:
         ("x > 0", {"x": '"abc"'}, "a string"),
         ("x > 0", {"x": "'\\000' <repeats 15 times>"}, "a string"),
         ("x > 0", {"x": "{{a = 1}, {a = 2}}"}, "an array of structures"),
-        ("x > 0", {"x": '{"ab", "cd"}'}, "[0] is no number"),
+        ("x > 0", {"x": '{"ab", "cd"}'}, "[0] is not a number"),
         ("x > 0", {"x": "{1, 2...}"}, "set print elements unlimited"),
         ("0 < x", {"x": ARRAY}, "'x > 0'"),
         ("n > 0 && x > 0", {"n": "1", "x": ARRAY}, "'x > 0'"),
@@ -345,8 +345,8 @@ def test_what_has_an_effect_is_evaluated_once() -> None:
         ("rank in 3..0", "runs backwards; write '0..3'"),
         ("rank in 0", "'in' needs two ends: 'rank in 0..3'"),
         ("a[i] is in 0..", "'in' needs two ends"),
-        ("rank foo", "what is 'foo'"),
-        ("a[i < 3] increasingly", "what is 'increasingly'"),
+        ("rank foo", "'foo' is unknown"),
+        ("a[i < 3] increasingly", "'increasingly' is unknown"),
     ],
 )
 def test_what_is_no_condition(text: str, why: str) -> None:

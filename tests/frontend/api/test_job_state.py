@@ -169,8 +169,8 @@ def test_why_ranks_cannot_be_asked() -> None:
     state.lose(ranks("0-1"))
     state.detach(ranks("2"))
     assert state.absent(ALL) == [
-        "[0-1] lost; 'reattach' gets hold of them again",
-        "[2] let go; 'reattach' gets hold of it again",
+        "[0-1] lost; 'reattach' attaches to them again",
+        "[2] detached; 'reattach' attaches to it again",
         "[3] not there when it was asked",
     ]
     tell(state, "3", Exit(code=1))

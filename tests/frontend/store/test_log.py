@@ -287,7 +287,7 @@ def test_file_is_the_users_alone_and_the_one_before_is_kept(begin: Begin, tmp_pa
 def test_other_files_are_never_written_to(begin: Begin, tmp_path: Path) -> None:
     path = tmp_path / "session.log"
     path.write_text("int main;\n")
-    with pytest.raises(UsageError, match="is there already, and is no log"):
+    with pytest.raises(UsageError, match="the file exists and is no log"):
         begin()
     path.unlink()
     begin().close()

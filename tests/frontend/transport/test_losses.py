@@ -25,7 +25,7 @@ KNOWN = {
     node: Hello(version=PROTOCOL_VERSION, release="", node=node, host=f"h{node}", pid=1)
     for node in range(5)
 }
-AGAIN = "; 'reattach' gets hold of them again"
+AGAIN = "; 'reattach' attaches to them again"
 ORPHANS = "with the aggregators above theirs, for now: these look for another way"
 
 

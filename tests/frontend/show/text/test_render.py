@@ -264,7 +264,7 @@ def test_many_texts_are_folded_and_counted() -> None:
         (Exit(code=0), "exited normally"),
         (Exit(code=3), "exited with code 3"),
         (Exit(signal="SIGKILL"), "ended by SIGKILL"),
-        (Exit(), "ended, it is not known how"),
+        (Exit(), "ended in an unknown way"),
     ],
 )
 def test_ends(end: Exit, text: str) -> None:
