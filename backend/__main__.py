@@ -66,7 +66,7 @@ def _become_daemon(from_anchor: int, to_anchor: int) -> None:
         if descriptor > 2:
             try:
                 os.close(descriptor)
-            except OSError:  # the one of the listing itself
+            except OSError:  # the descriptor of the listing itself
                 pass
     from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 

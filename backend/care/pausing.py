@@ -31,7 +31,7 @@ class Pauser:
     """Suspends processes; only one thread, their tracer, may use it."""
 
     def __init__(self) -> None:
-        self._threads: dict[int, list[int]] = {}  # of the processes that are held
+        self._threads: dict[int, list[int]] = {}  # of the suspended processes
         self._ptrace = ctypes.CDLL(None, use_errno=True).ptrace
         self._ptrace.restype = ctypes.c_long
         self._ptrace.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)

@@ -113,7 +113,7 @@ class SigtrapGuard:
                 await self._call(_SIGACTION, signal.SIGTRAP, page + _ACTION, 0, _SIGSET_BYTES)
                 await self._call(_MUNMAP, page, 2 * _PAGE_BYTES)
         except _RefusedError:
-            return  # the program has put it away itself
+            return  # the program has removed it itself
         finally:
             await self._gdb.send("-gdb-set scheduler-locking replay")
 

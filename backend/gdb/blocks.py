@@ -257,7 +257,7 @@ def split_repeats(expression: str) -> tuple[str, tuple[str, ...]]:
             continue
         parts[-1] += letter
     base, *counts = (part.strip() for part in parts)
-    if "entry" in counts or not all((base, *counts)):  # x@entry is another thing
+    if "entry" in counts or not all((base, *counts)):  # x@entry is the value at entry
         return expression.strip(), ()
     return base, tuple(reversed(counts))
 
@@ -402,7 +402,7 @@ async def _printed(gdb: GdbSession, base: str, kind: str) -> bytes:
 
 
 def _float_bytes(text: str, kind: str) -> bytes:
-    import numpy  # only for the few numbers that lie in no memory
+    import numpy  # only for the few numbers that are not in memory
 
     kind_of_part = numpy.empty(0, kind).real.dtype.type
     if kind[1] == "f":

@@ -197,7 +197,7 @@ def own_descriptors() -> None:
         try:
             target = os.readlink(f"/proc/self/fd/{name}")
             flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-        except OSError:  # the one that the listing itself has used
+        except OSError:  # the descriptor of the listing itself
             continue
         if target.startswith("pipe:"):
             pipes.setdefault(target, []).append((descriptor, flags))

@@ -47,7 +47,7 @@ async def serve(open_factory: OpenFactory) -> bool:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(anchor), sys.stdin.buffer)
     line = await anchor.readline()
     if not line:
-        return True  # the anchor is gone, and has no use for a status
+        return True  # the anchor is gone, and reads no status
     rendezvous = Rendezvous.parse(line)
     host = host_for_links(rendezvous)
     listening = socket.create_server((host, 0), backlog=1024)

@@ -92,7 +92,7 @@ class Nursery:
         self._has_answered = False
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._children: dict[int, ForkedGdb] = {}
-        self._codes: dict[int, int] = {}  # of children that have ended before we knew them
+        self._codes: dict[int, int] = {}  # of children that ended before we knew them
 
     @classmethod
     async def begin(
@@ -423,7 +423,7 @@ class Nurseries:
             await self._free(pid)
         status = procfs.read_stat(pid)
         if status is None or status.state == "T":
-            return  # what a signal has stopped, a debugger that comes and goes could set running
+            return  # an attach and detach could resume a process that a signal has stopped
         try:
             await nursery.rehearse(pid)
         except GdbError as error:

@@ -265,7 +265,7 @@ def _srun_places(shown: list[str], job: str | None, timeout_s: float) -> dict[st
         try:
             output = _run("scontrol", "-o", "show", "step", wanted or "", timeout_s=timeout_s)
         except DiscoveryError:
-            continue  # the steps are known all the same, or have just ended
+            continue  # the steps are known anyway, or have just ended
         for step, host, pid in _SRUN.findall(output):
             if int(pid):
                 found[step] = (host, int(pid))

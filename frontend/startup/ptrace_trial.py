@@ -76,7 +76,7 @@ def _fork(prepare: Callable[[], object], act: Callable[[], object]) -> int:
         finally:
             os._exit(0)
     os.close(done)
-    os.read(ready, 1)  # its end comes when the other has closed both
+    os.read(ready, 1)  # returns when the child has closed both ends
     os.close(ready)
     return pid
 

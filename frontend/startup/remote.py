@@ -134,7 +134,7 @@ class RemoteSite:
         self._last_number = 0
         self._waiting: dict[int, asyncio.Future[msgspec.Raw]] = {}
         self._on_line: dict[int, OnLine] = {}
-        self._early: dict[int, list[str]] = {}  # lines that came along with the answer to start
+        self._early: dict[int, list[str]] = {}  # lines that arrived with the answer to start
         self._why = ""
         self._reading = asyncio.create_task(self._read())
 
@@ -263,7 +263,7 @@ class RemoteSite:
                 try:
                     message = msgspec.json.decode(line, type=Return | Line)
                 except msgspec.DecodeError:
-                    continue  # what the host's shell greets its users with
+                    continue  # a greeting of the host's shell
                 if isinstance(message, Line):
                     if (on_line := self._on_line.get(message.starter)) is not None:
                         on_line(message.text)

@@ -52,9 +52,9 @@ SOURCES = {
     "slurm": "MPIR_proctable of srun",
     "slurm-pmix": "MPIR_proctable of srun",
 }
-"""What the best rung begins its source with, by launcher."""
+"""Start of the source of the best discovery step, by launcher."""
 MOST_READS = 20
-"""Of files of one process, by all rungs together."""
+"""Limit for files of one process, for all discovery steps together."""
 ON_ONE_HOST = ("openmpi", "openmpi5", "mpich", "mpich-system", "intel")
 ON_FOUR_HOSTS = ("openmpi", "openmpi5", "mpich", "intel")
 

@@ -58,7 +58,7 @@ FOUND_BY = {
     "mpich-system": r"table of ranks in the memory of mpirun\S* \d+",
     "intel": r"MPIR_proctable of mpiexec.hydra \d+",
 }
-"""What --verbose says of the rung that has found the ranks."""
+"""Message of --verbose about the discovery step that found the ranks."""
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def test_a_gdb_dies_while_its_rank_runs_with_breakpoints(build: Build, start_job
     program = build("storm.c")
     with start_job(3, program) as job:
         with pgdb.attach(job.pid) as session:
-            # A place that is not reached: nothing can mend a breakpoint before its next hit
+            # A place that is not reached: nothing can remove a breakpoint before its next hit
             # where that comes within a millisecond.
             session.break_at(program.at("done")).check()
             session.continue_(wait=False).check()
