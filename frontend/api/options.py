@@ -1,11 +1,36 @@
-"""What a user may choose about a session, with units, defaults and meanings."""
+"""The settings of a session: names, units, defaults, checks and meanings, each declared once.
+
+The command line, the environment, the settings file, ``set``, ``show``, the settings page and the
+keyword arguments of the Python API derive from these declarations.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 from pgdb.errors import UsageError
-from pgdb.frontend.system import durations
+from pgdb.frontend.api.setting import (
+    Setting,
+    days,
+    declared_in,
+    in_bytes,
+    in_days,
+    in_mebibytes,
+    in_seconds,
+    integer,
+    is_positive,
+    is_time,
+    joined,
+    mebibytes,
+    on_or_off,
+    ranks,
+    seconds,
+    setting,
+    size,
+    switch,
+    words,
+)
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -13,135 +38,294 @@ from pgdb.ranks import RankSet
 WIRE_UPS = ("auto", "mpi", "direct")
 POINTERS = ("symbol", "raw")
 MOST_AGGREGATORS = 256
-"""On one host: more than there is any use for, and no more than its user may have processes."""
+"""Limit for the aggregators on one host: more have no use and can exceed the user's processes."""
 
 _SYSROOT = pattern(r"\s*set\s+(?:sysroot|solib-absolute-prefix)\b")
-_ONLY_WITH_SBD = {
-    "sbd_cache_bytes": "--sbd-cache-size",
-    "sbd_cache_age_s": "--sbd-cache-age",
-    "sbd_wait_s": "--sbd-wait",
-}
+
+
+def _is_count(value: int, title: str) -> None:
+    if value < 1:
+        raise UsageError(f"{title} {value}: at least 1 is needed")
+
+
+def _is_aggregator_count(value: int, title: str) -> None:
+    _is_count(value, title)
+    if value > MOST_AGGREGATORS:
+        raise UsageError(
+            f"{title} {value}: at most {MOST_AGGREGATORS} on each host; one "
+            "for 32 ranks or more is the usual number"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
     """Options of one session."""
 
-    ranks: RankSet | None = None
-    """Attach to these ranks only; None for all."""
-    aggregators: int = 1
-    """Aggregators on each host, which share its ranks."""
-    fan_out: int = DEFAULT_FAN_OUT
-    """Children of one aggregator."""
-    gdb: str = "gdb"
-    """The GDB to run on every rank."""
-    gdb_commands: tuple[str, ...] = ()
-    """GDB commands for every rank before it is taken hold of."""
-    program: str = ""
-    """Base name of the program to stop in, where others come before it."""
-    start_timeout_s: float = 120.0
-    """Longest time until the session must have started."""
-    timeout_s: float = 60.0
-    """Longest time for the answer of a command that sets nothing running."""
-    grace_s: float = 30.0
-    """How long an aggregator without any parent keeps its ranks before it lets them go."""
-    listen: str = ""
-    """Address of this host at which hosts can reach the front end; empty to let routes tell."""
-    connect: bool = False
-    """Whether the front end calls the aggregators, where hosts cannot reach it."""
-    host: str = ""
-    """Find the job, and start the aggregators, on this host, over ssh."""
-    ssh: tuple[str, ...] = ("ssh",)
-    """How other hosts are reached where ssh is asked for."""
-    overlay_launcher: tuple[str, ...] = ()
-    """What starts the aggregators, with its options; empty for the job's own launcher."""
-    remote_python: str = ""
-    """Python for the aggregators; empty for ours."""
-    ship: bool = False
-    """Send PGDB to hosts that do not have it."""
-    wire_up: str = "auto"
-    """How aggregators learn of each other: ``mpi``, ``direct`` (without MPI), or ``auto``."""
-    nursery: bool = True
-    """Fork the ranks' GDBs from one that has read the symbols, where that can be done."""
-    guard: bool = False
-    """Give ranks a handler by which they survive a GDB that is killed while they come to a
-    breakpoint at every moment; x86-64 only."""
-    sbd: bool = False
-    """Bring executables, libraries and debug files to the hosts, each read once where it is, in
-    place of having every GDB read them."""
-    sbd_cache: str = ""
-    """Directory on every host for what was brought there, with ``%h`` for the host's name; empty
-    for one in /tmp."""
-    sbd_cache_bytes: int = 4 << 30
-    """Most that this directory holds."""
-    sbd_cache_age_s: float = 30 * 24 * 3600.0
-    """What was not used for so long is removed from it."""
-    sbd_wait_s: float = 30.0
-    """How long a rank waits for its files before its GDB reads them by itself."""
-    array_limit_bytes: int = 1 << 30
-    """Most that is read of an array, on all ranks together."""
-    compare_pointers: str = "symbol"
-    """``symbol``: pointers are equal if their symbols or strings are; ``raw``: if their addresses
-    are, too."""
-    stop_on_error: bool = True
-    """Interrupt the rest of a run when one of its ranks gets a fatal signal."""
-    log: str = ""
-    """Write a log of the session to this file: what was asked when, and how long it took."""
-    log_values: bool = False
-    """Let values of the program, and its arguments, stand in the log."""
-    record: str = ""
-    """At its end write a recording of the session to this file, for :func:`pgdb.replay`."""
-    verbose: bool = False
-    """Tell how ranks were found, and every step of the start."""
+    ranks: RankSet | None = setting(
+        None,
+        option="--ranks",
+        modes=("attach",),
+        value="SET",
+        read=ranks,
+        help="attach to these ranks only, such as 0-3,8",
+    )
+    program: str = setting(
+        "",
+        option="--program",
+        modes=("attach", "launch"),
+        value="NAME",
+        is_name=True,
+        help="base name of the ranks' program, where wrappers start it",
+    )
+    timeout_s: float = setting(
+        60.0,
+        option="--timeout",
+        name="timeout",
+        value="SECONDS",
+        read=seconds,
+        show=in_seconds,
+        check=is_time,
+        kind=float,
+        help="longest wait for the answers to one command; in batch runs also for ranks to stop",
+    )
+    start_timeout_s: float = setting(
+        120.0,
+        option="--start-timeout",
+        value="SECONDS",
+        read=seconds,
+        show=in_seconds,
+        check=is_time,
+        kind=float,
+        help="longest time until the session has started",
+    )
+    stop_on_error: bool = setting(
+        True,
+        option="--no-stop-on-error",
+        name="stop-on-error",
+        read=switch,
+        show=on_or_off,
+        kind=bool,
+        help="interrupt the rest of a run when one of its ranks gets a fatal signal",
+    )
+    array_limit_bytes: int = setting(
+        1 << 30,
+        name="array-limit",
+        value="BYTES",
+        read=size,
+        show=in_bytes,
+        check=is_positive,
+        kind=int,
+        help="most that dump, plot and decompose read, on all ranks together; 4G is a size too",
+    )
+    compare_pointers: str = setting(
+        "symbol",
+        name="compare-pointers",
+        choices=POINTERS,
+        kind=Literal["symbol", "raw"],
+        help="symbol: pointers are equal if their symbols or strings are; raw: only if their "
+        "addresses are equal too",
+    )
+    gdb: str = setting(
+        "gdb", option="--gdb", value="GDB", is_name=True, help="the GDB to run on every rank"
+    )
+    gdb_commands: tuple[str, ...] = setting(
+        (),
+        option="--gdb-command",
+        value="COMMAND",
+        is_repeated=True,
+        show=joined,
+        help="GDB command for every rank before PGDB attaches to it (repeatable)",
+    )
+    host: str = setting(
+        "",
+        option="--host",
+        value="HOST",
+        is_name=True,
+        help="find the job, and start the aggregators, on HOST over ssh",
+    )
+    ssh: tuple[str, ...] = setting(
+        ("ssh",),
+        option="--ssh",
+        environment="PGDB_SSH",
+        value="COMMAND",
+        read=words,
+        show=joined,
+        is_name=True,
+        help="the ssh command, with its options",
+    )
+    listen: str = setting(
+        "",
+        option="--listen",
+        value="ADDRESS",
+        is_name=True,
+        help="address of this host that the job's hosts can reach; by default the routes decide",
+    )
+    connect: bool = setting(
+        False,
+        option="--connect",
+        show=on_or_off,
+        help="the front end calls the aggregators, where their hosts cannot reach this one",
+    )
+    overlay_launcher: tuple[str, ...] = setting(
+        (),
+        option="--overlay-launcher",
+        value="COMMAND",
+        read=words,
+        show=joined,
+        is_name=True,
+        help="start the aggregators with this launcher and its options, or with ssh; by default "
+        "with the job's launcher",
+    )
+    aggregators: int = setting(
+        1,
+        option="--aggregators",
+        value="N",
+        read=integer,
+        check=_is_aggregator_count,
+        kind=int,
+        help="aggregators on each host, which share its ranks",
+    )
+    fan_out: int = setting(
+        DEFAULT_FAN_OUT,
+        option="--fan-out",
+        value="K",
+        read=integer,
+        check=_is_count,
+        kind=int,
+        help="children of one aggregator",
+    )
+    wire_up: str = setting(
+        "auto",
+        option="--wire-up",
+        choices=WIRE_UPS,
+        help="how aggregators find each other: by mpi, direct (without MPI), or auto",
+    )
+    grace_s: float = setting(
+        30.0,
+        option="--grace",
+        value="SECONDS",
+        read=seconds,
+        show=in_seconds,
+        check=is_time,
+        kind=float,
+        help="how long aggregators without a front end keep their ranks before they detach",
+    )
+    remote_python: str = setting(
+        "",
+        option="--remote-python",
+        value="PATH",
+        is_name=True,
+        help="Python for the aggregators, on other hosts too; by default the front end's",
+    )
+    ship: bool = setting(
+        False,
+        option="--ship",
+        show=on_or_off,
+        help="send PGDB to hosts that do not have it",
+    )
+    nursery: bool = setting(
+        True,
+        option="--no-nursery",
+        show=on_or_off,
+        help="fork the ranks' GDBs from one that has read the symbols, where that is possible",
+    )
+    guard: bool = setting(
+        False,
+        option="--guard",
+        show=on_or_off,
+        help="give ranks a signal handler by which they survive the end of their GDB at any "
+        "breakpoint; x86-64 only",
+    )
+    sbd: bool = setting(
+        False,
+        option="--sbd",
+        show=on_or_off,
+        help="bring executables, libraries and debug files to the hosts; each is read once",
+    )
+    sbd_cache: str = setting(
+        "",
+        option="--sbd-cache",
+        environment="PGDB_SBD_CACHE",
+        value="DIR",
+        is_name=True,
+        only_with="sbd",
+        help="directory on every host for these files, %h for the host's name; by default "
+        "/tmp/pgdb-sbd-UID",
+    )
+    sbd_cache_bytes: int = setting(
+        4 << 30,
+        option="--sbd-cache-size",
+        value="MIB",
+        read=mebibytes,
+        show=in_mebibytes,
+        check=is_positive,
+        only_with="sbd",
+        help="most that this directory holds",
+    )
+    sbd_cache_age_s: float = setting(
+        30 * 24 * 3600.0,
+        option="--sbd-cache-age",
+        value="DAYS",
+        read=days,
+        show=in_days,
+        check=is_time,
+        only_with="sbd",
+        help="remove files from it that were not used for so long",
+    )
+    sbd_wait_s: float = setting(
+        30.0,
+        option="--sbd-wait",
+        value="SECONDS",
+        read=seconds,
+        show=in_seconds,
+        check=is_time,
+        only_with="sbd",
+        help="how long a rank waits for its files before its GDB reads them itself",
+    )
+    log: str = setting(
+        "",
+        option="--log",
+        value="FILE",
+        is_name=True,
+        help="log requests, answers and times, but no values; for bug reports",
+    )
+    log_values: bool = setting(
+        False,
+        option="--log-values",
+        show=on_or_off,
+        help="log values and program arguments as well",
+    )
+    record: str = setting(
+        "",
+        option="--record",
+        value="FILE",
+        is_name=True,
+        help="write a recording, even if pgdb is killed; 'pgdb replay' opens it",
+    )
+    verbose: bool = setting(
+        False,
+        option="--verbose",
+        aliases=("-v",),
+        show=on_or_off,
+        help="show every step of the start, and how the ranks were found",
+    )
 
     @property
     def calls(self) -> bool:
         """Whether the aggregators listen and the front end calls."""
         return self.connect or bool(self.host)
 
-    def changed(
-        self,
-        *,
-        timeout_s: float | None = None,
-        stop_on_error: bool | None = None,
-        array_limit_bytes: int | None = None,
-        compare_pointers: str | None = None,
-    ) -> SessionOptions:
-        """Return these options with those changed that can be while a session lasts."""
-        return replace(
-            self,
-            timeout_s=self.timeout_s if timeout_s is None else timeout_s,
-            stop_on_error=self.stop_on_error if stop_on_error is None else stop_on_error,
-            array_limit_bytes=(
-                self.array_limit_bytes if array_limit_bytes is None else array_limit_bytes
-            ),
-            compare_pointers=compare_pointers or self.compare_pointers,
-        )
+    def changed(self, **changes: Any) -> SessionOptions:
+        """Return these options with *changes*; None leaves an option as it is.
+
+        :raises UsageError: if a value is none of its option.
+        """
+        return replace(self, **{key: each for key, each in changes.items() if each is not None})
 
     def __post_init__(self) -> None:
-        if self.aggregators < 1:
-            raise UsageError(f"--aggregators {self.aggregators}: at least 1 is needed")
-        if self.aggregators > MOST_AGGREGATORS:
-            raise UsageError(
-                f"--aggregators {self.aggregators}: at most {MOST_AGGREGATORS} on each host; one "
-                "for 32 ranks or more is the usual number"
-            )
-        if self.fan_out < 1:
-            raise UsageError(f"--fan-out {self.fan_out}: at least 1 is needed")
-        for name in ("start_timeout_s", "timeout_s", "grace_s", "sbd_cache_age_s", "sbd_wait_s"):
-            if not durations.is_time(getattr(self, name)):
-                raise UsageError(
-                    f"{name} {getattr(self, name):g} is no time; {durations.in_words()} is one"
-                )
-        if self.array_limit_bytes < 1:
-            raise UsageError(f"array_limit_bytes must be more than 0, not {self.array_limit_bytes}")
-        if self.sbd_cache_bytes < 1:
-            raise UsageError(f"sbd_cache_bytes must be more than 0, not {self.sbd_cache_bytes}")
+        for each in SESSION_SETTINGS:
+            each.validate(getattr(self, each.key))
         self._check_sbd()
-        if self.compare_pointers not in POINTERS:
-            raise UsageError(
-                f"compare-pointers {self.compare_pointers!r} is none of {', '.join(POINTERS)}"
-            )
         if self.listen and self.calls:
             what = "--host" if self.host else "--connect"
             raise UsageError(f"--listen and {what} exclude each other: one end of a link listens")
@@ -149,8 +333,6 @@ class SessionOptions:
             raise UsageError("--log-values needs --log FILE")
         if not self.ssh:
             raise UsageError("--ssh names no command; leave it out for ssh")
-        if self.wire_up not in WIRE_UPS:
-            raise UsageError(f"wire-up {self.wire_up!r} is none of {', '.join(WIRE_UPS)}")
 
     def _check_sbd(self) -> None:
         """Refuse a cache that GDB would not find, and what would be without effect."""
@@ -173,7 +355,34 @@ class SessionOptions:
                         "--sbd needs a sysroot of its own"
                     )
             return
-        for field in fields(self):
-            option = _ONLY_WITH_SBD.get(field.name, "")
-            if option and getattr(self, field.name) != field.default:
-                raise UsageError(f"{option} ({field.name}) needs --sbd (sbd)")
+        for declared in SESSION_SETTINGS:
+            # An environment variable is for all sessions, those without --sbd too.
+            if declared.only_with and not declared.environment:
+                if getattr(self, declared.key) != declared.default:
+                    raise UsageError(f"{declared.option} ({declared.key}) needs --sbd (sbd)")
+
+
+SESSION_SETTINGS: tuple[Setting, ...] = tuple(
+    replace(declared_in(each.metadata), key=each.name) for each in fields(SessionOptions)
+)
+"""The settings of a session, each a field of :class:`SessionOptions`."""
+
+SETTLE = Setting(
+    key="settle_s",
+    option="--settle",
+    name="settle",
+    value="SECONDS",
+    read=seconds,
+    show=in_seconds,
+    check=is_time,
+    kind=float,
+    help="once a rank has stopped, a run command waits so long for further ranks (1 s at the "
+    "prompt; in batch runs it waits for all)",
+)
+"""The settle time, which belongs to one user interface."""
+
+SETTINGS: tuple[Setting, ...] = (SETTLE, *SESSION_SETTINGS)
+"""All settings."""
+
+CHANGEABLE: dict[str, Setting] = {each.name: each for each in SETTINGS if each.name}
+"""The settings that ``set`` changes and ``set -keep`` keeps, by name."""

@@ -277,10 +277,9 @@ class Dispatcher:
     def apply(self, settings: Settings) -> None:
         """Change settings."""
         self.session.options = settings.change(self.session.options)
-        if settings.settle_s is not None:
-            self.workspace.settle_s = settings.settle_s
-        if settings.timeout_s is not None:
-            self.workspace.limit_s = settings.timeout_s
+        values = settings.values
+        self.workspace.settle_s = values.get("settle_s", self.workspace.settle_s)
+        self.workspace.limit_s = values.get("timeout_s", self.workspace.limit_s)
 
     def say(self, text: str) -> None:
         """Show a message."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import shlex
+import textwrap
 from pathlib import Path
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.options import POINTERS
+from pgdb.frontend.api.options import CHANGEABLE, SETTLE
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.commands.options import WIDTH, Option, Rest
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
 from pgdb.frontend.store.recorder import listing
 from pgdb.frontend.store.settings import Settings, keep_settings, settings_path
-from pgdb.frontend.system.durations import seconds
 from pgdb.frontend.system.workers import with_file
 from pgdb.frontend.transport.recording import recording_of
 
@@ -46,29 +46,45 @@ async def _help(call: Call) -> Outcome:
     return await one.execute_plain(call.line)
 
 
+def _settings_text() -> str:
+    """Return the list of the settings for the help of ``set``."""
+    lines = []
+    for each in CHANGEABLE.values():
+        value = each.value or "|".join(each.choices) or "on|off"
+        text = f"{each.name} {value}"
+        lines += textwrap.wrap(
+            each.help,
+            WIDTH,
+            initial_indent=f"{text:<30}",
+            subsequent_indent=" " * 30,
+        )
+    return "\n".join(lines)
+
+
 @COMMANDS.command(
     "set",
     group=Group.SESSION,
-    usage="set [-keep] NAME VALUE",
+    usage="set NAME VALUE",
     summary="settle, timeout, array-limit …; else GDB's",
-)
-async def _set(call: Call) -> Outcome:
-    """Change a setting: settle SECONDS (how long a run command waits for further ranks once one
-    has stopped), timeout SECONDS (for answers), stop-on-error on|off (interrupt the rest of a
-    run when a rank gets a fatal signal), array-limit BYTES (what dump, plot and decompose read
-    at most, on all ranks together; 4G is a size too), compare-pointers symbol|raw (raw: ranks
-    whose pointers have other addresses are of other classes). Anything else, 'set var' above
-    all, goes to GDB.
+    rest=Rest.BEHIND,
+    options=(
+        Option(
+            name="-keep",
+            help="keep the value for later sessions at the prompt as well; their command lines "
+            "precede it, and batch runs and scripts ignore it",
+            argument="is_kept",
+        ),
+    ),
+    description=f"""Change a setting of PGDB's. Anything else, 'set var' above all, goes to GDB.
 
-    With -keep it holds for later sessions at the prompt, too, unless their command line says
-    otherwise; batch runs and scripts have what they are told alone.
-    """
-    is_kept = call.argument.split(" ")[0] == "-keep"
-    if call.argument == "-keep":
+{_settings_text()}""",
+)
+async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
+    if is_kept and not text:
         raise UsageError("set -keep needs a name and a value; 'help set' lists the names")
-    name, _, value = call.argument.removeprefix("-keep" * is_kept).strip().partition(" ")
-    change = _read_setting(name, value.strip())
-    if change is None:
+    name, _, value = text.partition(" ")
+    setting = CHANGEABLE.get(name)
+    if setting is None:
         if is_kept:
             raise UsageError(
                 f"set -keep: {name!r} is no setting of PGDB's; one of GDB's is given to every "
@@ -77,6 +93,7 @@ async def _set(call: Call) -> Outcome:
         if gdb_commands.kind_of("set", call.line) is gdb_commands.Kind.REFUSED:
             raise UsageError(f"'{call.line}' is refused: PGDB needs that setting as it is")
         return await call.view.execute_plain(call.line)
+    change = Settings(**{setting.key: setting.convert(f"set {name}", value.strip())})
     call.dispatcher.apply(change)
     if not is_kept:
         return None
@@ -85,50 +102,16 @@ async def _set(call: Call) -> Outcome:
     return f"{name}: {await with_file(path, lambda: keep_settings(path, change))}"
 
 
-def _read_setting(name: str, value: str) -> Settings | None:
-    """Return what is to be set, None for what is GDB's.
-
-    :raises UsageError: if the value cannot be.
-    """
-    match name:
-        case "settle":
-            return Settings(settle_s=seconds(value, f"set {name}"))
-        case "timeout":
-            return Settings(timeout_s=seconds(value, f"set {name}"))
-        case "stop-on-error":
-            if value not in ("on", "off"):
-                raise UsageError(f"set stop-on-error: {value!r} is neither on nor off")
-            return Settings(stop_on_error=value == "on")
-        case "compare-pointers":
-            if value not in POINTERS:
-                raise UsageError(f"compare-pointers {value!r} is none of {', '.join(POINTERS)}")
-            return Settings(compare_pointers="raw" if value == "raw" else "symbol")
-        case "array-limit":
-            return Settings(array_limit_bytes=_bytes(name, value))
-        case _:
-            return None
-
-
 @COMMANDS.command(
     "show", group=Group.SESSION, usage="show NAME", summary="settle, timeout …; else GDB's"
 )
 async def _show(call: Call) -> Outcome:
     """Show a setting of PGDB's (see set), or GDB's."""
-    options = call.session.options
-    match call.argument:
-        case "settle":
-            settle_s = call.workspace.settle_s
-            return "settle: off" if settle_s is None else f"settle: {settle_s:g} s"
-        case "timeout":
-            return f"timeout: {options.timeout_s:g} s"
-        case "stop-on-error":
-            return f"stop-on-error: {'on' if options.stop_on_error else 'off'}"
-        case "compare-pointers":
-            return f"compare-pointers: {options.compare_pointers}"
-        case "array-limit":
-            return f"array-limit: {options.array_limit_bytes} bytes"
-        case _:
-            return await call.view.execute_plain(call.line)
+    setting = CHANGEABLE.get(call.argument)
+    if setting is None:
+        return await call.view.execute_plain(call.line)
+    place = call.workspace if setting is SETTLE else call.session.options
+    return f"{setting.name}: {setting.show(getattr(place, setting.key))}"
 
 
 @COMMANDS.command(
@@ -193,11 +176,3 @@ def _would_have(session: Session) -> str:
     if session.options.record:
         lines.append(f"it is written to {session.options.record}, the whole at the end")
     return "\n".join(lines)
-
-
-def _bytes(name: str, value: str) -> int:
-    match = re.fullmatch(r"(\d+)([KMGT]?)", value, re.IGNORECASE)
-    size_bytes = int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ") if match else 0
-    if size_bytes < 1:
-        raise UsageError(f"set {name}: {value!r} is no number of bytes, such as 500000 or 4G")
-    return size_bytes

@@ -1,7 +1,7 @@
-"""What the user has kept of ``set`` for later sessions at the prompt.
+"""The settings file: what ``set -keep`` keeps for later sessions at the prompt.
 
-The file is replaced as a whole, under a lock, and each session changes what it sets alone: two at
-once keep each other's settings. One that cannot be read is told; the session has the defaults then.
+Each session replaces the whole file under a lock and changes only what it sets: two sessions at
+once keep each other's settings. A session that cannot read the file says so and has the defaults.
 """
 
 from __future__ import annotations
@@ -9,59 +9,58 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.system import durations
+from pgdb.frontend.api.options import CHANGEABLE, SESSION_SETTINGS, SessionOptions
 from pgdb.frontend.system.user_files import locked, read_regular, reason, write_atomically
 
 MAX_BYTES = 1 << 16
 _LOCK_TIMEOUT_S = 5.0
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Settings that differ from the defaults; None for one that does not."""
+class Settings:
+    """Settings that differ from the defaults, by key."""
 
-    settle_s: float | None = None
-    timeout_s: float | None = None
-    stop_on_error: bool | None = None
-    array_limit_bytes: int | None = None
-    compare_pointers: Literal["symbol", "raw"] | None = None
+    def __init__(self, **values: Any) -> None:
+        """Check and convert *values*; None leaves a setting out.
 
-    def __post_init__(self) -> None:
-        if self.settle_s is not None and not durations.is_time(self.settle_s):
-            raise ValueError(
-                f"settle_s {self.settle_s:g} is no time; {durations.in_words()} is one"
-            )
-        try:
-            self.change(SessionOptions())
-        except UsageError as error:
-            raise ValueError(str(error)) from None
+        :raises ValueError: if a key is unknown, or a value has the wrong type or is refused.
+        """
+        self.values: dict[str, Any] = {}
+        """The values by key, each of its setting's type."""
+        for key, value in values.items():
+            if key not in _KEPT:
+                raise ValueError(f"no setting {key!r}")
+            if value is not None:
+                declared = _KEPT[key]
+                try:
+                    self.values[key] = msgspec.convert(value, declared.kind)
+                    declared.validate(self.values[key], key)
+                except (msgspec.ValidationError, UsageError) as error:
+                    raise ValueError(f"{key}: {error}") from None
 
     def change(self, options: SessionOptions) -> SessionOptions:
         """Return *options* with these settings.
 
         :raises UsageError: if one of them cannot be.
         """
-        return options.changed(
-            timeout_s=self.timeout_s,
-            stop_on_error=self.stop_on_error,
-            array_limit_bytes=self.array_limit_bytes,
-            compare_pointers=self.compare_pointers,
-        )
+        own = {each.key for each in SESSION_SETTINGS}
+        return options.changed(**{key: value for key, value in self.values.items() if key in own})
 
     def __or__(self, other: Settings) -> Settings:
         """Return these settings with those that *other* has."""
-        return replace(self, **_set_fields(other))
+        return Settings(**{**self.values, **other.values})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and self.values == other.values
+
+    __hash__ = None  # type: ignore[assignment]
 
 
-def _set_fields(settings: Settings) -> dict[str, object]:
-    fields = msgspec.structs.asdict(settings)
-    return {name: value for name, value in fields.items() if value is not None}
+_KEPT = {each.key: each for each in CHANGEABLE.values()}
 
 
 def settings_path(environment: Mapping[str, str] = os.environ) -> Path:
@@ -76,7 +75,7 @@ def read_settings(path: Path) -> Settings:
     :raises CommandError: if the file cannot be read.
     """
     try:
-        return msgspec.json.decode(read_regular(path, MAX_BYTES), type=Settings)
+        return Settings(**msgspec.json.decode(read_regular(path, MAX_BYTES), type=dict[str, Any]))
     except FileNotFoundError:
         return Settings()
     except OSError as error:
@@ -105,7 +104,7 @@ def keep_settings(path: Path, settings: Settings) -> str:
                 damaged = Path(f"{path}.damaged")
                 os.replace(path, damaged)
                 before, said = Settings(), f"{said}; what was there could not be read: {damaged}"
-            data = msgspec.json.format(msgspec.json.encode(before | settings), indent=2)
+            data = msgspec.json.format(msgspec.json.encode((before | settings).values), indent=2)
             write_atomically(path, data + b"\n")
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {reason(error)}") from None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import math
+import functools
 import os
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,20 +12,16 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from pgdb.errors import RankSetError, UsageError
+from pgdb.errors import UsageError
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.options import WIRE_UPS, SessionOptions
+from pgdb.frontend.api.options import CHANGEABLE, SETTINGS, SETTLE, SessionOptions
+from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.store.settings import Settings
-from pgdb.frontend.system import durations
 from pgdb.frontend.ui.batch import Script
-from pgdb.overlay.topology import DEFAULT_FAN_OUT
 from pgdb.patterns import pattern
-from pgdb.ranks import RankSet
 from pgdb.version import __version__
 
-_DEFAULTS = SessionOptions()
 DEFAULT_SETTLE_S = 1.0
-_DAY_S = 24 * 3600
 _EPILOG = """examples:
   pgdb launch mpirun -n 4 ./app             debug a new job; all ranks stop in main
   pgdb attach 4711                          debug the running job of mpirun 4711
@@ -140,47 +135,10 @@ def parse(argv: Sequence[str]) -> Arguments:
     pids: str | None = getattr(parsed, "pids", None)
     if pids is not None and parsed.target:
         raise UsageError("--pids takes the place of the job; give one of them")
-    wanted: str | None = getattr(parsed, "ranks", None)
-    try:
-        ranks = RankSet.parse(wanted) if wanted is not None else None
-    except RankSetError as error:
-        raise UsageError(f"--ranks: {error}") from None
-    if ranks is not None and not ranks:
-        raise UsageError(f"--ranks: {wanted} is an empty set")
-    timeout_s: float = parsed.timeout or _DEFAULTS.timeout_s
-    options = SessionOptions(
-        ranks=ranks,
-        aggregators=getattr(parsed, "aggregators", _DEFAULTS.aggregators),
-        fan_out=getattr(parsed, "fan_out", _DEFAULTS.fan_out),
-        gdb=parsed.gdb,
-        gdb_commands=tuple(parsed.gdb_command),
-        program=getattr(parsed, "program", ""),
-        start_timeout_s=parsed.start_timeout,
-        timeout_s=timeout_s,
-        grace_s=parsed.grace,
-        listen=parsed.listen,
-        connect=parsed.connect,
-        host=parsed.host,
-        ssh=_words("--ssh", parsed.ssh),
-        overlay_launcher=_words("--overlay-launcher", parsed.overlay_launcher),
-        remote_python=parsed.remote_python,
-        ship=parsed.ship,
-        wire_up=parsed.wire_up,
-        nursery=not parsed.no_nursery,
-        guard=parsed.guard,
-        sbd=parsed.sbd,
-        sbd_cache=_sbd_cache(parsed),
-        sbd_cache_bytes=parsed.sbd_cache_size << 20,
-        sbd_cache_age_s=parsed.sbd_cache_age * _DAY_S,
-        sbd_wait_s=parsed.sbd_wait,
-        stop_on_error=not parsed.no_stop_on_error,
-        log=parsed.log,
-        log_values=parsed.log_values,
-        record=parsed.record,
-        verbose=parsed.verbose,
-    )
+    given = _given(parsed)
+    settle_s = given.pop(SETTLE.key, None)
+    options = SessionOptions(**{**_from_environment(), **given})
     batch = parsed.batch or parsed.json
-    settle_s = parsed.settle if parsed.settle is not None else None if batch else DEFAULT_SETTLE_S
     return Arguments(
         mode=parsed.mode,
         target=getattr(parsed, "target", "") or "",
@@ -190,16 +148,37 @@ def parse(argv: Sequence[str]) -> Arguments:
         script=Script(parsed.parts),
         batch=batch,
         json=parsed.json,
-        settle_s=settle_s,
-        run_timeout_s=timeout_s if batch else None,
+        settle_s=DEFAULT_SETTLE_S if settle_s is None and not batch else settle_s,
+        run_timeout_s=options.timeout_s if batch else None,
         stdin=getattr(parsed, "stdin", ""),
         exit_code=parsed.exit_code,
         given=Settings(
-            settle_s=parsed.settle,
-            timeout_s=parsed.timeout,
-            stop_on_error=False if parsed.no_stop_on_error else None,
+            settle_s=settle_s,
+            **{each.key: given.get(each.key) for each in CHANGEABLE.values() if each != SETTLE},
         ),
     )
+
+
+def _given(parsed: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings that the command line names, by key.
+
+    :raises UsageError: if one has no effect.
+    """
+    given = {each.key: getattr(parsed, each.key) for each in SETTINGS if hasattr(parsed, each.key)}
+    for each in SETTINGS:
+        if each.only_with and each.environment and each.key in given:
+            if not given.get(each.only_with):
+                raise UsageError(f"{each.option} needs --{each.only_with}")
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+
+
+def _from_environment() -> dict[str, Any]:
+    """Return the settings that environment variables name, by key."""
+    return {
+        each.key: each.convert(each.option, os.environ[each.environment])
+        for each in SETTINGS
+        if each.environment in os.environ
+    }
 
 
 def _commands(parsed: argparse.Namespace) -> Iterator[tuple[str, str]]:
@@ -207,7 +186,7 @@ def _commands(parsed: argparse.Namespace) -> Iterator[tuple[str, str]]:
     for kind, value in getattr(parsed, "parts", ()):
         if kind == "ex":
             yield "-ex", value
-    for command in getattr(parsed, "gdb_command", ()):
+    for command in getattr(parsed, "gdb_commands", ()):
         yield "--gdb-command", command
 
 
@@ -247,18 +226,11 @@ def _parser() -> argparse.ArgumentParser:
     attaching = modes.add_parser(
         "attach", parents=[common], allow_abbrev=False, help="debug a running job"
     )
-    attaching.add_argument("--ranks", metavar="SET", help="attach to these ranks only: 0-3,8")
+    _add_settings(attaching, "attach")
     attaching.add_argument(
         "--pids",
         metavar="LIST",
         help="the job's ranks by hand: PID or HOST:PID with commas between, a file, or - for ours",
-    )
-    attaching.add_argument(
-        "--program",
-        action=_Named,
-        metavar="NAME",
-        default="",
-        help="the ranks' program, where wrappers run it",
     )
     attaching.add_argument(
         "target",
@@ -279,13 +251,7 @@ def _parser() -> argparse.ArgumentParser:
         default="",
         help="the job's input: a file, or - for ours",
     )
-    launching.add_argument(
-        "--program",
-        action=_Named,
-        metavar="NAME",
-        default="",
-        help="stop in this program, not in what runs it",
-    )
+    _add_settings(launching, "launch")
     launching.add_argument(
         "line", nargs=argparse.REMAINDER, metavar="LAUNCHER …", help="as without pgdb"
     )
@@ -333,74 +299,55 @@ def _scripted() -> _Parser:
 
 def _common(scripted: _Parser) -> _Parser:
     common = _Parser(add_help=False, allow_abbrev=False, parents=[scripted])
-    add = common.add_argument
-    add("--timeout", type=_seconds, metavar="SECONDS",
-        help="longest wait for answers, and in batch for ranks to stop "
-        f"({_DEFAULTS.timeout_s:g})")  # fmt: skip
-    add("--start-timeout", type=_seconds, default=_DEFAULTS.start_timeout_s, metavar="SECONDS",
-        help="longest time for the session to start (%(default)g)")  # fmt: skip
-    add("--settle", type=_seconds, metavar="SECONDS",
-        help="once a rank has stopped, wait this long for others (1 at the prompt)")  # fmt: skip
-    add("--aggregators", type=int, default=_DEFAULTS.aggregators, metavar="N",
-        help="aggregators on each host (%(default)d)")  # fmt: skip
-    add("--fan-out", type=int, default=DEFAULT_FAN_OUT, metavar="K",
-        help="children of one aggregator (%(default)d)")  # fmt: skip
-    add(
-        "--gdb",
-        action=_Named,
-        default=_DEFAULTS.gdb,
-        metavar="GDB",
-        help="the GDB to run (%(default)s)",
+    common.add_argument(
+        "--exit-code",
+        choices=("pgdb", "job"),
+        default="pgdb",
+        help="exit with our status, or with the launched job's (%(default)s)",
     )
-    add("--gdb-command", action="append", default=[], metavar="COMMAND",
-        help="GDB command for every rank before it is taken hold of (repeatable)")  # fmt: skip
-    add("--listen", action=_Named, default="", metavar="ADDRESS",
-        help="address of this host that the job's hosts can reach")  # fmt: skip
-    add("--connect", action="store_true",
-        help="call the aggregators, where their hosts cannot reach this one")  # fmt: skip
-    add("--host", action=_Named, default="", metavar="HOST",
-        help="look for jobs, and start aggregators, on HOST, over ssh")  # fmt: skip
-    add("--ssh", action=_Named, default=os.environ.get("PGDB_SSH", "ssh"), metavar="COMMAND",
-        help="the ssh to use, with its options (PGDB_SSH; %(default)s)")  # fmt: skip
-    add("--overlay-launcher", action=_Named, default="", metavar="COMMAND",
-        help="start the aggregators with this launcher and options, or with ssh")  # fmt: skip
-    add("--remote-python", action=_Named, default="", metavar="PATH",
-        help="Python for the aggregators, on other hosts too (ours)")  # fmt: skip
-    add("--ship", action="store_true", help="send PGDB to hosts that do not have it")
-    add("--wire-up", choices=WIRE_UPS, default="auto",
-        help="how aggregators learn of each other (%(default)s)")  # fmt: skip
-    add("--no-nursery", action="store_true",
-        help="start each rank's GDB anew, do not fork it from one with the symbols")  # fmt: skip
-    add("--guard", action="store_true",
-        help="ranks survive a GDB's end at any breakpoint: docs/reference/faults.md")  # fmt: skip
-    add("--sbd", action="store_true",
-        help="bring executables, libraries and debug files to the hosts, read once")  # fmt: skip
-    add("--sbd-cache", action=_Named, metavar="DIR",
-        help="where hosts keep them (PGDB_SBD_CACHE; /tmp/pgdb-sbd-UID)")  # fmt: skip
-    add("--sbd-cache-size", type=_mebibytes, default=_DEFAULTS.sbd_cache_bytes >> 20, metavar="MIB",
-        help="most that a host keeps (%(default)d)")  # fmt: skip
-    add(
-        "--sbd-cache-age",
-        type=_days,
-        default=_DEFAULTS.sbd_cache_age_s / _DAY_S,
-        metavar="DAYS",
-        help="what was not used for so long is removed (%(default)g)",
-    )
-    add("--sbd-wait", type=_seconds, default=_DEFAULTS.sbd_wait_s, metavar="SECONDS",
-        help="how long a rank waits for its files, then GDB reads them (%(default)g)")  # fmt: skip
-    add("--grace", type=_seconds, default=_DEFAULTS.grace_s, metavar="SECONDS",
-        help="how long aggregators keep ranks without a front end (%(default)g)")  # fmt: skip
-    add("--no-stop-on-error", action="store_true",
-        help="do not interrupt a run when one of its ranks gets a fatal signal")  # fmt: skip
-    add("--exit-code", choices=("pgdb", "job"), default="pgdb",
-        help="exit with our status, or with the launched job's (%(default)s)")  # fmt: skip
-    add("--log", action=_Named, default="", metavar="FILE",
-        help="log requests, answers and times, but no values; for bug reports")  # fmt: skip
-    add("--log-values", action="store_true", help="log values and program arguments, too")
-    add("--record", action=_Named, default="", metavar="FILE",
-        help="write a recording, also if pgdb is killed; 'pgdb replay' opens it")  # fmt: skip
-    add("--verbose", "-v", action="store_true", help="tell every step of the start")
+    _add_settings(common, "")
     return common
+
+
+def _add_settings(parser: argparse.ArgumentParser, mode: str) -> None:
+    """Add the options of the settings that *mode* has; "" for those of all modes."""
+    for each in SETTINGS:
+        if each.option and (mode in each.modes if mode else not each.modes):
+            parser.add_argument(each.option, *each.aliases, **_argument(each))
+
+
+def _argument(setting: Setting) -> dict[str, Any]:
+    """Return how ``argparse`` reads the option of a setting."""
+    notes = [setting.environment] if setting.environment else []
+    if not setting.is_flag and setting.default not in (None, "", ()):
+        notes.append(setting.show(setting.default))
+    text = f"do not {setting.help}" if setting.is_inverted else setting.help
+    note = f" ({'; '.join(notes)})" if notes else ""
+    found: dict[str, Any] = {
+        "dest": setting.key,
+        "default": argparse.SUPPRESS,
+        "help": f"{text}{note}".replace("%", "%%"),
+    }
+    if setting.is_flag:
+        return {**found, "action": "store_false" if setting.is_inverted else "store_true"}
+    if setting.choices:
+        return {**found, "choices": setting.choices}
+    found["metavar"] = setting.value
+    if setting.is_repeated:
+        return {**found, "action": "append"}
+    return {**found, "type": functools.partial(_convert, setting)}
+
+
+def _convert(setting: Setting, text: str) -> Any:
+    if setting.is_name:
+        _check_name(text, setting.option, setting.value)
+    try:
+        return setting.convert(setting.option, text)
+    except UsageError as error:
+        prefix = f"{setting.option}: "
+        if str(error).startswith(prefix):
+            raise argparse.ArgumentTypeError(str(error).removeprefix(prefix)) from None
+        raise
 
 
 _TARGET = pattern(r"[1-9]\d*(?:_\d+)?(?:\.\w+)?\Z")
@@ -412,22 +359,6 @@ def _target(text: str) -> str:
             f"{text!r} is no process id and no JOB[.STEP] of Slurm's; see 'pgdb jobs'"
         )
     return text
-
-
-def _sbd_cache(parsed: argparse.Namespace) -> str:
-    """Return the cache that was named; PGDB_SBD_CACHE is for whatever session needs one."""
-    if parsed.sbd_cache is None:
-        return os.environ.get("PGDB_SBD_CACHE", "")
-    if not parsed.sbd:
-        raise UsageError("--sbd-cache needs --sbd")
-    return str(parsed.sbd_cache)
-
-
-def _words(option: str, text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise UsageError(f"{option} {text}: {error}") from None
 
 
 def _read_pids(text: str) -> tuple[str, ...]:
@@ -443,31 +374,3 @@ def _read_pids(text: str) -> tuple[str, ...]:
     if not entries:
         raise UsageError("--pids has no process in it; write for example 4711,node2:812")
     return entries
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not durations.is_time(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; {durations.in_words()} is one")
-    return value
-
-
-def _days(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not durations.is_time(value * _DAY_S):
-        most = f"{durations.MOST_S / _DAY_S:.0f}"
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of days above 0, up to {most}")
-    return value
-
-
-def _mebibytes(text: str) -> int:
-    # Some more than any file system holds.
-    if not (text.isascii() and text.isdigit() and len(text) < 13 and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of MiB above 0")
-    return int(text)

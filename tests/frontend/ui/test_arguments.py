@@ -213,7 +213,7 @@ def test_ranks_and_programs_are_read() -> None:
             "attach --timeout 2e9 1",
             "'2e9' is no time; 0.001 s to 1e9 s is one",
         ),
-        ("attach --start-timeout x 1", "--start-timeout: 'x' is no time"),
+        ("attach --start-timeout x 1", "--start-timeout: 'x' is no number of seconds"),
         ("attach --aggregators 257 1", "--aggregators 257: at most 256 on each host"),
         ("attach --settle -1 1", "--settle"),
         ("attach --listen a --connect 1", "--listen and --connect exclude each other"),

@@ -128,7 +128,7 @@ def test_a_prompt_comes_though_the_kept_settings_do_not(
             told.append(text)
 
         def apply(self, settings: Settings) -> None:
-            told.append(f"timeout {settings.timeout_s}")
+            told.append(f"timeout {settings.values['timeout_s']}")
 
     program: Any = main_module._Program(parse(["attach", "--timeout", "7"]))
     both: Any = Listens()

@@ -1,0 +1,254 @@
+"""Settings: one declaration for option, environment, settings file, ``set``, ``show`` and API."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pgdb.errors import RankSetError, UsageError
+from pgdb.frontend.system import durations
+from pgdb.ranks import RankSet
+
+_T = TypeVar("_T")
+_DAY_S = 24 * 3600
+_KEY = "setting"
+
+Reader = Callable[[str, str], Any]
+"""Makes a value from a title (``--timeout``, ``set timeout``) and a text; raises UsageError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting of a session or of a user interface."""
+
+    help: str
+    """What it does: a phrase without a capital and a full stop."""
+    key: str = ""
+    """The field of ``SessionOptions``, and the key in the settings file."""
+    option: str = ""
+    """The option of the command line; empty where there is none."""
+    aliases: tuple[str, ...] = ()
+    """Other names of the option."""
+    modes: tuple[str, ...] = ()
+    """The subcommands that have the option; empty for all that look for a job."""
+    environment: str = ""
+    """The environment variable that replaces the default."""
+    name: str = ""
+    """The name for ``set`` and ``show``; empty for one that is fixed while a session lasts."""
+    value: str = ""
+    """The name of the option's value in help texts; empty for a flag."""
+    read: Reader | None = None
+    """Reads the text of the option, of the environment and of ``set``."""
+    show: Callable[[Any], str] = str
+    """Writes the value, with its unit."""
+    check: Callable[[Any, str], None] | None = None
+    """Checks a value, whatever it comes from; raises UsageError with the title it gets."""
+    choices: tuple[str, ...] = ()
+    """The words that the value can be."""
+    default: Any = None
+    kind: Any = str
+    """The type of the value in the settings file."""
+    is_repeated: bool = False
+    """The option can be given several times; the value is a tuple."""
+    is_name: bool = False
+    """The text cannot be empty on the command line."""
+    only_with: str = ""
+    """The key of a flag without which this setting has no effect."""
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether the option has no value."""
+        return not self.value and not self.choices
+
+    @property
+    def is_inverted(self) -> bool:
+        """Whether the option turns the setting off."""
+        return self.option.startswith("--no-")
+
+    @property
+    def title(self) -> str:
+        """The name of the setting in messages."""
+        return self.option if self.option and self.kind is int else self.key
+
+    def convert(self, title: str, text: str) -> Any:
+        """Return the value for *text*.
+
+        :raises UsageError: if it is no value of this setting.
+        """
+        value = self.read(title, text) if self.read is not None else text
+        self.validate(value, title)
+        return value
+
+    def validate(self, value: Any, title: str = "") -> None:
+        """Check a value.
+
+        :raises UsageError: if it is no value of this setting.
+        """
+        if self.choices and value not in self.choices:
+            name = title.removeprefix("set ") or self.name or self.option.lstrip("-")
+            raise UsageError(f"{name} {value!r} is none of {', '.join(self.choices)}")
+        if self.check is not None:
+            self.check(value, title or self.title)
+
+
+def setting(default: _T, **declared: Any) -> _T:
+    """Return the dataclass field of a setting; its key is the name of the field."""
+    return field(default=default, metadata={_KEY: Setting(default=default, **declared)})
+
+
+def declared_in(metadata: Any) -> Setting:
+    """Return the setting that a field was declared with."""
+    found: Setting = metadata[_KEY]
+    return found
+
+
+# -- readers -------------------------------------------------------------------------------------
+
+
+def seconds(title: str, text: str) -> float:
+    """Read a time in seconds.
+
+    :raises UsageError: if it is none.
+    """
+    return durations.seconds(text, title)
+
+
+def days(title: str, text: str) -> float:
+    """Read a number of days; return it in seconds.
+
+    :raises UsageError: if it is none.
+    """
+    try:
+        value_s = float(text) * _DAY_S
+    except ValueError:
+        value_s = 0.0
+    if not durations.is_time(value_s):
+        most = f"{durations.MOST_S / _DAY_S:.0f}"
+        raise UsageError(f"{title}: {text!r} is no number of days above 0, up to {most}")
+    return value_s
+
+
+def mebibytes(title: str, text: str) -> int:
+    """Read a number of MiB; return it in bytes.
+
+    :raises UsageError: if it is none.
+    """
+    # 12 digits are more than any file system holds.
+    if not (text.isascii() and text.isdigit() and len(text) < 13 and int(text)):
+        raise UsageError(f"{title}: {text!r} is no whole number of MiB above 0")
+    return int(text) << 20
+
+
+def size(title: str, text: str) -> int:
+    """Read a size in bytes: ``500000`` or ``4G``.
+
+    :raises UsageError: if it is none.
+    """
+    match = re.fullmatch(r"(\d+)([KMGT]?)", text, re.IGNORECASE)
+    size_bytes = int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ") if match else 0
+    if size_bytes < 1:
+        raise UsageError(f"{title}: {text!r} is no number of bytes, such as 500000 or 4G")
+    return size_bytes
+
+
+def switch(title: str, text: str) -> bool:
+    """Read ``on`` or ``off``.
+
+    :raises UsageError: for anything else.
+    """
+    if text not in ("on", "off"):
+        raise UsageError(f"{title}: {text!r} is neither on nor off")
+    return text == "on"
+
+
+def integer(title: str, text: str) -> int:
+    """Read a whole number.
+
+    :raises UsageError: if it is none.
+    """
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"{title}: invalid int value: {text!r}") from None
+
+
+def words(title: str, text: str) -> tuple[str, ...]:
+    """Split a command as a shell does.
+
+    :raises UsageError: if a quote is open.
+    """
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"{title} {text}: {error}") from None
+
+
+def ranks(title: str, text: str) -> RankSet:
+    """Read a set of ranks that is not empty.
+
+    :raises UsageError: if it is none.
+    """
+    try:
+        found = RankSet.parse(text)
+    except RankSetError as error:
+        raise UsageError(f"{title}: {error}") from None
+    if not found:
+        raise UsageError(f"{title}: {text} is an empty set")
+    return found
+
+
+# -- values in words -----------------------------------------------------------------------------
+
+
+def in_seconds(value: float | None) -> str:
+    """Return a time as ``60 s``; ``off`` for None."""
+    return "off" if value is None else f"{value:g} s"
+
+
+def in_days(value_s: float) -> str:
+    """Return a time as ``30 days``."""
+    return f"{value_s / _DAY_S:g} days"
+
+
+def in_mebibytes(value_bytes: int) -> str:
+    """Return a size as ``4096 MiB``."""
+    return f"{value_bytes >> 20} MiB"
+
+
+def in_bytes(value_bytes: int) -> str:
+    """Return a size as ``1024 bytes``."""
+    return f"{value_bytes} bytes"
+
+
+def on_or_off(value: bool) -> str:
+    """Return ``on`` or ``off``."""
+    return "on" if value else "off"
+
+
+def joined(value: tuple[str, ...]) -> str:
+    """Return a command as a shell reads it."""
+    return shlex.join(value)
+
+
+# -- checks --------------------------------------------------------------------------------------
+
+
+def is_time(value: float, title: str) -> None:
+    """Check a time in seconds.
+
+    :raises UsageError: if nobody can wait for so long.
+    """
+    if not durations.is_time(value):
+        raise UsageError(f"{title} {value:g} is no time; {durations.in_words()} is one")
+
+
+def is_positive(value: int, title: str) -> None:
+    """Check a size.
+
+    :raises UsageError: if it is 0 or less.
+    """
+    if value < 1:
+        raise UsageError(f"{title} must be more than 0, not {value}")
