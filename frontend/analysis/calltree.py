@@ -272,7 +272,7 @@ class CallTree:
 
         Nodes have ``label``, ``ranks``, ``leaf``, ``threads`` and ``samples``, edges ``ranks``.
         """
-        import networkx  # 0.1 s and more to import: only when somebody analyses
+        import networkx  # takes at least 0.1 s to import
 
         result: networkx.DiGraph[Any] = networkx.DiGraph()
         result.add_node(

@@ -68,20 +68,20 @@ def placeholders(template: Node) -> list[Placeholder]:
 
     def visit(node: Node, path: _Path) -> None:
         if isinstance(node, Leaf):
-            take(node.text, path)
+            visit_text(node.text, path)
             return
-        take(node.head.text, path)
+        visit_text(node.head.text, path)
         is_fortran = node.opening.startswith("(")
         at = 0
         is_array = node.is_array
         for item in node.items:
-            take(item.label.text, path)
+            visit_text(item.label.text, path)
             label = item.label.text.replace(PLACEHOLDER, DIFFERENT)
             index = _Index(at, item.count, is_fortran)
             visit(item.value, (*path, index) if is_array else (*path, *_step(label, is_fortran)))
             at += item.count
 
-    def take(text: str, path: _Path) -> None:
+    def visit_text(text: str, path: _Path) -> None:
         for _ in range(text.count(PLACEHOLDER)):
             found.append(Placeholder(_path_text(path), len(found)))
 

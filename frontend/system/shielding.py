@@ -23,6 +23,6 @@ async def to_its_end(work: Coroutine[Any, Any, T], *, raises_cancellation: bool 
         except asyncio.CancelledError as error:
             cancelled = error
     if raises_cancellation and cancelled is not None:
-        task.exception()  # else asyncio logs that nobody has retrieved it
+        task.exception()  # otherwise asyncio logs that it was never retrieved
         raise cancelled
     return task.result()

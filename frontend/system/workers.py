@@ -35,7 +35,7 @@ async def beside(work: Callable[[], _T], *, name: str) -> _T:
     done: asyncio.Future[_T] = loop.create_future()
 
     def settle(result: Callable[[], None]) -> None:
-        if not done.done():  # nobody waits any longer
+        if not done.done():  # otherwise the caller has given up
             result()
 
     def run() -> None:

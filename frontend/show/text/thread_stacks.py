@@ -153,11 +153,11 @@ class _Group:
         self._counts.setdefault(count, []).append(ranks)
         texts: list[str] = []
 
-        def take(text: str, _: object) -> str:
+        def collect(text: str, _: object) -> str:
             texts.append(text)
             return text
 
-        map_texts(stack, take)
+        map_texts(stack, collect)
         known = self._texts or texts
         self._texts = [
             one if one == other else DIFFERENT for one, other in zip(known, texts, strict=True)

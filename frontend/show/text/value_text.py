@@ -258,10 +258,10 @@ def _strange_elements(texts: Texts, summary: Summary, layout: Layout, path: str)
     }
 
 
-def _elements_text(elements: Mapping[str, RankSet], everybody: RankSet, layout: Layout) -> str:
+def _elements_text(elements: Mapping[str, RankSet], all_ranks: RankSet, layout: Layout) -> str:
     shown = list(elements.items())[:_MOST_ELEMENTS]
     parts = [
-        at if ranks == everybody else f"{at} of {layout.brackets(ranks)}" for at, ranks in shown
+        at if ranks == all_ranks else f"{at} of {layout.brackets(ranks)}" for at, ranks in shown
     ]
     return ", ".join(parts if len(elements) == len(shown) else [*parts, "…"])
 
@@ -289,9 +289,9 @@ def _elements(node: Node) -> list[int | float]:
 def _compared(
     label: str, nodes: Sequence[tuple[RankSet, Node]], comparison: Comparison, layout: Layout
 ) -> list[Row]:
-    everybody = RankSet.union(ranks for ranks, _ in nodes)
+    all_ranks = RankSet.union(ranks for ranks, _ in nodes)
     places = comparison.places[:_MOST_PLACES]
-    rows: list[Row] = [(everybody, f"{label}{comparison.common}")]
+    rows: list[Row] = [(all_ranks, f"{label}{comparison.common}")]
     paths = [place.path or label.removesuffix(" = ") for place in places]
     column = min(max(map(len, paths)), _PATH_WIDTH)
     start_width = len(_INDENT) + column + 2
@@ -302,7 +302,7 @@ def _compared(
         for ranks, text in block:
             if ranks is not None:
                 # A summary covers all ranks unless it names ranks.
-                is_all = ranks == everybody and len(block) == 1
+                is_all = ranks == all_ranks and len(block) == 1
                 if not is_all:
                     start += f"{layout.brackets(ranks):<{ranks_column}} "
                 text = _hung(start, text.split("\n"))

@@ -117,7 +117,7 @@ def test_ranks_that_fail_spoil_nothing() -> None:
         job.read().check()
 
 
-def test_ranks_that_fail_on_the_way_are_left_out() -> None:
+def test_ranks_that_fail_during_the_reading_are_left_out() -> None:
     job = Job({0: numpy.ones(3), 1: numpy.ones(3), 2: numpy.ones(3)})
 
     def change() -> None:

@@ -226,7 +226,7 @@ def test_an_order_is_that_of_ranks_and_not_of_classes() -> None:
     assert (each.ranks, each.value, each.why) == (ranks("2"), "5", "after 7")
 
 
-def test_who_fails_a_condition_is_told_with_its_value() -> None:
+def test_failing_ranks_are_reported_with_their_values() -> None:
     found = checked(
         "x > 0",
         ("x", {"0-29": "7", "30": "-1", "31": "0", "32": ERROR}),
@@ -496,7 +496,7 @@ def test_bins_of_integers_are_of_integers() -> None:
     assert histogram(halves) == [("0 … 2", 4), ("2 … 4", 5)]
 
 
-def test_ends_of_bins_can_be_told_apart() -> None:
+def test_ends_of_bins_are_distinguishable() -> None:
     near = summed(*(100 + rank * 1e-4 for rank in range(8)), bins=4)
     assert [label for label, _ in histogram(near)] == [
         "100 … 100.0002",
@@ -516,7 +516,7 @@ def test_statistics_are_as_wide_as_the_terminal(width: int) -> None:
     assert "std dev" in text
 
 
-def test_an_estimate_is_told_as_one() -> None:
+def test_an_estimate_is_marked_as_one() -> None:
     few, many = (summed(*range(count)) for count in (100, 500))
     assert "  100 different" in statistics_text.statistics("x", few, ranks("0"), answer({}))
     assert re.search(
@@ -524,7 +524,7 @@ def test_an_estimate_is_told_as_one() -> None:
     )
 
 
-def test_structures_that_should_be_the_same_are_told_by_their_fields() -> None:
+def test_structures_that_should_be_the_same_are_reported_by_field() -> None:
     long = ", ".join(str(number) for number in range(100, 160))
     said = {"0-2": f"{{id = 1, u = {{{long}}}}}", "3": f"{{id = 2, u = {{{long}}}}}"}
     lines = comparison_text.check(checked("p", ("p", said)), width=80).splitlines()

@@ -175,7 +175,7 @@ def test_chains_are_one_node_and_ends_in_between_are_leaves() -> None:
         ),
     ],
 )
-def test_what_tells_frames_apart(by: TreeBy, expected: list[list[str]]) -> None:
+def test_properties_that_distinguish_frames(by: TreeBy, expected: list[list[str]]) -> None:
     tree = CallTree.from_classes([of("0-2", SEND), of("3", SLEEP)], by=by)
     assert [labels(each) for each in tree.nodes] == expected
     assert tree.odd is not None

@@ -473,7 +473,7 @@ def test_a_failed_answer_is_not_saved() -> None:
     assert not len(dispatcher.workspace.saved)
 
 
-def test_a_file_that_cannot_be_written_is_told_with_what_is_kept(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported_with_what_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "none" / "a.json"
     (text,), dispatcher = typed(f"save a x -o {file}", x=(("0-2999", "3"),))
     assert "cannot be written" in text

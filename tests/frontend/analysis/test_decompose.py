@@ -117,7 +117,7 @@ def test_halos_are_cut_off(even: bool) -> None:
     assert found.conflict_count == 0
 
 
-def test_stale_halos_are_told() -> None:
+def test_stale_halos_are_reported() -> None:
     whole = whole_of((6, 6))
     parts = take_apart(whole, (2, 2), "block", halo=1)
     parts[2][0, 2] = 99.0  # its copy of row 2, column 1, which is rank 0's
@@ -127,7 +127,7 @@ def test_stale_halos_are_told() -> None:
     assert found.conflicts == (Conflict((2, 1), (0, 2), (13.0, 99.0), in_halo=True),)
 
 
-def test_missing_ranks_leave_holes() -> None:
+def test_missing_ranks_leave_gaps() -> None:
     whole = whole_of((4, 6))
     parts = take_apart(whole, (2, 2), "block")
     del parts[1]

@@ -258,7 +258,7 @@ def test_runs_are_compared_without_writing_them_out() -> None:
     assert places(found) == {"[500000000]": [("0", "0"), ("1", "7")]}
 
 
-def test_neighbours_that_tell_the_same_ranks_apart_are_one_place() -> None:
+def test_neighbours_that_split_the_ranks_alike_are_one_place() -> None:
     found = compared(("0,2", "{9, 0 <repeats 20 times>, 5}"), ("1", "{9, 1 <repeats 20 times>, 6}"))
     assert found.common == "{9, … <repeats 21 times>}"
     assert places(found) == {
@@ -318,7 +318,7 @@ def test_leaves_by_path() -> None:
     assert leaves([(RankSet([0]), parse("7"))]) == {"": [(RankSet([0]), "7")]}
 
 
-def test_holes_of_a_form() -> None:
+def test_placeholders_of_a_template() -> None:
     form = "{id = □, x = {1, □}, m = {[□] = □}, s = 0x8 □}".replace("□", PLACEHOLDER)
     assert [each.path for each in placeholders(parse(form))] == [
         ".id",

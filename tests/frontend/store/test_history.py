@@ -68,7 +68,7 @@ def test_sessions_at_once_keep_each_others_lines(tmp_path: Path) -> None:
         assert mine == [f"{number}-{n}" for n in range(20)]
 
 
-def test_damaged_file_is_told_and_what_can_be_read_is_kept(tmp_path: Path) -> None:
+def test_damaged_file_is_reported_and_what_can_be_read_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "history"
     path.write_bytes(b"\n# now\n+bt\n\n+p \xff\xfe\nrubbish\n\n+c\n+cut o")
     session = Session(path)
@@ -80,7 +80,7 @@ def test_damaged_file_is_told_and_what_can_be_read_is_kept(tmp_path: Path) -> No
     assert not Session(path).type().reported
 
 
-def test_place_that_cannot_be_used_is_told_once(tmp_path: Path) -> None:
+def test_unusable_place_is_reported_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     session = Session(tmp_path / "file" / "history").type("bt", "p x")
     (reported,) = session.reported

@@ -160,7 +160,7 @@ OPERATIONS: list[tuple[AnyOperation, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("operation", "described"), OPERATIONS)
-def test_requests_are_told_without_literals(
+def test_requests_are_logged_without_literals(
     begin: Begin, tmp_path: Path, operation: AnyOperation, described: dict[str, Any]
 ) -> None:
     log = begin()
@@ -229,7 +229,7 @@ def test_bug_that_ends_the_session_is_in_it(begin: Begin, tmp_path: Path) -> Non
     assert (mistake["error"], mistake["text"]) == ("UsageError", "no such option")
 
 
-def test_options_are_told_as_far_as_they_are_the_users(begin: Begin, tmp_path: Path) -> None:
+def test_options_of_the_user_are_logged(begin: Begin, tmp_path: Path) -> None:
     log = begin()
     log.options(
         "attach",
@@ -254,7 +254,7 @@ def test_options_are_told_as_far_as_they_are_the_users(begin: Begin, tmp_path: P
     }
 
 
-def test_events_are_told(begin: Begin, tmp_path: Path) -> None:
+def test_events_are_logged(begin: Begin, tmp_path: Path) -> None:
     log = begin()
     crash = Stop(reason="signal-received", signal="SIGSEGV", frame=FRAME)
     log.notify(RankEvents(classes=(EquivalenceClass(RankSet([2]), crash),)))

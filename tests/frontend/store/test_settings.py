@@ -143,7 +143,7 @@ def test_links_live_while_another_session_holds_the_lock(
     ["", "{", "[]", '{"settle_s": "2"}', '{"nosuch": 1}', '{"timeout_s": -1}', '{"settle_s": 0}',
      '{"compare_pointers": "both"}', "\udcff", "[" * 5000, " " * (1 << 17)],
 )  # fmt: skip
-def test_damaged_file_is_told_and_kept_aside(path: Path, text: str) -> None:
+def test_damaged_file_is_reported_and_kept_aside(path: Path, text: str) -> None:
     path.parent.mkdir()
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(
@@ -161,7 +161,7 @@ def test_nothing_kept_is_no_error(path: Path) -> None:
     assert read_settings(path) == Settings()
 
 
-def test_full_disk_is_told_and_leaves_the_file_as_it_was(
+def test_full_disk_is_reported_and_leaves_the_file_as_it_was(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep_settings(path, Settings(settle_s=3.0))

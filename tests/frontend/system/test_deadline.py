@@ -141,7 +141,7 @@ def test_every_command_has_the_time_that_was_given(
     asyncio.run(check())
 
 
-def test_rank_that_is_let_go_late_is_told_and_is_not_killed_at_the_end() -> None:
+def test_rank_that_is_detached_late_is_reported_and_is_not_killed_at_the_end() -> None:
     async def check() -> None:
         job = Job()
         await job.type("proc 3 timeout 1 detach")

@@ -43,7 +43,7 @@ READERS: list[Callable[[Path], object]] = [
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "directory"])
-def test_what_is_no_file_is_told_at_once(
+def test_an_object_that_is_no_file_is_reported_at_once(
     tmp_path: Path, read: Callable[[Path], object], kind: str
 ) -> None:
     path = tmp_path / "it.json"

@@ -103,7 +103,7 @@ def test_nothing_in_it_drives_the_terminal_that_shows_it(
     assert r"\033]0;title\007\2332J" in found["doctor.txt"]
 
 
-def test_values_in_the_log_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_in_the_log_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     begin_log(tmp_path / "s.log", log_values=True)
     assert main(["report-bug", "s.log", "-o", "bug.tar.gz"]) == 0
     assert "has values of your program" in capsys.readouterr().out

@@ -170,7 +170,7 @@ def test_graphviz_draws_where_it_is_there(tmp_path: Path, fake_dot: Path) -> Non
         assert said.startswith(f"-T{kind}\ndigraph calltree")
 
 
-def test_graphviz_that_fails_is_told_of(tmp_path: Path, fake_dot: Path) -> None:
+def test_failure_of_graphviz_is_reported(tmp_path: Path, fake_dot: Path) -> None:
     fake_dot.write_text('#!/bin/sh\necho "no such renderer" >&2\nexit 1\n')
     with pytest.raises(CommandError, match=r"t\.png: dot failed: no such renderer"):
         asyncio.run(tree_files.write(sampled(), "png", tmp_path / "t.png"))

@@ -235,7 +235,7 @@ def test_empty_answer_has_all_that_is_required() -> None:
     }
 
 
-def test_late_answer_names_its_request_and_tells_its_breakpoints() -> None:
+def test_late_answer_names_its_request_and_lists_its_breakpoints() -> None:
     answer = answered(said("3", BreakpointsMade(breakpoints=(MADE,))))
     late, made = json_lines.notification(LateAnswer(answer=answer), text_of, NOW_S)
     assert shown(late) == {
@@ -267,7 +267,7 @@ def test_late_answer_names_its_request_and_tells_its_breakpoints() -> None:
     assert shown(made)["type"] == "breakpoint" and shown(made)["ranks"] == "3"
 
 
-def test_breakpoints_are_told_once_with_all_their_ranks() -> None:
+def test_breakpoints_are_listed_once_with_all_their_ranks() -> None:
     other_program = msgspec.structs.replace(MADE, file="other.c", line=3)
     second = Breakpoint(
         number=5, kind="hw watchpoint", what="x", condition="x > 3", disposition="del"
@@ -359,7 +359,7 @@ def test_stops_of_one_run_share_a_line() -> None:
     }
 
 
-def test_one_telling_of_many_events_keeps_their_order() -> None:
+def test_one_notification_of_many_events_keeps_their_order() -> None:
     lines = events(
         happened("0-1", Running(run=6)),
         happened("2", Running(run=6)),
@@ -451,7 +451,7 @@ COLUMN = {
 }
 
 
-def test_what_was_summed_up_has_a_column_for_each_hole() -> None:
+def test_a_summary_has_a_column_for_each_placeholder() -> None:
     nothing = summarize([(RankSet.parse("0-5"), "-inf")])
     each: EquivalenceClass[Record] = EquivalenceClass(
         ranks=RankSet.parse("0-5"),
@@ -537,7 +537,7 @@ def test_tree_has_its_nodes_and_whoever_is_not_in_it() -> None:
     }
 
 
-def test_arrays_are_told_by_their_form() -> None:
+def test_arrays_are_listed_by_type_and_shape() -> None:
     found = Arrays(
         expression="u",
         ranks=RankSet.parse("0-4"),
@@ -568,7 +568,7 @@ def test_arrays_are_told_by_their_form() -> None:
     }
 
 
-def test_arrays_tell_of_the_global_array_what_is_not_sure() -> None:
+def test_arrays_list_the_uncertain_elements_of_the_global_array() -> None:
     by_rank = {0: numpy.array([0.0, 1.0, 2.0, 3.0]), 1: numpy.array([9.0, 3.0, 4.0, 5.0])}
     found = Arrays(expression="u", ranks=RankSet([0, 1, 2]), by_rank=by_rank)
     whole = found.assemble(Layout(dims=(6,), grid=(3,), halo=(1,)))
@@ -578,7 +578,7 @@ def test_arrays_tell_of_the_global_array_what_is_not_sure() -> None:
     assert (line["absent"], line["conflicts"]) == (2, 1)
 
 
-def test_comparison_tells_what_differs_where_and_by_how_much() -> None:
+def test_comparison_shows_what_differs_where_and_by_how_much() -> None:
     before = answered(
         said("0", Value(text="{x = 1, y = 2}")),
         said("1-2", Value(text="{x = 3, y = 2}")),
@@ -729,7 +729,7 @@ def output(data: bytes) -> dict[str, Any]:
     return one_shown(json_lines.notification(reported, text_of, NOW_S))
 
 
-def test_messages_of_pgdb_are_told_apart_from_the_output_of_the_job() -> None:
+def test_messages_of_pgdb_differ_from_the_output_of_the_job() -> None:
     line = json_shapes.OutputLine(time=NOW_S, stream="pgdb", text="3 ranks left\n")
     assert shown(line) == {
         "type": "output",

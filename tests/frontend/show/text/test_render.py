@@ -195,7 +195,7 @@ def various(form: Record, *columns: Sequence[str]) -> EquivalenceClass[Record]:
     )
 
 
-def test_what_was_summed_up_on_the_way_looks_the_same() -> None:
+def test_summaries_of_aggregators_look_the_same() -> None:
     ids = [str(rank) for rank in range(2000)]
     rates = [str(rank / 8) for rank in range(1999)] + ["nan"]
     form = Value(
