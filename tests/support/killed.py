@@ -47,26 +47,24 @@ class Settled:
         keep_settings(path, Settings(settle_s=1.0 + number))
 
     def read(self, path: Path) -> int:
-        settle_s = read_settings(path).settle_s
-        assert settle_s is not None
-        return int(settle_s) - 1
+        return int(read_settings(path).values["settle_s"]) - 1
 
 
 class Typed:
     """The history of the prompt; what it has last says which write it was."""
 
     def write(self, path: Path, number: int) -> None:
-        told: list[str] = []
-        history = CommandHistory(path, told.append)
+        reported: list[str] = []
+        history = CommandHistory(path, reported.append)
         history.store_string(f"{number} {LINE}")
         history.close()
-        assert not told, told
+        assert not reported, reported
 
     def read(self, path: Path) -> int:
-        told: list[str] = []
-        history = CommandHistory(path, told.append)
+        reported: list[str] = []
+        history = CommandHistory(path, reported.append)
         entries = list(history.load_history_strings())
-        assert not told and all(each.endswith(f" {LINE}") for each in entries), told
+        assert not reported and all(each.endswith(f" {LINE}") for each in entries), reported
         return int(entries[0].split()[0])
 
 
@@ -131,7 +129,7 @@ def forked(work: Callable[[], None]) -> int:
     try:
         work()
         status = 0
-    except Exception:  # noqa: BLE001  # told, and a status of its own
+    except Exception:  # noqa: BLE001  # reported, and a status of its own
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(status)
