@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.mutation import Mutate, bytes_mutator, tree_mutator
-from pgdb import elf
+from pgdb import elf, process_maps
 from pgdb.backend.gdb import decode, mi, mi_lines
 from pgdb.backend.zygote import index_cache
 from pgdb.errors import (
@@ -546,20 +546,20 @@ def run_proctable(data: bytes) -> None:
     memory = _Image(data, _IMAGE_BASE)
     with contextlib.suppress(DiscoveryError):
         mpir.table_at(memory, _IMAGE_BASE, _IMAGE_BASE + 8, "mpirun 1")
-    area = mpir.Mapping(_IMAGE_BASE, _IMAGE_BASE + len(data), "rw-p", 0, "")
+    area = process_maps.Mapping(_IMAGE_BASE, _IMAGE_BASE + len(data), "rw-p", 0, "")
     mpir.search([area], [area], memory, {1, 2, 3, 4711})
 
 
 def run_symbols(data: bytes) -> None:
     """Look for a launcher's symbols in an object that may be torn."""
     with scratch_file(data) as path:
-        mapping = mpir.Mapping(0x400000, 0x500000, "r-xp", 0, str(path))
+        mapping = process_maps.Mapping(0x400000, 0x500000, "r-xp", 0, str(path))
         mpir.symbol_values(path, mapping, ("MPIR_proctable", "MPIR_proctable_size"))
 
 
 def run_maps(data: bytes) -> None:
     """Read /proc/PID/maps."""
-    mpir.parse_mappings(data)
+    process_maps.parse_mappings(data)
 
 
 def run_index(data: bytes) -> None:

@@ -28,6 +28,7 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.sbd.rank_files import MappedFile, mapped
 from pgdb.overlay.messages import Backtrace
 from pgdb.patterns import pattern
+from pgdb.process_maps import DELETED
 from pgdb.records import Failure, Frame, Record, Stack, Threads, ThreadStack
 
 # x86: call rel32 and call *(rip+disp32); ARM and POWER: every instruction.
@@ -353,7 +354,7 @@ class Stacks:
 
 def _objects(pid: int, mappings: Sequence[MappedFile]) -> Objects:
     try:
-        executable = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
+        executable = os.readlink(f"/proc/{pid}/exe").removesuffix(DELETED)
     except OSError:
         executable = ""
     return Objects(mappings, executable)

@@ -14,11 +14,12 @@ import sys
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb import elf
+from pgdb.process_maps import DELETED, Mapping, read_mappings
 
 _AT_PHDR, _AT_PHNUM, _AT_ENTRY = 3, 5, 9
-_DELETED = " (deleted)"
 
 
 class MappedObject(msgspec.Struct, frozen=True):
@@ -34,23 +35,14 @@ class MappedObject(msgspec.Struct, frozen=True):
     """Its name below /proc/PID/map_files."""
 
 
-class _Mapping(msgspec.Struct, frozen=True):
-    start: int
-    end: int
-    offset: int
-    is_code: bool
-    path: str
-    range: str
-
-
 def mapped_objects(pid: int) -> tuple[MappedObject, ...]:
     """Return the object files that *pid* has mapped, the program first.
 
     :raises OSError: if the process has ended, or its memory may not be read.
     """
-    mappings = list(_mappings(pid))
+    mappings = _mappings(pid)
     code = {each.path for each in mappings if each.is_code}
-    program = os.readlink(f"/proc/{pid}/exe").removesuffix(_DELETED)
+    program = os.readlink(f"/proc/{pid}/exe").removesuffix(DELETED)
     with _memory(pid) as read:
         links = _link_map(pid, read)
         names: dict[str, dict[str, None]] = {}
@@ -67,7 +59,8 @@ def mapped_objects(pid: int) -> tuple[MappedObject, ...]:
             except elf.ElfError:
                 continue
             others = tuple(name for name in names.get(each.path, ()) if name != each.path)
-            found[each.path] = MappedObject(each.path, others, build_id, each.range)
+            place = f"{each.start:x}-{each.end:x}"
+            found[each.path] = MappedObject(each.path, others, build_id, place)
     linker = links.interpreter
     if linker.startswith("/") and all(linker not in each.names for each in found.values()):
         _name_interpreter(found, linker)
@@ -111,22 +104,13 @@ def _name_interpreter(found: dict[str, MappedObject], interpreter: str) -> None:
             return
 
 
-def _mappings(pid: int) -> Iterator[_Mapping]:
-    with open(f"/proc/{pid}/maps", errors="surrogateescape", newline="\n") as maps:
-        # A name may contain any character that Python treats as the end of a line, except "\n".
-        lines = maps.read().split("\n")
-    for line in lines:
-        fields = line.split(maxsplit=5)
-        if len(fields) == 6 and fields[5].startswith("/"):
-            start, _, end = fields[0].partition("-")
-            yield _Mapping(
-                start=int(start, 16),
-                end=int(end, 16),
-                offset=int(fields[2], 16),
-                is_code="x" in fields[1],
-                path=fields[5].removesuffix(_DELETED),
-                range=f"{int(start, 16):x}-{int(end, 16):x}",
-            )
+def _mappings(pid: int) -> list[Mapping]:
+    """Return the mappings of files."""
+    return [
+        replace(each, path=each.path.removesuffix(DELETED))
+        for each in read_mappings(pid)
+        if each.path.startswith("/")
+    ]
 
 
 @contextlib.contextmanager

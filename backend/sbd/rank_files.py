@@ -22,8 +22,8 @@ import msgspec
 
 from pgdb.backend.gdb.session import GdbSession, Listener
 from pgdb.patterns import pattern
+from pgdb.process_maps import DELETED
 
-_DELETED = " (deleted)"
 # proc_pid_maps(5). A name may contain any character that Python treats as the end of a line, except
 # "\n".
 _EXECUTABLE_MAPPING = pattern(r"^(\w+)-(\w+) ..x. (\w+) (\S+) (\d+) +(/[^\n]*)$", re.M | re.A)
@@ -105,8 +105,8 @@ def look_at(pid: int) -> RankFiles:
     identity = identity_of(pid)
     link = f"/proc/{pid}/exe"
     name = os.readlink(link)
-    is_deleted = name.endswith(_DELETED)
-    name = name.removesuffix(_DELETED)
+    is_deleted = name.endswith(DELETED)
+    name = name.removesuffix(DELETED)
     root = root_of(pid)
     # Memory that a program has made executable itself, such as libffi's /memfd:libffi, is left out.
     mappings = tuple(mapped(pid))
@@ -155,8 +155,8 @@ def mapped(pid: int) -> Iterator[MappedFile]:
             start=int(start, 16),
             end=int(end, 16),
             offset_bytes=int(offset, 16),
-            path=path.removesuffix(_DELETED),
-            is_deleted=path.endswith(_DELETED),
+            path=path.removesuffix(DELETED),
+            is_deleted=path.endswith(DELETED),
             file=(device, int(inode)),
         )
 
@@ -183,7 +183,7 @@ def _open_executable(pid: int, mapping: MappedFile) -> int:
     """
     executable = os.open(f"/proc/{pid}/exe", os.O_RDONLY | os.O_CLOEXEC)
     # The inode alone: on some file systems the device in /proc/PID/maps is not that of stat(2).
-    name = os.readlink(f"/proc/{pid}/exe").removesuffix(_DELETED)
+    name = os.readlink(f"/proc/{pid}/exe").removesuffix(DELETED)
     if os.fstat(executable).st_ino == mapping.file[1] and name == mapping.path:
         return executable
     os.close(executable)

@@ -24,6 +24,7 @@ from pgdb import elf
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import procfs
 from pgdb.patterns import pattern
+from pgdb.process_maps import DELETED, Mapping, read_mappings
 from pgdb.proctable import RankProcess
 from pgdb.regular_files import open_regular
 
@@ -56,9 +57,6 @@ _NEIGHBOURHOOD_BYTES = 64
 _MAX_SEARCHED_BYTES = 64 << 20
 _LARGEST_OBJECT_BYTES = 1 << 30
 _ENTRIES_AT_ONCE = 4096
-_MAPPING = pattern(
-    r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ \d+ *(.*)\Z", re.S
-)
 # Objects that belong to a launcher: libopen-rte, libprrte, libslurmfull.
 _LAUNCHERS_OWN = pattern(r"rte|mpi|slurm|hydra|pals")
 _HOST_NAME = pattern(r"[A-Za-z0-9_][A-Za-z0-9._:%-]{0,254}\Z")
@@ -79,21 +77,6 @@ class MpirTable(msgspec.Struct, frozen=True):
     """The filled entries, by rank; a launcher may still wait for the others."""
     size: int
     """Number of ranks of the job."""
-
-
-class Mapping(msgspec.Struct, frozen=True):
-    """A line of /proc/PID/maps."""
-
-    start: int
-    end: int
-    permissions: str
-    offset: int
-    path: str
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether it can contain variables."""
-        return self.permissions.startswith("rw")
 
 
 def read_proctable(pid: int) -> MpirTable:
@@ -320,28 +303,9 @@ def _refusal(pid: int, name: str, error: OSError) -> DiscoveryError:
 
 def _read_mappings(pid: int, name: str) -> list[Mapping]:
     try:
-        data = Path(f"/proc/{pid}/maps").read_bytes()
+        return read_mappings(pid)
     except OSError as error:
         raise _refusal(pid, name, error) from None
-    return parse_mappings(data)
-
-
-def parse_mappings(data: bytes) -> list[Mapping]:
-    """Parse the text of /proc/PID/maps; skip malformed lines, such as a truncated one."""
-    mappings = []
-    for line in os.fsdecode(data).split("\n"):
-        match = _MAPPING.match(line)
-        if match is not None:
-            mappings.append(
-                Mapping(
-                    start=int(match[1], 16),
-                    end=int(match[2], 16),
-                    permissions=match[3],
-                    offset=int(match[4], 16),
-                    path=match[5],
-                )
-            )
-    return mappings
 
 
 def _symbol_addresses(
@@ -352,9 +316,9 @@ def _symbol_addresses(
     objects: dict[str, Mapping] = {}
     for mapping in mappings:
         path = mapping.path
-        if path.endswith(" (deleted)"):
+        if path.endswith(DELETED):
             # A file that has the name now is another one, and any user may have created it.
-            path = path.removesuffix(" (deleted)")
+            path = path.removesuffix(DELETED)
             if path != executable:
                 continue
         if path.startswith("/") and not path.startswith(("/dev/", "/memfd:")):
@@ -447,7 +411,7 @@ def _variable_areas(pid: int, mappings: list[Mapping]) -> Iterator[Mapping]:
     executable = procfs.executable(pid)
     end = -1
     for mapping in mappings:
-        is_file = mapping.path.removesuffix(" (deleted)") == executable
+        is_file = mapping.path.removesuffix(DELETED) == executable
         if mapping.is_writable and (is_file or (mapping.start == end and not mapping.path)):
             yield mapping
             end = mapping.end

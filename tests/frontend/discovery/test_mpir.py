@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb import elf
+from pgdb import elf, process_maps
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery import mpir
 
@@ -215,7 +215,7 @@ def test_what_is_no_file_has_no_symbols(tmp_path: Path) -> None:
     names = ("MPIR_proctable", "MPIR_proctable_size")
     os.mkfifo(tmp_path / "libopen-rte.so")
     for path in (tmp_path / "libopen-rte.so", tmp_path, tmp_path / "none", Path("/dev/zero")):
-        mapping = mpir.Mapping(0x400000, 0x500000, "r--p", 0, str(path))
+        mapping = process_maps.Mapping(0x400000, 0x500000, "r--p", 0, str(path))
         assert mpir.symbol_values(path, mapping, names) is None
 
 
@@ -348,7 +348,7 @@ def test_the_name_of_this_host_may_be_short_or_full(monkeypatch: pytest.MonkeyPa
 
 def test_a_torn_list_of_mappings_is_read_up_to_there() -> None:
     whole = b"7f00a000-7f00b000 rw-s 00001000 00:05 99   /tmp/a b (deleted)\n"
-    [found] = mpir.parse_mappings(whole + b"x-y rw-p 0 0 0\n\n" + whole[:30])
+    [found] = process_maps.parse_mappings(whole + b"x-y rw-p 0 0 0\n\n" + whole[:30])
     assert (found.start, found.end, found.offset) == (0x7F00A000, 0x7F00B000, 0x1000)
     assert found.path == "/tmp/a b (deleted)" and found.is_writable
 
@@ -356,7 +356,7 @@ def test_a_torn_list_of_mappings_is_read_up_to_there() -> None:
 def test_a_torn_object_has_no_symbols(tmp_path: Path, symbols: Path) -> None:
     names = ("MPIR_proctable", "MPIR_proctable_size")
     data = symbols.read_bytes()
-    mapping = mpir.Mapping(0x400000, 0x500000, "r--p", 0, str(symbols))
+    mapping = process_maps.Mapping(0x400000, 0x500000, "r--p", 0, str(symbols))
     assert mpir.symbol_values(symbols, mapping, names) is not None
     head = elf.header(lambda at, size: data[at : at + size])
     torn = tmp_path / "torn"

@@ -1,0 +1,64 @@
+"""The mappings of a process, parsed from /proc/PID/maps (proc_pid_maps(5))."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import msgspec
+
+from pgdb.patterns import pattern
+
+DELETED = " (deleted)"
+"""Suffix of the path of a file that was deleted or replaced."""
+_MAPPING = pattern(
+    r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ \d+ *(.*)\Z", re.S
+)
+
+
+class Mapping(msgspec.Struct, frozen=True):
+    """A line of /proc/PID/maps."""
+
+    start: int
+    end: int
+    permissions: str
+    offset: int
+    path: str
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether it can contain variables."""
+        return self.permissions.startswith("rw")
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the process can execute it."""
+        return "x" in self.permissions
+
+
+def read_mappings(pid: int) -> list[Mapping]:
+    """Return the mappings of process *pid*.
+
+    :raises OSError: if the process has ended, or they may not be read.
+    """
+    return parse_mappings(Path(f"/proc/{pid}/maps").read_bytes())
+
+
+def parse_mappings(data: bytes) -> list[Mapping]:
+    """Parse the text of /proc/PID/maps; skip malformed lines, such as a truncated one."""
+    mappings = []
+    # A name may contain any character that Python treats as the end of a line, except "\n".
+    for line in os.fsdecode(data).split("\n"):
+        match = _MAPPING.match(line)
+        if match is not None:
+            mappings.append(
+                Mapping(
+                    start=int(match[1], 16),
+                    end=int(match[2], 16),
+                    permissions=match[3],
+                    offset=int(match[4], 16),
+                    path=match[5],
+                )
+            )
+    return mappings
