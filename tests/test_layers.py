@@ -68,7 +68,6 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.analysis",
         "pgdb.frontend.transport",
         "pgdb.frontend.startup",
-        "pgdb.frontend.show",
     ),
     "pgdb.frontend.transport": (
         "pgdb.merge",

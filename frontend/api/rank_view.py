@@ -24,9 +24,9 @@ from pgdb.frontend.analysis.full_answers import in_full
 from pgdb.frontend.analysis.histogram import bin_ends
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.sampling import take
-from pgdb.frontend.show.export.array_files import FORMATS, check_suffix, write_arrays
+from pgdb.frontend.store.array_files import FORMATS, write_arrays
 from pgdb.frontend.system import deadline
-from pgdb.frontend.system.user_files import check_place
+from pgdb.frontend.system.user_files import check_place, check_suffix
 from pgdb.frontend.system.workers import with_file
 from pgdb.overlay.messages import (
     Backtrace,
@@ -257,7 +257,7 @@ class RankView:
     ) -> Arrays:
         """Read numbers as :meth:`array` does and write them to a file; return what was written.
 
-        The file's suffix says how, see :func:`~pgdb.frontend.show.export.array_files.write_arrays`.
+        The file's suffix says how, see :func:`~pgdb.frontend.store.array_files.write_arrays`.
         Where no rank gives any numbers nothing is written.
 
         :raises UsageError: if the suffix is no known one.

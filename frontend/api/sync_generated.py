@@ -161,7 +161,7 @@ class Ranks:
     def dump(self, expression: str, path: Path | str, *, timeout_s: float | None = None) -> Arrays:
         """Read numbers as :meth:`array` does and write them to a file; return what was written.
 
-        The file's suffix says how, see :func:`~pgdb.frontend.show.export.array_files.write_arrays`.
+        The file's suffix says how, see :func:`~pgdb.frontend.store.array_files.write_arrays`.
         Where no rank gives any numbers nothing is written.
 
         :raises UsageError: if the suffix is no known one.

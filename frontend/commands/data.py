@@ -27,10 +27,11 @@ from pgdb.frontend.commands.table import (
     Shown,
     need_argument,
 )
-from pgdb.frontend.show.export import array_files, pictures
+from pgdb.frontend.show.export import pictures
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import plots, render
-from pgdb.frontend.system.user_files import check_place, user_path
+from pgdb.frontend.store import array_files
+from pgdb.frontend.system.user_files import check_place, check_suffix, user_path
 from pgdb.frontend.system.workers import beside, with_file
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
@@ -386,7 +387,7 @@ async def _decompose(
         function=await user.run(lambda: None if function is None else _load_map(function)),
     )
     if path is not None:
-        array_files.check_suffix(path, _GLOBAL_FORMATS)
+        check_suffix(path, _GLOBAL_FORMATS)
         check = pictures.check if path.suffix in pictures.FORMATS else check_place
         await with_file(path, functools.partial(check, path))
     arrays = await call.view.array(expression)

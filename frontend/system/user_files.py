@@ -10,7 +10,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -114,6 +114,29 @@ def in_place_of(path: Path, *, mode: int, exclusive: bool = False) -> Iterator[B
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Check that the suffix of a file names a format.
+
+    :raises UsageError: if the suffix is not in *suffixes*.
+    """
+    if path.suffix not in suffixes:
+        *others, last = suffixes
+        raise UsageError(f"{path}: the file's name must end in {', '.join(others)} or {last}")
+
+
+def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write a file with *write*, and rename it to its place when it is complete.
+
+    :raises CommandError: if writing fails; the old file stays.
+    """
+    check_place(path)
+    try:
+        with in_place_of(path, mode=0o666) as file:
+            write(file)
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be written: {reason(error)}") from None
 
 
 def _followed(path: Path) -> Path:

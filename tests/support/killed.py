@@ -24,8 +24,7 @@ import numpy
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved
-from pgdb.frontend.show.export import array_files
-from pgdb.frontend.store import recording_file, saved_files
+from pgdb.frontend.store import array_files, recording_file, saved_files
 from pgdb.frontend.store.history import CommandHistory
 from pgdb.frontend.store.settings import Settings, keep_settings, read_settings
 from pgdb.frontend.system import user_files

@@ -1,1 +1,1 @@
-"""Files in other programs' formats: pictures, arrays, call trees; nothing here asks a rank."""
+"""Files in formats of other programs: pictures, call trees. No module here asks a rank."""

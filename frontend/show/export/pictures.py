@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdb.errors import CommandError
-from pgdb.frontend.show.export.array_files import check_suffix, replace_file
 from pgdb.frontend.show.text import plots
-from pgdb.frontend.system.user_files import check_place
+from pgdb.frontend.system.user_files import check_place, check_suffix, replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,9 @@ from pgdb.errors import CommandError, NoAnswerError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, Form, pieces, read_arrays
 from pgdb.frontend.analysis.limits import check_size, size_text
-from pgdb.frontend.show.export import array_files, pictures
+from pgdb.frontend.show.export import pictures
+from pgdb.frontend.store import array_files
+from pgdb.frontend.system import user_files
 from pgdb.merge.classes import Merger, Missing
 from pgdb.overlay.messages import AnyOperation, ReadBlock
 from pgdb.ranks import RankSet
@@ -270,7 +272,7 @@ def test_a_failure_leaves_what_there_was(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(CommandError, match=r"u\.npz: cannot be written: No space left on device"):
-        array_files.replace_file(path, fail)
+        user_files.replace_file(path, fail)
     assert path.read_text() == "before"
     assert os.listdir(tmp_path) == ["u.npz"]
     link = tmp_path / "link.npz"

@@ -9,12 +9,12 @@ from __future__ import annotations
 import csv
 import importlib
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.system.user_files import check_place, in_place_of, reason
+from pgdb.errors import CommandError
+from pgdb.frontend.system.user_files import check_suffix, replace_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,29 +24,6 @@ if TYPE_CHECKING:
 FORMATS = (".npz", ".npy", ".csv", ".h5")
 """Formats of numbers of ranks, by suffix of the file."""
 _ROWS_AT_ONCE = 1 << 16
-
-
-def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
-    """Check that the suffix of a file names a format.
-
-    :raises UsageError: if the suffix is not in *suffixes*.
-    """
-    if path.suffix not in suffixes:
-        *others, last = suffixes
-        raise UsageError(f"{path}: the file's name must end in {', '.join(others)} or {last}")
-
-
-def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file with *write*, and rename it to its place when it is complete.
-
-    :raises CommandError: if writing fails; the old file stays.
-    """
-    check_place(path)
-    try:
-        with in_place_of(path, mode=0o666) as file:
-            write(file)
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {reason(error)}") from None
 
 
 def write_arrays(arrays: Arrays, path: Path) -> None:
