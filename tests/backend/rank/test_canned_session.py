@@ -16,8 +16,9 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.discovery.discover import FoundJob
 from pgdb.frontend.startup import start as startup
+from pgdb.frontend.startup.local_site import LocalSite
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.site import AggregatorStart, LocalSite, Located
+from pgdb.frontend.startup.site import AggregatorStart, Located
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.overlay.channel import Listener, listen_on
 from pgdb.overlay.rendezvous import Rendezvous
