@@ -167,6 +167,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     ),
     "pyroaring": ("pgdb.ranks",),
     "rich": ("pgdb.frontend.show.text.palette",),
+    "shtab": ("pgdb.frontend.ui.reference",),
     "ssl": ("pgdb.overlay",),
 }
 """Which modules, or packages with all that is in them, may import it."""
@@ -175,8 +176,8 @@ STANDARD_LIBRARY_ONLY = ("pgdb.jobs.hold", "pgdb.jobs.keeper")
 """Run as files by whatever Python a host has, beside or in place of the user's program."""
 
 
-OPTIONAL = {"matplotlib"}
-"""What is imported only if it is there: the extra ``plots``."""
+OPTIONAL = {"plots": {"matplotlib"}, "completion": {"shtab"}}
+"""Packages that only an extra brings, by extra."""
 
 
 @dataclass(frozen=True)
@@ -384,10 +385,11 @@ def test_table_of_third_parties_is_what_is_installed() -> None:
         if line and not line.startswith("#")
     ]
     # ssl is Python's, gdb exists inside GDB only.
-    expected = set(THIRD_PARTY) - {"ssl", "gdb"} - OPTIONAL
+    expected = set(THIRD_PARTY) - {"ssl", "gdb"} - set().union(*OPTIONAL.values())
     assert set(required) == expected
-    extras = parser["options.extras_require"]["plots"].split()
-    assert {line.split(">=")[0] for line in extras} == OPTIONAL
+    for extra, packages in OPTIONAL.items():
+        lines = parser["options.extras_require"][extra].split()
+        assert {line.split(">=")[0] for line in lines} == packages
 
 
 @pytest.mark.parametrize(

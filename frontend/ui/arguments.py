@@ -18,6 +18,7 @@ from pgdb.frontend.api.options import CHANGEABLE, SETTINGS, SETTLE, SessionOptio
 from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.ui.batch import Script
+from pgdb.frontend.ui.reference import SHELLS, completion_script, man_page
 from pgdb.patterns import pattern
 from pgdb.version import __version__
 
@@ -26,12 +27,12 @@ _EPILOG = """examples:
   pgdb launch mpirun -n 4 ./app             debug a new job; all ranks stop in main
   pgdb attach 4711                          debug the running job of mpirun 4711
   pgdb attach 17.0                          debug step 0 of Slurm's job 17
-  pgdb jobs                                 list what could be attached to
-  pgdb doctor                               what this host lacks, and what to do
+  pgdb jobs                                 list the jobs that pgdb can attach to
+  pgdb doctor                               show what this host lacks, and what to do
   pgdb attach --batch -ex bt 4711           print the merged stacks and leave
   pgdb launch --batch --json -x cmds mpirun -n 4 ./app
-  pgdb replay job.pgdb                      look at what 'session save job.pgdb' has written
-  pgdb report-bug session.log               pack what a bug report needs, to look through
+  pgdb replay job.pgdb                      open the recording of 'session save job.pgdb'
+  pgdb report-bug session.log               pack a log for a bug report
 exit status: 0 all commands worked, 1 a command failed on some rank, 2 usage, 3 the session could
 not start, 4 some ranks gave no answer, 5 a rank died of a signal"""
 
@@ -57,6 +58,22 @@ class _Part(argparse.Action):
             _check_name(str(values), option_string, self.metavar)
         parts = [*(getattr(namespace, "parts", None) or []), (self.dest, str(values))]
         namespace.parts = parts
+
+
+class _Print(argparse.Action):
+    """Prints a page made from the parser, and leaves."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        made = make_parser()
+        text = completion_script(made, values) if values else man_page(made)
+        sys.stdout.write(text)
+        parser.exit()
 
 
 class _Named(argparse.Action):
@@ -117,7 +134,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         words[0] = "attach"
     elif words and words[0].startswith("--pid="):
         words[0:1] = ["attach", words[0].removeprefix("--pid=")]
-    parsed = _parser().parse_args(words)
+    parsed = make_parser().parse_args(words)
     for name, command in _commands(parsed):
         try:
             gdb_commands.check_text(command)
@@ -209,7 +226,8 @@ def _without_job(parsed: argparse.Namespace) -> Arguments:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = _Parser(
         prog="pgdb",
         description="A parallel debugger for MPI programs: one GDB per rank, one merged answer.",
@@ -217,7 +235,16 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"pgdb {__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"pgdb {__version__}", help="show the version"
+    )
+    parser.add_argument(
+        "--print-completion",
+        action=_Print,
+        choices=SHELLS,
+        help="print the completion script for a shell (needs shtab)",
+    )
+    parser.add_argument("--print-man", action=_Print, nargs=0, help="print the man page")
     modes = parser.add_subparsers(
         dest="mode", required=True, metavar="attach|launch|jobs|doctor|replay|report-bug"
     )
@@ -230,7 +257,8 @@ def _parser() -> argparse.ArgumentParser:
     attaching.add_argument(
         "--pids",
         metavar="LIST",
-        help="the job's ranks by hand: PID or HOST:PID with commas between, a file, or - for ours",
+        help="the processes of the ranks: PID or HOST:PID with commas between, a file with these, "
+        "or - for standard input",
     )
     attaching.add_argument(
         "target",
@@ -239,7 +267,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_target,
         metavar="JOB",
         help="pid of mpirun, mpiexec or srun, or of a rank; or JOB[.STEP] of Slurm's; "
-        "without it the one job there is",
+        "by default the only job there is",
     )
     launching = modes.add_parser(
         "launch", parents=[common], allow_abbrev=False, help="start a job under the debugger"
@@ -249,31 +277,40 @@ def _parser() -> argparse.ArgumentParser:
         action=_Named,
         metavar="FILE",
         default="",
-        help="the job's input: a file, or - for ours",
+        help="the job's input: a file, or - for pgdb's standard input",
     )
     _add_settings(launching, "launch")
     launching.add_argument(
-        "line", nargs=argparse.REMAINDER, metavar="LAUNCHER …", help="as without pgdb"
+        "line",
+        nargs=argparse.REMAINDER,
+        metavar="LAUNCHER …",
+        help="the launcher's line, as without pgdb",
     )
     modes.add_parser("jobs", parents=[common], allow_abbrev=False, help="list running jobs")
     modes.add_parser(
-        "doctor", parents=[common], allow_abbrev=False, help="what is missing, and what to do"
+        "doctor",
+        parents=[common],
+        allow_abbrev=False,
+        help="show what this host lacks, and what to do",
     )
     replaying = modes.add_parser(
-        "replay", parents=[scripted], allow_abbrev=False, help="look at a recording, without a job"
+        "replay", parents=[scripted], allow_abbrev=False, help="open a recording, without its job"
     )
     replaying.add_argument(
-        "target", metavar="FILE", action=_Named, help="what 'session save' has written"
+        "target",
+        metavar="FILE",
+        action=_Named,
+        help="a recording, written by 'session save' or --record",
     )
     reporting = modes.add_parser(
-        "report-bug", allow_abbrev=False, help="pack a log and versions, for a bug report"
+        "report-bug", allow_abbrev=False, help="pack a log and version numbers for a bug report"
     )
     reporting.add_argument(
         "target",
         action=_Named,
         nargs="?",
         metavar="LOG",
-        help="what --log has written",
+        help="a log, written by --log",
     )
     reporting.add_argument(
         "-o",
@@ -281,7 +318,7 @@ def _parser() -> argparse.ArgumentParser:
         dest="output",
         default="",
         metavar="FILE",
-        help="write it to FILE, a .tar.gz",
+        help="the archive to write, a .tar.gz",
     )
     return parser
 
@@ -290,10 +327,10 @@ def _scripted() -> _Parser:
     scripted = _Parser(add_help=False, allow_abbrev=False)
     add = scripted.add_argument
     scripted.set_defaults(parts=[])
-    add("-x", action=_Part, metavar="FILE", help="carry out the commands in FILE (repeatable)")
-    add("-ex", action=_Part, metavar="COMMAND", help="carry out COMMAND (repeatable)")
-    add("--batch", "-batch", action="store_true", help="leave after the commands; no prompt")
-    add("--json", action="store_true", help="one JSON object per line on stdout (with --batch)")
+    add("-x", action=_Part, metavar="FILE", help="run the commands in FILE (repeatable)")
+    add("-ex", action=_Part, metavar="COMMAND", help="run COMMAND (repeatable)")
+    add("--batch", "-batch", action="store_true", help="exit after the commands, without a prompt")
+    add("--json", action="store_true", help="print one JSON object per line; implies --batch")
     return scripted
 
 
@@ -303,7 +340,7 @@ def _common(scripted: _Parser) -> _Parser:
         "--exit-code",
         choices=("pgdb", "job"),
         default="pgdb",
-        help="exit with our status, or with the launched job's (%(default)s)",
+        help="the exit status: pgdb's own, or the launched job's (%(default)s)",
     )
     _add_settings(common, "")
     return common
