@@ -1,7 +1,8 @@
-"""Taken up by aggregators at their start, with this directory in PYTHONPATH.
+"""Loaded by aggregators at their start, with this directory in PYTHONPATH.
 
-Notes for how long each callback has kept the thread of the event loop busy: only the longest one
-since the last look of ``bench/stalls.py``, which takes the file away.
+For ``bench/stalls.py``, a note holds the time for which a callback has kept the thread of the event
+loop busy: the longest since ``bench/stalls.py`` has removed the note. For ``bench/path.py``, a file
+holds the visits of our files.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-_FOLDER = "PGDB_BENCH_STALLS"
-"""Names the folder for the notes."""
+_STALLS = "PGDB_BENCH_STALLS"
+_PATH = "PGDB_BENCH_PATH"
+"""Each names the folder for the notes."""
 
 
 def _watch(folder: Path) -> None:
@@ -38,5 +40,10 @@ def _noted_s(note: Path) -> float:
         return 0.0
 
 
-if _FOLDER in os.environ and "pgdb.backend" in sys.orig_argv:
-    _watch(Path(os.environ[_FOLDER]))
+if "pgdb.backend" in sys.orig_argv:
+    if _STALLS in os.environ:
+        _watch(Path(os.environ[_STALLS]))
+    if _PATH in os.environ:
+        from visits import write_visits
+
+        write_visits(Path(os.environ[_PATH]))

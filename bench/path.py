@@ -1,0 +1,101 @@
+"""The files of PGDB that a command passes, from the typed line to the screen.
+
+    python bench/path.py [--command LINE] [--markdown]
+
+The command is carried out by the prompt's own code, on a process under a real aggregator and a
+real GDB. Both processes note each visit of one of our files. A first run of the command, which
+loads modules and fills caches, is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pgdb import aio
+from pgdb.frontend.show.display import TextDisplay
+from pgdb.frontend.ui.repl import Repl
+
+INSIDE = Path(__file__).resolve().parent / "inside"
+sys.path.insert(0, str(INSIDE))
+
+from visits import Visits
+
+SETTLE_S = 0.5
+"""Rest before and after the command, so that no other work is in between."""
+PROGRAM = ("sleep", "600")
+
+
+async def trace(command: str, folder: Path) -> tuple[str, list[tuple[str, str]]]:
+    """Return the output of *command*, and its visits: the process and the file of each."""
+    os.environ |= {"PYTHONPATH": str(INSIDE), "PGDB_BENCH_PATH": str(folder)}
+    process = subprocess.Popen(PROGRAM)
+    try:
+        session = await aio.attach("", pids=[str(process.pid)])
+        try:
+            repl = Repl(session, settle_s=1.0)
+            out = io.StringIO()
+            repl.dispatcher.display = repl.display = TextDisplay(out)
+            for _ in range(2):
+                await repl.carry_out(command)
+            await asyncio.sleep(SETTLE_S)
+            out.seek(0)
+            out.truncate()
+            visits: list[tuple[float, str, str]] = []
+            watch = Visits(lambda now_s, name: visits.append((now_s, "front end", name)))
+            begun_s = time.monotonic()
+            watch.start()
+            await repl.carry_out(command)
+            watch.stop()
+            ended_s = time.monotonic()
+            await asyncio.sleep(SETTLE_S)
+        finally:
+            await session.close()
+    finally:
+        process.kill()
+        process.wait()
+    for note in folder.iterdir():
+        for line in note.read_text("utf-8").splitlines():
+            with contextlib.suppress(ValueError):  # the last line may be cut off
+                now_s, name = line.split(" ", 1)
+                if begun_s <= float(now_s) <= ended_s:
+                    visits.append((float(now_s), "aggregator", name))
+    return out.getvalue(), [(where, name) for _, where, name in sorted(visits)]
+
+
+def main() -> None:
+    """Trace one command and print its files, in the order of the first visit."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--command", default="print 6*7", metavar="LINE")
+    parser.add_argument("--markdown", action="store_true", help="print a list for the docs")
+    parser.add_argument("--visits", action="store_true", help="print each visit as well")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pgdb-bench-") as folder:
+        shown, visits = asyncio.run(trace(given.command, Path(folder)))
+    files = {where: list(dict.fromkeys(n for w, n in visits if w == where)) for where, _ in visits}
+    if not given.markdown:
+        print(f"{given.command}: {shown.strip()}\n")
+    for where, names in files.items():
+        counts = {name: sum(each == (where, name) for each in visits) for name in names}
+        print(f"{where}: {len(names)} files\n")
+        for number, name in enumerate(names, 1):
+            print(f"{number}. `{name}`" if given.markdown else f"{counts[name]:4} {name}")
+        print()
+    everything = dict.fromkeys(name for _, name in visits)
+    print(f"{len(everything)} files in all")
+    if given.visits:
+        print("\n".join(f"{where}: {name}" for where, name in visits))
+
+
+if __name__ == "__main__":
+    main()
