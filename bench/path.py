@@ -15,19 +15,17 @@ import contextlib
 import io
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
+
+from inside.visits import Visits
 
 from pgdb import aio
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.ui.repl import Repl
 
 INSIDE = Path(__file__).resolve().parent / "inside"
-sys.path.insert(0, str(INSIDE))
-
-from visits import Visits
 
 SETTLE_S = 0.5
 """Rest before and after the command, so that no other work is in between."""

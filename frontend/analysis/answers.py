@@ -14,12 +14,15 @@ from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import to_networkx
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
-from pgdb.records import PLACEHOLDER, Failure, Record, Value, Various
+from pgdb.records import PLACEHOLDER, Block, Failure, Record, Text, Value, Various
 
 if TYPE_CHECKING:
     import networkx
     import numpy
     from numpy.typing import NDArray
+
+
+_CLASS_BYTES = 200
 
 
 class FieldValues(msgspec.Struct, frozen=True):
@@ -51,6 +54,17 @@ class Answer(msgspec.Struct, frozen=True):
 
     may_run: bool = False
     """Whether ranks that still run count as no failure, because nobody waited for all of them."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Approximate size in memory."""
+        return sum(
+            _CLASS_BYTES
+            + _record_bytes(each.record)
+            + sum(map(len, each.slots))
+            + each.ranks.size_bytes
+            for each in self.classes
+        )
 
     def __iter__(self) -> Iterator[EquivalenceClass[Record]]:
         return iter(self.classes)
@@ -162,3 +176,13 @@ def _arrays(
     every_value = numpy.repeat(values, [len(members) for members in ranks])
     order = numpy.argsort(every_rank)
     return every_rank[order], every_value[order]
+
+
+def _record_bytes(record: Record) -> int:
+    match record:
+        case Value(text=text) | Text(text=text) | Failure(message=text):
+            return len(text)
+        case Block(data=data):
+            return len(data)
+        case _:
+            return len(msgspec.msgpack.encode(record))

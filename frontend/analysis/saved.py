@@ -9,16 +9,13 @@ import msgspec
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
-from pgdb.records import Block, Record
 
 MOST_SAVED = 100
 """Maximum number of saved answers."""
 MOST_SAVED_BYTES = 256 * 1024 * 1024
 """Maximum size of all saved answers together, in bytes."""
 _NAME = pattern(r"[A-Za-z_]\w*\Z")
-_CLASS_BYTES = 200
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -54,7 +51,7 @@ class SavedAnswers:
             raise CommandError(
                 f"save: {MOST_SAVED} answers are kept already; 'saved -d NAME' forgets one"
             )
-        size_bytes = sum(answer_size_bytes(each.answer) for each in (*others, saved))
+        size_bytes = sum(each.answer.size_bytes for each in (*others, saved))
         if size_bytes > MOST_SAVED_BYTES:
             raise CommandError(
                 f"save: with this the saved answers would take {size_bytes >> 20} MiB, more than "
@@ -77,15 +74,3 @@ class SavedAnswers:
 
     def __len__(self) -> int:
         return len(self._saved)
-
-
-def answer_size_bytes(answer: Answer) -> int:
-    """Return the approximate size of an answer in bytes."""
-    return sum(_class_bytes(each) for each in answer.classes)
-
-
-def _class_bytes(each: EquivalenceClass[Record]) -> int:
-    # The data of a block is not copied to be counted.
-    record = each.record
-    size = len(record.data) if isinstance(record, Block) else len(msgspec.msgpack.encode(record))
-    return _CLASS_BYTES + size + sum(map(len, each.slots)) + len(each.ranks.to_bytes())

@@ -152,10 +152,12 @@ class Traffic:
         )
         if core.transport.is_recorded:
             return answer
-        left = request.ranks - core.state.exited
-        core.journal.take(request.command, request.operation, left, answer.classes)
+        if request.operation.is_about_breakpoints:
+            left = request.ranks - core.state.exited
+            core.journal.take(request.command, request.operation, left, answer.classes)
         core.recorder.take(request.operation, answer)
-        core.record_soon()
+        if core.stepwise is not None:
+            core.record_soon()
         if core.log is not None:
             core.log.answer(answer)
         return answer

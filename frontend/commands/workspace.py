@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pgdb.errors import CommandError, PgdbError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.saved import SavedAnswers, answer_size_bytes
+from pgdb.frontend.analysis.saved import SavedAnswers
 from pgdb.frontend.store.recorder import WorkspaceState
 from pgdb.ranks import RankSet
 
@@ -121,7 +121,7 @@ class Workspace:
 
     def _keep(self, number: int, answer: Answer) -> None:
         self._answers[number] = answer
-        self._sizes_bytes[number] = answer_size_bytes(answer)
+        self._sizes_bytes[number] = answer.size_bytes
         while len(self._answers) > self._most_answers or (
             len(self._answers) > 1 and sum(self._sizes_bytes.values()) > HISTORY_BYTES
         ):

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.saved import Saved, answer_size_bytes
+from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.api import gdb_commands
 from pgdb.merge.classes import Merger
 from pgdb.overlay import messages
@@ -119,7 +119,7 @@ class Recorder:
             merger.add_classes(answer.classes)
             merger.add_classes(each.part(each.ranks - merger.ranks) for each in late.classes)
             whole = replace(answer, classes=merger.classes, missing=answer.missing - merger.ranks)
-            added = answer_size_bytes(late)
+            added = late.size_bytes
             self._size_bytes += added
             self._exchanges[number] = (
                 key,
@@ -129,7 +129,7 @@ class Recorder:
             return
 
     def _put(self, exchange: Exchange) -> None:
-        key, size_bytes = key_of(exchange.operation), answer_size_bytes(exchange.answer)
+        key, size_bytes = key_of(exchange.operation), exchange.answer.size_bytes
         if size_bytes > self._most_bytes // 2:
             self.forgotten += 1
             return

@@ -79,9 +79,18 @@ class Root(TreeNode):
         return self._last_id
 
     async def ask(
-        self, request_id: int, ranks: RankSet, operation: AnyOperation, timeout_s: float
+        self,
+        request_id: int,
+        ranks: RankSet,
+        operation: AnyOperation,
+        timeout_s: float,
+        command: str = "",
     ) -> Gathered:
-        """Ask *ranks*; return when all have answered, or when the tree's deadline has passed."""
+        """Ask *ranks*; return when all have answered, or when the tree's deadline has passed.
+
+        The *command* is for transports whose errors name it.
+        """
+        del command
         if not ranks:
             return Gathered(request_id=request_id, classes=(), missing=Missing())
         future: asyncio.Future[Gathered] = self._loop.create_future()

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pgdb.frontend.transport import deliveries, losses
 from pgdb.frontend.transport.overlay_root import Root
 from pgdb.frontend.transport.transport import Events, Receiver
-from pgdb.overlay.messages import AnyOperation, Delivered, Hello, Lost, Notice, Share
+from pgdb.overlay.messages import Delivered, Hello, Lost, Notice, Share
 from pgdb.overlay.router import Gathered
 from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
@@ -89,6 +89,8 @@ class OverlayTransport:
         self.overlay = make_overlay(self._calls)
         self._root = self.overlay.root
         self._root.on_delivered = self._delivered
+        # The root's own: a request passes no layer that only hands it on.
+        self.ask = self._root.ask
         self.next_id = self._root.next_id
         self.ask_states = self._root.ask_states
         self._restoring = asyncio.Lock()
@@ -97,18 +99,6 @@ class OverlayTransport:
         """Call *receiver* from now on."""
         self._calls.receiver = receiver
         self._root.on_bare = receiver.on_unacquired
-
-    async def ask(
-        self,
-        request_id: int,
-        ranks: RankSet,
-        operation: AnyOperation,
-        timeout_s: float,
-        command: str,
-    ) -> Gathered:
-        """Ask *ranks*; return when all have answered, or when the tree's deadline has passed."""
-        del command
-        return await self._root.ask(request_id, ranks, operation, timeout_s)
 
     @property
     def out_of_reach(self) -> RankSet:

@@ -60,6 +60,8 @@ class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unkn
     needs_stopped_rank: ClassVar[bool] = False
     is_urgent: ClassVar[bool] = False
     """Whether it does not wait until earlier operations are complete."""
+    is_about_breakpoints: ClassVar[bool] = False
+    """Whether it must be repeated for a rank that gets a new debugger."""
     uses_frame: ClassVar[bool] = False
     """Whether the answer depends on the selected frame or thread."""
     keeps_answer: ClassVar[bool] = True
@@ -278,6 +280,7 @@ class Interrupt(Operation, frozen=True, kw_only=True):
 class InsertBreakpoint(Operation, frozen=True, kw_only=True):
     """Make breakpoints, watchpoints or catchpoints with a GDB command."""
 
+    is_about_breakpoints: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
 
     command: str
@@ -289,6 +292,7 @@ class InsertBreakpoint(Operation, frozen=True, kw_only=True):
 class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
     """Delete, enable, disable … breakpoints by their job-wide numbers."""
 
+    is_about_breakpoints: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {
         "command": "as it is",
         "numbers": "as it is",
@@ -306,6 +310,7 @@ class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
 class BreakpointCommands(Operation, frozen=True, kw_only=True):
     """Attach GDB commands to breakpoints."""
 
+    is_about_breakpoints: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"numbers": "as it is", "commands": "count"}
 
     numbers: tuple[str, ...]

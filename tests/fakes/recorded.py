@@ -61,7 +61,12 @@ class Job:
         self.asked: list[AnyOperation] = []
 
     async def ask(
-        self, request_id: int, ranks: RankSet, operation: AnyOperation, timeout_s: float
+        self,
+        request_id: int,
+        ranks: RankSet,
+        operation: AnyOperation,
+        timeout_s: float,
+        command: str = "",
     ) -> Gathered:
         self.asked.append(operation)
         merger: Merger[Record] = Merger()
@@ -134,7 +139,7 @@ class User:
 
 def begin(job: Job, *, options: SessionOptions | None = None, ranks: RankSet = ALL) -> Session:
     session = new_session("attach", options or SessionOptions(), SessionDirectory())[0]
-    session.transport.overlay.root.ask = job.ask  # type: ignore[method-assign]
+    session.transport.ask = job.ask  # type: ignore[method-assign]
     session.description = "mpirun -n 4 ./ring"
     session.gdb_version, session.mpi_version = "13.1", "Open MPI 4.1.4"
     processes = [RankProcess(rank, f"node{rank // 2}", 100 + rank, "/ring") for rank in ranks]

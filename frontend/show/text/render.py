@@ -73,7 +73,7 @@ def answer(
         layout.classes = ()  # events show stops without numbers
     if _has(said, Variables):
         lines = layout.lines(_variable_rows(said, layout))
-    elif thread_stacks.has_threads(said):
+    elif _has(said, Threads):
         others = thread_stacks.without_threads(said)
         lines = thread_stacks.lines(said, layout, lambda each: stack(each, layout))
         lines += _blocks(others, layout)
@@ -90,7 +90,7 @@ def answer(
 
 def numbered_sets(said: Answer) -> tuple[RankSet, ...]:
     """Return the rank sets of @1, @2 … of an answer."""
-    if thread_stacks.has_threads(said):
+    if _has(said, Threads):
         return thread_stacks.numbered_sets(said)
     return tuple(each.ranks for each in said.classes)
 
@@ -209,7 +209,7 @@ def _is_event(each: EquivalenceClass[Record]) -> bool:
     return isinstance(each.record, Stop | Exit | Running)
 
 
-def _has(said: Answer, kind: type[Value | Variables]) -> bool:
+def _has(said: Answer, kind: type[Value | Variables | Threads]) -> bool:
     """Return whether a rank has a record of this kind."""
     return any(isinstance(_template_of(each), kind) for each in said.classes)
 

@@ -63,11 +63,6 @@ def numbered_sets(said: Answer) -> tuple[RankSet, ...]:
     return tuple(dict.fromkeys(sets))
 
 
-def has_threads(said: Answer) -> bool:
-    """Return whether any rank answered with its threads."""
-    return any(threads_in(each)[0] is not None for each in said.classes)
-
-
 def threads_in(
     each: EquivalenceClass[Record],
 ) -> tuple[Threads | None, Threads | None]:

@@ -45,6 +45,9 @@ class FakeRoot:
         self.bare: set[int] = set()
         self.told: list[Setup] = []
 
+    async def ask(self) -> None:
+        raise AssertionError("nobody asks the root")
+
     def next_id(self) -> int:
         return 1
 

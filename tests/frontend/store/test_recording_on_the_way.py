@@ -219,7 +219,12 @@ def test_it_is_not_fetched_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     class Slow(Job):
         async def ask(
-            self, request_id: int, ranks: RankSet, operation: AnyOperation, timeout_s: float
+            self,
+            request_id: int,
+            ranks: RankSet,
+            operation: AnyOperation,
+            timeout_s: float,
+            command: str = "",
         ) -> Gathered:
             if isinstance(operation, Recall):
                 await asyncio.Event().wait()

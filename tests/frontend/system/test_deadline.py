@@ -54,7 +54,7 @@ class Job:
         self.records: dict[type[object], Record] = {}
         self.on_ask: Callable[[], None] = lambda: None
         session = self.session = new_session("launch", SessionOptions(), SessionDirectory())[0]
-        session.transport.overlay.root.ask = self.ask  # type: ignore[method-assign]
+        session.transport.ask = self.ask  # type: ignore[method-assign]
         processes = [RankProcess(rank, "node", 100 + rank, "/ring") for rank in ALL]
         session.table = ProcTable(processes=tuple(processes), source="made up")
         session.opening.begin(ALL)
@@ -71,7 +71,12 @@ class Job:
         self.dispatcher.apply(Settings(timeout_s=limit_s))
 
     async def ask(
-        self, number: int, ranks: RankSet, operation: AnyOperation, timeout_s: float
+        self,
+        number: int,
+        ranks: RankSet,
+        operation: AnyOperation,
+        timeout_s: float,
+        command: str = "",
     ) -> Gathered:
         self.asked.append((operation, timeout_s))
         self.number = number
@@ -319,13 +324,13 @@ def test_breakpoints_are_set_again_although_the_time_is_over() -> None:
         ask = job.ask
 
         async def slow(
-            number: int, ranks: RankSet, operation: AnyOperation, timeout_s: float
+            number: int, ranks: RankSet, operation: AnyOperation, timeout_s: float, command: str
         ) -> Gathered:
             if isinstance(operation, InsertBreakpoint):
                 await may_be_set.wait()
             return await ask(number, ranks, operation, timeout_s)
 
-        job.session.transport.overlay.root.ask = slow  # type: ignore[method-assign]
+        job.session.transport.ask = slow  # type: ignore[method-assign]
         await job.type("timeout 0.05 reattach")
         assert job.notes == ["[0-2] the session's breakpoints are still being set again"]
         may_be_set.set()
