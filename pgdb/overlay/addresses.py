@@ -1,4 +1,4 @@
-"""The names and addresses of this host, and which of them another host can reach."""
+"""Names and addresses of this host, and the ones that another host can reach."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgdb.patterns import pattern
 # include/uapi/linux/sockios.h; struct ifreq is a name of 16 bytes and a union of 24.
 _SIOCGIFADDR = 0x8915
 _IFREQ = struct.Struct("16s24x")
-# Documentation addresses (RFC 5737): routed like any other that is far away.
+# Documentation addresses (RFC 5737): they are routed like any distant address.
 _FAR_AWAY = ("192.0.2.1", 9)
 _ALL = "0.0.0.0"
 _HOST_NAME = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]*\Z")
@@ -37,7 +37,7 @@ def own_addresses() -> tuple[str, ...]:
 
 
 def own_names() -> tuple[str, ...]:
-    """Return all that launchers may call this host by: names first, then addresses."""
+    """Return all names and addresses that launchers may use for this host: names first."""
     nodename = os.uname().nodename
     names = [nodename, nodename.partition(".")[0], os.environ.get("SLURMD_NODENAME", "")]
     addresses = [address for address in own_addresses() if not _is_loopback(address)]
@@ -45,10 +45,10 @@ def own_names() -> tuple[str, ...]:
 
 
 def address_towards(hosts: Iterable[str]) -> str:
-    """Return the address of this host at which *hosts* can reach it, as far as routes tell.
+    """Return the address of this host at which *hosts* can reach it, as far as the routes show.
 
-    The first host that has a name here decides; where none has, the way to the rest of the
-    world does, and loopback on a host without any.
+    The route to the first host whose name is known here decides. If no name is known, the route to
+    the rest of the world decides; on a host without any route, loopback.
     """
     targets: list[tuple[str, int]] = []
     for host in hosts:
@@ -65,7 +65,7 @@ def address_towards(hosts: Iterable[str]) -> str:
 
 
 def source_address(target: tuple[str, int]) -> str | None:
-    """Return the address from which this host would send to *target*, None if it has no way."""
+    """Return the address from which this host would send to *target*, None if there is no route."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         # Connecting a datagram socket sends nothing; it asks the kernel for the route.
         try:
@@ -84,7 +84,8 @@ def resolve(host: str) -> str | None:
 
 
 def is_host_name(name: str) -> bool:
-    """Return whether *name* can be that of a host: a word of a launcher's line, and no option.
+    """Return whether *name* can name a host: it is one word of a launcher's line, and not an
+    option.
 
     >>> [is_host_name(each) for each in ("node-17.cluster", "fe80::1%eth0", "-oProxyCommand=x")]
     [True, True, False]
@@ -93,13 +94,13 @@ def is_host_name(name: str) -> bool:
 
 
 def check_host_names(hosts: Iterable[str]) -> None:
-    """Check what a job, its launcher or its ranks have told: a shell may be behind a line of ssh.
+    """Check host names from a job, its launcher or its ranks: ssh may pass them to a shell.
 
-    :raises StartError: if one is no name of a host.
+    :raises StartError: if one cannot name a host.
     """
     for host in hosts:
         if not is_host_name(host):
-            raise StartError(f"{host!r} is told as a host of the job, and is no name of a host")
+            raise StartError(f"{host!r} is given as a host of the job, and is no name of a host")
 
 
 def user_of_peer(
@@ -107,30 +108,32 @@ def user_of_peer(
 ) -> int | None:
     """Return the user of the process of this host at the other end of a TCP connection.
 
-    The kernel vouches for that. None if the other end is not of this host, or has closed it.
+    The kernel vouches for it. None if the other end is on another host, or has closed the
+    connection.
     """
     wanted = [_in_table(peer), _in_table(own)]
     with open(table, encoding="ascii") as file:
         next(file, "")
         for line in file:
-            # sl, local address, remote address, state, queues, timer, retransmits, uid
+            # Fields: sl, local address, remote address, state, queues, timer, retransmits, uid.
             fields = line.split()
-            # Of one that nobody holds any longer the kernel says that it is root's.
+            # The kernel reports root as the user of a connection that no process has open any
+            # longer.
             if fields[1:3] == wanted and fields[3] == _ESTABLISHED:
                 return int(fields[7])
     return None
 
 
 def _in_table(address: tuple[str, int]) -> str:
-    """Return an address as /proc/net/tcp has it: a number in the byte order of the machine."""
+    """Return an address as in /proc/net/tcp: a number in the byte order of the machine."""
     number = int.from_bytes(socket.inet_aton(address[0]), sys.byteorder)
     return f"{number:08X}:{address[1]:04X}"
 
 
 def check_own(address: str) -> str:
-    """Return the IPv4 address that the user wants us to listen on, given by name or number.
+    """Return the IPv4 address to listen on that the user gave by name or number.
 
-    :raises UsageError: if it is none of this host's.
+    :raises UsageError: if it is not an address of this host.
     """
     found = resolve(address)
     if found is None:

@@ -1,10 +1,10 @@
-"""What a host without PGDB runs to get it: an archive from the front end, kept in a cache.
+"""Fetch PGDB to a host that does not have it: an archive from the front end, kept in a cache.
 
 The text of this file is sent as ``PYTHON -c`` in place of ``python -m pgdb.backend``, and becomes
 that (see ``remote_command`` in :mod:`pgdb.frontend.startup.shipping`). With the argument ``pipe``
-it speaks over its standard input and output instead of TLS, says where the archive is, and ends.
-Standard library only. Both ends speak lines of JSON: who we are, what is to be had, ``have`` or
-``send``.
+it uses its standard input and output instead of TLS, prints the path of the archive, and ends. It
+uses the standard library only. Both ends send lines of JSON: the identity of the host, the size and
+digest of the archive, ``have`` or ``send``.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from typing import Any, BinaryIO
 VARIABLE = "PGDB_SHIP"
 """Environment variable with the front end's address and the session's credentials."""
 MANIFEST = ".manifest"
-"""The first file of an archive: the others' paths and sizes in bytes."""
+"""The first file of an archive: paths and sizes in bytes of the other files."""
 KEPT_COUNT = 5
-"""Entries of the cache that stay, those last used."""
+"""Number of entries that stay in the cache: the ones used last."""
 _CONNECT_TIMEOUT_S = 20.0
 # The front end may have to fetch wheels before it answers.
 _SILENCE_S = 400.0
@@ -40,15 +40,15 @@ _TRANSFER = ".new-"
 
 
 def is_safe_place(path: str) -> bool:
-    """Return whether nobody but this user and root can replace what this user puts into *path*.
+    """Return whether only this user and root can replace files that this user puts into *path*.
 
-    That is so where every directory on the way there belongs to one of them, and can be written to
-    by others only if it is sticky, as /tmp is.
+    Every directory on the way must belong to one of them, and must not be writable by others unless
+    it is sticky, as /tmp is.
     """
     trusted = {0, os.geteuid()}
     with contextlib.suppress(OSError), open("/proc/self/uid_map") as mapped:
         if mapped.read().split() != ["0", "0", "4294967295"]:
-            # In a container, what belongs to the root outside seems to be nobody's.
+            # In a container, files of the root outside seem to belong to the overflow user.
             with open("/proc/sys/kernel/overflowuid") as overflow:
                 trusted.add(int(overflow.read()))
     at = os.path.realpath(path)
@@ -66,7 +66,7 @@ def is_safe_place(path: str) -> bool:
 
 
 def cache_directory() -> str:
-    """Return the user's cache, made if need be: a directory that nobody else can write to.
+    """Return the user's cache directory, which no other user can write to; make it if necessary.
 
     :raises OSError: if there is no safe place for it.
     """
@@ -95,7 +95,7 @@ def cache_directory() -> str:
 
 
 def identity() -> dict[str, str]:
-    """Return for what Python, machine and C library this interpreter takes extension modules."""
+    """Return the Python, machine and C library that extension modules must fit."""
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION") or "musl"
     except (ValueError, OSError):
@@ -107,7 +107,7 @@ def identity() -> dict[str, str]:
 
 
 def is_complete(entry: str) -> bool:
-    """Return whether all files of an entry are there: what cleans /tmp takes single ones."""
+    """Return whether all files of an entry exist: cleaners of /tmp remove single files."""
     try:
         with open(os.path.join(entry, MANIFEST), "rb") as file:
             sizes = json.load(file)
@@ -117,7 +117,7 @@ def is_complete(entry: str) -> bool:
 
 
 def hold(entry: str) -> int | None:
-    """Return a descriptor that keeps a complete entry from being removed while it is open."""
+    """Return a descriptor that prevents the removal of a complete entry while it is open."""
     if os.path.islink(entry):
         raise PermissionError(f"{entry} is a link; remove it")
     try:
@@ -134,12 +134,13 @@ def hold(entry: str) -> int | None:
 
 
 def fetch(reader: BinaryIO, writer: BinaryIO) -> tuple[str, int]:
-    """Have the front end's archive in the cache; return its directory and what holds it there."""
+    """Get the front end's archive into the cache; return its directory and the descriptor of its
+    lock."""
     _say(writer, identity())
-    told = json.loads(reader.readline() or b'{"error": "the front end closed the connection"}')
-    if "error" in told:
-        raise OSError(told["error"])
-    size, digest = told["size"], told["digest"]
+    offer = json.loads(reader.readline() or b'{"error": "the front end closed the connection"}')
+    if "error" in offer:
+        raise OSError(offer["error"])
+    size, digest = offer["size"], offer["digest"]
     if len(digest) != 64 or digest.strip("0123456789abcdef"):
         raise ValueError(f"the front end names a digest that is none: {digest!r}")
     entry = os.path.join(cache_directory(), digest)
@@ -159,8 +160,8 @@ def fetch(reader: BinaryIO, writer: BinaryIO) -> tuple[str, int]:
     return entry, held
 
 
-def _say(writer: BinaryIO, told: object) -> None:
-    writer.write(json.dumps(told).encode("ascii") + b"\n")
+def _say(writer: BinaryIO, data: object) -> None:
+    writer.write(json.dumps(data).encode("ascii") + b"\n")
     writer.flush()
 
 
@@ -168,13 +169,14 @@ def _unpack(data: bytes, entry: str) -> None:
     fresh = tempfile.mkdtemp(prefix=_TRANSFER, dir=os.path.dirname(entry))
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
-            # Python 3.11 has filters from 3.11.4 on; what is unpacked is the front end's own.
+            # Python 3.11 has filters from 3.11.4 on; without them the front end is trusted.
             safe: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
             archive.extractall(fresh, **safe)
         with open(os.path.join(os.path.dirname(entry), ".lock"), "ab") as lock:
             with contextlib.suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            # Another aggregator of this host may have been quicker; what is there may lack files.
+            # Another aggregator of this host may have been faster; the existing entry may lack
+            # files.
             if not is_complete(entry):
                 with contextlib.suppress(FileNotFoundError):
                     os.rename(entry, fresh + "-old")
@@ -185,11 +187,11 @@ def _unpack(data: bytes, entry: str) -> None:
 
 
 def _remove_old(cache: str) -> None:
-    """Remove the entries used least recently, unless somebody holds them, and broken transfers."""
+    """Remove broken transfers and the entries used least recently, except locked ones."""
     dated = []
     with os.scandir(cache) as found:
         for each in found:
-            # Transfers of others come and go meanwhile.
+            # Transfers of other processes appear and vanish meanwhile.
             with contextlib.suppress(FileNotFoundError):
                 dated.append((each.stat(follow_symlinks=False).st_mtime, each.path))
     entries = sorted((each for each in dated if len(os.path.basename(each[1])) == 64), reverse=True)
@@ -209,7 +211,7 @@ def _remove_old(cache: str) -> None:
 
 
 def _connect(address: str, credentials: str) -> ssl.SSLSocket:
-    """Connect as :mod:`pgdb.overlay.credentials` does: both ends prove they hold the key."""
+    """Connect as :mod:`pgdb.overlay.credentials` does: both ends prove that they hold the key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
@@ -228,8 +230,8 @@ def _connect(address: str, credentials: str) -> ssl.SSLSocket:
 
 
 def main() -> None:
-    """Fetch PGDB and become an aggregator's anchor; or, over pipes, say where it is."""
-    told: dict[str, str] = {}
+    """Fetch PGDB and become an aggregator's anchor; over pipes, print the path of the archive."""
+    settings: dict[str, str] = {}
     try:
         if sys.argv[1:] == ["pipe"]:
             entry, _ = fetch(sys.stdin.buffer, sys.stdout.buffer)
@@ -237,11 +239,11 @@ def main() -> None:
             return
         if VARIABLE not in os.environ:
             raise LookupError(f"its launcher did not pass {VARIABLE} on to it")
-        told = json.loads(os.environ.pop(VARIABLE))
-        with _connect(told["address"], told["credentials"]) as link:
+        settings = json.loads(os.environ.pop(VARIABLE))
+        with _connect(settings["address"], settings["credentials"]) as link:
             entry, held = fetch(link.makefile("rb"), link.makefile("wb"))
     except (OSError, ValueError, EOFError, LookupError, tarfile.TarError) as error:
-        towards = f" from the front end at {told['address']}" if told else ""
+        towards = f" from the front end at {settings['address']}" if settings else ""
         raise SystemExit(f"pgdb: {socket.gethostname()} gets no PGDB{towards}: {error}") from None
     os.set_inheritable(held, True)
     environment = dict(os.environ, PYTHONPATH=entry)

@@ -1,6 +1,6 @@
-"""Names and words by which aggregators are told what they are before there is a link to them.
+"""Environment variables and words that configure an aggregator before it has a link.
 
-The anchor needs no more than these of all that the links are made of, so nothing is imported here.
+The anchor needs nothing else of the overlay, so this module imports nothing.
 """
 
 from __future__ import annotations
@@ -8,33 +8,33 @@ from __future__ import annotations
 RENDEZVOUS_VARIABLE = "PGDB_RENDEZVOUS"
 """Environment variable with the path of the rendezvous file."""
 RENDEZVOUS_TEXT_VARIABLE = "PGDB_RENDEZVOUS_TEXT"
-"""The rendezvous itself, where no file and no standard input reaches every aggregator."""
+"""The rendezvous itself, if neither a file nor standard input reaches every aggregator."""
 WIRE_UP_VARIABLE = "PGDB_WIRE_UP"
-"""``mpi`` (the default) or ``direct``; whoever has it in the environment is one of ours."""
+"""``mpi`` (the default) or ``direct``; a process with this variable is one of ours."""
 FIRST_NODE_VARIABLE = "PGDB_FIRST_NODE"
-"""Number of the launcher's rank 0 among the aggregators, where several launchers start them."""
+"""Number of the launcher's rank 0 among the aggregators, if several launchers start them."""
 WATCH_INPUT_VARIABLE = "PGDB_WATCH_INPUT"
-"""Set where the end of standard input means that what started the aggregator is gone (ssh)."""
+"""Set if the end of standard input means that the starter of the aggregator (ssh) is gone."""
 USER_PYTHONPATH_VARIABLE = "PGDB_USER_PYTHONPATH"
-"""The PYTHONPATH before ours, which the Python inside GDB gets."""
+"""The user's PYTHONPATH, which the Python inside GDB gets."""
 USER_LIBRARY_PATH_VARIABLE = "PGDB_USER_LD_LIBRARY_PATH"
-"""The LD_LIBRARY_PATH before ours, which GDB gets."""
+"""The user's LD_LIBRARY_PATH, which GDB gets."""
 
 SYMBOL_PREFETCH_VARIABLE = "PGDB_SYMBOL_PREFETCH"
-"""``PID:START:GDB``: a rank of the front end's host, when it started (in ticks since the boot), and
-the GDB to run: what its program's symbols can be read by while MPI comes up."""
+"""``PID:START:GDB``: a rank of the front end's host, its start time (in ticks since the boot), and
+the GDB to run. That GDB reads the symbols of the rank's program while MPI starts."""
 
 AGGREGATOR_NAME = "pgdb-aggregator"
-"""What a daemon is called in process lists."""
+"""Name of a daemon in process lists."""
 BEAT_S = 2.0
-"""A daemon shows its anchor this often that it gets on."""
+"""Seconds between two heartbeats of a daemon to its anchor."""
 HANGS_S = 60.0
-"""A daemon that has shown nothing for so long is ended by its anchor: its GDBs let go then."""
+"""Seconds without a heartbeat after which the anchor ends the daemon; its GDBs then detach."""
 LEAVE_HANGS_S = 5.0
-"""The same once it is to leave."""
+"""The same limit once the daemon was asked to leave."""
 
 CALL_WORD = "pgdb-aggregator"
 """Begins the line ``pgdb-aggregator NODE HOST:PORT`` for a front end that calls."""
 CANNOT_JOIN = 3
-"""Exit status of a daemon that never got into the tree, and then of its anchor: its launcher
-ends the others as well, and what is to be done next need not wait for them."""
+"""Exit status of a daemon that could not join the tree, and then of its anchor. Its launcher ends
+the others as well, and the next step need not wait for them."""

@@ -1,10 +1,10 @@
-"""One link of the overlay: messages over TLS, honest about loss.
+"""One link of the overlay: messages over TLS, with every loss reported.
 
-A peer that closes or dies is seen at once; one whose host is gone, or that hangs, when nothing
-has come from it for the loss time although heartbeats are due. Nothing is dropped silently:
-what cannot be sent ends the link. asyncio's TLS streams were taken rather than ZeroMQ: the
-connection *is* the link, so that loss, order and back pressure need no monitors, handlers or
-heartbeats beside the ones below (docs/internals/decisions.md).
+A closed or dead peer is noticed at once. A peer that hangs, or whose host is gone, is noticed when
+nothing has arrived for the loss time although heartbeats are due. No message is dropped silently: a
+message that cannot be sent ends the link. asyncio's TLS streams replaced ZeroMQ: the connection
+*is* the link, so loss, order and back pressure need no monitors, handlers or heartbeats besides the
+ones below (docs/internals/decisions.md).
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from pgdb.overlay.messages import MAX_MESSAGE_BYTES, AnyMessage, Heartbeat, deco
 LOG = logging.getLogger(__name__)
 
 HEARTBEAT_S = 5.0
-"""A link on which nothing was sent for this long sends a heartbeat."""
+"""Seconds without a sent message after which a link sends a heartbeat."""
 LOSS_S = 20.0
-"""A link on which nothing came for this long is lost."""
+"""Seconds without a received message after which a link is lost."""
 CALLED_LATER_S = HEARTBEAT_S + 2.0
-"""How much later than those below a silent aggregator a front end that calls them may know of it,
-and have tried it: each link has had its last heartbeat at its own time."""
+"""Seconds by which a front end that calls a silent aggregator may notice and try it later than the
+nodes below do: each link has had its last heartbeat at its own time."""
 SILENT = "nothing heard from it for"
-"""How the reason begins that a link is then lost for."""
+"""First words of the reason for which such a link is lost."""
 CONNECT_TIMEOUT_S = 10.0
 HANDSHAKE_TIMEOUT_S = 10.0
 MAX_PENDING = 256
-"""Connections at one listener that have yet to prove that they belong to the session."""
+"""Most connections at one listener that have not yet proved that they belong to the session."""
 PATIENCE_S = 3.0
-"""How long one of these keeps its place while others wait for it."""
+"""Seconds for which such a connection keeps its place while others wait for it."""
 CROWD_COUNT = 32
-"""More of them from one address than this give way to other addresses at once."""
+"""Number of connections from one address above which they give way to other addresses at once."""
 ACCEPT_RETRY_S = 1.0
 COMMAND_LINGER_S = 3.0
-"""How long the command behind a link may take to end after the link."""
+"""Seconds that the command behind a link may take to end after the link."""
 MAX_UNSENT_BYTES = 2 * MAX_MESSAGE_BYTES
-"""A peer that lets this much pile up does not read, and is given up."""
+"""A peer with more unsent bytes than this does not read; its link is closed."""
 MAX_FIRST_MESSAGE_BYTES = 1 << 20
 _LENGTH_BYTES = 4
 _PIECE_BYTES = 1 << 20
 _WRITTEN_BYTES = 1 << 16
 BACKLOG = 1024
-"""Connections that the kernel keeps for a listener; it may be told to keep fewer."""
+"""Connections that the kernel keeps for a listener; its settings may allow fewer."""
 
 
 class Channel:
@@ -82,13 +82,13 @@ class Channel:
         return f"{name[0]}:{name[1]}" if name else "the other end"
 
     def send(self, message: AnyMessage) -> None:
-        """Queue a message; a link that is gone says so to :meth:`receive`, not here."""
+        """Queue a message; :meth:`receive` reports a lost link, this method does not."""
         data = encode(message)
         if self._writer.is_closing():
             return
         self._sent_at = self._loop.time()
         self._writer.write(len(data).to_bytes(_LENGTH_BYTES, "big") + data[:_WRITTEN_BYTES])
-        # TLS keeps all that is written at once in several copies.
+        # TLS keeps several copies of everything that is written at once.
         rest = memoryview(data)[_WRITTEN_BYTES:]
         for begin in range(0, len(rest), _WRITTEN_BYTES):
             self._writer.write(rest[begin : begin + _WRITTEN_BYTES])
@@ -96,10 +96,10 @@ class Channel:
             self._give_up("it does not read what it is sent")
 
     async def receive(self) -> AnyMessage:
-        """Wait for the next message; heartbeats are not shown.
+        """Wait for the next message that is not a heartbeat.
 
-        :raises LinkError: when the link is gone.
-        :raises ProtocolError: if the peer sent no valid message; the link is closed.
+        :raises LinkError: when the link is lost.
+        :raises ProtocolError: if the peer sent an invalid message; the link is closed.
         """
         while True:
             message = self.unpack(await self.receive_packed())
@@ -107,9 +107,9 @@ class Channel:
                 return message
 
     async def receive_packed(self) -> bytearray:
-        """Wait for the next message, which may be a heartbeat, and return it as it came.
+        """Wait for the next message, which may be a heartbeat, and return its bytes.
 
-        :raises LinkError: when the link is gone.
+        :raises LinkError: when the link is lost.
         :raises ProtocolError: if the peer announces more than it may send; the link is closed.
         """
         try:
@@ -125,9 +125,9 @@ class Channel:
             raise LinkError(self._why or _reason(error)) from None
 
     def unpack(self, data: bytes | bytearray) -> AnyMessage:
-        """Return the message in *data*, which has come over this link.
+        """Return the message in *data*, which arrived over this link.
 
-        :raises ProtocolError: if it is no valid message; the link is closed.
+        :raises ProtocolError: if it is invalid; the link is closed.
         """
         try:
             message = decode(data)
@@ -138,7 +138,7 @@ class Channel:
         return message
 
     async def _read(self, length: int) -> bytearray:
-        """Read *length* bytes; every piece that comes is a sign of life."""
+        """Read *length* bytes; every piece that arrives is a sign of life."""
         data = bytearray()
         while len(data) < length:
             piece = await self._reader.read(min(length - len(data), _PIECE_BYTES))
@@ -149,23 +149,24 @@ class Channel:
         return data
 
     def close(self) -> None:
-        """Close the link once what was queued has been sent."""
+        """Close the link once the queued messages are sent."""
         self._timer.cancel()
         _close(self._writer)
 
     async def wait_ended(self) -> None:
-        """Wait until the link is closed, by whichever end."""
+        """Wait until either end has closed the link."""
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
 
     async def wait_closed(self, timeout_s: float) -> None:
-        """Wait until all that was queued has been sent and the link is closed."""
+        """Wait until the queued messages are sent and the link is closed."""
         await _wait_closed(self._writer, timeout_s)
 
     def _tick(self) -> None:
         now = self._loop.time()
         if now - self._ticked_at > 2 * HEARTBEAT_S:
-            # We stood still ourselves (stopped, swapped out): what came meanwhile is not read yet.
+            # This process itself was stopped or swapped out; messages that arrived meanwhile are
+            # unread.
             self._heard_at = now
         self._ticked_at = now
         if now - self._heard_at >= LOSS_S:
@@ -173,7 +174,8 @@ class Channel:
             return
         if now - self._sent_at >= HEARTBEAT_S * 0.9:
             self.send(Heartbeat())
-        # In time: all who lose the same peer are to know it at about the same time.
+        # The loop sleeps no longer than that, so that all peers of a lost node notice at about one
+        # time.
         next_at = min(self._sent_at + HEARTBEAT_S, self._heard_at + LOSS_S)
         next_at = max(now + HEARTBEAT_S / 10, min(next_at, now + HEARTBEAT_S))
         self._timer = self._loop.call_at(next_at, self._tick)
@@ -192,10 +194,10 @@ def _reason(error: Exception) -> str:
 
 
 class Listener:
-    """Accepts connections that can prove they belong to the session.
+    """Accepts connections that can prove that they belong to the session.
 
-    What does not prove it in time costs one of :data:`MAX_PENDING` places and nothing else: nothing
-    that it has sent is looked at but by TLS.
+    A connection without that proof costs one of :data:`MAX_PENDING` places and nothing else: only
+    TLS reads its bytes.
     """
 
     def __init__(
@@ -220,13 +222,13 @@ class Listener:
         return int(self._listening.getsockname()[1])
 
     async def close(self) -> None:
-        """Stop listening; links that are up stay up."""
+        """Stop listening; established links stay."""
         self._accepting.cancel()
         await asyncio.gather(self._accepting, return_exceptions=True)
         self._listening.close()
 
     async def end(self) -> None:
-        """Stop listening and give up the links that are left, also those that are being closed."""
+        """Stop listening and cut off the remaining links, also those that are closing."""
         await self.close()
         left = {*self._pending, *self._admitted} - {asyncio.current_task()}
         for task in left:
@@ -239,7 +241,8 @@ class Listener:
                 plain, peer = await self._loop.sock_accept(self._listening)
             except OSError as error:
                 LOG.warning("cannot accept a connection: %s", error.strerror)
-                # Mostly no descriptor is left. A handshake's may be had, else there will be one.
+                # Mostly this process has no descriptor left. A pending handshake may free one, or
+                # one is free later.
                 self._give_up(next(iter(self._pending), None))
                 await self._wait_left(ACCEPT_RETRY_S)
                 continue
@@ -247,15 +250,15 @@ class Listener:
             task = self._loop.create_task(self._admit(plain))
             self._pending[task] = _Pending(peer[0], self._loop.time())
             task.add_done_callback(self._forget)
-            # Whoever connects again and again must not keep the links from being served.
+            # A peer that connects again and again must not keep the loop from serving the links.
             await asyncio.sleep(0)
 
     async def _make_room(self, newcomer: str) -> None:
         """Wait until there is a place for one more connection, from the address *newcomer*.
 
-        Of the address with the most places the oldest goes: at once where another address has use
-        for it, else when it has had its time. So a peer that fills all places and is silent holds
-        up others for that time only, and those that start at once do not push each other out.
+        The oldest connection of the address with the most places gives way: at once if another
+        address needs the place, else after its time. So a peer that fills all places and is silent
+        delays others for that time only, and peers that start at once do not displace each other.
         """
         while len(self._pending) >= MAX_PENDING:
             counts = collections.Counter(each.peer for each in self._pending.values())
@@ -299,14 +302,14 @@ class Listener:
         try:
             await self._on_admitted(reader, writer)
         except Exception:
-            # Now, not when the link is gone.
+            # The place is free now, not only when the link ends.
             LOG.exception("serving a link failed")
         except asyncio.CancelledError:
             transport.abort()
             raise
         finally:
             _close(writer)
-            # A peer that hangs does not say that it has heard of the end.
+            # A peer that hangs does not confirm the end.
             await _wait_closed(writer)
 
     def _no_longer_pending(self, task: asyncio.Task[None]) -> None:
@@ -321,7 +324,7 @@ class Listener:
 
 
 class _Pending(NamedTuple):
-    """A connection that has yet to prove that it belongs here."""
+    """A connection that has not yet proved that it belongs to the session."""
 
     peer: str
     begun_s: float
@@ -332,7 +335,7 @@ async def listen(
     credentials: bytes,
     on_channel: Callable[[Channel], Awaitable[None]],
 ) -> Listener:
-    """Listen on any free port of *host*; each admitted link is handed to *on_channel*."""
+    """Listen on any free port of *host*; *on_channel* gets each admitted link."""
     listening = socket.create_server((host, 0), backlog=BACKLOG)
     return await listen_on(listening, credentials, on_channel)
 
@@ -342,7 +345,7 @@ async def listen_on(
     credentials: bytes,
     on_channel: Callable[[Channel], Awaitable[None]],
 ) -> Listener:
-    """Accept links at a socket that listens already; each one is handed to *on_channel*."""
+    """Accept links at a socket that listens already; *on_channel* gets each admitted link."""
 
     async def admitted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         _tune(writer)
@@ -358,13 +361,13 @@ async def listen_on(
 async def connect(address: str, credentials: bytes, *, via: Sequence[str] = ()) -> Channel:
     """Connect to ``host:port``, or through the standard input and output of the command *via*.
 
-    :raises LinkError: if nothing answers there in time, or it is not of this session.
+    :raises LinkError: if nothing answers in time, or the peer is not of this session.
     """
     host, _, port = address.rpartition(":")
     context = tls_context(credentials, server=False)
     command = channel = None
-    # What ssh says of a link, again and again while it is lost, is not for the terminal. No pipe:
-    # what ssh leaves behind (ControlPersist) would keep it open.
+    # ssh repeats its complaints about a lost link; they are not for the terminal. They do not go to
+    # a pipe either: a process that ssh leaves (ControlPersist) would keep it open.
     said = tempfile.TemporaryFile()
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -376,7 +379,7 @@ async def connect(address: str, credentials: bytes, *, via: Sequence[str] = ()) 
             else:
                 reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
         _tune(writer)
-        # A parent's first word may be what a million ranks are.
+        # The first message of a parent may describe a million ranks.
         channel = Channel(reader, writer, command, first_limit_bytes=MAX_MESSAGE_BYTES)
         return channel
     except TimeoutError:
@@ -393,7 +396,7 @@ async def connect(address: str, credentials: bytes, *, via: Sequence[str] = ()) 
 
 
 def close_unused(connecting: asyncio.Task[Channel]) -> None:
-    """Close a link that has come when nobody waits for it any longer."""
+    """Close a link that was established after its caller stopped waiting for it."""
     if not connecting.cancelled() and connecting.exception() is None:
         connecting.result().close()
 
@@ -401,7 +404,7 @@ def close_unused(connecting: asyncio.Task[Channel]) -> None:
 async def _through(
     command: Sequence[str], said: IO[bytes]
 ) -> tuple[socket.socket, asyncio.subprocess.Process]:
-    """Start *command*, which passes its input and output on to somewhere; return our end."""
+    """Start *command*, which forwards its input and output; return our end."""
     ours, theirs = socket.socketpair()
     with theirs:
         try:
@@ -420,11 +423,12 @@ async def _through(
 
 
 async def _end_with(writer: asyncio.StreamWriter, command: asyncio.subprocess.Process) -> int:
-    """Wait for the command of a link, which ends with it; see to that; return its status."""
+    """Wait for the command behind a link, which must end with it; end it if it does not; return its
+    status."""
     try:
         with contextlib.suppress(OSError):
             await writer.wait_closed()
-        # It has had the end of its input; an ssh whose host is gone does not come that far.
+        # Its input has ended; an ssh whose host is gone does not notice that.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(COMMAND_LINGER_S):
                 await command.wait()
@@ -434,17 +438,17 @@ async def _end_with(writer: asyncio.StreamWriter, command: asyncio.subprocess.Pr
 
 
 def _close(writer: asyncio.StreamWriter) -> None:
-    # Closed twice, a link of Python's asyncio loses hold of its TLS: no abort() cuts it off then.
+    # asyncio forgets the TLS of a link that is closed twice; then no abort() cuts it off.
     if not writer.is_closing():
         writer.close()
 
 
 async def _wait_closed(writer: asyncio.StreamWriter, timeout_s: float | None = None) -> None:
-    """Wait until a link that was closed is gone; cut it off after *timeout_s*, or if cancelled.
+    """Wait until a closed link is gone; cut it off after *timeout_s*, or if cancelled.
 
-    One that is left to itself would have its socket open until a loop that is closed is collected.
+    Otherwise its socket would stay open until a closed loop is garbage-collected.
     """
-    # Waited for in a task: with the wait, what it waits for would be cancelled for good.
+    # A task waits: cancelling the wait itself would cancel its future for good.
     closed = asyncio.ensure_future(writer.wait_closed())
     try:
         await asyncio.wait((closed,), timeout=timeout_s)

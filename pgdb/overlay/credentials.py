@@ -1,8 +1,9 @@
-"""What admits a process to a session's links: one key and certificate, made for the session.
+"""Credentials of a session's links: one key and certificate, made for the session.
 
-Every link is TLS 1.3 in which both ends must show the session's certificate and prove that they
-hold its key; nothing else is trusted, no authority and no name. The key reaches the aggregators
-through their launcher (see :mod:`pgdb.backend.node.wireup`), never on a command line.
+Every link is TLS 1.3. Both ends must show the session's certificate and prove that they hold its
+key; no authority and no name is trusted. The key reaches the aggregators through their launcher
+(see
+:mod:`pgdb.backend.node.wireup`), never on a command line.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ NAME = "pgdb-session"
 
 def make_credentials() -> bytes:
     """Return new session credentials: a private key and its certificate, in PEM."""
-    # Only the front end makes credentials, and this takes longer than all that is done with it.
+    # The import is here because only the front end makes credentials, and it takes longer than
+    # their use.
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -29,8 +31,8 @@ def make_credentials() -> bytes:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # Clocks of hosts differ and can be set while a session lasts; the key lives only in
-        # the session's processes, so a lifetime adds nothing.
+        # Clocks of hosts differ and can be set while a session lasts. The key lives only in the
+        # session's processes, so a lifetime adds nothing.
         .not_valid_before(datetime.datetime(1970, 1, 2))
         .not_valid_after(datetime.datetime(9999, 12, 31))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -50,11 +52,11 @@ def tls_context(credentials: bytes, *, server: bool) -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
     if server:
-        # Every link proves the key anew; no ticket of an earlier one takes the place of that.
+        # Every link proves the key anew; no ticket of an earlier link replaces the proof.
         context.num_tickets = 0
     certificate = credentials[credentials.index(b"-----BEGIN CERTIFICATE-----") :]
     context.load_verify_locations(cadata=certificate.decode("ascii"))
-    # The ssl module reads keys from files only; an anonymous one leaves nothing on a disk.
+    # The ssl module reads keys from files only; an anonymous file leaves nothing on a disk.
     file = os.memfd_create("pgdb-credentials", os.MFD_CLOEXEC)
     try:
         os.write(file, credentials)

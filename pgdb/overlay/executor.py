@@ -1,7 +1,7 @@
-"""What is made of long answers, in a thread of its own.
+"""One thread for work on long answers, so that the event loop continues.
 
-The event loop goes on meanwhile. It is one thread, so that no more than one competes with the loop
-for the interpreter; and not one of asyncio's, which may all hang where a file system does.
+With one thread no more than one competes with the loop for the interpreter. It is not one of
+asyncio's threads: all of them may hang where a file system hangs.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ _THREAD = ThreadPoolExecutor(1, thread_name_prefix="pgdb making")
 
 
 async def make(work: Callable[[], _T]) -> _T:
-    """Return what *work* returns, which waits for nothing."""
+    """Return the result of *work*, which must not wait for anything."""
     return await asyncio.get_running_loop().run_in_executor(_THREAD, work)

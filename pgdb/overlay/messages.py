@@ -1,8 +1,8 @@
-"""Every message of the overlay, and its form on the wire.
+"""All messages of the overlay, and their encoding.
 
-Messages are tagged, immutable structs in MessagePack, decoded strictly; a peer's bytes are
-data: :func:`decode` either returns a message or raises :class:`~pgdb.errors.ProtocolError`.
-They say what is wanted (Evaluate, Backtrace, Resume), never how GDB/MI spells it.
+Messages are tagged, immutable structs in MessagePack, decoded strictly. The bytes of a peer are
+data: :func:`decode` either returns a message or raises :class:`~pgdb.errors.ProtocolError`. A
+message says what is wanted (Evaluate, Backtrace, Resume), never how GDB/MI spells it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ PROTOCOL_VERSION = 1
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024
 """Largest message that is sent or accepted."""
 MAX_SETS_BYTES = 1 << 30
-"""Most that the rank sets of one message may take: some bytes can stand for megabytes."""
+"""Most memory in bytes for the rank sets of one message: some bytes can stand for megabytes."""
 
 MAX_NODES = 1 << 17
-"""More aggregators than this are no tree: the biggest machines have some ten thousand hosts."""
+"""Most aggregators of a tree: the biggest machines have some ten thousand hosts."""
 
 RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
 """GDB's commands that set a rank running, spelled out."""
@@ -91,13 +91,13 @@ class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unkn
 
 
 class Acquire(Operation, frozen=True, kw_only=True):
-    """Start a debugger for the rank and get hold of it; answered with a Stop."""
+    """Start a debugger for the rank and attach it; answered with a Stop."""
 
 
 class Reattach(Operation, frozen=True, kw_only=True):
-    """Get hold again of a rank whose debugger is gone or does not answer, or that was let go.
+    """Attach again to a rank that was detached, or whose debugger is gone or does not answer.
 
-    Answered with a Stop, or with a Text where the rank has a debugger that answers.
+    Answered with a Stop, or with a Text if the rank has a debugger that answers.
     """
 
     outdates_answers: ClassVar[bool] = True
@@ -132,14 +132,14 @@ class Backtrace(Operation, frozen=True, kw_only=True):
     limit: int = 0
     """Number of innermost frames, or of outermost when negative; 0 for all."""
     fold: bool = True
-    """Fold away what goes on inside an MPI call."""
+    """Whether to fold away the frames inside an MPI call."""
     split: bool = False
     """Whether ranks with other values of arguments are of another class."""
     threads: bool = False
-    """Whether to list all threads; answered with Threads instead of a Stack. With *fold*, those of
-    the MPI library itself are left out."""
+    """Whether to list all threads; answered with Threads instead of a Stack. With *fold*, threads
+    of the MPI library itself are left out."""
     offsets: bool = False
-    """Whether frames say where in their function they stand."""
+    """Whether frames show their offset in the function."""
 
     @property
     def joins_arguments(self) -> bool:
@@ -148,7 +148,7 @@ class Backtrace(Operation, frozen=True, kw_only=True):
 
 
 class ReadBlock(Operation, frozen=True, kw_only=True):
-    """Read numbers as they stand in memory; answered with a Block."""
+    """Read numbers from memory, byte for byte; answered with a Block."""
 
     only_reads: ClassVar[bool] = True
     needs_stopped_rank: ClassVar[bool] = True
@@ -158,17 +158,17 @@ class ReadBlock(Operation, frozen=True, kw_only=True):
     expression: str
     """A number or an array of numbers, ``u[0]@1000`` included."""
     start: int = 0
-    """Number of elements to pass over."""
+    """Number of elements to skip."""
     count: int = 0
     """Number of elements to read, 0 for all the rest."""
     limit_bytes: int
-    """More than this is not read but answered with a Failure."""
+    """Most bytes to read; more are answered with a Failure."""
 
 
 class Reduce(Operation, frozen=True, kw_only=True):
     """Sum up a number, or all elements of an array of numbers, on the way up.
 
-    Answered with Various of the one form that is a hole, whatever the number.
+    Answered with Various, whose template is one placeholder, for any number of ranks.
     """
 
     only_reads: ClassVar[bool] = True
@@ -179,15 +179,15 @@ class Reduce(Operation, frozen=True, kw_only=True):
 
     expression: str
     low: float = 0.0
-    """Lower end of a histogram; used where *bins* is not 0."""
+    """Lower end of a histogram; used if *bins* is not 0."""
     high: float = 0.0
     bins: int = 0
     limit_bytes: int
-    """Larger arrays are not read but answered with a Failure."""
+    """Most bytes of an array; larger ones are answered with a Failure."""
 
 
 class Recall(Operation, frozen=True, kw_only=True):
-    """Say again what was said to an earlier request, in full: addresses, every value."""
+    """Repeat the answer to an earlier request in full: addresses, every value."""
 
     only_reads: ClassVar[bool] = True
     uses_frame: ClassVar[bool] = True
@@ -197,7 +197,7 @@ class Recall(Operation, frozen=True, kw_only=True):
 
 
 class SelectFrame(Operation, frozen=True, kw_only=True):
-    """Select another frame; answered with a stack of that one."""
+    """Select another frame; answered with a Stack of that frame."""
 
     needs_stopped_rank: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
@@ -230,7 +230,7 @@ class ListVariables(Operation, frozen=True, kw_only=True):
 
 
 class Console(Operation, frozen=True, kw_only=True):
-    """Run one GDB command as it is."""
+    """Run one GDB command unchanged."""
 
     uses_frame: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
@@ -286,7 +286,7 @@ class InsertBreakpoint(Operation, frozen=True, kw_only=True):
     command: str
     """The whole command, e.g. ``tbreak ring.c:10 if x > 3``."""
     first_number: int
-    """Job-wide number of the first one made; further ones count on."""
+    """Job-wide number of the first breakpoint; the others count on."""
 
 
 class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
@@ -304,7 +304,7 @@ class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
     numbers: tuple[str, ...]
     """Job-wide numbers, ``3`` or with a location ``3.1``; empty for all."""
     argument: str = ""
-    """What follows the numbers."""
+    """The rest of the command after the numbers."""
 
 
 class BreakpointCommands(Operation, frozen=True, kw_only=True):
@@ -324,7 +324,7 @@ class ListBreakpoints(Operation, frozen=True, kw_only=True):
 
 
 class Detach(Operation, frozen=True, kw_only=True):
-    """Take everything of ours out of the rank and let it run on free."""
+    """Remove everything of PGDB's from the rank and let it run on freely."""
 
     outdates_answers: ClassVar[bool] = True
 
@@ -377,43 +377,44 @@ RecordedOperation = (
 
 
 class Hello(Message, frozen=True, kw_only=True):
-    """The first message of a node to its parent, at the start or after it lost another one."""
+    """The first message of a node to its parent, at the start or after the loss of another one."""
 
     version: int
     """PROTOCOL_VERSION of the sender."""
     release: str
-    """Version of PGDB and of Python, for the message that says they differ."""
+    """Version of PGDB and of Python, for the message that they differ."""
     node: int
     host: str
     pid: int
     names: tuple[str, ...] = ()
-    """What launchers may call its host by: names, then addresses."""
+    """Names that launchers may use for its host: names, then addresses."""
     address: str = ""
     """``host:port`` at which this node listens."""
     wants_table: bool = False
-    """Whether it only asks the front end for the :class:`Table`, before it has a parent."""
+    """Whether it only requests the :class:`Table` from the front end, before it has a parent."""
     generation: int = 0
-    """How often its place has been filled anew: the last that took it has it."""
+    """Number of times that its place was filled again; the highest generation holds the place."""
     joins: int = 0
-    """How many parents it has had, this one included: of two words on where it hangs, the one of
-    the later parent is true."""
+    """Number of parents it has had, this one included. Of two messages about its place the one with
+    the higher number holds."""
     parent: int = FRONT_END
-    """Who that is, as it says itself in handing this on."""
+    """Number of the parent, which sets it when it forwards this message."""
     below: tuple[bytes, ...] = ()
-    """The packed hellos of the nodes that hang on it now, for its new parent."""
+    """The packed hellos of the nodes below it, for its new parent."""
     is_set_up: bool = False
-    """Whether it has been told of its ranks, and to take hold of them."""
+    """Whether it knows its ranks, and was asked to attach to them."""
 
     def pack(self) -> bytes:
-        """Return it as it is kept and handed on: of 8,192 nodes it would take megabytes else."""
+        """Return the packed hello; nodes keep and forward it so, since 8,192 of them would take
+        megabytes."""
         alone = msgspec.structs.replace(self, below=())
         return msgspec.msgpack.encode(msgspec.structs.astuple(alone))
 
     @classmethod
     def unpack(cls, data: bytes) -> Hello:
-        """Return what was packed.
+        """Return the hello that :meth:`pack` packed.
 
-        :raises ProtocolError: if it is none.
+        :raises ProtocolError: if *data* is not a hello.
         """
         try:
             values = _HELLO_VALUES.decode(data)
@@ -425,8 +426,8 @@ class Hello(Message, frozen=True, kw_only=True):
 class Table(Message, frozen=True, kw_only=True):
     """A node's place in the tree, for the wire-up without MPI or from a front end that calls.
 
-    From a front end that listens it answers a :class:`Hello`. Where the front end can only call,
-    it is the first message on the link to node 0, and nodes hand it on to their children.
+    A front end that listens answers a :class:`Hello` with it. If the front end can only call, it is
+    the first message on the link to node 0, and nodes forward it to their children.
     """
 
     node: int
@@ -434,14 +435,14 @@ class Table(Message, frozen=True, kw_only=True):
     count: int
     fan_out: int
     addresses: tuple[str, ...]
-    """``host:port`` of all nodes, by number; empty where MPI has told them."""
+    """``host:port`` of all nodes, by number; empty if MPI has distributed them."""
     is_parent: bool = False
-    """Whether the link that it came by is the one to the receiver's parent."""
+    """Whether it arrived over the link to the receiver's parent."""
     generation: int = 0
-    """To be said in every :class:`Hello`."""
+    """The generation for every :class:`Hello` of the receiver."""
 
     def __post_init__(self) -> None:
-        # Whoever has it computes with it: a tree of 2 ** 60 nodes would take for ever.
+        # The receiver computes with these numbers: a tree of 2 ** 60 nodes would take for ever.
         if not 0 <= self.node < self.count <= MAX_NODES or self.fan_out < 1:
             raise ValueError("no place in a tree")
         if 0 < len(self.addresses) < self.count:
@@ -456,14 +457,14 @@ class Joined(Message, frozen=True, kw_only=True):
 
 
 class Find(Message, frozen=True, kw_only=True):
-    """Look for ranks of the job on your host; every node answers with a :class:`Found`."""
+    """Find ranks of the job on the receiver's host; every node answers with a :class:`Found`."""
 
     mark: str = ""
-    """At a launch: the mark that held ranks carry; answered when all of the host are held."""
+    """At a launch: the mark of held ranks; the node answers once all ranks of the host are held."""
     selector: str = ""
-    """What finds the ranks of a running job, see :mod:`pgdb.jobs.environment_scan`."""
+    """Selector of the ranks of a running job, see :mod:`pgdb.jobs.environment_scan`."""
     shares: tuple[int, ...] = ()
-    """For each node, which share of its host's ranks it takes."""
+    """For each node the number of its share of its host's ranks."""
     shares_per_host: int = 1
 
 
@@ -471,18 +472,18 @@ class FoundRanks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """Ranks of one job on one host."""
 
     job: str
-    """What tells the job from others that were found; empty for held ranks."""
+    """Key that distinguishes the job from others on the host; empty for held ranks."""
     size: int
-    """Ranks in MPI_COMM_WORLD, 0 where nothing tells."""
+    """Number of ranks in MPI_COMM_WORLD, 0 if unknown."""
     ranks: RankSet
     pids: tuple[int, ...]
     """Process of each rank, in order."""
     executable: str = ""
-    """What the first of them executes."""
+    """Executable of the first of them."""
 
 
 class Found(Message, frozen=True, kw_only=True):
-    """What one node has found on its host."""
+    """The ranks that one node has found on its host."""
 
     node: int
     jobs: tuple[FoundRanks, ...]
@@ -493,11 +494,11 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     node: int
     packed_ranks: bytes
-    """MessagePack of what they are sent as, which is smaller than a set: every node above has those
-    of all below."""
+    """The encoded ranks in MessagePack. They are smaller than a set: every node above has the ranks
+    of all nodes below."""
     packed_pids: bytes = b""
-    """Process of each rank, in order, as MessagePack of the first and of the steps from one to the
-    next, which are mostly small."""
+    """The process ids in the order of the ranks, in MessagePack: the first, and the differences
+    from one to the next, which are mostly small."""
 
     @classmethod
     def of(cls, node: int, ranks: RankSet, pids: Sequence[int] = ()) -> Share:
@@ -509,9 +510,9 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     @property
     def ranks(self) -> RankSet:
-        """Ranks of the node; made anew each time.
+        """Ranks of the node, decoded anew each time.
 
-        :raises ProtocolError: if they are none, which is so in no message that was decoded.
+        :raises ProtocolError: if they are invalid; they are not in a message that was decoded.
         """
         try:
             return unpack(msgspec.msgpack.decode(self.packed_ranks))
@@ -520,9 +521,9 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Process of each rank, in order; none at nodes that only hand requests on.
+        """Process of each rank, in order; empty at nodes that only forward requests.
 
-        :raises ProtocolError: if there are others than one for each rank.
+        :raises ProtocolError: if there is not one process for each rank.
         """
         if not self.packed_pids:
             return ()
@@ -542,49 +543,49 @@ _STEPS = msgspec.msgpack.Decoder(list[int])
 
 
 class Deploy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How the files of the ranks come to the hosts (``--sbd``)."""
+    """Settings for delivering the files of the ranks to the hosts (``--sbd``)."""
 
     cache: str
     """Directory of the cache on every host, with ``%h`` for its name; empty for the default."""
     max_bytes: int
-    """Most that the cache of one host holds."""
+    """Most bytes in the cache of one host."""
     max_age_s: float
-    """What was not used for so long is removed."""
+    """Seconds without use after which a file is removed."""
     wait_s: float
-    """How long a rank waits for its files before its GDB reads them by itself."""
+    """Seconds that a rank waits for its files before its GDB reads them by itself."""
 
 
 class Setup(Message, frozen=True, kw_only=True):
-    """Who debugs what; travels down to every node."""
+    """The ranks of each node and the settings of a session; travels down to every node."""
 
     shares: tuple[Share, ...]
     is_held: bool = False
     """Whether the ranks wait in the hold program, before their own."""
     gdb: str
-    """The GDB to run: a path, or a name to be looked for on each host."""
+    """The GDB to run: a path, or a name to look up on each host."""
     gdb_version: str = ""
-    """What the front end takes that to be; empty if it does not know."""
+    """Version of that GDB on the front end's host; empty if unknown."""
     gdb_commands: tuple[str, ...] = ()
     """GDB commands to run in every GDB before it attaches."""
     program: str = ""
-    """Base name of the program to stop in, where wrappers come before it."""
+    """Base name of the program in which ranks stop first, if wrappers start it."""
     nursery: bool = True
     """Whether GDBs may be forked from one that has read the symbols."""
     guard: bool = False
-    """Whether ranks are to survive the end of their GDB at any breakpoint."""
+    """Whether ranks survive the end of their GDB at any breakpoint."""
     event_window_s: float = 0.02
     deploy: Deploy | None = None
-    """None where every GDB reads the files by itself."""
+    """None if every GDB reads the files by itself."""
 
 
 class Request(Message, frozen=True, kw_only=True):
-    """Ask some ranks to do something."""
+    """A request to some ranks to carry out an operation."""
 
     request_id: int
     ranks: RankSet
     operation: AnyOperation
     timeout_s: float
-    """Seconds until a leaf answers for a GDB that is still silent."""
+    """Seconds until a leaf answers for a GDB that is silent."""
 
 
 class Reply(Message, frozen=True, kw_only=True):
@@ -593,17 +594,17 @@ class Reply(Message, frozen=True, kw_only=True):
     request_id: int
     graph: AnswerGraph
     late: bool = False
-    """Whether it comes after the deadline's reply: further answers for the same request."""
+    """Whether these are further answers for the same request, after the deadline's reply."""
 
 
 class Events(Message, frozen=True, kw_only=True):
-    """What ranks have told unasked, merged over a short window."""
+    """Events that ranks reported, merged over a short window."""
 
     classes: tuple[EquivalenceClass[Event], ...]
 
 
 class Lost(Message, frozen=True, kw_only=True):
-    """Nodes have been lost, and with them, for now or for good, these ranks."""
+    """Lost nodes, and the ranks lost with them, for now or for good."""
 
     nodes: tuple[int, ...]
     ranks: RankSet
@@ -611,59 +612,61 @@ class Lost(Message, frozen=True, kw_only=True):
 
 
 class Notice(Message, frozen=True, kw_only=True):
-    """What the user should know of how aggregators work, such as that they do so more slowly."""
+    """A notice for the user about the aggregators, such as that they work more slowly."""
 
     text: str
     hosts: tuple[str, ...]
-    """Where it is so."""
+    """The hosts that the notice is about."""
 
 
 class FileKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What names a file on all hosts."""
+    """The identity of a file on all hosts."""
 
     build_id: str
-    """In hexadecimal digits."""
+    """The build-id in hexadecimal digits."""
     kind: Literal["object", "debug"] = "object"
-    """The object itself, or the file with what was stripped from it."""
+    """``object`` for the object itself, ``debug`` for the file with the symbols stripped from it.
+    """
 
 
 class WantedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A file that a node asks for."""
+    """A file that a node requests."""
 
     key: FileKey
     path: str
-    """Where the object is on the host that runs it."""
+    """Path of the object on the host that runs it."""
 
 
 class FileIs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What there is of a file."""
+    """Size and version of a file, or the reason why there is none."""
 
     key: FileKey
     size_bytes: int
-    """-1 where nobody has it."""
+    """Size in bytes; -1 if no node has the file."""
     mtime_ns: int = 0
     why: str = ""
-    """Why nobody has it."""
+    """Reason why no node has it."""
 
 
 class WantFiles(Message, frozen=True, kw_only=True):
-    """Ask where files are to be had; answered with :class:`FilesAre`.
+    """A request for files; answered with :class:`FilesAre`.
 
-    On its way down it makes the one who asked first the source of them.
+    From a parent it makes the receiver find a source among the nodes that asked, the first one
+    first.
     """
 
     files: tuple[WantedFile, ...]
 
 
 class FilesAre(Message, frozen=True, kw_only=True):
-    """Say what there is of files; the sender can be asked for their parts."""
+    """The state of files; the sender can send their parts."""
 
     files: tuple[FileIs, ...]
 
 
 class WantPart(Message, frozen=True, kw_only=True):
-    """Ask for one part of a file; answered with a :class:`FilePart`, or with FilesAre if it has
-    gone."""
+    """A request for one part of a file; answered with a :class:`FilePart`, or with FilesAre if the
+    file is gone."""
 
     key: FileKey
     offset: int
@@ -675,44 +678,44 @@ class FilePart(Message, frozen=True, kw_only=True):
     key: FileKey
     offset: int
     data: bytes
-    """Compressed by zlib."""
+    """The bytes, compressed by zlib."""
     digest: bytes = b""
-    """With the last part: SHA-256 of the whole file."""
+    """SHA-256 of the whole file, in the last part only."""
 
 
 class Delivered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What one node has had to do with files so far; all are counts."""
+    """Counts of one node's work with files so far."""
 
     node: int
     host: str
     wanted_files: int = 0
     """Files that its own ranks need."""
     cached_files: int = 0
-    """Of these, what its cache had already."""
+    """The number of these that its cache had already."""
     received_files: int = 0
     received_bytes: int = 0
-    """As they came over the link, compressed."""
+    """Compressed bytes that arrived over the link."""
     resumed_bytes: int = 0
-    """What interrupted transfers had brought before."""
+    """Bytes that interrupted transfers had left."""
     sent_parts: int = 0
     sent_bytes: int = 0
     read_files: int = 0
-    """Files that it has read where they come from, for all."""
+    """Files that it has read at their source, for all nodes."""
     read_bytes: int = 0
     missing_files: int = 0
-    """What its GDBs had to read by themselves."""
+    """Files that its GDBs read by themselves."""
 
 
 class Deliveries(Message, frozen=True, kw_only=True):
-    """How the files come along; travels up to the front end, each node's latest."""
+    """The latest counts of each node for the front end."""
 
     nodes: tuple[Delivered, ...]
 
 
 class Announce(Message, frozen=True, kw_only=True):
-    """What the ranks of a node that found a new parent are doing; taken as the truth.
+    """The current state of the ranks of a node with a new parent; it replaces earlier states.
 
-    On its way down, where it is empty, it asks for that.
+    An empty one from the parent requests that state.
     """
 
     nodes: tuple[int, ...]
@@ -720,11 +723,11 @@ class Announce(Message, frozen=True, kw_only=True):
 
 
 class Shutdown(Message, frozen=True, kw_only=True):
-    """Detach what is still attached, and leave."""
+    """The order to detach what is still attached, and to leave."""
 
 
 class Heartbeat(Message, frozen=True, kw_only=True):
-    """Nothing but a sign of life."""
+    """A sign of life without content."""
 
 
 AnyMessage = (
@@ -772,7 +775,7 @@ _FEW_LETTERS = 12
 
 
 class _Room(threading.local):
-    """What the rank sets of the message that is being decoded may take."""
+    """The memory left for the rank sets of the message that is being decoded."""
 
     left_bytes = 0
 
@@ -786,7 +789,7 @@ _DECODER: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(
 
 
 def encode(message: AnyMessage) -> bytes:
-    """Return the wire form of *message*.
+    """Return the encoded *message*.
 
     :raises ProtocolError: if it would be larger than :data:`MAX_MESSAGE_BYTES`.
     """
@@ -799,7 +802,7 @@ def encode(message: AnyMessage) -> bytes:
 def decode(data: bytes | bytearray) -> AnyMessage:
     """Return the message in *data*.
 
-    :raises ProtocolError: if *data* is no valid message; its start is quoted.
+    :raises ProtocolError: if *data* is not a valid message; the error quotes its start.
     """
     _ROOM.left_bytes = MAX_SETS_BYTES
     try:

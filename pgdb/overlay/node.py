@@ -1,8 +1,8 @@
-"""What every node of the tree does, the front end included: children, requests, events.
+"""The common part of all nodes of the tree, the front end included: children, requests, events.
 
-A node hands requests on, gathers replies, merges events over a short window and passes on who
-came and who was lost. What is above it and what its own ranks are is left to the class that
-derives from it: an aggregator, or the front end's root.
+A node forwards requests, gathers replies, merges events over a short window, and reports nodes that
+join or are lost. The derived class (an aggregator, or the front end's root) adds the link to the
+parent and the node's own ranks.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 LARGE_BYTES = 1 << 10
-"""Messages as long as this are dealt with one at a time."""
+"""Size in bytes from which messages are processed one in each round of the loop."""
 LONG_BYTES = 1 << 18
-"""A reply of so many bytes is inflated in a thread: it may stand for a hundred times as many."""
+"""Size in bytes from which a thread inflates a reply: it may stand for a hundred times as many."""
 NOTICE_WINDOW_S = 0.2
-"""Equal notices of several hosts that come within it become one."""
+"""Seconds in which equal notices of several hosts become one."""
 MOST_NOTICES = 100
-"""More different ones are not handed on: what goes wrong anew each time is for the log."""
+"""Most different notices that are forwarded; a fault that recurs in other words is for the log."""
 
 
 def release() -> str:
@@ -75,14 +75,14 @@ def release() -> str:
 
 
 class EventBuffer:
-    """Merges events that come close together; keeps the order of each rank's events."""
+    """Merges events that are close together, and keeps the order of each rank's events."""
 
     def __init__(self) -> None:
         self._batches: list[Merger[Event]] = []
 
     def add(self, ranks: RankSet, record: Event, slots: tuple[str, ...]) -> None:
-        """Add what *ranks* have told; it comes after all that they told before."""
-        # A rank's event goes into the batch behind the last one it has an event in.
+        """Add an event of *ranks*, after all their earlier events."""
+        # The event goes into the batch after the last one that has an event of one of these ranks.
         for number in range(len(self._batches) - 1, -1, -1):
             if not self._batches[number].ranks.isdisjoint(ranks):
                 at = number + 1
@@ -120,7 +120,7 @@ class TreeNode(ABC):
         self._notice_timer: asyncio.TimerHandle | None = None
         self._is_set_up = False
         self.delivery: Delivery | None = None
-        """Hands the ranks' files on; None where every GDB reads them by itself."""
+        """Delivers files to the ranks' hosts; None if every GDB reads the files by itself."""
         self._event_window_s = 0.02
         self._event_timer: asyncio.TimerHandle | None = None
         self._going = RankSet()  # set running through here, and not heard of since
@@ -132,7 +132,7 @@ class TreeNode(ABC):
     # -- what the derived class adds ---------------------------------------------------------
 
     def answered(self, gathered: Gathered) -> None:
-        """Take what has come back for a request; it goes up, behind what there is to be noted."""
+        """Send gathered answers up, after pending events and notices."""
         self.flush_notices()
         if not gathered.is_large and self._replying is None:
             self.up(gathered.reply())
@@ -140,10 +140,10 @@ class TreeNode(ABC):
             self._replying = self._loop.create_task(self._reply(gathered, self._replying))
 
     async def _reply(self, gathered: Gathered, before: asyncio.Task[None] | None) -> None:
-        """Make a large reply in a thread, and send it up behind the one *before* it.
+        """Make a large reply in a thread, and send it up after the one *before* it.
 
-        Nobody else has a part in what was gathered any more. A small one waits for its turn, too:
-        it may be the rest of the same answer.
+        Nothing else uses the gathered answers any longer. A small reply waits for its turn too: it
+        may be the rest of the same answer.
         """
         if before is not None:
             await asyncio.wait((before,))
@@ -154,22 +154,22 @@ class TreeNode(ABC):
 
     @abstractmethod
     def up(self, message: AnyMessage) -> None:
-        """Take a message on its way to the front end."""
+        """Send or process a message for the front end."""
 
     @abstractmethod
     def ask_own(self, request: Request, ranks: RankSet) -> None:
-        """Have this node's own *ranks* answer *request*."""
+        """Let this node's own *ranks* answer *request*."""
 
     def accept_hello(self, hello: Hello, channel: Channel) -> bool:
-        """Decide whether a node becomes a child; one that does not is answered by us."""
+        """Return whether a node becomes a child; the method answers a node that does not."""
         return True
 
     def forget_hello(self, hello: Hello) -> None:
-        """Take that a node which was not accepted has closed its link."""
+        """Note that a node which was not accepted has closed its link."""
         LOG.debug("node %d has left again", hello.node)
 
     def place(self, number: int, topology: Topology) -> None:
-        """Take another place in the tree, before there are children."""
+        """Move to another place in the tree, before there are children."""
         self.number = number
         self.topology = topology
         self.router = Router(height=topology.levels_below(number))
@@ -177,7 +177,7 @@ class TreeNode(ABC):
     # -- children ----------------------------------------------------------------------------
 
     async def serve_child(self, channel: Channel, first: AnyMessage | None = None) -> None:
-        """Run one link to a child, until it ends; *first* if its first message was read."""
+        """Serve one link to a child until it ends; *first* is a message that was read before."""
         node: int | None = None
         why = "it closed the link"
         try:
@@ -210,8 +210,8 @@ class TreeNode(ABC):
             while True:
                 data = await channel.receive_packed()
                 if len(data) >= LARGE_BYTES or self._is_large(node):
-                    # One in a round of the loop, whatever else has come with it; the others wait as
-                    # they came, which takes less room.
+                    # One large message in a round of the loop, whatever else has arrived. The
+                    # others wait in their encoded form, which takes less room.
                     async with self._turn:
                         message = channel.unpack(data)
                         if len(data) >= LONG_BYTES and isinstance(message, Reply):
@@ -243,9 +243,9 @@ class TreeNode(ABC):
             channel.send(message)
 
     def apply_setup(self, setup: Setup) -> None:
-        """Learn who debugs which ranks, and tell the children.
+        """Adopt the assignment of ranks to nodes, and send it to the children.
 
-        What comes later is for nodes that have taken the place of lost ones.
+        A later setup is for nodes that replace lost ones.
         """
         is_first, self._is_set_up = not self._is_set_up, True
         self.shares.update({share.node: share for share in setup.shares})
@@ -256,8 +256,8 @@ class TreeNode(ABC):
             self.router.set_child(child, self._ranks_of(self._nodes_below[child]))
         if setup.deploy is not None and self.delivery is None:
             self.delivery = self._make_delivery(setup.deploy)
-        # Each child hears of those below it alone: it is their only way to here, and what a million
-        # ranks are is megabytes.
+        # Each child gets only the shares of its subtree, which reaches them through this node
+        # alone; the shares of a million ranks are megabytes.
         for child, channel in self._channels.items():
             nodes = {*self.topology.subtree(child), *self._nodes_below[child]}
             below = tuple(share for share in setup.shares if share.node in nodes)
@@ -265,16 +265,16 @@ class TreeNode(ABC):
                 channel.send(replace(setup, shares=below))
         if len(self.router.ranks) >= LARGE_RANKS:
             limit_heaps()
-            # What large replies are packed with, before the first of them needs it.
+            # Large replies are packed with NumPy; it is loaded before the first of them.
             self._loop.run_in_executor(None, importlib.import_module, "numpy")
-        # Of the others nobody asks for the processes again.
+        # The process ids of other nodes are not needed any longer.
         self.shares = {
             node: share if node == self.number else replace(share, packed_pids=b"")
             for node, share in self.shares.items()
         }
 
     def _make_delivery(self, deploy: Deploy) -> Delivery:
-        # Only for those who ask for it.
+        # Only sessions with --sbd load these modules.
         from pgdb.files.delivery import Delivery
         from pgdb.files.file_cache import FileCache, default_directory
 
@@ -297,16 +297,16 @@ class TreeNode(ABC):
         )
 
     def delivered(self) -> None:
-        """Take that files have come along, here or below."""
+        """React to progress in delivering files, here or below."""
         LOG.debug("node %d: files have come along", self.number)
 
     def _is_replaced(self, hello: Hello) -> bool:
-        """Return whether another one has taken the place of a node that was lost and comes back."""
+        """Return whether another node has replaced a lost one that reconnects."""
         known = self._known(hello.node)
         return known is not None and known.generation > hello.generation
 
     def _has_moved_on(self, hello: Hello) -> bool:
-        """Return whether the node has had another parent since: a link was cut as it began."""
+        """Return whether the node has had another parent since: this link was cut as it began."""
         known = self._known(hello.node)
         return (
             known is not None and known.generation == hello.generation and known.joins > hello.joins
@@ -320,14 +320,14 @@ class TreeNode(ABC):
         self._take_joined(hello.node, (own.pack(), *hello.below))
 
     def _take_joined(self, child: int, packed: Sequence[bytes]) -> None:
-        """Take which nodes are reached through a child, and tell above.
+        """Record the nodes that are reached through a child, and report them up.
 
-        What a child says of nodes further below may be out of date: some have noticed sooner that
-        their host was cut off, and hang elsewhere by now, with all that is below them.
+        A child's knowledge of nodes further below may be out of date: some have noticed earlier
+        that their host was cut off, and have another parent by now, with all nodes below them.
         """
         there = self._nodes_below[child]
         new: dict[int, bytes] = {}
-        # Parents come first, by whoever hands it on.
+        # The sender lists parents first.
         for data in packed:
             hello = Hello.unpack(data)
             known = self._known(hello.node)
@@ -347,7 +347,7 @@ class TreeNode(ABC):
                 moved |= below & new.keys()
                 below.difference_update(new)
         self.router.set_child(child, self.router.child_ranks(child) | self._ranks_of(new))
-        # What they were asked on their old way may not have reached them. If it has, they answer.
+        # A request on the old way may not have reached them. If it has, they answer.
         for gathered in self.router.lose_ranks(self._ranks_of(moved)):
             self.answered(gathered)
         self.up(Joined(nodes=tuple(new.values())))
@@ -384,7 +384,7 @@ class TreeNode(ABC):
                 gone = self._nodes_below[child] & set(nodes)
                 self._nodes_below[child] -= gone
                 self.router.set_child(child, self.router.child_ranks(child) - self._ranks_of(gone))
-                # Orphans can be back through another child before the word of their loss comes.
+                # Orphans can be back through another child before the report of their loss arrives.
                 back = set().union(*self._nodes_below.values()) & set(nodes)
                 if back and back == set(nodes):
                     return
@@ -408,7 +408,7 @@ class TreeNode(ABC):
     # -- requests and events -----------------------------------------------------------------
 
     def start_request(self, request: Request) -> None:
-        """Hand a request on to the children and to this node's own ranks."""
+        """Forward a request to the children and to this node's own ranks."""
         onward, own = self.router.start(request, self._loop.time())
         if request.operation.sets_running:
             self._going = (self._going | request.ranks) & self.router.ranks
@@ -421,13 +421,14 @@ class TreeNode(ABC):
         self._set_deadline()
 
     def add_event(self, ranks: RankSet, record: Event, slots: tuple[str, ...]) -> None:
-        """Take an event of this node's own ranks or of a child's."""
+        """Record an event of this node's own ranks or of a child's."""
         self._events.add(ranks, record, slots)
         window_s = self._event_window_s
         if self._going and isinstance(record, Stop | Exit | Gone):
             self._going = self._going - ranks
             if not self._going and self._event_timer is not None:
-                # The last one that could have more to tell: nobody else is worth waiting for.
+                # This was the last rank with a possible event, so waiting for the window gains
+                # nothing.
                 self._event_timer.cancel()
                 self._event_timer = None
             window_s = window_s if self._going else 0.0
@@ -437,7 +438,7 @@ class TreeNode(ABC):
             self._event_timer = self._loop.call_later(window_s, self.flush_events)
 
     def flush_events(self) -> None:
-        """Send the events that have been collected up."""
+        """Send the collected events up."""
         if self._event_timer is not None:
             self._event_timer.cancel()
             self._event_timer = None
@@ -445,7 +446,7 @@ class TreeNode(ABC):
             self.up(Events(classes=classes))
 
     def add_notice(self, text: str, hosts: Sequence[str] = ()) -> None:
-        """Tell the user *text*, once for each of *hosts*; without any, of this one."""
+        """Notify the user of *text*, once for each of *hosts* (default: this one)."""
         if text not in self._notices and len(self._notices) >= MOST_NOTICES:
             return
         known = self._notices.setdefault(text, {})
@@ -457,7 +458,7 @@ class TreeNode(ABC):
                 self._notice_timer = self._loop.call_later(NOTICE_WINDOW_S, self.flush_notices)
 
     def flush_notices(self) -> None:
-        """Send the notices that have been collected up."""
+        """Send the collected notices up."""
         if self._notice_timer is not None:
             self._notice_timer.cancel()
             self._notice_timer = None

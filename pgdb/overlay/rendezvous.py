@@ -1,4 +1,4 @@
-"""What the front end tells the aggregators before there is a link to them."""
+"""The rendezvous: the front end's data for the aggregators before they have a link."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_HINTS = 8
 
 
 class Rendezvous(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the front end tells all aggregators before the wire-up."""
+    """The front end's data for all aggregators before the wire-up."""
 
     credentials: str
     front_end: str
@@ -29,16 +29,17 @@ class Rendezvous(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: int
     grace_s: float
     hosts: tuple[str, ...] = ()
-    """Some of the aggregators' hosts, by which each finds the address for its own links."""
+    """Some hosts of the aggregators; each aggregator chooses its own address by the routes to them.
+    """
 
     @classmethod
     def parse(cls, text: str | bytes) -> Rendezvous:
-        """Read a rendezvous as :meth:`dump` wrote it.
+        """Read a rendezvous that :meth:`dump` wrote.
 
-        :raises msgspec.DecodeError: if it is none.
+        :raises msgspec.DecodeError: if it is not one.
         """
         return msgspec.json.decode(text, type=cls)
 
     def dump(self) -> str:
-        """Return the rendezvous as one line of ASCII, whatever the locale of its reader."""
+        """Return the rendezvous as one line of ASCII, for any locale of its reader."""
         return json.dumps(msgspec.to_builtins(self))

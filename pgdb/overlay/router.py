@@ -1,9 +1,9 @@
-"""What one node of the tree knows of requests under way: fan out, gather, deadlines, losses.
+"""The open requests of one node: fan-out, gathering, deadlines, losses.
 
-No I/O and no clock of its own: the caller passes the time in and carries out what is returned.
-Invariant: every rank of a request ends in exactly one class or in ``missing``, and the reply
-goes up when the last one has, or at the deadline. A rank whose answer comes later goes up then,
-in a reply marked late; so does that of a rank that was cut off, and has found another way here.
+The router does no I/O and has no clock: the caller passes the time, and carries out the results.
+Invariant: every rank of a request ends in exactly one class or in ``missing``, and the reply goes
+up when the last rank does, or at the deadline. A later answer goes up in a reply marked late; so
+does the answer of a rank that was cut off and has reconnected.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from pgdb.ranks import RankSet
 from pgdb.records import Record
 
 LEVEL_MARGIN_S = 0.5
-"""A node waits this much longer than the level below it, whose partial reply is on its way."""
+"""Seconds that a node waits longer than the level below it, whose partial reply is in flight."""
 LARGE_RANKS = 4096
-"""What so many ranks say is kept as labels, and may take too long for the event loop in one go."""
+"""From this number of ranks on answers are kept as labels, and may take too long for the event
+loop."""
 NOTHING_MISSING = Missing()
 _MAX_REMEMBERED = 256
 
@@ -40,12 +41,12 @@ def _are_many(ranks: RankSet) -> bool:
 
 
 def _may_come(missing: Missing) -> RankSet:
-    """Return the ranks whose answer may come yet: who was lost with others may be asked already."""
+    """Return the ranks that may still answer; a rank lost with others may be asked already."""
     return missing.late | missing.lost
 
 
 class Gathered:
-    """What has come back for one request."""
+    """The gathered answers to one request."""
 
     __slots__ = (
         "_classes", "_is_long", "_known", "_merger",
@@ -66,10 +67,10 @@ class Gathered:
     ) -> None:
         self.request_id = request_id
         self.elapsed_s = elapsed_s
-        """The time of a recorded answer; None for a live one."""
+        """Time of a recorded answer; None for a live one."""
         self.missing = missing
         self.is_late = is_late
-        """Whether it comes after the deadline: further answers of a request that was answered."""
+        """Whether these are further answers, after the deadline's reply."""
         self._classes = classes
         self._merger: Merger[Record] = merger or Merger()
         self._known = known
@@ -77,14 +78,14 @@ class Gathered:
 
     @property
     def classes(self) -> tuple[EquivalenceClass[Record], ...]:
-        """The answers; of many ranks they are put together when they are first asked for."""
+        """The classes; those of many ranks are made at the first access."""
         if self._classes is None:
             self._classes = self._merger.classes
         return self._classes
 
     @property
     def rank_count(self) -> int:
-        """How many ranks have answered or are missing."""
+        """Number of ranks that have answered or are missing."""
         if self._classes is None:
             answered = len(self._merger.ranks)
         else:
@@ -93,13 +94,13 @@ class Gathered:
 
     @property
     def is_large(self) -> bool:
-        """Whether it takes so long to make the reply that it is better done in a thread."""
+        """Whether making the reply takes so long that a thread should do it."""
         return self._is_long or self.rank_count >= LARGE_RANKS
 
     def reply(self) -> Reply:
-        """Return the message that takes it up.
+        """Return the message for the parent; call this only once.
 
-        What was gathered of many ranks takes megabytes, and is let go: it can be had once.
+        The answers of many ranks take megabytes, so they are released.
         """
         known = self._known or Known()
         if self._classes is None:
@@ -123,15 +124,15 @@ class Gathering:
         self._is_long = False
 
     def add(self, classes: tuple[EquivalenceClass[Record], ...], missing: Missing) -> None:
-        """Take answers, and ranks that will not answer."""
+        """Add answers, and ranks that will not answer."""
         known = self.request.ranks
         if classes:
             if not RankSet.union(each.ranks for each in classes) <= known:
                 classes = tuple(each.part(known) for each in classes)
             self.merger.add_classes(classes)
             self._is_long = self._is_long or any(is_long(each.record) for each in classes)
-        # The last word on why a rank is missing holds, so that it is missing for one reason, and
-        # an answer beats an earlier word that there would be none.
+        # The latest reason why a rank is missing replaces the others, so it is missing for one
+        # reason. An answer replaces an earlier reason.
         if missing or self.missing:
             missing = missing - (missing.ranks - known)
             self.missing = ((self.missing - missing.ranks) | missing) - self.merger.ranks
@@ -139,9 +140,9 @@ class Gathering:
         self.waiting = self.waiting - self.merger.ranks
 
     def add_graph(self, graph: AnswerGraph) -> None:
-        """Take a child's answers.
+        """Add a child's answers.
 
-        :raises ProtocolError: if the graph is none.
+        :raises ProtocolError: if the graph is invalid.
         """
         answers = read_graph(graph, self.known)
         if answers.labels is not None and self.merger.add_labels(answers.labels, answers.said):
@@ -157,11 +158,11 @@ class Gathering:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nobody is waited for."""
+        """Whether all ranks have answered or are missing."""
         return not self.waiting
 
     def gathered(self) -> Gathered:
-        """Return what is known now; who is still silent counts as late."""
+        """Return the answers so far; silent ranks count as late."""
         return Gathered(
             request_id=self.request.request_id,
             missing=self.missing | Missing(late=self.waiting),
@@ -172,23 +173,23 @@ class Gathering:
 
 
 class Router:
-    """One node: its own ranks, its children's, and the requests that are under way."""
+    """The ranks of one node and of its children, and the open requests."""
 
     def __init__(self, *, height: int) -> None:
         self.own = RankSet()
         self._height = height
         self._children: dict[int, RankSet] = {}
         self._open: dict[int, Gathering] = {}
-        # Requests answered in part: the ranks whose late answers are still to go up.
+        # Requests with a partial reply: the ranks whose late answers must still go up.
         self._late: OrderedDict[int, RankSet] = OrderedDict()
 
     @property
     def ranks(self) -> RankSet:
-        """All ranks that can be reached from here."""
+        """All ranks that this node can reach."""
         return RankSet.union((self.own, *self._children.values()))
 
     def set_child(self, child: int, ranks: RankSet) -> None:
-        """Say which ranks are reached through *child*; they are reached through no other."""
+        """Set the ranks that are reached through *child*, and through no other child."""
         for other in self._children:
             self._children[other] = self._children[other] - ranks
         self._children[child] = ranks
@@ -198,7 +199,7 @@ class Router:
         return self._children.get(child, RankSet())
 
     def start(self, request: Request, now_s: float) -> tuple[dict[int, Request], RankSet]:
-        """Begin to gather; return the request for each child, and the ranks to ask here."""
+        """Open a request; return the request for each child, and the ranks to ask here."""
         margin_s = LEVEL_MARGIN_S * self._height
         gathering = Gathering(request, now_s + request.timeout_s + margin_s)
         self._open[request.request_id] = gathering
@@ -210,17 +211,17 @@ class Router:
         return onward, request.ranks & self.own
 
     def add_answer(self, request_id: int, said: EquivalenceClass[Record]) -> list[Gathered]:
-        """Take the answer of ranks of this node; return what is to go up now."""
+        """Add the answer of ranks of this node; return the replies to send up now."""
         return self._add(request_id, (said,), Missing())
 
     def add_missing(self, request_id: int, missing: Missing) -> list[Gathered]:
-        """Take that ranks of this node will not answer; return what is to go up now."""
+        """Note that ranks of this node will not answer; return the replies to send up now."""
         return self._add(request_id, (), missing)
 
     def add_reply(self, reply: Reply) -> list[Gathered]:
-        """Take a child's reply; return what is to go up now.
+        """Add a child's reply; return the replies to send up now.
 
-        :raises ProtocolError: if its graph is none.
+        :raises ProtocolError: if its graph is invalid.
         """
         gathering = self._open.get(reply.request_id)
         if gathering is None:
@@ -229,18 +230,18 @@ class Router:
         return self._finished()
 
     def lose(self, child: int) -> tuple[RankSet, list[Gathered]]:
-        """Forget *child*; return the ranks lost with it, and the replies that completes."""
+        """Remove *child*; return the ranks lost with it, and the replies that are complete now."""
         ranks = self._children.pop(child, RankSet())
         return ranks, self.lose_ranks(ranks)
 
     def lose_ranks(self, ranks: RankSet) -> list[Gathered]:
-        """Wait for *ranks* no longer; return the replies that completes."""
+        """Stop waiting for *ranks*; return the replies that are complete now."""
         for gathering in self._open.values():
             gathering.lose(ranks)
         return self._finished()
 
     def expire(self, now_s: float) -> list[Gathered]:
-        """Return the replies that must go up now although somebody is silent."""
+        """Return the replies that are due although some ranks are silent."""
         replies = []
         for request_id, gathering in list(self._open.items()):
             if gathering.deadline_s <= now_s:
@@ -250,7 +251,7 @@ class Router:
         return replies
 
     def next_deadline_s(self) -> float | None:
-        """Return when :meth:`expire` is due next, None while nothing is gathered."""
+        """Return the time at which :meth:`expire` is due, None if no request is open."""
         return min((each.deadline_s for each in self._open.values()), default=None)
 
     def _add(

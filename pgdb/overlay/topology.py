@@ -1,7 +1,7 @@
-"""The shape of the tree: who is whose parent. Pure arithmetic.
+"""The shape of the tree: parents and children by arithmetic.
 
-Aggregators are numbered 0 to *count* - 1 as in their launcher's MPI_COMM_WORLD; number 0 hangs
-on the front end, the others form a complete k-ary tree below it.
+Aggregators are numbered 0 to *count* - 1 as in their launcher's MPI_COMM_WORLD. Number 0 is the
+child of the front end; the others form a complete k-ary tree below number 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Topology(msgspec.Struct, frozen=True):
         return FRONT_END if node <= 0 else (node - 1) // self.fan_out
 
     def ancestors(self, node: int) -> tuple[int, ...]:
-        """Return parent, grandparent … and last the front end."""
+        """Return the parent, the grandparent, … and last the front end."""
         found = []
         while node != FRONT_END:
             node = self.parent(node)
@@ -40,7 +40,7 @@ class Topology(msgspec.Struct, frozen=True):
         return tuple(range(first, min(first + self.fan_out, self.count)))
 
     def subtree(self, node: int) -> tuple[int, ...]:
-        """Return *node* and all below it."""
+        """Return *node* and all nodes below it."""
         found = [node]
         for each in found:
             found.extend(self.children(each))

@@ -98,7 +98,7 @@ def test_paths_that_are_the_square_of_a_message_are_refused(
 ) -> None:
     classes, _ = from_graph(chain(9))
     assert [each.record for each in classes][8] == Text(text="\n".join("x" * 9))
-    monkeypatch.setattr(graphs, "MAX_ITEMS", 100_000)
+    monkeypatch.setattr("pgdb.merge.graph.decode.MAX_ITEMS", 100_000)
     with pytest.raises(ProtocolError, match="items"):
         from_graph(chain(600))
 
@@ -106,7 +106,7 @@ def test_paths_that_are_the_square_of_a_message_are_refused(
 def test_rows_that_are_the_square_of_a_message_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(graphs, "MAX_ITEMS", 10_000)
+    monkeypatch.setattr("pgdb.merge.graph.decode.MAX_ITEMS", 10_000)
     count = 200
     ranks = tuple(RankSet([rank]) for rank in range(count))
     values = tuple(str(rank) for rank in range(count))
