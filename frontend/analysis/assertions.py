@@ -32,7 +32,7 @@ from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Failure, Record, Value, Various, parse_number
 
-Ask = Callable[[str, RankSet], Awaitable[Answer]]
+Evaluate = Callable[[str, RankSet], Awaitable[Answer]]
 """A function that evaluates an expression on ranks."""
 _NO_LVALUE = pattern(r"lvalue|[Aa]ssignment")
 _WOULD_ASSIGN = "'/=' would change the program here, where it assigns; '!=' compares"
@@ -134,7 +134,9 @@ def where(answer: Answer) -> RankSet:
     raise CommandError(f"'{expression}': no answer from [{answer.ranks}]")
 
 
-async def ask_condition(condition: str, ranks: RankSet, ask: Ask, recall: RecallFull) -> Answer:
+async def ask_condition(
+    condition: str, ranks: RankSet, evaluate: Evaluate, recall: RecallFull
+) -> Answer:
     """Evaluate a condition on *ranks* with GDB.
 
     Where GDB would compare or test the address of an array, the answer is an error, since such a
@@ -144,21 +146,21 @@ async def ask_condition(condition: str, ranks: RankSet, ask: Ask, recall: Recall
     refused: list[EquivalenceClass[Record]] = []
     left = ranks
     missing = Missing()
-    if probed := await _where_it_compares(condition, ranks, ask):
+    if probed := await _where_it_compares(condition, ranks, evaluate):
         refused += [
             EquivalenceClass(each.ranks, Failure(message=_why_not(each))) for each in probed.errors
         ]
         left, missing = left & _comparing(probed), probed.missing
     for operand in possible_arrays(operands_of(condition)):
         if left:
-            said = await ask(operand, left)
+            said = await evaluate(operand, left)
             if arrays := RankSet.union(each.ranks for each in said.classes if _is_array(each)):
                 message = f"{operand} is an array; name an element of it, such as {operand}[0]"
                 refused.append(EquivalenceClass(arrays, Failure(message=message)))
                 left -= arrays
     answer = Answer(command=f"print {condition}", ranks=ranks, classes=())
     if left:
-        answer = await in_full(await ask(condition, left), recall)
+        answer = await in_full(await evaluate(condition, left), recall)
     classes = sorted((*answer.classes, *refused), key=lambda each: each.ranks.first)
     return replace(answer, ranks=ranks, classes=tuple(classes), missing=answer.missing | missing)
 
@@ -166,7 +168,7 @@ async def ask_condition(condition: str, ranks: RankSet, ask: Ask, recall: Recall
 async def check(
     requirement: Requirement,
     ranks: RankSet,
-    ask: Ask,
+    evaluate: Evaluate,
     recall: RecallFull,
     *,
     running_ok: bool = False,
@@ -176,10 +178,10 @@ async def check(
     :raises UsageError: if the expression of a value that must be the same assigns on some rank.
     """
     if not requirement.conditions:
-        probed = await _where_it_compares(requirement.expression, ranks, ask)
+        probed = await _where_it_compares(requirement.expression, ranks, evaluate)
         if probed is not None and (others := ranks - _comparing(probed)):
             raise UsageError(f"'{requirement.expression}' on [{others}]: {_WOULD_ASSIGN}")
-        said = await in_full(await ask(requirement.expression, ranks), recall)
+        said = await in_full(await evaluate(requirement.expression, ranks), recall)
         return judge_values(requirement, said, running_ok=running_ok)
     failing: list[Failing] = []
     passed = RankSet()
@@ -188,7 +190,7 @@ async def check(
     seen: dict[str, Answer] = {}
     answer: Answer | None = None
     for condition in requirement.conditions:
-        probed = await _where_it_compares(condition, left, ask) if left else None
+        probed = await _where_it_compares(condition, left, evaluate) if left else None
         if probed is not None:
             failing += [
                 Failing(each.ranks, _why_not(each), is_error=True) for each in probed.errors
@@ -197,7 +199,7 @@ async def check(
             left &= _comparing(probed)
     for operand in requirement.operands:
         if left:
-            seen[operand] = said = await ask(operand, left)
+            seen[operand] = said = await evaluate(operand, left)
             arrays = RankSet.union(each.ranks for each in said.classes if _is_array(each))
             if not arrays:
                 continue
@@ -206,7 +208,7 @@ async def check(
             if requirement.comparisons and operand == requirement.expression:
                 sides = []
                 for sign, other in requirement.comparisons:
-                    sides.append((sign, await _side(other, arrays, ask, recall)))
+                    sides.append((sign, await _side(other, arrays, evaluate, recall)))
                 failing += _elements(answer, sides)
             else:
                 why = f"{operand} is an array; compare it alone, on the left: '{operand} > 0'"
@@ -216,7 +218,7 @@ async def check(
     for condition in requirement.conditions:
         if not left:
             break
-        answer = await in_full(await ask(condition, left), recall)
+        answer = await in_full(await evaluate(condition, left), recall)
         found = truth(answer)
         failing += _errors(found.errors)
         missing |= found.missing
@@ -225,7 +227,7 @@ async def check(
     if false and answer is not None:
         if requirement.conditions != (requirement.expression,):
             known = seen.get(requirement.expression)
-            said = known if known is not None else await ask(requirement.expression, false)
+            said = known if known is not None else await evaluate(requirement.expression, false)
             answer = await in_full(part_of(said, false), recall)
         failing += _by_value(answer, false)
     left |= passed
@@ -270,7 +272,7 @@ def judge_values(requirement: Requirement, answer: Answer, *, running_ok: bool =
     )
 
 
-async def _where_it_compares(text: str, ranks: RankSet, ask: Ask) -> Answer | None:
+async def _where_it_compares(text: str, ranks: RankSet, evaluate: Evaluate) -> Answer | None:
     """Return the answer of *ranks* to a ``/=`` of two numbers; None if *text* has no ``/=``.
 
     Fortran compares and returns a value. Other languages would assign, which GDB refuses for a
@@ -278,7 +280,7 @@ async def _where_it_compares(text: str, ranks: RankSet, ask: Ask) -> Answer | No
     """
     if not has_ambiguous_differs(text):
         return None
-    return await ask("1 /= 2", ranks)
+    return await evaluate("1 /= 2", ranks)
 
 
 def _comparing(probed: Answer) -> RankSet:
@@ -345,10 +347,10 @@ def _is_array(each: EquivalenceClass[Record]) -> bool:
     return isinstance(node, Group) and node.is_array
 
 
-async def _side(text: str, ranks: RankSet, ask: Ask, recall: RecallFull) -> Answer:
+async def _side(text: str, ranks: RankSet, evaluate: Evaluate, recall: RecallFull) -> Answer:
     """Return the right side of a comparison: the values of the ranks, or the typed number."""
     if parse_number(text) is None:
-        return await in_full(await ask(text, ranks), recall)
+        return await in_full(await evaluate(text, ranks), recall)
     said = EquivalenceClass[Record](ranks=ranks, record=Value(text=text))
     return Answer(command=f"print {text}", ranks=ranks, classes=(said,))
 

@@ -145,11 +145,11 @@ class SessionLog:
         """Log a session that has started, its aggregators, and the hosts that *failed*."""
         program, *arguments = session.description.split() or [""]
         if session.mode == "attach":
-            # The program's name stands in those of its files.
+            # The names of the program's files contain its name.
             programs = {Path(process.executable).name for process in session.table.processes}
 
             def is_program(word: str) -> bool:
-                # It may have been started by a link, as "python3" is one mostly.
+                # The program may be a symbolic link; "python3" usually is one.
                 led_to = os.path.realpath(shutil.which(word) or word)
                 return not programs.isdisjoint((Path(word).name, Path(led_to).name))
 
