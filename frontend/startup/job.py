@@ -1,7 +1,7 @@
 """The launcher processes that a session starts: the job's (launch mode) and the aggregators'.
 
-Both run in sessions of their own: the terminal's Ctrl-C must not reach the job, and no launcher
-may take the input that is meant for the prompt.
+Each runs in a session of its own: the terminal's Ctrl-C must not reach the job, and no launcher
+may read the input that is meant for the prompt.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pgdb.jobs import keeper
 from pgdb.patterns import pattern
 
 TERMINATE_TIMEOUT_S = 3.0
-"""How long a launcher may take to end after SIGTERM. Open MPI 4's sometimes never does."""
+"""Time for a launcher to end after SIGTERM. Open MPI 4's sometimes never does."""
 
 _OF_OURS = pattern(r"pgdb: |(?:[a-z_]+\.)*[A-Z]\w+(?:Error|Exception): ")
 StreamName = Literal["stdout", "stderr"]
@@ -33,16 +33,16 @@ StreamName = Literal["stdout", "stderr"]
 class Child:
     """A process that may outlive us.
 
-    One of asyncio's may not: its transport kills it when it is forgotten (from Python 3.12 on;
-    seen with a launcher whose job had been let go). This one is waited for by a thread that is
-    there from the start, since no thread can be started once Python ends.
+    An asyncio process may not: its transport kills it at its finalization (from Python 3.12 on;
+    seen with a launcher whose job had been detached). A thread waits for this process. It is
+    started with the process, because no thread can be started once Python ends.
     """
 
     def __init__(
         self, process: subprocess.Popen[bytes], stdin: asyncio.WriteTransport | None = None
     ) -> None:
         self.stdin = stdin
-        """Where its input is written, when that is a pipe."""
+        """The writing end of its input, when that is a pipe."""
         self._process = process
         self._ended = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -59,11 +59,11 @@ class Child:
         return self._process.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal; nothing happens if it has ended."""
+        """Send it a signal, unless it has ended."""
         self._process.send_signal(number)
 
     async def wait(self) -> int:
-        """Return its exit status when it has ended."""
+        """Wait for its end; return the exit status."""
         await self._ended.wait()
         return self._process.returncode
 
@@ -85,7 +85,7 @@ class Launcher:
         return self.process.pid
 
     async def wait(self) -> int:
-        """Return its exit status when it has ended."""
+        """Wait for its end; return the exit status."""
         return await self.process.wait()
 
     @property
@@ -94,7 +94,7 @@ class Launcher:
         return self.process.returncode is not None
 
     async def end(self) -> None:
-        """End the launcher, and what is left of its process group, if it has not ended."""
+        """End the launcher and the rest of its process group, unless it has ended."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self.has_ended:
                 break
@@ -108,7 +108,7 @@ class Launcher:
             os.killpg(self.pid, signal.SIGKILL)
 
     async def end_killed(self) -> None:
-        """End the launcher of ranks that have been killed: it first gets the time to notice.
+        """End the launcher of killed ranks, after a time in which it can notice their end.
 
         Open MPI 4's mpirun crashes when SIGTERM comes while it is aborting by itself.
         """
@@ -119,7 +119,7 @@ class Launcher:
 
 
 class OverlayLauncher(Launcher):
-    """A launcher of aggregators: credentials in, log out."""
+    """A launcher of aggregators: credentials go in, the log comes out."""
 
     def __init__(
         self,
@@ -143,10 +143,10 @@ class OverlayLauncher(Launcher):
         keep_input: bool = False,
         on_line: Callable[[str], None] | None = None,
     ) -> OverlayLauncher:
-        """Start aggregators; *rendezvous* is all that they can read, and may come later.
+        """Start aggregators; *rendezvous* returns their input, and may take its time.
 
-        With *keep_input* their input stays open for as long as we live. What they print goes to
-        *log*, and by lines to *on_line* if there is one.
+        With *keep_input* their input stays open as long as we live. Their output goes to *log*, and
+        line by line to *on_line*.
 
         :raises StartError: if the launcher cannot be started.
         """
@@ -168,9 +168,9 @@ class OverlayLauncher(Launcher):
             reading = asyncio.create_task(_read_lines(process.stdout, on_line, log))
         launcher = cls(process, log, reading)
         try:
-            told = await rendezvous()
+            secret = await rendezvous()
             with contextlib.suppress(ConnectionError):
-                process.stdin.write(told.encode("ascii") + b"\n")
+                process.stdin.write(secret.encode("ascii") + b"\n")
                 await process.stdin.drain()
         except BaseException:
             await launcher.end()
@@ -180,14 +180,14 @@ class OverlayLauncher(Launcher):
         return launcher
 
     async def wait(self) -> int:
-        """Return its exit status when it has ended, and what it has printed was passed on."""
+        """Wait for its end, and for the end of its output; return the exit status."""
         status = await super().wait()
         if self._reading is not None:
             await asyncio.wait((self._reading,))
         return status
 
     async def end(self) -> None:
-        """End the launcher, and what is left of its process group."""
+        """End the launcher and the rest of its process group."""
         await super().end()
         if self._reading is not None:
             self._reading.cancel()
@@ -200,10 +200,11 @@ class OverlayLauncher(Launcher):
             lines = self._log.read_text("utf-8", "replace").strip().splitlines()
         except OSError:
             return ""
-        told = [line.strip() for line in lines]
-        # What our own processes said last says more than what a launcher says of their status.
-        own = [line for line in told if _OF_OURS.match(line)]
-        return " | ".join(own[-1:] or [line for line in told if line.strip(" -*")][-4:])
+        stripped = [line.strip() for line in lines]
+        # The last line of one of our processes tells more than a launcher's report of its exit
+        # status.
+        own = [line for line in stripped if _OF_OURS.match(line)]
+        return " | ".join(own[-1:] or [line for line in stripped if line.strip(" -*")][-4:])
 
 
 async def _read_lines(
@@ -216,7 +217,7 @@ async def _read_lines(
 
 
 class JobLauncher(Launcher):
-    """The launcher of the user's job: its input and output are ours to pass on."""
+    """The launcher of the user's job, whose input and output pass through us."""
 
     def __init__(
         self,
@@ -243,8 +244,8 @@ class JobLauncher(Launcher):
     ) -> JobLauncher:
         """Start the job.
 
-        Its input is the descriptor *stdin*, or a pipe that :meth:`write` feeds if that is None.
-        If we die, what it prints from then on goes to the file *leftover*.
+        Its input is the descriptor *stdin*, or if that is None a pipe that :meth:`write` feeds.
+        After our death, its output goes to the file *leftover*.
 
         :raises StartError: if the launcher cannot be started.
         """
@@ -271,7 +272,7 @@ class JobLauncher(Launcher):
         keeper_process = subprocess.Popen(
             [sys.executable, "-I", "-S", keeper.__file__, str(leftover), *map(str, reading)],
             stdin=keeper_input,
-            # Whoever reads our output must not wait for the keeper to end as well.
+            # A reader of our output must not have to wait for the keeper's end as well.
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=reading,
@@ -295,7 +296,7 @@ class JobLauncher(Launcher):
         return self._child.stdin is not None
 
     def write(self, data: bytes) -> bool:
-        """Send input to the job; return whether it still takes any."""
+        """Send input to the job; return whether it accepts more."""
         stdin = self._child.stdin
         if stdin is None or stdin.is_closing():
             return False
@@ -308,18 +309,18 @@ class JobLauncher(Launcher):
             self._child.stdin.close()
 
     async def wait_output_read(self) -> None:
-        """Wait until all that the job has printed was passed on."""
+        """Wait until all output of the job has been passed on."""
         await asyncio.gather(*self._readers, return_exceptions=True)
 
     def abandon(self) -> None:
-        """Leave the running job to its keeper: closing our end of the pipe is the sign."""
+        """Leave the running job to its keeper, by closing our end of its pipe."""
         os.close(self._keeper_pipe)
         self.close_input()
         for reader in self._readers:
             reader.cancel()
 
     async def release_keeper(self) -> None:
-        """Tell the keeper that we are done, so that it ends."""
+        """Make the keeper end."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self._keeper_pipe, b"q")
         os.close(self._keeper_pipe)
@@ -327,7 +328,7 @@ class JobLauncher(Launcher):
             async with asyncio.timeout(TERMINATE_TIMEOUT_S):
                 await self._keeper.wait()
         except TimeoutError:
-            # Somebody has stopped it. All output has been read: nothing is lost with it.
+            # It was stopped. All output has been read, so that its end loses nothing.
             self._keeper.send_signal(signal.SIGKILL)
             await self._keeper.wait()
         self.close_input()

@@ -1,7 +1,7 @@
 """The links that the front end opens to aggregators, and keeps.
 
-Where the front end calls (``--connect``, ``--host``) that is the link to the first aggregator, and
-those to whoever has lost all that were above it and cannot call us.
+With ``--connect`` and ``--host``, it opens a link to the first aggregator, and to each aggregator
+that has lost all its ancestors and cannot call the front end.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pgdb.overlay.messages import Table
 
 CALL_AGAIN_S = 1.0
 MOST_CALLED = 64
-"""Aggregators that are called at a time."""
+"""Number of aggregators that are called at a time."""
 ORPHANS_AFTER_S = 1.0
-"""How long an aggregator that was lost may take to answer before those below it are called."""
+"""Time for a lost aggregator to answer, before its descendants are called."""
 ANSWER_TIMEOUT_S = 3.0
-"""How long an aggregator that lives may take to show that to a caller."""
+"""Time for a living aggregator to answer a call."""
 SAY_TIMEOUT_S = 10.0
 CLOSE_S = 1.0
-"""How long an aggregator may take to hear that its link has ended, before it is cut off."""
+"""Time for an aggregator to notice the end of its link, before the connection is dropped."""
 
 
 class Links:
@@ -33,22 +33,24 @@ class Links:
         self._root = root
         self._options = options
         self._kept: dict[int, tuple[int, asyncio.Task[None]]] = {}
-        """Generation of a node, and what keeps the link with it."""
+        """For each node, its generation and the task that keeps its link."""
         self._calling = asyncio.Semaphore(MOST_CALLED)
         self._is_stopped = False
         self.credentials = b""
-        """Of the session, once it has some."""
+        """Credentials of the session, once they exist."""
 
     def keep(
         self, address: str, table: Table, *, must_be_there: bool = False
     ) -> asyncio.Task[None]:
-        """Be the parent of the aggregator at *address*, which *table* is for; return what does it.
+        """Be the parent of the aggregator at *address*, which *table* is for; return the task for
+        it.
 
-        It is called again for the grace time when the link is lost. If it cannot be reached, those
-        below it, who cannot call us, are called. One that has another parent refuses.
+        After the loss of the link, the task calls the aggregator again, for the grace time. If
+        it cannot reach the aggregator, it calls its descendants, which cannot call us. An
+        aggregator that has another parent refuses.
 
-        Whatever has kept a link with that node before gives up. The task fails with
-        :exc:`StartError` if the aggregator *must_be_there* and cannot be reached the first time.
+        An earlier task for that node is cancelled. The task fails with :exc:`StartError` if the
+        aggregator *must_be_there* and cannot be reached the first time.
         """
         if table.node in self._kept:
             self._kept[table.node][1].cancel()
@@ -57,7 +59,7 @@ class Links:
         return task
 
     def keep_orphan(self, node: int) -> None:
-        """Be the parent of an aggregator that may live, and has lost those above it."""
+        """Be the parent of an aggregator that may live, and has lost its ancestors."""
         known, topology = self._root.known[node], self._root.topology
         table = Table(
             node=node,
@@ -70,7 +72,7 @@ class Links:
         self.keep(known.address, table)
 
     async def tell(self, address: str, table: Table) -> None:
-        """Tell an aggregator that waits to be called its place below another one.
+        """Send an aggregator that waits for a call its place below another one.
 
         :raises LinkError: if it cannot be reached.
         """
@@ -80,11 +82,11 @@ class Links:
         await channel.wait_closed(SAY_TIMEOUT_S)
 
     async def answers(self, address: str) -> bool:
-        """Return whether an aggregator lives at *address*: one that hangs does not answer.
+        """Return whether the aggregator at *address* answers.
 
-        Nor does one that cannot be reached from here.
+        One that hangs does not, nor one that cannot be reached from here.
         """
-        # ssh has much to do before the first word gets through.
+        # ssh needs a while before the first byte passes.
         limit_s = None if self._via(address) else ANSWER_TIMEOUT_S
         async with self._calling:
             try:
@@ -96,11 +98,11 @@ class Links:
         return True
 
     def stop(self) -> None:
-        """Call nobody again; the links that are up stay up."""
+        """Make no more calls; open links stay open."""
         self._is_stopped = True
 
     async def end(self) -> None:
-        """Give up all links."""
+        """Close all links."""
         tasks = [task for _, task in self._kept.values()]
         for task in tasks:
             task.cancel()
@@ -131,22 +133,22 @@ class Links:
                 if self._root.known.get(table.node) is not before:
                     lost_at = loop.time()
                     continue
-            # They notice a loss up to a heartbeat after us, and live for the grace time then.
+            # They notice a loss up to a heartbeat after us, and then live for the grace time.
             limit_s = self._options.grace_s + HEARTBEAT_S + CALLED_LATER_S
             if table.node in self._root.joined or loop.time() > lost_at + limit_s:
                 return
             await asyncio.sleep(CALL_AGAIN_S)
 
     async def _call_again(self, address: str, node: int) -> Channel:
-        """Call an aggregator; if it does not answer soon, those below it as well.
+        """Call an aggregator; if it does not answer soon, call its descendants as well.
 
-        One that hangs takes longer to show it than they may live without a parent.
+        An aggregator that hangs fails later than its descendants can live without a parent.
 
         :raises LinkError: if it cannot be reached.
         """
         calling = asyncio.create_task(self._call(address))
         try:
-            # Through ssh nobody answers soon.
+            # Through ssh no aggregator answers soon.
             limit_s = None if self._via(address) else ORPHANS_AFTER_S
             await asyncio.wait((calling,), timeout=limit_s)
             if not calling.done():
@@ -158,9 +160,9 @@ class Links:
             raise
 
     def _call_orphans(self, lost: int) -> None:
-        """Call those that a lost aggregator was the parent of."""
+        """Call the children of a lost aggregator."""
         root = self._root
-        # In order: those further down come back with their parents, mostly.
+        # In order: most descendants come back with their parents.
         for node in root.topology.subtree(lost)[1:]:
             called = {
                 other: generation
@@ -171,8 +173,8 @@ class Links:
                 return
             if node in root.joined or node not in root.known:
                 continue
-            # One whose place another has taken may be called still, in vain; one that is about to
-            # take it is not known yet.
+            # The call may still be for an aggregator whose place another one has, in vain; one that
+            # is about to get the place is not known yet.
             if node not in called or called[node] < root.known[node].generation:
                 self.keep_orphan(node)
 

@@ -1,4 +1,4 @@
-"""A start of a session that is logged (``--log``), also where it fails."""
+"""A start of a session with a log (``--log``), which also holds a failure of the start."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ async def logged(
     listener: Listener | None,
     argv: Sequence[str] = (),
 ) -> Session:
-    """Start a session by *begin*, which is given what it tells its steps and events to.
+    """Start a session by *begin*, which gets receivers for its steps and notifications.
 
-    :raises UsageError: if the log cannot be begun, or a recording not be written at the end.
+    :raises UsageError: if the log cannot be started, or a recording could not be written later.
     """
     if options.record:
         try:

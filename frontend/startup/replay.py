@@ -1,4 +1,4 @@
-"""Opening a recording as a session."""
+"""The start of a session from a recording."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _state(loaded: Loaded) -> JobState:
     states = loaded.file.states
     state = JobState(loaded.ranks)
     state.apply(states.latest)
-    # What ranks had told last is not all that they did after that.
+    # The states may be newer than the last event of each rank.
     for name in ("stopped", "running", "exited", "lost", "detached"):
         setattr(state, name, getattr(states, name))
     return state

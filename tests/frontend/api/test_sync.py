@@ -32,7 +32,7 @@ from pgdb.frontend.api.notifications import JobEnded, JobOutput, Listener, Notif
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup import start
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.start import new_session
+from pgdb.frontend.startup.starting import new_session
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
@@ -524,7 +524,7 @@ from pgdb.frontend.api import rank_view as view, session as aio, sync
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.start import new_session
+from pgdb.frontend.startup.starting import new_session
 
 class Session(aio.Session):
     async def close(self, *, kill=None):

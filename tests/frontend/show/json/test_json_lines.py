@@ -35,7 +35,7 @@ from pgdb.frontend.show.json import json_lines, json_records, json_shapes
 from pgdb.frontend.show.json.json_lines import Line, encode
 from pgdb.frontend.show.text.places_text import Place
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.start import new_session
+from pgdb.frontend.startup.starting import new_session
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import normalize_record
 from pgdb.merge.summary import Summary, empty_bins

@@ -1,0 +1,123 @@
+"""Ranks of a held job, shared out among aggregators."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Coroutine
+from typing import Any
+
+from pgdb.errors import (
+    StartError,
+)
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.startup.held import HeldJob
+from pgdb.frontend.startup.overlay import Place
+from pgdb.frontend.startup.starting import Starting, count
+from pgdb.jobs.launchers import (
+    Launcher,
+    LaunchLine,
+    find_launcher,
+)
+from pgdb.overlay.messages import Find, Share
+from pgdb.proctable import ProcTable, RankProcess
+
+
+async def launch_shares(
+    starting: Starting, line: LaunchLine, stdin: int | None
+) -> tuple[Share, ...]:
+    """Launch a job whose ranks are held, start aggregators on its hosts, and distribute the ranks.
+
+    :raises StartError: if the job or the aggregators cannot be started.
+    """
+    session, overlay, site = starting.session, starting.overlay, starting.site
+    job = await HeldJob.launch(
+        session,
+        starting.directory,
+        line.held,
+        stdin=stdin,
+        on_this_host_only=line.on_this_host_only,
+    )
+    reports = job.reports
+    session.opening.stage = "the job's ranks start"
+    if line.on_this_host_only:
+        # The aggregators start while the ranks of the job do.
+        place = Place(launcher=await _overlay_launcher(session, line.launcher))
+        await _both(overlay.start(site, place), job.wait_known())
+    else:
+        try:
+            await job.wait_known()
+        except asyncio.CancelledError:
+            session.opening.stage = reports.progress()
+            raise
+        starting.on_step(
+            f"{count(reports.size, 'rank')} held on {count(len(reports.hosts), 'host')}"
+        )
+        is_local = reports.all_here and not reports.slurm_job
+        launcher = line.launcher
+        if reports.slurm_job:
+            with contextlib.suppress(StartError):
+                launcher = await asyncio.to_thread(find_launcher, "srun")
+        place = Place(
+            launcher=await _overlay_launcher(session, launcher),
+            hosts=() if is_local else tuple(dict.fromkeys(reports.hosts.values())),
+            slurm_job=reports.slurm_job,
+            job_pid=session.job.pid if session.job is not None else 0,
+            job_command=tuple(line.argv),
+        )
+        await overlay.start(site, place)
+    session.opening.stage = "the aggregators look for held ranks"
+    return await _held_shares(starting, job)
+
+
+async def _overlay_launcher(session: Session, launcher: Launcher) -> Launcher | None:
+    words = session.options.overlay_launcher
+    if not words:
+        return launcher
+    if os.path.basename(words[0]) == "ssh":
+        return None
+    return await asyncio.to_thread(find_launcher, words[0])
+
+
+async def _held_shares(starting: Starting, job: HeldJob) -> tuple[Share, ...]:
+    """Have every aggregator report the ranks that its host holds; those are its share."""
+    session, overlay = starting.session, starting.overlay
+    per_host = session.options.aggregators
+    shares_so_far: dict[tuple[str, ...], int] = {}
+    share_of: list[int] = []
+    for node in range(max(overlay.nodes) + 1):
+        hello = overlay.nodes.get(node)
+        key = (hello.host, *hello.names) if hello is not None else ()
+        share_of.append(shares_so_far.get(key, 0))
+        shares_so_far[key] = share_of[-1] + 1
+    find = Find(mark=starting.directory.mark, shares=tuple(share_of), shares_per_host=per_host)
+    found = await job.unless_it_ends(overlay.find(find))
+    shares, processes = [], []
+    for node, answer in sorted(found.items()):
+        for part in answer.jobs:
+            shares.append(Share.of(node, part.ranks, part.pids))
+            processes += [
+                RankProcess(
+                    rank=rank,
+                    host=overlay.nodes[node].host,
+                    pid=pid,
+                    executable=job.reports.program,
+                )
+                for rank, pid in zip(part.ranks, part.pids, strict=True)
+            ]
+    session.table = ProcTable(
+        processes=tuple(sorted(processes, key=lambda each: each.rank)), source="held ranks"
+    )
+    return tuple(shares)
+
+
+async def _both(one: Coroutine[Any, Any, None], other: Coroutine[Any, Any, None]) -> None:
+    tasks = (asyncio.ensure_future(one), asyncio.ensure_future(other))
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
