@@ -56,7 +56,7 @@ def _local_pid(job: FoundJob, options: SessionOptions) -> int:
 def with_fewer_aggregators(
     located: Located, options: SessionOptions, on_step: OnStep
 ) -> SessionOptions:
-    """Return the options with at most one aggregator per rank of a host, where the ranks are known."""
+    """Return the options with at most one aggregator per known rank of a host."""
     if is_partial(located):
         return options
     table = located.job.table
