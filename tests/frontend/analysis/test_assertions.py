@@ -1,10 +1,8 @@
-"""Conditions over ranks: parsing, ranks on which they hold, failing ranks."""
+"""Conditions over ranks: ranks on which they hold, failing ranks."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-import time
 from collections.abc import Mapping
 
 import pytest
@@ -13,15 +11,10 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import Check, ask_condition, check, truth, where
 from pgdb.frontend.analysis.conditions import parse
-from pgdb.frontend.analysis.histogram import bin_ends
-from pgdb.frontend.show.text import comparison_text, statistics_text
-from pgdb.frontend.show.text.places_text import place_lines, places
+from pgdb.frontend.show.text import comparison_text
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.merge.summary import Summary, empty_bins
-from pgdb.merge.totals import Totals, summarize
-from pgdb.proctable import RankProcess
 from pgdb.ranks import RankSet
-from pgdb.records import SLOT, Event, Failure, Record, Stop, Value
+from pgdb.records import SLOT, Failure, Record, Value
 
 ERROR = Failure(message='No symbol "x" in current context.')
 
@@ -78,57 +71,6 @@ def checked(
     assert RankSet.union(sets) == everybody
     assert sum(map(len, sets)) == len(everybody)
     return found
-
-
-# -- reading conditions ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "expression"),
-    [
-        ("x", "same", "x"),
-        ("x same", "same", "x"),
-        ("x is same", "same", "x"),
-        ("p->step increasing", "increasing", "p->step"),
-        ("a + b nonincreasing", "nonincreasing", "a + b"),
-        ("ready() true", "true", "ready()"),
-        ("x in 0..3", "within", "x"),
-        ("a[i] in -1.5 .. n - 1", "within", "a[i]"),
-        ("x > 0", "true", "x"),
-        ("(x > 0)", "true", "x"),
-        ("x >= y + 1", "true", "x"),
-        ("a.b[i < 3] == 7", "true", "a.b[i < 3]"),
-        ("x > 0 && y < 1", "true", "x > 0 && y < 1"),
-        ("0 < x < 3", "true", "0 < x < 3"),
-        ("!done", "true", "!done"),
-        ("step .lt. 10", "true", "step"),
-        ("step /= 10", "true", "step"),
-        (".not. done", "true", ".not. done"),
-        # None of these compares.
-        ("x << 3", "same", "x << 3"),
-        ("p->next", "same", "p->next"),
-        ("f(a < b)", "same", "f(a < b)"),
-        ("std::max<int>(a, b)", "same", "std::max<int>(a, b)"),
-        ("Grid<double>::count", "same", "Grid<double>::count"),
-        ('strlen("a == b")', "same", 'strlen("a == b")'),
-        ("c['<']", "same", "c['<']"),
-        ("increasing", "same", "increasing"),
-    ],
-)
-def test_forms(text: str, kind: str, expression: str) -> None:
-    found = parse(text)
-    assert (found.kind, found.expression) == (kind, expression)
-    if kind == "true":
-        assert len(found.conditions) == 1
-
-
-def test_a_range_is_two_conditions() -> None:
-    assert parse("x in 0..n-1").conditions == ("(x) >= (0)", "(x) <= (n-1)")
-
-
-def test_nothing_to_check() -> None:
-    with pytest.raises(UsageError, match="a condition is missing"):
-        parse("  ")
 
 
 # -- where -------------------------------------------------------------------------------------
@@ -339,80 +281,6 @@ def test_what_has_an_effect_is_evaluated_once() -> None:
     assert checked("f(x) > 0", ("f(x) > 0", {"0": "1"})).ok
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("rank in 3..0", "runs backwards; write '0..3'"),
-        ("rank in 0", "'in' needs two ends: 'rank in 0..3'"),
-        ("a[i] is in 0..", "'in' needs two ends"),
-        ("rank foo", "'foo' is unknown"),
-        ("a[i < 3] increasingly", "'increasingly' is unknown"),
-    ],
-)
-def test_what_is_no_condition(text: str, why: str) -> None:
-    with pytest.raises(UsageError, match=why):
-        parse(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["sizeof x", "(unsigned char) x", "unsigned long", "*(struct a *) p", "a[in] + b", "x[1]"],
-)
-def test_what_is_an_expression(text: str) -> None:
-    assert parse(text).kind == "same"
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        "9",
-        "a",
-        " ",
-        "x ",
-        " in 1",
-        " is in",
-        "<a",
-        "a<a",
-        "f<a> ",
-        "f<> ",
-        '\\"',
-        "'\\'",
-        "&&a",
-        "a ",
-    ],
-)
-@pytest.mark.parametrize("form", ["{}", "x > {}", '"{}', "({}) z", "x{}y z", "f<{}("])
-def test_a_long_line_takes_as_much_longer_as_it_is_longer(form: str, word: str) -> None:
-    def cpu_s(times: int) -> float:
-        text = form.format(word * times)
-        begin = time.process_time()
-        try:
-            parse(text)
-        except UsageError:
-            pass
-        return time.process_time() - begin
-
-    short_s = min(cpu_s(500) for _ in range(3))
-    long_s = min(cpu_s(4_000) for _ in range(3))
-    # Eight times the length; a search that restarts at each letter would need 64 times as long.
-    assert long_s < 20 * short_s or long_s < 0.02
-
-
-@pytest.mark.parametrize("opens, closes", [("(", ")"), ("!", ""), (".not. ", "")])
-def test_brackets_and_negations_are_of_no_number(opens: str, closes: str) -> None:
-    many = 20_000
-    found = parse(f"{opens * many}x > 0{closes * many}")
-    assert found.kind == "true"
-    assert found.operands[0] == "x"
-
-
-def test_what_is_nested_deeper_than_anybody_would_is_refused() -> None:
-    assert len(parse(f"{'(a && ' * 40}b{')' * 40}").operands) == 2
-    for text in (f"{'(a && ' * 400}b{')' * 400}", f"{'!(' * 400}b{')' * 400}"):
-        with pytest.raises(UsageError, match="100 deep"):
-            parse(text)
-
-
 def test_ranks_that_run_fail_unless_they_may() -> None:
     said = (("x", {"0-2": "1"}), ("x > 0", {"0-2": "1"}))
     found = checked("x > 0", *said, running="3")
@@ -445,85 +313,6 @@ def test_ranks_that_have_ended_may_be_missing_too() -> None:
     assert not late.ok
 
 
-# -- texts -------------------------------------------------------------------------------------
-
-
-def test_statistics_fit_a_terminal() -> None:
-    summary = summarize(
-        [(RankSet([rank]), str(rank * 1.5e-7)) for rank in range(32)]
-        + [(ranks("40-41"), "nan(0x8)"), (ranks("42"), "-inf"), (ranks("43"), "red")]
-    )
-    said = answer({"50": ERROR}, Missing(running=ranks("51")))
-    text = statistics_text.statistics("x", summary, ranks("0-31,40-43"), said)
-    assert "min  0 [0]" in text
-    assert "max     4.65e-06 [31]" in text
-    assert "NaN on [40-41]" in text
-    assert "-infinity on [42]" in text
-    assert "no number on [43]" in text
-    assert '[50] error: No symbol "x"' in text
-    assert "[51] running" in text
-    assert max(map(len, text.splitlines())) <= 80
-
-
-def summed(*numbers: float, bins: int = 8) -> Summary:
-    """Return the summary of one number for each rank, with its histogram."""
-    pairs = [(RankSet([rank]), f"{number:.15g}") for rank, number in enumerate(numbers)]
-    totals = Totals(empty_bins(*bin_ends(summarize(pairs), bins)))
-    for members, text in pairs:
-        totals.add_text(members, text)
-    return totals.summary()
-
-
-def histogram(summary: Summary, width: int = 0) -> list[tuple[str, int]]:
-    """Return the bins in the text of a summary, with their counts."""
-    text = statistics_text.statistics("x", summary, RankSet.range(0, 9), answer({}), width=width)
-    rows = re.findall(r"^  +(\S+(?: … \S+)?) +(\d+)(?: █*)?$", text, re.M)
-    return [(label, int(count)) for label, count in rows]
-
-
-def test_bins_of_integers_are_of_integers() -> None:
-    assert histogram(summed(0, 1, 2, 3)) == [("0", 1), ("1", 1), ("2", 1), ("3", 1)]
-    assert histogram(summed(*range(9), bins=4)) == [("0 … 2", 3), ("3 … 5", 3), ("6 … 8", 3)]
-    assert histogram(summed(*range(10), bins=4)) == [
-        ("0 … 2", 3),
-        ("3 … 5", 3),
-        ("6 … 8", 3),
-        ("9", 1),
-    ]
-    assert histogram(summed(*range(50), bins=49))[0] == ("0 … 1", 2)
-    # Whole numbers among fractions are no integers.
-    halves = summed(*(rank / 2 for rank in range(9)), bins=2)
-    assert histogram(halves) == [("0 … 2", 4), ("2 … 4", 5)]
-
-
-def test_ends_of_bins_are_distinguishable() -> None:
-    near = summed(*(100 + rank * 1e-4 for rank in range(8)), bins=4)
-    assert [label for label, _ in histogram(near)] == [
-        "100 … 100.0002",
-        "100.0002 … 100.0003",
-        "100.0003 … 100.0005",
-        "100.0005 … 100.0007",
-    ]
-
-
-@pytest.mark.parametrize("width", [30, 50, 80])
-def test_statistics_are_as_wide_as_the_terminal(width: int) -> None:
-    numbers = summed(*(rank * 1.5e-7 for rank in range(64)))
-    text = statistics_text.statistics("x", numbers, ranks("0-63"), answer({}), width=width)
-    lines = text.splitlines()
-    assert max(map(len, lines)) <= width
-    assert any("█" in line for line in lines)
-    assert "std dev" in text
-
-
-def test_an_estimate_is_marked_as_one() -> None:
-    few, many = (summed(*range(count)) for count in (100, 500))
-    assert "  100 different" in statistics_text.statistics("x", few, ranks("0"), answer({}))
-    assert re.search(
-        r" about \d+ different", statistics_text.statistics("x", many, ranks("0"), answer({}))
-    )
-
-
 def test_structures_that_should_be_the_same_are_reported_by_field() -> None:
     long = ", ".join(str(number) for number in range(100, 160))
     said = {"0-2": f"{{id = 1, u = {{{long}}}}}", "3": f"{{id = 2, u = {{{long}}}}}"}
@@ -535,25 +324,6 @@ def test_structures_that_should_be_the_same_are_reported_by_field() -> None:
         ["[3]", "2", "<--", "differs"],
     ]
     assert max(map(len, lines)) <= 80
-
-
-def test_places_are_merged_by_host_and_state() -> None:
-    processes = [RankProcess(rank, f"node{rank // 16}", 100 + rank, "a") for rank in range(32)]
-    found = places(processes, {"stopped": ranks("0-30"), "running": ranks("31")})
-    latest = (
-        EquivalenceClass[Event](ranks=ranks("0-30"), record=Stop(reason="other", meaning="odd")),
-    )
-    assert place_lines(found, latest, {"late": ranks("3")}).splitlines() == [
-        "[0-15]  stopped on node0, pid 100-115",
-        "[16-30] stopped on node1, pid 116-130",
-        "[31]    running on node1, pid 131",
-        "[0-30]  stopped (odd) in ??",
-        "@late = [3]",
-    ]
-    scattered = [RankProcess(rank, "n", 100 + 7 * rank, "a") for rank in range(32)]
-    only = places(scattered, {"running": ranks("0-31")})
-    assert place_lines(only, (), {}) == "[0-31] running on n, pid 100,… 32 processes"
-    assert place_lines((), (), {}) == "no ranks"
 
 
 # -- conditions of sets ------------------------------------------------------------------------

@@ -1,0 +1,132 @@
+"""Conditions over ranks: parsing."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pgdb.errors import UsageError
+from pgdb.frontend.analysis.conditions import parse
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expression"),
+    [
+        ("x", "same", "x"),
+        ("x same", "same", "x"),
+        ("x is same", "same", "x"),
+        ("p->step increasing", "increasing", "p->step"),
+        ("a + b nonincreasing", "nonincreasing", "a + b"),
+        ("ready() true", "true", "ready()"),
+        ("x in 0..3", "within", "x"),
+        ("a[i] in -1.5 .. n - 1", "within", "a[i]"),
+        ("x > 0", "true", "x"),
+        ("(x > 0)", "true", "x"),
+        ("x >= y + 1", "true", "x"),
+        ("a.b[i < 3] == 7", "true", "a.b[i < 3]"),
+        ("x > 0 && y < 1", "true", "x > 0 && y < 1"),
+        ("0 < x < 3", "true", "0 < x < 3"),
+        ("!done", "true", "!done"),
+        ("step .lt. 10", "true", "step"),
+        ("step /= 10", "true", "step"),
+        (".not. done", "true", ".not. done"),
+        # None of these compares.
+        ("x << 3", "same", "x << 3"),
+        ("p->next", "same", "p->next"),
+        ("f(a < b)", "same", "f(a < b)"),
+        ("std::max<int>(a, b)", "same", "std::max<int>(a, b)"),
+        ("Grid<double>::count", "same", "Grid<double>::count"),
+        ('strlen("a == b")', "same", 'strlen("a == b")'),
+        ("c['<']", "same", "c['<']"),
+        ("increasing", "same", "increasing"),
+    ],
+)
+def test_forms(text: str, kind: str, expression: str) -> None:
+    found = parse(text)
+    assert (found.kind, found.expression) == (kind, expression)
+    if kind == "true":
+        assert len(found.conditions) == 1
+
+
+def test_a_range_is_two_conditions() -> None:
+    assert parse("x in 0..n-1").conditions == ("(x) >= (0)", "(x) <= (n-1)")
+
+
+def test_nothing_to_check() -> None:
+    with pytest.raises(UsageError, match="a condition is missing"):
+        parse("  ")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("rank in 3..0", "runs backwards; write '0..3'"),
+        ("rank in 0", "'in' needs two ends: 'rank in 0..3'"),
+        ("a[i] is in 0..", "'in' needs two ends"),
+        ("rank foo", "'foo' is unknown"),
+        ("a[i < 3] increasingly", "'increasingly' is unknown"),
+    ],
+)
+def test_what_is_no_condition(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sizeof x", "(unsigned char) x", "unsigned long", "*(struct a *) p", "a[in] + b", "x[1]"],
+)
+def test_what_is_an_expression(text: str) -> None:
+    assert parse(text).kind == "same"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "9",
+        "a",
+        " ",
+        "x ",
+        " in 1",
+        " is in",
+        "<a",
+        "a<a",
+        "f<a> ",
+        "f<> ",
+        '\\"',
+        "'\\'",
+        "&&a",
+        "a ",
+    ],
+)
+@pytest.mark.parametrize("form", ["{}", "x > {}", '"{}', "({}) z", "x{}y z", "f<{}("])
+def test_a_long_line_takes_as_much_longer_as_it_is_longer(form: str, word: str) -> None:
+    def cpu_s(times: int) -> float:
+        text = form.format(word * times)
+        begin = time.process_time()
+        try:
+            parse(text)
+        except UsageError:
+            pass
+        return time.process_time() - begin
+
+    short_s = min(cpu_s(500) for _ in range(3))
+    long_s = min(cpu_s(4_000) for _ in range(3))
+    # Eight times the length; a search that restarts at each letter would need 64 times as long.
+    assert long_s < 20 * short_s or long_s < 0.02
+
+
+@pytest.mark.parametrize("opens, closes", [("(", ")"), ("!", ""), (".not. ", "")])
+def test_brackets_and_negations_are_of_no_number(opens: str, closes: str) -> None:
+    many = 20_000
+    found = parse(f"{opens * many}x > 0{closes * many}")
+    assert found.kind == "true"
+    assert found.operands[0] == "x"
+
+
+def test_what_is_nested_deeper_than_anybody_would_is_refused() -> None:
+    assert len(parse(f"{'(a && ' * 40}b{')' * 40}").operands) == 2
+    for text in (f"{'(a && ' * 400}b{')' * 400}", f"{'!(' * 400}b{')' * 400}"):
+        with pytest.raises(UsageError, match="100 deep"):
+            parse(text)

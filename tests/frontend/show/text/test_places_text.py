@@ -1,0 +1,28 @@
+"""Hosts and states of ranks as text."""
+
+from __future__ import annotations
+
+from pgdb.frontend.show.text.places_text import place_lines, places
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.proctable import RankProcess
+from pgdb.records import Event, Stop
+from tests.support.answers import ranks
+
+
+def test_places_are_merged_by_host_and_state() -> None:
+    processes = [RankProcess(rank, f"node{rank // 16}", 100 + rank, "a") for rank in range(32)]
+    found = places(processes, {"stopped": ranks("0-30"), "running": ranks("31")})
+    latest = (
+        EquivalenceClass[Event](ranks=ranks("0-30"), record=Stop(reason="other", meaning="odd")),
+    )
+    assert place_lines(found, latest, {"late": ranks("3")}).splitlines() == [
+        "[0-15]  stopped on node0, pid 100-115",
+        "[16-30] stopped on node1, pid 116-130",
+        "[31]    running on node1, pid 131",
+        "[0-30]  stopped (odd) in ??",
+        "@late = [3]",
+    ]
+    scattered = [RankProcess(rank, "n", 100 + 7 * rank, "a") for rank in range(32)]
+    only = places(scattered, {"running": ranks("0-31")})
+    assert place_lines(only, (), {}) == "[0-31] running on n, pid 100,… 32 processes"
+    assert place_lines((), (), {}) == "no ranks"

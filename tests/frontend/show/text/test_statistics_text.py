@@ -1,0 +1,93 @@
+"""Statistics as text: widths, bins, estimates."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pgdb.frontend.analysis.histogram import bin_ends
+from pgdb.frontend.show.text import statistics_text
+from pgdb.merge.classes import Missing
+from pgdb.merge.summary import Summary, empty_bins
+from pgdb.merge.totals import Totals, summarize
+from pgdb.ranks import RankSet
+from pgdb.records import Failure
+from tests.support.answers import answer, ranks
+
+
+def test_statistics_fit_a_terminal() -> None:
+    summary = summarize(
+        [(RankSet([rank]), str(rank * 1.5e-7)) for rank in range(32)]
+        + [(ranks("40-41"), "nan(0x8)"), (ranks("42"), "-inf"), (ranks("43"), "red")]
+    )
+    error = Failure(message='No symbol "x" in current context.')
+    said = answer(("50", error), missing=Missing(running=ranks("51")))
+    text = statistics_text.statistics("x", summary, ranks("0-31,40-43"), said)
+    assert "min  0 [0]" in text
+    assert "max     4.65e-06 [31]" in text
+    assert "NaN on [40-41]" in text
+    assert "-infinity on [42]" in text
+    assert "no number on [43]" in text
+    assert '[50] error: No symbol "x"' in text
+    assert "[51] running" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def summed(*numbers: float, bins: int = 8) -> Summary:
+    """Return the summary of one number for each rank, with its histogram."""
+    pairs = [(RankSet([rank]), f"{number:.15g}") for rank, number in enumerate(numbers)]
+    totals = Totals(empty_bins(*bin_ends(summarize(pairs), bins)))
+    for members, text in pairs:
+        totals.add_text(members, text)
+    return totals.summary()
+
+
+def histogram(summary: Summary, width: int = 0) -> list[tuple[str, int]]:
+    """Return the bins in the text of a summary, with their counts."""
+    text = statistics_text.statistics("x", summary, RankSet.range(0, 9), answer(), width=width)
+    rows = re.findall(r"^  +(\S+(?: … \S+)?) +(\d+)(?: █*)?$", text, re.M)
+    return [(label, int(count)) for label, count in rows]
+
+
+def test_bins_of_integers_are_of_integers() -> None:
+    assert histogram(summed(0, 1, 2, 3)) == [("0", 1), ("1", 1), ("2", 1), ("3", 1)]
+    assert histogram(summed(*range(9), bins=4)) == [("0 … 2", 3), ("3 … 5", 3), ("6 … 8", 3)]
+    assert histogram(summed(*range(10), bins=4)) == [
+        ("0 … 2", 3),
+        ("3 … 5", 3),
+        ("6 … 8", 3),
+        ("9", 1),
+    ]
+    assert histogram(summed(*range(50), bins=49))[0] == ("0 … 1", 2)
+    # Whole numbers among fractions are no integers.
+    halves = summed(*(rank / 2 for rank in range(9)), bins=2)
+    assert histogram(halves) == [("0 … 2", 4), ("2 … 4", 5)]
+
+
+def test_ends_of_bins_are_distinguishable() -> None:
+    near = summed(*(100 + rank * 1e-4 for rank in range(8)), bins=4)
+    assert [label for label, _ in histogram(near)] == [
+        "100 … 100.0002",
+        "100.0002 … 100.0003",
+        "100.0003 … 100.0005",
+        "100.0005 … 100.0007",
+    ]
+
+
+@pytest.mark.parametrize("width", [30, 50, 80])
+def test_statistics_are_as_wide_as_the_terminal(width: int) -> None:
+    numbers = summed(*(rank * 1.5e-7 for rank in range(64)))
+    text = statistics_text.statistics("x", numbers, ranks("0-63"), answer(), width=width)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= width
+    assert any("█" in line for line in lines)
+    assert "std dev" in text
+
+
+def test_an_estimate_is_marked_as_one() -> None:
+    few, many = (summed(*range(count)) for count in (100, 500))
+    assert "  100 different" in statistics_text.statistics("x", few, ranks("0"), answer())
+    assert re.search(
+        r" about \d+ different", statistics_text.statistics("x", many, ranks("0"), answer())
+    )
