@@ -1,8 +1,7 @@
-"""GDB's commands, classed by what they do to a session: one table.
+"""GDB's commands, classed by their effect on a session: one table.
 
 A word is resolved as GDB does it (aliases, unambiguous abbreviations) before it is classed, so
-that ``st``, ``conti`` or ``py`` cannot slip through. A word that is not in the table is GDB's to
-judge.
+that ``st``, ``conti`` or ``py`` cannot slip through. GDB judges a word that is not in the table.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from pgdb.patterns import pattern
 
 
 class Kind(enum.Enum):
-    """What a command does to the state that PGDB keeps."""
+    """The effect of a command on the state that PGDB keeps."""
 
     FREE = "free"
-    """Nothing; what it prints is merged."""
+    """No effect; PGDB merges the text that it prints."""
     RUN = "run"
     """It sets ranks running."""
     BREAKPOINT = "breakpoint"
     """It makes breakpoints, which get job-wide numbers."""
     MULTI_LINE = "multi-line"
-    """It takes further lines up to ``end``; sent alone it would swallow the next MI commands."""
+    """It reads further lines up to ``end``; sent alone it would swallow the next MI commands."""
     OURS = "ours"
     """PGDB carries it out itself."""
     REFUSED = "refused"
@@ -84,7 +83,7 @@ _SETTINGS_OF_OURS = (
     "mi-async target-async non-stop confirm pagination height annotate interactive-mode".split()
 )
 _FLAGS = r"(?:-\S+\s+)*"
-# Commands that carry another one out.
+# Commands that carry out another command.
 _CARRIERS = {
     "thread": pattern(
         rf"a(?:p(?:ply?)?|ppl)?\s+(?:a(?:ll?)?|[\d.\s$-]+?)\s+{_FLAGS}(?P<command>\S.*)"
@@ -134,7 +133,7 @@ def kind_of(word: str, line: str) -> Kind:
     """Return the class of a resolved command; *line* is the whole, which decides some."""
     kind, inner = _kind_and_inner(word, line)
     while inner:
-        # A command inside a command does what it does, and may be as deep as the line is long.
+        # An inner command keeps its effect; the nesting can be as deep as the line is long.
         kind, inner = _kind_and_inner(resolve(inner), inner)
         if not inner and kind not in (Kind.RUN, Kind.REFUSED, Kind.MULTI_LINE):
             kind = Kind.FREE
@@ -142,7 +141,7 @@ def kind_of(word: str, line: str) -> Kind:
 
 
 def _kind_and_inner(word: str, line: str) -> tuple[Kind, str]:
-    """Return the class of a command, and the command that it carries out, if it does."""
+    """Return the class of a command, and the inner command that it carries out, if any."""
     rest = line.split(maxsplit=1)[1:]
     argument = rest[0].strip() if rest else ""
     if word in ("python", "guile", "compile", "expression") and argument in ("", "code", "print"):
@@ -156,7 +155,7 @@ def _kind_and_inner(word: str, line: str) -> tuple[Kind, str]:
 
 def _is_setting_of_ours(argument: str) -> bool:
     name = argument.split(maxsplit=1)[0] if argument else ""
-    # GDB takes the beginning of a setting's name: "he", "mi" and "an" are enough (GDB 13.1).
+    # GDB accepts the beginning of a setting's name: "he", "mi" and "an" are enough (GDB 13.1).
     enough = len(name) > 2 or name in ("he", "mi", "an")
     return enough and any(own.startswith(name) for own in _SETTINGS_OF_OURS)
 
@@ -179,9 +178,9 @@ def opens_block(line: str) -> bool:
 
 
 def check_text(line: str) -> None:
-    """Check that a line can be sent: a terminal or a command line may have given other bytes.
+    """Check that a line is UTF-8: a terminal or a command line can contain other bytes.
 
-    :raises UsageError: if it is no UTF-8.
+    :raises UsageError: if it is not UTF-8.
     """
     try:
         line.encode("utf-8")

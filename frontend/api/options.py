@@ -335,7 +335,7 @@ class SessionOptions:
             raise UsageError("--ssh names no command; leave it out for ssh")
 
     def _check_sbd(self) -> None:
-        """Refuse a cache that GDB would not find, and what would be without effect."""
+        """Refuse a cache that GDB would not find, and options without an effect."""
         if self.sbd:
             if self.sbd_cache and not self.sbd_cache.startswith("/"):
                 raise UsageError(
@@ -343,7 +343,7 @@ class SessionOptions:
                     "a path that begins with / is needed"
                 )
             if not self.sbd_cache.isprintable() or not set(self.sbd_cache).isdisjoint(':"\\'):
-                # GDB takes it as one of several paths, and tells it again with quotes of its own.
+                # GDB reads it as one of several paths, and prints it in quotes of its own.
                 raise UsageError(
                     f"--sbd-cache {self.sbd_cache!r} (or PGDB_SBD_CACHE): no colon, quote, "
                     "backslash or control character can be in it"

@@ -25,7 +25,7 @@ class Setting:
     """One setting of a session or of a user interface."""
 
     help: str
-    """What it does: a phrase without a capital and a full stop."""
+    """The effect of the setting: a phrase without a capital and a full stop."""
     key: str = ""
     """The field of ``SessionOptions``, and the key in the settings file."""
     option: str = ""
@@ -45,7 +45,7 @@ class Setting:
     show: Callable[[Any], str] = str
     """Writes the value, with its unit."""
     check: Callable[[Any, str], None] | None = None
-    """Checks a value, whatever it comes from; raises UsageError with the title it gets."""
+    """Checks a value from any source; raises UsageError with the title it gets."""
     choices: tuple[str, ...] = ()
     """The words that the value can be."""
     default: Any = None

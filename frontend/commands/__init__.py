@@ -1,4 +1,4 @@
-"""What is typed at the prompt; importing the package fills the table."""
+"""The commands of the prompt; importing the package fills the table of commands."""
 
 from pgdb.frontend.commands import (
     breakpoints,

@@ -46,7 +46,7 @@ _declare(
     f"instruction of the selected frame. {_NUMBERS}",
 )  # fmt: skip
 _declare(
-    "tbreak", "tbreak [LOCATION] [if EXPR]", "the same, once", ("tb",),
+    "tbreak", "tbreak [LOCATION] [if EXPR]", "stop the ranks at a place once", ("tb",),
     f"Like break, but deleted on each rank when it has been hit there. {_NUMBERS}",
 )  # fmt: skip
 _declare(
@@ -106,11 +106,11 @@ async def _enable(call: Call) -> Outcome:
     "condition",
     group=Group.BREAKPOINTS,
     usage="condition NUMBER [EXPR]",
-    summary="stop only where EXPR is true",
+    summary="stop only if EXPR is true",
     completes=Completes.BREAKPOINTS,
 )
 async def _condition(call: Call) -> Outcome:
-    """Give a breakpoint a condition, or take it away when there is no EXPR."""
+    """Give a breakpoint a condition; without EXPR, remove its condition."""
     number, _, expression = need_argument(call, "a breakpoint number").partition(" ")
     return await _apply(call, "condition", _numbers(number), expression.strip())
 
@@ -134,11 +134,11 @@ async def _ignore(call: Call) -> Outcome:
     "commands",
     group=Group.BREAKPOINTS,
     usage="commands [NUMBER…]",
-    summary="GDB commands to carry out at a breakpoint",
+    summary="run GDB commands at a breakpoint",
     completes=Completes.BREAKPOINTS,
 )
 async def _commands(call: Call) -> Outcome:
-    """Attach GDB commands, given on the lines that follow up to 'end', to breakpoints.
+    """Attach GDB commands to breakpoints. The commands are the lines that follow, up to 'end'.
 
     Without a number they go to the breakpoint that was made last.
     """
@@ -157,7 +157,7 @@ async def info_breakpoints(call: Call) -> Outcome:
 
 async def _change(call: Call, command: str) -> Outcome:
     first, _, rest = call.argument.partition(" ")
-    # One letter is a slip sooner than GDB's xmethod, and then nothing would be said.
+    # One letter is more likely a slip than GDB's xmethod, for which GDB prints nothing.
     if len(first) > 1 and any(name.startswith(first) for name in _NOT_BREAKPOINTS):
         return await call.view.execute_plain(call.line)
     if first and "breakpoints".startswith(first):

@@ -45,7 +45,7 @@ _WITH = pattern(r"\s*(?:(?P<left>.*)\s)?with\s+(?:session\s+)?(?P<right>.+)\Z", 
     "compare",
     group=Group.DATA,
     usage="compare EXPR with NAME|SET",
-    summary="what differs: between ranks, or from before",
+    summary="compare values: ranks with ranks, or now with before",
     options=(
         Option(name="--pairwise", help="compare the first rank of SET1 with the first of SET2 …"),
         Option(name="--all", help="show every difference, and every value in full"),
@@ -78,15 +78,14 @@ async def _compare(
     """Compare values of EXPR, and show where they differ and by how much.
 
     compare EXPR SET1 with SET2   the values of two rank sets: which occur on one
-                                  side only; without SET1, it is the rest of the
-                                  focus
-    compare EXPR with NAME        what 'save NAME' has kept with what there is
-                                  now, rank by rank
-    compare EXPR with FILE.json   the same with a file, which another session can
-                                  have written
-    compare with NAME             the same with the command that was saved,
-                                  whatever it was; that of a file or a recording
-                                  only if all it can do is look
+                                  side only; without SET1, the rest of the focus is
+                                  compared
+    compare EXPR with NAME        the answer that 'save NAME' has kept with the
+                                  values now, rank by rank
+    compare EXPR with FILE.json   the same with a file, of this or another session
+    compare with NAME             the same with the saved command, whatever it was;
+                                  a command of a file or a recording must be unable
+                                  to change anything
 
     Structures are compared field by field, arrays element by element, as far as GDB
     prints them ('set print elements'). Addresses do not differ, nor do two NaNs. A rank
@@ -106,7 +105,7 @@ async def _compare(
         expression, before, after = left or kept.answer.command, right, "now"
         if left and kept.answer.command != f"print {left}":
             before += f" ('{kept.answer.command}')"
-        # Ranks of another job that this one does not have are told; those outside the focus not.
+        # The report names ranks that only the other job has; it omits ranks outside the focus.
         wanted = call.ranks | (kept.answer.ranks - call.session.set)
         sides = (part_of(kept.answer, wanted), await _ask_again(call, left, kept, right))
     else:
@@ -137,7 +136,7 @@ async def _compare(
     "save",
     group=Group.DATA,
     usage="save NAME [EXPR | N]",
-    summary="keep an answer to compare later ones with",
+    summary="keep an answer for later comparisons",
     needs="a name",
     options=(
         Option(
@@ -229,7 +228,7 @@ async def _saved(call: Call, *, forgotten: str | None) -> Outcome:
     "assert",
     group=Group.DATA,
     usage="assert CONDITION",
-    summary="check what must hold on all ranks",
+    summary="check a condition on all ranks",
     options=(
         Option(
             name="--ranks-missing-ok",
@@ -239,23 +238,23 @@ async def _saved(call: Call, *, forgotten: str | None) -> Outcome:
     ),
 )
 async def _assert(call: Call, text: str, *, running_ok: bool) -> Outcome:
-    """Check a condition over the selected ranks, and name those that fail it.
+    """Check a condition over the selected ranks, and name the ranks that fail it.
 
     assert EXPR                 a comparison such as x > 0 or a == b && c: true on
                                 every rank; anything else: the same on all ranks
     assert EXPR same            the same value on all ranks
-    assert EXPR true            true on every rank, for what does not look like a
-                                comparison
+    assert EXPR true            true on every rank, for an EXPR that does not look
+                                like a comparison
     assert EXPR increasing      from each rank to the next; also decreasing,
                                 nondecreasing, nonincreasing
     assert EXPR in LOW..HIGH    both ends included
 
-    GDB evaluates what one rank can tell by itself. Of an array every element is
+    GDB evaluates the part that concerns one rank. Of an array every element is
     compared, as far as GDB prints them; a NaN fails. Addresses differ on every rank
     and count as the same. A rank that cannot evaluate EXPR fails the check, as does one
-    that runs or has ended. Where the check fails, the exit status of a batch run
-    is 1, or 4 if ranks have not answered. @1, @2 … are the ranks that fail, as they
-    are shown.
+    that runs or has ended. If the check fails, the exit status of a batch run is 1, or
+    4 if ranks have not answered. @1, @2 … are the ranks that fail, in the order of the
+    output.
     """
     requirement = parse(text)
     session = call.session
@@ -294,7 +293,7 @@ def _read_bins(title: str, text: str) -> int:
     "stat",
     group=Group.DATA,
     usage="stat EXPR",
-    summary="numbers over ranks: range, mean, histogram",
+    summary="show range, mean and histogram over ranks",
     needs="an expression",
     options=(
         Option(
@@ -328,7 +327,7 @@ async def _stat(call: Call, expression: str, *, bins: int) -> Outcome:
 
 
 async def _find_saved(call: Call, name: str) -> Saved | None:
-    """Return the saved answer of a name or file, None where a rank set must be meant.
+    """Return the saved answer of a name or file; None for a text that must be a rank set.
 
     :raises CommandError: if a file cannot be read.
     """
@@ -336,7 +335,7 @@ async def _find_saved(call: Call, name: str) -> Saved | None:
         return kept
     # "0-8/2" is a rank set, and no set has a name with a dot.
     if re.search(r"\.[A-Za-z]", name) or name.startswith(("/", "./", "../", "~")):
-        # Some MB to decode, on a file system that may be far away: the links need their heartbeats.
+        # A thread: the file can have some MB on a remote file system, and links need heartbeats.
         path = user_path(name)
         return await with_file(path, lambda: saved_files.read(path))
     if re.match(r"[A-Za-z_]\w*\Z", name) and name != "all":
@@ -354,17 +353,17 @@ def _names(call: Call) -> str:
 
 
 async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Answer:
-    """Return what the ranks say now to what was asked then.
+    """Return the ranks' answer of now to the question of a saved answer.
 
-    :raises CommandError: if that was not asked by this session, and may do more than look.
+    :raises CommandError: if another session has asked it, and it can do more than look.
     """
     session, command = call.session, kept.answer.command
     if expression:
         return await session.ranks(call.ranks).evaluate_in_full(expression)
     if not kept.is_own and not only_looks(command):
         raise CommandError(
-            f"compare: '{command}' is what {name} wants asked, and may do more than look; "
-            f"'compare EXPR with {name}' asks what you write"
+            f"compare: '{command}' of {name} may do more than look; "
+            f"'compare EXPR with {name}' evaluates EXPR instead"
         )
     if kept.is_own or session.is_recorded:
         outcome = await call.dispatcher.dispatch(command, call.ranks)
@@ -372,7 +371,7 @@ async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Ans
         async with _without_calls(session, call.ranks) as ranks:
             outcome = await call.dispatcher.dispatch(command, ranks)
         if isinstance(outcome, Answer) and (others := call.ranks - ranks):
-            # Those that could not be told to call nothing.
+            # Ranks whose GDB still may call functions are not asked.
             missing = outcome.missing | Missing(late=others)
             outcome = replace(outcome, ranks=call.ranks, missing=missing)
     if isinstance(outcome, Shown):
@@ -384,15 +383,15 @@ async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Ans
 
 @contextlib.asynccontextmanager
 async def _without_calls(session: Session, ranks: RankSet) -> AsyncIterator[RankSet]:
-    """Have the GDBs call no function of the program's meanwhile; give the ranks where they do not.
+    """Forbid the GDBs to call functions of the program; yield the ranks where that holds.
 
-    The text of an expression does not tell: operators of C++ are functions, and GDB calls malloc
-    for the address of a string.
+    The text of an expression does not show whether it calls one: operators of C++ are functions,
+    and GDB calls malloc for the address of a string.
     """
     shown = await session.ranks(ranks).execute_plain("show may-call-functions")
-    told = [(each.ranks, each.filled) for each in shown.classes]
-    texts = [(ranks, each.text) for ranks, each in told if isinstance(each, Text)]
-    # Those that the user has told so stay as they are.
+    shown_settings = [(each.ranks, each.filled) for each in shown.classes]
+    texts = [(ranks, each.text) for ranks, each in shown_settings if isinstance(each, Text)]
+    # Ranks where the user has turned calls off stay as they are.
     quiet = RankSet.union(ranks for ranks, text in texts if text.rstrip().endswith("off."))
     changed = RankSet.union(ranks for ranks, _ in texts) - quiet
     try:
@@ -403,7 +402,7 @@ async def _without_calls(session: Session, ranks: RankSet) -> AsyncIterator[Rank
         yield quiet
     finally:
         if changed:
-            # Also if Ctrl-C gives up waiting for it.
+            # Restore the setting even if Ctrl-C gives up waiting.
             asked = session.ranks(changed).execute_plain("set may-call-functions on")
             await asyncio.shield(asyncio.ensure_future(asked))
 
@@ -412,7 +411,7 @@ def _rank_sides(call: Call, left: str, right: str) -> tuple[str, RankSet, RankSe
     """Return the expression and the two sets of ``EXPR [SET1] with SET2``."""
     session = call.session
     others = call.workspace.parse_ranks(right)
-    # The longest end of it that is a rank set: there may be blanks around operators.
+    # Find the longest end that is a rank set: blanks can stand around operators.
     for blank in re.finditer(r"\s+", left):
         try:
             RankSet.parse(left[blank.end() :], everything=session.set, named=lambda name: RankSet())

@@ -1,4 +1,4 @@
-"""Commands that take numbers as they stand in memory: ``dump``, ``plot``, ``decompose``."""
+"""Commands that read numbers from memory: ``dump``, ``plot``, ``decompose``."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ def _read_path(title: str, text: str) -> Path:
     summary="write the numbers of each rank to a file",
 )
 async def _dump(call: Call) -> Outcome:
-    """Write EXPR, a number or an array of numbers such as u or p[0]@1000, as each rank has it in
-    memory. The name of FILE says the format:
+    """Write EXPR, a number or an array of numbers such as u or p[0]@1000, from the memory of each
+    rank. The suffix of FILE selects the format:
 
     .npz, .h5   'ranks', and 'values' with the ranks along the first index; where shapes differ
                 'rank_0', 'rank_1' …
     .npy        the values alone, where all shapes are equal
     .csv        a line rank,i0,i1,…,value for each number, indices from 0
 
-    Ranks that cannot give it are named and left out. 'set array-limit' says how much is read at
-    most. GDB's own forms, such as 'dump binary memory', go to GDB.
+    Ranks without EXPR are named and left out. 'set array-limit' limits the size. GDB's own 'dump
+    binary memory' and the like go to GDB.
     """
     words = split_words(need_argument(call, "an expression and a file"))
     if words[0] in _GDB_DUMPS:
@@ -132,12 +132,12 @@ async def _dump(call: Call) -> Outcome:
     ),
 )
 async def _plot(call: Call, expression: str, *, kind: str, path: Path | None) -> Outcome:
-    """Draw EXPR, a number or an array of numbers, as the ranks have it in memory.
+    """Draw EXPR, a number or an array of numbers, from the memory of the ranks.
 
     A number on each rank is drawn as bars by rank, an array on each rank as a heat map of rank by
     index, a matrix as a heat map for each rank.
 
-    NaN is drawn as N, infinities as ^ and v; of complex numbers the absolute values are drawn.
+    NaN is drawn as N, infinities as ^ and v; complex numbers are drawn by their absolute values.
     """
     if path is not None:
         await with_file(path, functools.partial(pictures.check, path))
@@ -161,7 +161,7 @@ async def _plot(call: Call, expression: str, *, kind: str, path: Path | None) ->
 
 
 def _drawn(expression: str, arrays: Arrays) -> Answer:
-    """Return what ``expand`` says of numbers that were drawn: they were not kept."""
+    """Return the answer that ``expand`` shows for drawn numbers, which are not kept."""
     hint = f"has been drawn; 'print {expression}' and 'dump {expression} FILE' give the numbers"
     drawn: EquivalenceClass[Record] = EquivalenceClass(arrays.given, Text(text=hint))
     failures = arrays.failures
@@ -170,7 +170,7 @@ def _drawn(expression: str, arrays: Arrays) -> Answer:
 
 
 class _Drawing:
-    """What ``plot`` draws, in the terminal or in a file."""
+    """The drawing of ``plot``, in the terminal or in a file."""
 
     def __init__(
         self, by_rank: Mapping[int, NDArray[Any]], kind: str, title: str, width: int
@@ -245,7 +245,7 @@ class _Drawing:
         return numpy.concatenate([plots.numbers(each).ravel() for each in self._by_rank.values()])
 
     def _matrix(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return rank by index, and where shorter arrays have nothing."""
+        """Return the matrix of rank by index, and the mask of places that shorter arrays lack."""
         import numpy
 
         rows = [plots.numbers(values).ravel() for values in self._by_rank.values()]
@@ -281,7 +281,7 @@ def _strange(by_rank: Mapping[int, NDArray[Any]]) -> list[str]:
     "decompose",
     group=Group.DATA,
     usage="decompose EXPR",
-    summary="show or save the global array of which ranks hold blocks",
+    summary="assemble a global array from the ranks' blocks",
     rest=Rest.OPERAND,
     needs="an expression",
     options=(
@@ -365,7 +365,7 @@ async def _decompose(
     function: str | None,
     path: Path | None,
 ) -> Outcome:
-    """Put the blocks of one array that ranks hold together, and show it or save it.
+    """Assemble a global array from the blocks that ranks hold, and show it or save it.
 
     Uneven blocks may be those of HPF and MPI_Type_create_darray (the last ones are smaller) or
     balanced (sizes differ by 1): the sizes of the arrays decide. Elements that no rank gives are
@@ -433,7 +433,7 @@ class _UserCode:
         except asyncio.CancelledError:
             if self._function is not None:
                 self._call.dispatcher.say(
-                    f"({self._function} is given up; where it does not return it runs on until "
+                    f"(PGDB gave up {self._function}; a call that does not return runs on until "
                     "'quit')"
                 )
             raise
@@ -474,7 +474,7 @@ def _global_title(whole: GlobalArray, arrays: Arrays) -> str:
 def _about_conflicts(whole: GlobalArray) -> list[str]:
     if not whole.conflict_count:
         return []
-    lines = [f"ranks do not say the same of {_plural(whole.conflict_count, 'element')}:"]
+    lines = [f"ranks disagree on {_plural(whole.conflict_count, 'element')}:"]
     for each in whole.conflicts[:_MOST_CONFLICTS]:
         index = ",".join(map(str, each.index))
         halo = " in its halo" if each.in_halo else ""
@@ -488,7 +488,7 @@ def _about_conflicts(whole: GlobalArray) -> list[str]:
 
 
 def _plane(whole: GlobalArray) -> tuple[NDArray[Any], NDArray[Any], str]:
-    """Return what is drawn of an array of three or more dimensions, and what it is."""
+    """Return the plane that is drawn of an array with three or more dimensions, and its name."""
     shape = whole.values.shape
     middle = [extent // 2 for extent in shape[2:]]
     where = (slice(None), slice(None), *middle)

@@ -43,36 +43,36 @@ class Display(Protocol):
         """Columns that a line may have, 0 for no limit."""
 
     def command(self, focus: RankSet, line: str) -> None:
-        """Show a command that was not typed at a prompt."""
+        """Show a command that comes from a script."""
 
     def answer(self, answer: Answer, text: str, *, is_source: bool) -> None:
-        """Show the answer to a command; *text* is what a person reads of it."""
+        """Show the answer to a command; *text* is its text for people."""
 
     def text(self, text: str) -> None:
         """Show a message."""
 
     def shown(self, shown: Shown) -> None:
-        """Show what is more than an answer: a tree, a picture, a comparison."""
+        """Show a tree, a picture, a comparison: output with a text and a JSON line of its own."""
 
     def error(self, error: PgdbError, command: str) -> None:
-        """Show an error: the command has not been carried out."""
+        """Show the error of a command that was not carried out."""
 
     def flush(self) -> None:
-        """Show what ranks have told up to now."""
+        """Show the notifications that are kept back."""
 
 
 class Quit(Exception):
-    """The user wants to leave."""
+    """Ends the session's user interface."""
 
     def __init__(self, *, kill: bool, why: str = "") -> None:
         super().__init__("quit")
         self.kill = kill
         self.why = why
-        """Why there is nothing left to be done, where the user has not said to leave."""
+        """The reason why the session is over; empty if the user has asked to leave."""
 
 
 class Dispatcher:
-    """Lines in, answers out."""
+    """Carries out typed lines and shows their results."""
 
     def __init__(
         self,
@@ -96,9 +96,9 @@ class Dispatcher:
     # -- lines -------------------------------------------------------------------------------
 
     async def run_line(self, line: str) -> None:
-        """Carry out one line and show what comes of it.
+        """Carry out one line and show its result.
 
-        :raises Quit: if it says to leave.
+        :raises Quit: if the line ends the session.
         """
         line = line.strip()
         if not line or line.startswith("#"):
@@ -106,15 +106,15 @@ class Dispatcher:
         try:
             await self._run_line(line)
         except PgdbError as error:
-            self._tell_error(error, line)
+            self._show_error(error, line)
         except (Quit, BrokenPipeError):
             raise
         except Exception as error:
-            # It ends this command, not the session, and not a job that was launched with it.
-            # Its arguments are not for a log (docs/reference/recording.md).
+            # The bug ends this command, not the session, and not a job that was launched with it.
+            # The log gets no arguments of the command (docs/reference/recording.md).
             LOG.exception("'%s' met a bug", line.split()[0])
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            self._tell_error(
+            self._show_error(
                 InternalError(
                     f"a bug of PGDB's: {' '.join(what.split())}; the session goes on "
                     "(--log FILE and 'pgdb report-bug FILE' make a report of it)"
@@ -122,7 +122,7 @@ class Dispatcher:
                 line,
             )
 
-    def _tell_error(self, error: PgdbError, line: str) -> None:
+    def _show_error(self, error: PgdbError, line: str) -> None:
         self.worsen(EXIT_FAILED)
         self.display.flush()
         self.display.error(error, line)
@@ -134,13 +134,13 @@ class Dispatcher:
         self.display.flush()
         self._show(outcome)
         if isinstance(outcome, Shown) and outcome.answer is None:
-            # What 'expand' shows, and 'ranks', is about the answer before it.
+            # The output of 'expand' and 'ranks' is about the answer before it.
             if not isinstance(outcome.line, AnswerLine | RanksLine):
                 self.workspace.without_answer = line
 
     async def dispatch(self, line: str, ranks: RankSet) -> Outcome:
-        """Carry out one line for *ranks*, and return what came of it."""
-        # What is carried out inside another line is in that one's time.
+        """Carry out one line for *ranks*, and return its outcome."""
+        # A line inside another line shares the deadline of that line.
         limit_s = None if deadline.is_given() else self.workspace.limit_s
         with deadline.within(limit_s, for_stops=False):
             return await self._dispatch(line, ranks)
@@ -150,7 +150,7 @@ class Dispatcher:
         try:
             return await self._carry_out(call, ranks)
         except NotRecordedError as error:
-            # A command can ask the ranks for what has other words: 'tree --full' a backtrace.
+            # A command can ask the ranks for another one: 'tree --full' for a backtrace.
             raise error.of(call.line) from None
 
     async def _carry_out(self, call: Call, ranks: RankSet) -> Outcome:
@@ -203,7 +203,7 @@ class Dispatcher:
         if rest.startswith("/"):
             letters, _, rest = rest[1:].partition(" ")
         argument = rest.strip()
-        # What follows these is a command of its own, which may end in & itself.
+        # A command of its own follows these words, and can end in & itself.
         is_whole = word not in ("proc", "timeout")
         background = is_whole and (argument == "&" or argument.endswith(" &"))
         if background:
@@ -221,7 +221,7 @@ class Dispatcher:
         )
 
     def _resolve(self, typed: str) -> str:
-        """Return the full word of what was typed: ours first, then as GDB does it."""
+        """Return the full word of a typed one: PGDB's commands first, then as GDB does it."""
         own = COMMANDS.find(typed)
         if own is not None:
             return own.word
@@ -243,7 +243,7 @@ class Dispatcher:
         """Set ranks running by *start*, and wait for them by the rules of the workspace."""
         if background:
             return self.without_stops(await start())
-        # Before they are started: an interrupt can come at any moment from here on.
+        # Set before the start: an interrupt can come at any moment from here on.
         with self.foreground(ranks):
             started = await start()
             answer = await self.session.runs.finish(
@@ -253,7 +253,7 @@ class Dispatcher:
 
     @contextlib.contextmanager
     def limited(self, timeout_s: float) -> Iterator[None]:
-        """Have a command wait no longer than *timeout_s*, for all answers and stops together."""
+        """Limit the waiting of a command to *timeout_s*, for all answers and stops together."""
         before, self.workspace.run_timeout_s = self.workspace.run_timeout_s, timeout_s
         try:
             with deadline.within(timeout_s):
@@ -263,7 +263,7 @@ class Dispatcher:
 
     @contextlib.contextmanager
     def foreground(self, ranks: RankSet) -> Iterator[None]:
-        """Have Ctrl-C and typed lines go to *ranks* for a while."""
+        """Direct Ctrl-C and typed lines to *ranks* inside the context."""
         self.in_foreground = ranks
         try:
             yield
@@ -271,11 +271,11 @@ class Dispatcher:
             self.in_foreground = RankSet()
 
     def without_stops(self, answer: Answer) -> Answer:
-        """Return the answer to a run command as it is shown: stops are told as they come."""
+        """Return the answer to a run command without its stops, which notifications have shown."""
         return replace(answer, is_reported=True)
 
     def apply(self, settings: Settings) -> None:
-        """Change settings."""
+        """Apply settings to the session and the workspace."""
         self.session.options = settings.change(self.session.options)
         values = settings.values
         self.workspace.settle_s = values.get("settle_s", self.workspace.settle_s)
@@ -292,7 +292,7 @@ class Dispatcher:
             return await self._ask(question) if self._ask is not None else True
 
     def quit(self, *, kill: bool, why: str = "") -> None:
-        """Leave the session; *why* it is over, where the user has not said to leave.
+        """Leave the session; *why* gives the reason, if the user has not asked to leave.
 
         :raises Quit: always.
         """
@@ -312,7 +312,7 @@ class Dispatcher:
         return render.answer(replace(answer, is_reported=False), whole=True)
 
     def show_start(self, answer: Answer) -> None:
-        """Show which ranks could not be taken hold of at the start."""
+        """Show the ranks to which PGDB could not attach at the start."""
         self._show(self.without_stops(answer))
 
     # -- showing -----------------------------------------------------------------------------
@@ -353,7 +353,7 @@ class Dispatcher:
             self.worsen(EXIT_NO_ANSWER)
 
     def judge_events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
-        """Take into the exit status what ranks have told."""
+        """Set the exit status for fatal signals of ranks that the user has not killed."""
         for each in classes:
             if each.ranks <= self.session.killed:
                 continue
@@ -364,7 +364,7 @@ class Dispatcher:
                     self.worsen(EXIT_SIGNAL)
 
     def worsen(self, status: int) -> None:
-        """Let the exit status become *status*, unless it is worse already."""
+        """Set the exit status to *status*, unless it is worse already."""
         if _SEVERITY.index(status) > _SEVERITY.index(self.status):
             self.status = status
 

@@ -1,4 +1,4 @@
-"""Commands that look: stacks, variables, values, source."""
+"""Commands that inspect: stacks, variables, values, source."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pgdb.patterns import pattern
 _COUNT = pattern(r"-?[0-9]{1,9}\Z")
 # GDB's flags (-q, -c, -s) are about thread headings and errors, -ascending is about the order.
 _APPLY_ALL = pattern(r"a(?:p(?:ply?)?|ppl)?\s+a(?:ll?)?\s+(?:-[qcs]+\s+|-ascending\s+)*(\S.*)")
-# Of GDB 12 and later; -past-entry and the like take on or off behind them.
+# Options of GDB 12 and later; -past-entry and the like have on or off as their value.
 _GDB_OPTIONS = tuple(
     "-entry-values -frame-arguments -raw-frame-arguments -frame-info -past-main -past-entry -full "
     "-no-filters -hide".split()
@@ -91,7 +91,7 @@ async def _backtrace(call: Call) -> Outcome:
 
 
 def _merged_backtrace(call: Call, argument: str, *, threads: bool) -> Awaitable[Answer] | None:
-    """Ask for stacks as the *argument* of a backtrace says, if it has no options of GDB's."""
+    """Ask for stacks by the *argument* of a backtrace; return None if that has options of GDB's."""
     command = COMMANDS.find("backtrace")
     assert command is not None
     parsed = command.parse(argument)
@@ -160,15 +160,15 @@ async def _print(call: Call) -> Outcome:
     "info",
     group=Group.STACK,
     usage="info TOPIC",
-    summary="locals, args, breakpoints, threads, source, sharedlibrary …",
+    summary="show locals, args, breakpoints, threads …",
     aliases=("i", "inf"),
     completes=Completes.INFO,
 )
 async def _info(call: Call) -> Outcome:
-    """Show what GDB knows of a topic. All of GDB's topics work.
+    """Show the information that GDB has on a topic. All of GDB's topics work.
 
     'info locals' and 'info args' are merged variable by variable, 'info breakpoints' shows the
-    job-wide numbers, 'info sbd' what bringing the ranks' files to the hosts has cost (--sbd); the
+    job-wide numbers, 'info sbd' the cost of bringing the ranks' files to the hosts (--sbd); the
     text of all others is merged as it is.
     """
     topic, _, rest = need_argument(call, "a topic, for example 'info locals'").partition(" ")
@@ -232,7 +232,7 @@ async def _select(call: Call) -> Outcome:
     aliases=("l",),
 )
 async def _list(call: Call) -> Outcome:
-    """Show source lines around LOCATION, or more of them when it is repeated."""
+    """Show source lines around LOCATION; repeated without one, the lines that follow."""
     answer = await call.view.execute_plain(call.line)
     call.dispatcher.next_is_source()
     return answer

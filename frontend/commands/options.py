@@ -52,7 +52,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The name with its dashes: ``--bins``, ``-o``."""
     help: str
-    """What the option does: a phrase without a capital and a full stop."""
+    """The effect of the option: a phrase without a capital and a full stop."""
     value: str = ""
     """The name of its value in help texts; empty for a flag."""
     read: Callable[[str, str], Any] = lambda title, text: text

@@ -1,4 +1,4 @@
-"""Commands about ranks and sets: who a command is for, who is where, what was folded."""
+"""Commands about ranks: the focus, named sets, places and states, unfolded answers."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from pgdb.records import Record
 
 _NAME = pattern(r"[A-Za-z_]\w*\Z")
 _AUTOMATIC = pattern(r"(running|stopped|exited|lost|error|bp\d+|all)\Z")
-_SETS = """A rank set is 0-3,8 or 0..3, with a step 0-31/2, all, or a name @running, @stopped,
-@exited, @lost, @error, @bp2 (stopped at breakpoint 2) or one of your own (see defset);
-operators from left to right: , union, ! without, & both, ^ either."""
+_SETS = """A rank set is a list such as 0-3,8 (also 0..3, and 0-31/2 with a step), all, or a name:
+@running, @stopped, @exited, @lost, @error, @bp2 (stopped at breakpoint 2), @3 (class 3 of the last
+output), or a set of defset. Operators, from left to right: , union, ! without, & both, ^ either."""
 
 
 @COMMANDS.command(
     "proc",
     group=Group.RANKS,
     usage="proc SET COMMAND",
-    summary="carry out a command on some ranks",
+    summary="run a command on some ranks",
     completes=Completes.RANKS_THEN_COMMAND,
-    description=f"Carry out one command on some ranks, whatever the focus is.\n\n{_SETS}",
+    description=f"Run one command on some ranks, without regard to the focus.\n\n{_SETS}",
 )
 async def _proc(call: Call) -> Outcome:
     text, command = split_set(need_argument(call, "a rank set and a command"))
@@ -50,7 +50,7 @@ async def _proc(call: Call) -> Outcome:
         raise UsageError("'proc' needs a command after the rank set; 'focus' selects ranks")
     ranks = call.workspace.parse_ranks(text)
     if not ranks:
-        return f"{text} is an empty set: nobody to carry out '{command}'"
+        return f"{text} is an empty set: no rank for '{command}'"
     return await call.dispatcher.dispatch(command, ranks)
 
 
@@ -81,10 +81,10 @@ async def _focus(call: Call) -> Outcome:
     summary="give a rank set a name",
 )
 async def _defset(call: Call) -> Outcome:
-    """Define @NAME as a set of ranks, or as those on which a condition is true now.
+    """Define @NAME as a set of ranks, or as the ranks on which a condition is true now.
 
     With 'if CONDITION' the GDBs of the selected ranks evaluate it: 'defset late if
-    step < 10'. The set is what is found then; it stays when the ranks go on.
+    step < 10'. The set stays the same when the ranks go on.
     """
     name, _, text = need_argument(call, "a name and a rank set").partition(" ")
     name, text = name.removeprefix("@"), text.strip()
@@ -97,7 +97,7 @@ async def _defset(call: Call) -> Outcome:
         )
     word, _, condition = text.partition(" ")
     if not text or (word == "if" and not condition.strip()):
-        raise UsageError(f"defset: which ranks are to be @{name}?")
+        raise UsageError(f"defset: @{name} needs a rank set, or 'if CONDITION'")
     if word == "if" or word.startswith("if("):
         return await _defset_where(call, name, text.removeprefix("if").strip())
     ranks = call.workspace.parse_ranks(text)
@@ -121,9 +121,11 @@ async def _defset_where(call: Call, name: str, condition: str) -> Outcome:
     return Shown("\n".join(lines), answer=answer, sets=(ranks, found.false))
 
 
-@COMMANDS.command("undefset", group=Group.RANKS, usage="undefset NAME", summary="forget a name")
+@COMMANDS.command(
+    "undefset", group=Group.RANKS, usage="undefset NAME", summary="forget a named set"
+)
 async def _undefset(call: Call) -> Outcome:
-    """Forget the name of a set of ranks."""
+    """Forget a named set of ranks."""
     name = need_argument(call, "the name of a set").removeprefix("@")
     if not call.workspace.forget_set(name):
         raise UsageError(f"undefset: there is no set @{name}")
@@ -134,13 +136,13 @@ async def _undefset(call: Call) -> Outcome:
     "ranks",
     group=Group.RANKS,
     usage="ranks [SET]",
-    summary="who is where and doing what",
+    summary="show place and state of each rank",
     completes=Completes.RANKS,
 )
 async def _ranks(call: Call) -> Outcome:
     """Show host, process ids and state of the selected ranks or of SET.
 
-    Then where they have stopped or how they have ended, and the named sets.
+    Below stand the places where ranks have stopped or the ways they have ended, and the named sets.
     """
     session = call.session
     ranks = call.workspace.parse_ranks(call.argument) if call.argument else call.ranks
@@ -160,7 +162,7 @@ async def _ranks(call: Call) -> Outcome:
     "expand",
     group=Group.RANKS,
     usage="expand [N] [SET]",
-    summary="show an earlier answer unfolded",
+    summary="unfold an earlier answer",
     options=(
         Option(
             name="-l",
@@ -172,9 +174,9 @@ async def _ranks(call: Call) -> Outcome:
 async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
     """Show every class of answer N, or of the last one, for the ranks of SET.
 
-    What did not come up with the answer (addresses shown as …, values that were
-    only summed up) is asked for again, for 1024 ranks at a time. 'expand [3]' is
-    about rank 3 of the last answer, 'expand 3' about answer 3.
+    PGDB asks again for the details that the answer left out (addresses shown as …, values that
+    were only summed up), for 1024 ranks at a time. 'expand [3]' is about rank 3 of the last
+    answer, 'expand 3' about answer 3.
     """
     if is_list:
         if which:
@@ -195,7 +197,7 @@ async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
     title = f"'{answer.command}' on {layout.brackets(answer.ranks)}" if number else ""
     word, _, expression = answer.command.partition(" ")
     if word == "stat":
-        raise CommandError(f"'stat' has only summed up; 'print {expression}' shows every value")
+        raise CommandError(f"'stat' keeps only sums; 'print {expression}' shows every value")
     if text.strip():
         ranks = workspace.parse_ranks(text)
         if answer.ranks.isdisjoint(ranks):
@@ -246,12 +248,12 @@ def _expanded(call: Call, answer: Answer, notes: list[str], title: str) -> Shown
 
 
 def split_set(text: str) -> tuple[str, str]:
-    """Cut a rank set, which may have blanks around its operators, from what follows it."""
+    """Split a text into a rank set, which can have blanks around its operators, and the rest."""
     match = re.match(r"\s*(\[[^\]]*\]|[^\s,!&^]+(?:\s*[,!&^]\s*[^\s,!&^]+)*)\s*(.*)", text, re.S)
     if match is None:
         return "", text
     if match[2][:1] in (*",!&^",):
-        # An operator too many: a set that cannot be read, not a command.
+        # The text has an operator too many: it is a malformed set, not a command.
         word, _, rest = match[2].partition(" ")
         return match[1] + word, rest.strip()
     return match[1], match[2]

@@ -43,19 +43,19 @@ def _declare(word: RunWord, usage: str, summary: str, aliases: tuple[str, ...], 
     )(_run)
 
 
-_RULES = """The prompt comes back when all ranks have stopped or ended, or, once one has stopped,
-when no further one has for the settle time; 'wait' waits on. With & at the end it comes back
-at once. Ctrl-C interrupts the ranks."""
+_RULES = """The prompt returns when all ranks have stopped or ended, or when, after the first
+stop, no further rank has stopped for the settle time; 'wait' waits longer. With & at the end it
+returns at once. Ctrl-C interrupts the ranks."""
 _declare(
-    "continue", "continue [N] [&]", "let the ranks run on", ("c", "fg"),
+    "continue", "continue [N] [&]", "continue the ranks", ("c", "fg"),
     f"Continue the selected ranks. With N, pass over the breakpoint N - 1 times.\n\n{_RULES}",
 )  # fmt: skip
 _declare(
-    "step", "step [N] [&]", "go to the next source line, into functions", ("s",),
+    "step", "step [N] [&]", "step to the next source line, into functions", ("s",),
     f"Step N source lines, into functions that have line information.\n\n{_RULES}",
 )  # fmt: skip
 _declare(
-    "next", "next [N] [&]", "go to the next source line, over functions", ("n",),
+    "next", "next [N] [&]", "step to the next source line, over functions", ("n",),
     f"Step N source lines, over function calls.\n\n{_RULES}",
 )  # fmt: skip
 _declare(
@@ -71,8 +71,8 @@ _declare(
     f"Run until the selected frame returns, and show what it returned.\n\n{_RULES}",
 )  # fmt: skip
 _declare(
-    "until", "until [LOCATION] [&]", "run to a line behind this one", ("u",),
-    f"Run until a source line behind the current one, or LOCATION.\n\n{_RULES}",
+    "until", "until [LOCATION] [&]", "run to a later line", ("u",),
+    f"Run until a later source line than the current one, or LOCATION.\n\n{_RULES}",
 )  # fmt: skip
 _declare(
     "advance", "advance LOCATION [&]", "run to a location", (),
@@ -86,11 +86,11 @@ _declare(
 async def _interrupt(call: Call) -> Outcome:
     """Stop the selected ranks that run, and wait until they have stopped.
 
-    What GDB does without end is given up: a function that it has called ('print f()', a
-    condition), a loop of its own. Ctrl-C does all this while a command is waited for.
+    GDB gives up work without an end: a function that it has called ('print f()', a condition), a
+    loop of its own. Ctrl-C does the same while a command waits.
 
-    A rank is sent SIGURG for it, of which the program hears nothing, also where it has a handler.
-    One whose threads all block SIGURG cannot be stopped so, and says so; a breakpoint stops it.
+    PGDB sends SIGURG to a rank, which the program does not notice, even with a handler for it. A
+    rank whose threads all block SIGURG cannot be stopped so, and says so; a breakpoint stops it.
     """
     no_argument(call, has_ranks=True)
     answer = await call.view.interrupt()
@@ -112,7 +112,7 @@ async def _wait(call: Call) -> Outcome:
         limit_s = call.workspace.run_timeout_s
     with call.dispatcher.foreground(ranks):
         answer = await session.runs.wait_stopped("wait", ranks, timeout_s=limit_s)
-    # Who says how long to wait has no failed command when the time is over.
+    # A wait with a time limit does not fail when the time is over.
     return replace(call.dispatcher.without_stops(answer), may_run=timeout_s is not None)
 
 
@@ -120,20 +120,20 @@ async def _wait(call: Call) -> Outcome:
     "timeout",
     group=Group.SESSION,
     usage="timeout SECONDS COMMAND",
-    summary="a command that waits no longer than that",
+    summary="run a command with a deadline",
     completes=Completes.COMMAND,
 )
 async def _timeout(call: Call) -> Outcome:
     """Carry out COMMAND with a deadline of its own: 'timeout 5 bt', 'timeout 60 continue'.
 
-    It is for all that COMMAND asks together. Ranks that have not answered by then are named, and
-    their answers are shown when they come; ranks that have not stopped run on, and a 'detach' or
-    'reattach' that is not done goes on. 'set timeout' is for all commands from now on.
+    The deadline covers all requests of COMMAND together. PGDB names the ranks that have not
+    answered by then, and shows their answers when they come. Ranks that have not stopped run on,
+    and an unfinished 'detach' or 'reattach' goes on. 'set timeout' is for all commands from now on.
     """
     seconds, _, command = need_argument(call, "seconds and a command").partition(" ")
     timeout_s = durations.seconds(seconds, "timeout")
     if not command.strip():
-        raise UsageError("'timeout' needs a command after the seconds; 'set timeout' is for all")
+        raise UsageError("'timeout' needs a command after the seconds; 'set timeout' limits all")
     with call.dispatcher.limited(timeout_s):
         return await call.dispatcher.dispatch(command, call.ranks)
 
@@ -142,26 +142,26 @@ async def _timeout(call: Call) -> Outcome:
     "reattach",
     group=Group.SESSION,
     usage="reattach [SET]",
-    summary="get hold again of ranks without a debugger",
+    summary="attach to ranks that have no debugger",
     completes=Completes.RANKS,
 )
 async def _reattach(call: Call) -> Outcome:
-    """Attach a new GDB to those of SET, or of the focus, that have none which answers.
+    """Attach a new GDB to the ranks of SET, or of the focus, whose GDB does not answer.
 
-    Those are ranks whose GDB has died or hangs (it is ended then), and ranks that were let go.
-    They are stopped, and have the session's breakpoints again; settings of GDB's own that were
-    changed, values in its history and displays are not brought back.
+    These are ranks whose GDB has died or hangs (PGDB ends it then), and detached ranks. They are
+    stopped, with the session's breakpoints. Changed settings of GDB, values in its history and
+    displays are not restored.
     """
     session = call.session
     ranks = call.workspace.parse_ranks(call.argument) if call.argument else call.ranks
     return call.dispatcher.without_stops(await session.ranks(ranks).reattach())
 
 
-@COMMANDS.command("detach", group=Group.SESSION, summary="let the ranks go; they run on free")
+@COMMANDS.command("detach", group=Group.SESSION, summary="detach from the ranks; they run on")
 async def _detach(call: Call) -> Outcome:
-    """Take everything of PGDB's out of the selected ranks and let them run on.
+    """Remove all that PGDB has put into the selected ranks, and let them run on.
 
-    When the last rank is let go the session ends.
+    The session ends when the last rank is detached.
     """
     no_argument(call, has_ranks=True)
     session = call.session
@@ -174,11 +174,11 @@ async def _detach(call: Call) -> Outcome:
         return answer
     call.dispatcher.say("\n".join([*lines_of_detached(answer.classes), *out_of_reach]))
     if not session.state.live:
-        call.dispatcher.quit(kill=False, why="the last rank was let go")
+        call.dispatcher.quit(kill=False, why="the last rank was detached")
     return None
 
 
-@COMMANDS.command("kill", group=Group.SESSION, aliases=("k",), summary="end the ranks' processes")
+@COMMANDS.command("kill", group=Group.SESSION, aliases=("k",), summary="kill the ranks' processes")
 async def _kill(call: Call) -> Outcome:
     """End the processes of the selected ranks. Most launchers then end the whole job."""
     no_argument(call, has_ranks=True)
@@ -192,9 +192,9 @@ async def _kill(call: Call) -> Outcome:
 
 
 def _out_of_reach(call: Call) -> list[str]:
-    """Say which of the selected ranks live and are not in our hands.
+    """Return a text about the selected ranks that live but have no debugger.
 
-    :raises CommandError: if none is.
+    :raises CommandError: if no selected rank has a debugger.
     """
     state = call.session.state
     if not call.ranks & state.live:
@@ -204,9 +204,9 @@ def _out_of_reach(call: Call) -> list[str]:
 
 @COMMANDS.command("quit", group=Group.SESSION, aliases=("q", "exit"), summary="leave PGDB")
 async def _quit(call: Call) -> Outcome:
-    """Leave: a job that was attached to is detached and runs on, one that was launched is killed.
+    """Leave PGDB: an attached job is detached and runs on, a launched job is killed.
 
-    At a terminal it asks before it kills. To leave a launched job running, detach first.
+    At a terminal PGDB asks before it kills. To leave a launched job running, detach first.
     """
     no_argument(call)
     dispatcher, session = call.dispatcher, call.session
@@ -222,7 +222,7 @@ async def _quit(call: Call) -> Outcome:
     "jump",
     group=Group.RUNNING,
     usage="jump LOCATION [&]",
-    summary="run on from another place",
+    summary="continue at another place",
     aliases=("j",),
 )
 async def _jump(call: Call) -> Outcome:
@@ -232,7 +232,7 @@ async def _jump(call: Call) -> Outcome:
 
 
 async def console_run(call: Call) -> Answer | None:
-    """Carry out any GDB command that sets ranks running."""
+    """Carry out a GDB command that sets ranks running."""
     return await call.dispatcher.run_ranks(
         call.ranks,
         lambda: call.session.runs.start_console(call.line, call.ranks),

@@ -22,7 +22,7 @@ from pgdb.frontend.transport.recording import recording_of
     "help",
     group=Group.SESSION,
     usage="help [COMMAND]",
-    summary="this list, or a command's help",
+    summary="show this list, or the help of a command",
     aliases=("h",),
     completes=Completes.COMMAND,
 )
@@ -31,15 +31,15 @@ async def _help(call: Call) -> Outcome:
     if not call.argument:
         return (
             f"{COMMANDS.overview()}\n\n"
-            "Every other command goes to the GDBs of the selected ranks, and what they say is\n"
-            "merged. An empty line repeats the last command."
+            "Every other command goes to the GDBs of the selected ranks, and PGDB merges their\n"
+            "answers. An empty line repeats the last command."
         )
     command = COMMANDS.find(gdb_commands.first_word(call.argument)) or COMMANDS.find(
         gdb_commands.resolve(call.argument)
     )
     if command is not None:
         return command.help
-    # One GDB's help is as good as all.
+    # All GDBs have the same help.
     one = call.session[call.ranks.first] if call.ranks else None
     if one is None:
         raise UsageError(f"help: there is no command {call.argument!r}")
@@ -65,7 +65,7 @@ def _settings_text() -> str:
     "set",
     group=Group.SESSION,
     usage="set NAME VALUE",
-    summary="settle, timeout, array-limit …; else GDB's",
+    summary="change a setting of PGDB or GDB",
     rest=Rest.BEHIND,
     options=(
         Option(
@@ -97,13 +97,13 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
     call.dispatcher.apply(change)
     if not is_kept:
         return None
-    # Another session may hold the lock for a moment, and the home directory may be far away.
+    # Another session can hold the lock for a moment, and the home directory can be remote.
     path = settings_path()
     return f"{name}: {await with_file(path, lambda: keep_settings(path, change))}"
 
 
 @COMMANDS.command(
-    "show", group=Group.SESSION, usage="show NAME", summary="settle, timeout …; else GDB's"
+    "show", group=Group.SESSION, usage="show NAME", summary="show a setting of PGDB or GDB"
 )
 async def _show(call: Call) -> Outcome:
     """Show a setting of PGDB's (see set), or GDB's."""
@@ -118,19 +118,18 @@ async def _show(call: Call) -> Outcome:
     "session",
     group=Group.SESSION,
     usage="session [save FILE]",
-    summary="write a recording, to be looked at without the job",
+    summary="write a recording, which needs no job to be read",
 )
 async def _session(call: Call) -> Outcome:
-    """Show what a recording of this session would have, or write one.
+    """Show the contents that a recording of this session would have, or write one.
 
-    'session save FILE' writes what was asked up to now and what was answered, where the ranks
-    are, the sets and the answers that 'expand' and 'compare' know. 'pgdb replay FILE' opens it
-    later, without the job and on another machine: bt, tree, print and all that looks at answers
-    works there for what was asked here. It holds values of the program. A recording that has the
-    name already is replaced, any other file is not.
+    'session save FILE' writes the questions and answers so far, the places of the ranks, the sets
+    and the answers that 'expand' and 'compare' use. 'pgdb replay FILE' opens it later, without the
+    job and on another machine: bt, tree, print and all commands that inspect work there for the
+    questions asked here. The file holds values of the program. It replaces a recording of that
+    name, but no other file.
 
-    There is no 'session replay': a recording is opened by a pgdb of its own, since this one has a
-    job or a recording already. Asked for it, it says how.
+    A recording is opened by a pgdb of its own; 'session replay' only says so.
     """
     session = call.session
     word, _, name = call.argument.partition(" ")
@@ -149,7 +148,7 @@ async def _session(call: Call) -> Outcome:
 
 
 def _file_name(text: str) -> str:
-    """Return a file's name without the quotes that it may have been typed with.
+    """Return a file's name without its quotes.
 
     :raises UsageError: if a quote is not closed, or there is more than a name.
     """
@@ -170,9 +169,11 @@ def _would_have(session: Session) -> str:
     if lines:
         lines.insert(0, "a recording would have the answers to:")
     else:
-        lines.append("nothing was asked yet that a recording could answer")
+        lines.append("no question was asked yet that a recording could answer")
     if session.options.log:
         lines.append(f"log: {session.options.log}")
     if session.options.record:
-        lines.append(f"it is written to {session.options.record}, the whole at the end")
+        lines.append(
+            f"PGDB writes it to {session.options.record}, complete at the end of the session"
+        )
     return "\n".join(lines)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _USAGE_WIDTH = 30
 _LISTED_WIDTH = 60
-# A line with two columns, up to the second: "--by WHAT     what tells two frames apart".
+# The first column of a line with two, as in "--by KEY     the property of two frames".
 _ENTRY = pattern(r"\s*\S(?:\S| (?! ))*? {2,}(?=\S)")
 
 
@@ -62,15 +62,15 @@ class Call(msgspec.Struct, frozen=True):
 
     dispatcher: Dispatcher
     ranks: RankSet
-    """The ranks it is for: the focus, or those of ``proc``."""
+    """The ranks that the command acts on: the focus, or the set of ``proc``."""
     word: str
     letters: str
-    """What follows a slash: ``x`` of ``print/x``."""
+    """The letters behind a slash: ``x`` of ``print/x``."""
     argument: str
     line: str
-    """The whole with its word in full, as GDB would take it."""
+    """The whole line with its word in full, as GDB accepts it."""
     background: bool = False
-    """Whether it ended in ``&``."""
+    """Whether the line ended in ``&``."""
 
     @property
     def session(self) -> Session:
@@ -256,9 +256,9 @@ def _parsing(word: str, syntax: Syntax, function: Function, needs: str) -> Handl
 
 
 def _refilled(text: str) -> str:
-    """Return a help text with the paragraphs that are wider than a terminal filled anew.
+    """Return a help text; paragraphs wider than a terminal are filled again.
 
-    What stands in a second column (two spaces before it) stays there.
+    A second column (two spaces before it) stays where it is.
     """
     parts: list[list[str]] = []
     hang = -1
@@ -293,7 +293,7 @@ COMMANDS = CommandTable()
 
 
 def need_argument(call: Call, what: str) -> str:
-    """Return the argument of a command that cannot do without.
+    """Return the argument of a command that needs one.
 
     :raises UsageError: if there is none.
     """
@@ -305,7 +305,8 @@ def need_argument(call: Call, what: str) -> str:
 def no_argument(call: Call, *, has_ranks: bool = False) -> None:
     """Check that a command got no argument.
 
-    :raises UsageError: if it got one. For a command that *has_ranks* it tells how to choose them.
+    :raises UsageError: if it got one. With *has_ranks*, an argument that is a rank set gets the
+        advice to use ``proc``.
     """
     if not call.argument:
         return

@@ -27,7 +27,7 @@ def _read_file(kind: tree_files.Format) -> Callable[[str, str], tuple[tree_files
 @COMMANDS.command(
     "tree",
     group=Group.STACK,
-    summary="show who is where: the merged call tree",
+    summary="show the merged call tree",
     rest=Rest.NOTHING,
     options=(
         Option(name="--threads", help="show all threads, not only the selected one"),
@@ -85,9 +85,9 @@ async def _tree(
     """Show the stacks of all selected ranks as one tree.
 
     Each branching point and each leaf has a line with its ranks. Frames between which nothing
-    branches share a line; a long line shows the most telling frames. 'focus @3' selects the ranks
-    of line 3. With --threads, ranks with different numbers of threads at one place have lines and
-    numbers of their own below.
+    branches share a line; a long line shows the most significant frames. 'focus @3' selects the
+    ranks of line 3. With --threads, ranks with different numbers of threads at one place have lines
+    and numbers of their own below.
 
     With several snapshots each line shows the number of snapshots that had it; below the tree
     stand the ranks that were in the same place each time, and those that have moved.
@@ -132,7 +132,7 @@ async def _tree(
             await tree_files.write(tree, kind, path, title=title)
             written.append(str(path))
         except CommandError as error:
-            # What was found is shown all the same: it may not come again.
+            # The tree is shown in any case: the ranks may not come to this state again.
             lines.append(str(error))
             failed = True
     if written:

@@ -1,6 +1,6 @@
-"""How a session is shown to a person: events merged over a short window, answers, output.
+"""Text output of a session: events merged over a short window, answers, output of the job.
 
-The REPL and text batch mode share it; :mod:`pgdb.frontend.ui.batch` has the one for programs.
+The REPL and text batch mode share it; :mod:`pgdb.frontend.ui.batch` has the JSON display.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _MOST_OF_A_LINE = 1 << 16
 WINDOW_S = 0.15
-"""Stops that come within this time are told together."""
+"""Window in which stops are merged into one message, in seconds."""
 
 
 class TextDisplay:
@@ -47,7 +47,7 @@ class TextDisplay:
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out
-        # Before prompt_toolkit puts a stream of its own in the place of standard output.
+        # Read before prompt_toolkit replaces standard output.
         stream = out if out is not None else sys.stdout
         self._is_terminal = stream.isatty()
         self._palette = _palette() if self._is_terminal else None
@@ -73,7 +73,7 @@ class TextDisplay:
             self.text(text)
 
     def command(self, focus: RankSet, line: str) -> None:
-        """Do nothing: what was typed at the prompt stands there."""
+        """Do nothing: the terminal shows a typed command already."""
 
     def text(self, text: str) -> None:
         """Show a message."""
@@ -93,7 +93,7 @@ class TextDisplay:
         self._write((self._palette.error(text) if self._palette is not None else text) + "\n")
 
     def flush(self) -> None:
-        """Show what ranks have told up to now."""
+        """Show the notifications that are kept back."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -101,12 +101,12 @@ class TextDisplay:
             if text := event_text.events(classes, source_line, self.width):
                 self.text(text)
         if self._last_word:
-            # The ends of its ranks can be told a moment later than the launcher's own.
+            # Exits of ranks can arrive a moment after the launcher's.
             self._end_lines()
             self.text(self._last_word)
             self._last_word = ""
 
-    # -- what the session tells --------------------------------------------------------------
+    # -- notifications -----------------------------------------------------------------------
 
     def notify(self, notification: Notification) -> None:
         """Show a notification."""
@@ -155,7 +155,7 @@ class TextDisplay:
         if newline:
             self._write(whole + newline)
         if len(rest) > _MOST_OF_A_LINE:
-            # It may never end, and would be put together anew for each piece of it.
+            # The line may never end, and each piece would copy the whole of it.
             self._write(rest + "\n" * self._is_terminal)
         elif rest:
             self._open_lines[output.stream] = rest
@@ -169,7 +169,7 @@ class TextDisplay:
         self._open_lines.clear()
 
     def close(self) -> None:
-        """Show what is left."""
+        """Show the output that is kept back."""
         self.flush()
         self._end_lines()
 
@@ -180,9 +180,10 @@ class TextDisplay:
 
 
 class StartProgress:
-    """How a start gets on: ``found 64 ranks on 4 hosts · aggregators 4/4 · GDB 61/64``.
+    """Progress of a start: ``found 64 ranks on 4 hosts · aggregators 4/4 · GDB 61/64``.
 
-    On a terminal that is one line which changes; *verbose*, and notes, give lines that stay.
+    On a terminal that is one changing line. Notes, and with *verbose* all steps, have permanent
+    lines.
     """
 
     def __init__(self, out: TextIO, *, verbose: bool = False) -> None:
@@ -198,13 +199,13 @@ class StartProgress:
         self._has_line = False
 
     def step(self, text: str) -> None:
-        """Take a step of the start; one that begins with ``note:`` is shown at once."""
+        """Show a step of the start; a text that begins with ``note:`` gets a line of its own."""
         if text.startswith("note:"):
             self._write(text)
         elif self._verbose:
             self._write(f"{time.monotonic() - self._begun_s:6.2f} s  {text}")
         elif text.startswith("found ") or " held on " in text:
-            # The way they were found is for those who ask.
+            # ``--verbose`` shows the way they were found.
             self._found = text.partition(" (")[0]
             self._refresh()
 
@@ -226,14 +227,14 @@ class StartProgress:
         self._refresh()
 
     async def keep_time(self) -> None:
-        """Show how long it takes, also while nothing happens; runs until it is cancelled."""
+        """Update the time every second, until the task is cancelled."""
         while True:
             await asyncio.sleep(1.0)
             if self._has_line:
                 self._refresh()
 
     def end(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         self._clear()
 
     def _refresh(self) -> None:
@@ -273,7 +274,7 @@ class StartProgress:
 
 
 def _palette() -> Palette | None:
-    """Return the colours of this terminal, None where none are wanted."""
+    """Return the colours of this terminal; None without colours."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "", None):
         return None
     from pgdb.frontend.show.text.palette import Palette

@@ -1,9 +1,8 @@
-"""The lines that were typed at earlier prompts.
+"""The history: lines typed at earlier prompts.
 
-The file has the form of prompt_toolkit's own. Each line that is typed is added to what the file
-has by then, which is written anew and takes its place: two sessions at once keep each other's
-lines, and a session that is killed leaves the file whole. A thread does it, for a home directory
-may be far away.
+The file has prompt_toolkit's format. For each new line a thread reads the file, adds the line and
+replaces the file: two sessions at once keep each other's lines, and a killed session leaves the
+file whole. It is a thread because the home directory can be remote.
 """
 
 from __future__ import annotations
@@ -23,28 +22,28 @@ from pgdb.frontend.system.workers import beside
 from pgdb.regular_files import open_regular
 
 MOST_ENTRIES = 2000
-"""The oldest go first."""
+"""Limit for the number of entries; the oldest are dropped."""
 MAX_BYTES = 4 << 20
-"""Of a larger file the last part is read."""
+"""Limit for the size, in bytes; only the last part of a larger file is read."""
 _LOCK_TIMEOUT_S = 5.0
 
 
 class CommandHistory(History):
     """Entries in a file, the newest first."""
 
-    def __init__(self, path: Path, tell: Callable[[str], None]) -> None:
-        """Use the file *path*; *tell* is called once if that cannot be done, in any thread."""
+    def __init__(self, path: Path, report: Callable[[str], None]) -> None:
+        """Use the file *path*; *report* is called once, in any thread, if that fails."""
         super().__init__()
         self._path = path
-        self._tell = tell
-        self._has_told = False
+        self._report = report
+        self._has_reported = False
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pgdb history")
         self._unwritten: deque[str] = deque()
         self._given_up_s = math.inf
         self._reading: asyncio.Future[list[str]] | None = None
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return what the file has; nothing if it cannot be read."""
+        """Return the entries of the file; none if it cannot be read."""
         try:
             entries, is_damaged = _read(self._path)
         except OSError as error:
@@ -55,19 +54,19 @@ class CommandHistory(History):
         return reversed(entries)
 
     async def read(self, timeout_s: float = math.inf) -> None:
-        """Wait until the file is read, or for a time: where a file system hangs, for that alone."""
+        """Wait until the file is read, at most for the given time: the file system can hang."""
         if self._reading is None:
             reading = beside(lambda: list(self.load_history_strings()), name="history")
             self._reading = asyncio.ensure_future(reading)
         limit_s = None if timeout_s == math.inf else timeout_s
-        # Whoever waits can be cancelled: each line that is typed begins this anew.
+        # The caller can be cancelled: each typed line starts this again.
         await asyncio.wait((self._reading,), timeout=limit_s)
         if self._reading.done() and not self._loaded:
             self._loaded = True
             self._loaded_strings += self._reading.result()
 
     async def load(self) -> AsyncGenerator[str, None]:
-        """Yield what was typed, the newest first."""
+        """Yield the lines, the newest first."""
         if not self._loaded:
             await self.read()
         for string in self._loaded_strings:
@@ -79,12 +78,12 @@ class CommandHistory(History):
         self._writer.submit(self._store)
 
     def close(self) -> None:
-        """Return when all is written, or the lock was waited for once."""
+        """Return when all is written, or after one attempt to get the lock."""
         self._given_up_s = time.monotonic() + _LOCK_TIMEOUT_S
         self._writer.shutdown()
 
     def _store(self) -> None:
-        """Write what was typed up to now: lines that had to wait do so together."""
+        """Write all new lines at once."""
         new = [self._unwritten.popleft() for _ in range(len(self._unwritten))]
         if not new:
             return
@@ -99,13 +98,13 @@ class CommandHistory(History):
             self._complain(f"{self._path} cannot be written: {reason(error)}")
 
     def _complain(self, text: str) -> None:
-        if not self._has_told:
-            self._has_told = True
-            self._tell(f"history: {text}; the session goes on")
+        if not self._has_reported:
+            self._has_reported = True
+            self._report(f"history: {text}; the session goes on")
 
 
 def _read(path: Path) -> tuple[list[str], bool]:
-    """Return the entries of a file, the oldest first, and whether something else is in it.
+    """Return the entries of a file, the oldest first, and whether the file has anything else.
 
     :raises OSError: if it cannot be read.
     """

@@ -64,13 +64,13 @@ _KEPT = {each.key: each for each in CHANGEABLE.values()}
 
 
 def settings_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where the settings are kept."""
+    """Return the path of the settings file."""
     folder = environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Path(folder) / "pgdb" / "settings.json"
 
 
 def read_settings(path: Path) -> Settings:
-    """Return what is kept, the defaults if nothing is.
+    """Return the settings of the file; no settings without a file.
 
     :raises CommandError: if the file cannot be read.
     """
@@ -86,9 +86,9 @@ def read_settings(path: Path) -> Settings:
 
 
 def keep_settings(path: Path, settings: Settings) -> str:
-    """Keep *settings* beside what is kept already; return what is to be said of that.
+    """Add *settings* to the file; return the message for the user.
 
-    A file that cannot be read is kept beside the new one.
+    An unreadable file is renamed to ``.damaged``.
 
     :raises CommandError: if they cannot be kept.
     """

@@ -38,7 +38,7 @@ not start, 4 some ranks gave no answer, 5 a rank died of a signal"""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises instead of leaving."""
+    """A parser that raises UsageError in place of ending the program."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see '{self.prog} --help'")
@@ -77,7 +77,7 @@ class _Print(argparse.Action):
 
 
 class _Named(argparse.Action):
-    """Takes a name, which cannot be empty."""
+    """Stores a name, which cannot be empty."""
 
     def __call__(
         self,
@@ -92,7 +92,7 @@ class _Named(argparse.Action):
 
 
 def _check_name(name: str, option: str | None, metavar: object) -> None:
-    """Check a name on the command line; an empty one is mostly that of a variable without value.
+    """Check a name on the command line; an empty one mostly comes from an unset variable.
 
     :raises UsageError: if it is empty.
     """
@@ -106,8 +106,8 @@ class Arguments(msgspec.Struct, frozen=True):
 
     mode: str
     target: str
-    """Attach to this; empty to look for a job. For ``replay`` the recording, for ``report-bug`` the
-    log."""
+    """The job to attach to, empty to look for one; the recording of ``replay``, the log of
+    ``report-bug``."""
     pids: tuple[str, ...]
     line: tuple[str, ...]
     options: SessionOptions
@@ -199,7 +199,7 @@ def _from_environment() -> dict[str, Any]:
 
 
 def _commands(parsed: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Return the commands of a line, and by which options they were given."""
+    """Yield the commands of a command line, each with its option."""
     for kind, value in getattr(parsed, "parts", ()):
         if kind == "ex":
             yield "-ex", value
@@ -208,7 +208,7 @@ def _commands(parsed: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 
 def _without_job(parsed: argparse.Namespace) -> Arguments:
-    """Return the arguments of what needs neither a job nor a session."""
+    """Return the arguments of ``replay`` and ``report-bug``, which need no job."""
     return Arguments(
         mode=parsed.mode,
         target=parsed.target or "",
@@ -399,7 +399,7 @@ def _target(text: str) -> str:
 
 
 def _read_pids(text: str) -> tuple[str, ...]:
-    """Return the entries of a list, of a file, or of our standard input."""
+    """Return the entries of a list, of a file, or of standard input."""
     if text == "-":
         text = sys.stdin.read()
     elif "/" in text or os.path.isfile(text):

@@ -51,21 +51,21 @@ class Script:
 
 
 class BatchText(TextDisplay):
-    """Text for a log: the job's output unchanged on our own streams, commands echoed.
+    """Text for a log: commands, answers, and the job's output unchanged on pgdb's own streams.
 
-    A stream of ours that is a terminal gets it without what would drive that.
+    A stream that is a terminal gets the output without its control sequences.
     """
 
     _is_mid_line = False
 
     def command(self, focus: RankSet, line: str) -> None:
-        """Show a command before it is carried out, as it would stand at the prompt."""
+        """Show a command before it is carried out, in the format of the prompt."""
         if line.strip() and not line.lstrip().startswith("#"):
             self.flush()
             self.text(f"(pgdb {focus}) {line}")
 
     def output(self, output: JobOutput) -> None:
-        """Pass on what the job has printed: byte for byte, but to a terminal."""
+        """Write output of the job: byte for byte, filtered to a terminal."""
         data = output.data
         stream = self._stream_of(output.stream)
         if stream.isatty():
@@ -92,7 +92,7 @@ class BatchText(TextDisplay):
         return sys.stdout if name == "stdout" else sys.stderr
 
     def text(self, text: str) -> None:
-        """Show a message, on a line of its own whatever the job has printed last."""
+        """Show a message, on a line of its own even behind an unfinished line of the job."""
         newline = "\n" if self._is_mid_line else ""
         self._is_mid_line = False
         super().text(newline + text)
@@ -110,7 +110,7 @@ class JsonDisplay:
 
     @property
     def width(self) -> int:
-        """No limit: nobody reads the text of an answer here."""
+        """No limit: programs do not read the text of an answer."""
         return 0
 
     def hello(self, session: Session) -> None:
@@ -152,7 +152,7 @@ class JsonDisplay:
         """Do nothing: every event is written as it comes."""
 
     def notify(self, notification: Notification) -> None:
-        """Write what the session tells unasked."""
+        """Write a notification."""
         command = notification.answer.command if isinstance(notification, LateAnswer) else ""
 
         def text_of(each: EquivalenceClass[Record]) -> str:
@@ -171,7 +171,7 @@ class JsonDisplay:
         self.write(json_lines.end(status, time.time()))
 
     def close(self) -> None:
-        """Do nothing: there is nothing kept back."""
+        """Do nothing: no output is kept back."""
 
 
 async def run_script(dispatcher: Dispatcher, script: Script) -> bool | None:
@@ -187,7 +187,7 @@ async def run_script(dispatcher: Dispatcher, script: Script) -> bool | None:
 
 
 async def complain_of_rest(dispatcher: Dispatcher, script: Script, leaving: Quit) -> None:
-    """Show which lines of a script come too late, unless one of its own has said to leave."""
+    """Show the lines of a script that come too late, unless the script has ended the session."""
     rest: list[str] = []
     while leaving.why and (line := await script.read("")) is not None:
         line = line.strip()

@@ -39,7 +39,7 @@ async def look(
         directory.remove()
     if as_json:
         for job in jobs:
-            # Not msgspec's, which has no form for a command that is not UTF-8.
+            # Not msgspec's encoder, which refuses a command that is not UTF-8.
             out.write(json.dumps(msgspec.to_builtins(job)) + "\n")
     else:
         width = shutil.get_terminal_size().columns if out.isatty() else None
@@ -110,7 +110,7 @@ async def choose_job(options: SessionOptions, *, asks: bool) -> str:
 
 
 async def _ask(jobs: tuple[RunningJob, ...]) -> str:
-    # Takes a while to import, and is needed at the prompt only.
+    # The import is slow, and only this prompt needs it.
     from prompt_toolkit import PromptSession
 
     sys.stdout.write(table(jobs, shutil.get_terminal_size().columns))
@@ -129,7 +129,7 @@ async def _ask(jobs: tuple[RunningJob, ...]) -> str:
 
 
 def _line(command: str) -> str:
-    """Return a command on one line that any terminal takes: its arguments may hold any bytes."""
+    """Return a command on one line, safe for a terminal: its arguments can hold any bytes."""
     return harmless(" ".join(command.split()))
 
 

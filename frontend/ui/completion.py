@@ -1,4 +1,4 @@
-"""Completion at the prompt, from the command table and from the session."""
+"""Completion at the prompt, from the command table and from the workspace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CommandCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """Yield what the word before the cursor can become."""
+        """Yield the completions of the word before the cursor."""
         del complete_event
         words = document.text_before_cursor.split(" ")
         current = words[-1]

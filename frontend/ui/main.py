@@ -43,17 +43,17 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 _SETTINGS_S = 5.0
-"""How long a prompt waits for what 'set -keep' has kept, where a file system hangs."""
-_TELL_S = 1.0
-"""After this the user is told what is waited for before the start."""
+"""Timeout for the settings file, in seconds; a hanging file system does not hold the prompt up."""
+_NOTE_S = 1.0
+"""Delay of the note that the start waits for ``--stdin``, in seconds."""
 
 
 def run() -> None:
-    """Be the program ``pgdb``."""
+    """Run the program ``pgdb`` and exit."""
     mark_own()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # Where the locale is not UTF-8, a sign that it lacks is no reason to end.
+            # In a locale that is not UTF-8, an unknown character must not end the program.
             stream.reconfigure(errors="backslashreplace")
     relays = relay_pipes()
     try:
@@ -63,12 +63,12 @@ def run() -> None:
     except Exception:
         LOG.exception("a bug of PGDB's has ended it")
         status = 1
-    with contextlib.suppress(OSError, ValueError):  # the usual way to leave tells of a lost output
+    with contextlib.suppress(OSError, ValueError):  # the usual way to leave reports a lost output
         sys.stdout.flush()
         sys.stderr.flush()
         for each in relays:
             each.close()
-        # Everything is closed; taking the interpreter apart would only keep the user waiting.
+        # Everything is closed; the shutdown of the interpreter would only cost time.
         os._exit(status)
     sys.exit(status)
 
@@ -98,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
         _complain("interrupted")
         return EXIT_START
     except BrokenPipeError:
-        # Whoever read our output has left; the session has been closed on the way here.
+        # The reader of our output has left; the session was closed before this point.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
 
@@ -107,7 +107,7 @@ def _begin_logging(options: SessionOptions) -> None:
     level = logging.INFO if options.verbose else logging.ERROR
     _log_to_stderr(level)
     if options.log:
-        # The log takes more than the terminal.
+        # The log gets more than the terminal.
         for handler in logging.getLogger().handlers:
             handler.setLevel(level)
         logging.getLogger("pgdb").setLevel(logging.INFO)
@@ -134,7 +134,7 @@ class _Program:
         task = asyncio.current_task()
         assert task is not None
         for number in (signal.SIGTERM, signal.SIGHUP):
-            # Only this task: the links must live until the session has been closed over them.
+            # Cancel only this task: the session needs its links while it closes.
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         time_keeper = asyncio.create_task(self._progress.keep_time())
         try:
@@ -164,14 +164,14 @@ class _Program:
             try:
                 await to_its_end(session.close(kill=kill))
             finally:
-                # Ranks are not held for what was typed.
+                # After the session: ranks are not held while the history is written.
                 if self._repl is not None:
                     await self._repl.close()
         if (leftover := session.leftover_output) is not None:
             sys.stderr.write(f"the job runs on; what it prints from now on goes to {leftover}\n")
         status = self._dispatcher.status if self._dispatcher is not None else EXIT_OK
         if self._arguments.exit_code == "job" and session.job is not None:
-            # A launcher that we have killed ends with a status too, and never with success.
+            # A launcher that PGDB has killed has a status too, which is never success.
             code = session.job.process.returncode if self._job_code is None else self._job_code
             if code is not None:
                 status = code if code >= 0 else 128 - code
@@ -223,9 +223,9 @@ class _Program:
         return None
 
     async def _open_input(self, name: str) -> int:
-        """Open a file for the job's input; a named pipe waits for its writer, as in a dispatcher.
+        """Open a file for the job's input; a named pipe waits for its writer, as in a shell.
 
-        Opened without waiting, a pipe that has no writer yet would be at its end for the job.
+        A pipe opened without waiting, before it has a writer, would be at its end for the job.
 
         :raises UsageError: if it cannot be opened.
         :raises StartError: if it is not open by the deadline of the start.
@@ -239,10 +239,10 @@ class _Program:
                 why = ": no program has opened the named pipe for writing"
             return os.open(name, os.O_RDONLY)
 
-        def tell() -> None:
+        def note_wait() -> None:
             self._progress.step(f"note: --stdin {name} is not open yet{why}")
 
-        telling = asyncio.get_running_loop().call_later(_TELL_S, tell)
+        note = asyncio.get_running_loop().call_later(_NOTE_S, note_wait)
         try:
             async with asyncio.timeout(limit_s) as limit:
                 descriptor = await beside(open_it, name="stdin")
@@ -254,7 +254,7 @@ class _Program:
                 ) from None
             raise UsageError(f"--stdin {name}: {error.strerror}") from None
         finally:
-            telling.cancel()
+            note.cancel()
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise UsageError(f"--stdin {name}: it is a directory")
@@ -279,7 +279,7 @@ class _Program:
             kill = await run_script(dispatcher, arguments.script)
             self._display.close()
             return kill
-        # prompt_toolkit takes a while to import, and batch mode has no use for it.
+        # The import of prompt_toolkit is slow, and batch mode does not need it.
         from pgdb.frontend.ui.repl import Repl
 
         repl = self._repl = Repl(session, settle_s=arguments.settle_s or DEFAULT_SETTLE_S)
@@ -312,7 +312,7 @@ class _Program:
             workspace.restore(recording.stored_workspace)
 
     async def _use_kept_settings(self, session: Session, dispatcher: Dispatcher) -> None:
-        """Let the user have what ``set -keep`` has kept, but for what the command line says."""
+        """Apply the settings file; settings of the command line precede it."""
         given = self._arguments.given
         dispatcher.apply(given)
         path = settings_path()

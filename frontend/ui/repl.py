@@ -1,7 +1,8 @@
-"""The prompt: read lines, carry them out, show what ranks tell meanwhile.
+"""The prompt: read lines, carry them out, show notifications meanwhile.
 
-While a run command is in the foreground the terminal is the job's: typed lines are its input,
-and Ctrl-C interrupts the ranks. A second Ctrl-C gives the prompt back although ranks are silent.
+While a run command is in the foreground the terminal belongs to the job: typed lines are its
+input, and Ctrl-C interrupts the ranks. A second Ctrl-C returns to the prompt even if ranks do not
+answer.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from pgdb.ranks import RankSet
 
 _REPEATED_WITHOUT_ARGUMENT = ("list", "l", "x")
 _HISTORY_READ_S = 1.0
-"""How long the first prompt waits for what was typed at earlier ones."""
+"""Timeout for reading the history before the first prompt, in seconds."""
 _HISTORY_S = 10.0
-"""Longest time for what was typed to be written, once the session is over; a lock takes half."""
+"""Timeout for writing the history after the session, in seconds; the lock can use half of it."""
 
 
 class Repl:
@@ -45,14 +46,14 @@ class Repl:
         self._session = session
         self._loop = asyncio.get_running_loop()
         self.workspace = Workspace(session, settle_s=settle_s)
-        self._history = CommandHistory(_history_path(), self._tell_from_thread)
+        self._history = CommandHistory(_history_path(), self._report_from_thread)
         self._prompt: PromptSession[str] = PromptSession(
             enable_suspend=True,
             history=self._history,
             completer=CommandCompleter(self.workspace),
             complete_while_typing=False,
         )
-        # What is said to a question is no line to be typed again.
+        # The reply to a question does not belong to the history.
         self._question: PromptSession[str] = PromptSession(history=DummyHistory())
         self.dispatcher = Dispatcher(
             self.workspace,
@@ -86,9 +87,9 @@ class Repl:
                     return leaving.kill
 
     async def _next_line(self) -> str:
-        """Return the next line: of what was pasted, where it had several."""
+        """Return the next line; pasted text can have several."""
         if not self._pasted:
-            # It is asked for its text whenever it is drawn, as below what ranks tell.
+            # prompt_toolkit calls for the text at each drawing, also below a notification.
             return self._first_of(await self._prompt.prompt_async(self._prompt_text))
         line = self._pasted.popleft()
         self.display.text(f"{self._prompt_text()}{line}")
@@ -100,9 +101,9 @@ class Repl:
         return first
 
     async def carry_out(self, line: str) -> None:
-        """Carry out one line; Ctrl-C meanwhile is the job's.
+        """Carry out one line; Ctrl-C goes to the job meanwhile.
 
-        :raises Quit: if it says to leave.
+        :raises Quit: if the line ends the session.
         """
         line = line.strip()
         if not line:
@@ -129,22 +130,22 @@ class Repl:
             loop.remove_signal_handler(signal.SIGINT)
 
     def notify(self, notification: Notification) -> None:
-        """Take what the session tells."""
+        """Show a notification."""
         self.display.notify(notification)
 
     def leave(self) -> None:
-        """Show what is left."""
+        """Show the output that is kept back."""
         self.display.close()
 
     async def close(self) -> None:
-        """Write what was typed; another session can hold that up, and a file system that hangs."""
+        """Write the history; another session or a hanging file system can hold that up."""
         try:
             with deadline.within(_HISTORY_S):
                 await with_file(_history_path(), self._history.close)
         except CommandError as error:
             self.display.text(f"history: {error}")
 
-    def _tell_from_thread(self, text: str) -> None:
+    def _report_from_thread(self, text: str) -> None:
         notification = SessionNotice(text=text)
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
             self._loop.call_soon_threadsafe(self.display.notify, notification)
@@ -154,7 +155,7 @@ class Repl:
         self._pasted.clear()
         state = self._session.state
         running = self.dispatcher.in_foreground & state.running
-        # Their GDBs may have called a function (`print f()`), or compute.
+        # The GDBs of these ranks can be inside a called function (`print f()`), or compute.
         busy = self._session.asked & state.stopped
         if self._interrupts == 1 and (running or busy):
             self._start(self._interrupt(running or busy))
@@ -186,7 +187,7 @@ class Repl:
 
     @contextlib.contextmanager
     def _job_input(self):  # type: ignore[no-untyped-def]
-        """Give what is typed to the job, while a command of ours is being carried out."""
+        """Pass typed lines to the job while a command is carried out."""
         job = self._session.job
         stdin = sys.stdin.fileno()
         if job is None or not job.takes_input or not os.isatty(stdin):
@@ -196,7 +197,7 @@ class Repl:
 
         def typed() -> None:
             if not self.dispatcher.in_foreground:
-                # Typed ahead: the line stays for the prompt.
+                # The user types ahead: the line stays for the prompt.
                 loop.remove_reader(stdin)
                 return
             data = os.read(stdin, 4096)

@@ -94,7 +94,7 @@ def test_commands_behind_the_last_detach_are_told_to_come_too_late(
     with start_job(2, build("storm.c")) as job:
         late = run_pgdb("attach", "--batch", *ex("detach", "# why", "bt", "p 1", "quit"), job.pid)
         assert late.status == 1, late.out + late.err
-        assert late.out.endswith("the last rank was let go; not carried out: 'bt' and 1 more\n")
+        assert late.out.endswith("the last rank was detached; not carried out: 'bt' and 1 more\n")
         for last in ("quit", "# done", ""):
             well = run_pgdb("attach", "--batch", *ex("detach", last), job.pid)
             assert well.status == 0 and "not carried out" not in well.out + well.err

@@ -221,7 +221,7 @@ def test_a_file_that_cannot_be_written_is_reported_with_what_is_kept(tmp_path: P
 
 def test_a_command_for_nobody_says_so() -> None:
     (text,), dispatcher = typed("proc @none print x")
-    assert text == "@none is an empty set: nobody to carry out 'print x'"
+    assert text == "@none is an empty set: no rank for 'print x'"
     assert dispatcher.status == EXIT_OK
 
 

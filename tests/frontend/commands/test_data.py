@@ -105,7 +105,7 @@ def test_a_map_that_does_not_return_is_given_up(tmp_path: Path) -> None:
         for each in held:
             os.close(each)
     assert dispatcher.said == [
-        f"({path}:put is given up; where it does not return it runs on until 'quit')"
+        f"(PGDB gave up {path}:put; a call that does not return runs on until 'quit')"
     ]
 
 

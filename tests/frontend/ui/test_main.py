@@ -97,7 +97,7 @@ def test_input_from_a_pipe_is_there_when_its_writer_is(
         raise StartError(f"there was {os.read(stdin, 99)!r}, then {os.read(stdin, 99)!r}")
 
     monkeypatch.setattr(main_module, "launch", launch)
-    monkeypatch.setattr(main_module, "_TELL_S", 0.0)
+    monkeypatch.setattr(main_module, "_NOTE_S", 0.0)
     monkeypatch.setattr(main_module.StartProgress, "step", come)
     assert main(["launch", "--batch", "--stdin", str(pipe), "mpirun", "./x"]) == EXIT_START
     assert capsys.readouterr().err == "pgdb: there was b'input', then b''\n"
