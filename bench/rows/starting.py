@@ -22,7 +22,7 @@ from measuring import Row
 
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup.local_site import LocalSite
-from pgdb.frontend.startup.overlay import Place
+from pgdb.frontend.startup.places import Place
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.starting import new_session
 from pgdb.jobs.launchers import find_launcher

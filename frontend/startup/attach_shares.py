@@ -14,7 +14,8 @@ from pgdb.errors import (
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.discovery.found_job import FoundJob
 from pgdb.frontend.startup.logged_start import OnStep
-from pgdb.frontend.startup.overlay import Overlay, Place
+from pgdb.frontend.startup.overlay import Overlay
+from pgdb.frontend.startup.places import Place
 from pgdb.frontend.startup.site import Located, Site
 from pgdb.frontend.startup.starting import Starting, count
 from pgdb.overlay import addresses

@@ -13,7 +13,7 @@ from pgdb.errors import (
 )
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.held import HeldJob
-from pgdb.frontend.startup.overlay import Place
+from pgdb.frontend.startup.places import Place
 from pgdb.frontend.startup.starting import Starting, count
 from pgdb.jobs.launchers import (
     Launcher,

@@ -71,7 +71,7 @@ class Links:
         )
         self.keep(known.address, table)
 
-    async def tell(self, address: str, table: Table) -> None:
+    async def seat(self, address: str, table: Table) -> None:
         """Send an aggregator that waits for a call its place below another one.
 
         :raises LinkError: if it cannot be reached.

@@ -60,7 +60,7 @@ class Root(TreeNode):
         self._last_id = 0
         self._waiting: dict[int, asyncio.Future[Gathered]] = {}
         self._asking: dict[int, tuple[Hello, Channel]] = {}
-        self._reviving: dict[int, int] = {}  # node -> generation of who is to take its place
+        self._successors: dict[int, int] = {}  # node -> generation of who is to take its place
         self.joined: dict[int, Hello] = {}
         """Aggregators that have joined the tree and were not lost."""
         self.known: dict[int, Hello] = {}
@@ -187,7 +187,7 @@ class Root(TreeNode):
         """Keep those that only want the table, until :meth:`seat` answers them."""
         if not hello.wants_table:
             return True
-        if hello.node in self._reviving:
+        if hello.node in self._successors:
             channel.send(self.table_for(hello.node, hello.address))
             return False
         self._asking[hello.node] = (hello, channel)
@@ -200,9 +200,9 @@ class Root(TreeNode):
         if asking is not None and asking[0] is hello:  # none of a later attempt's
             del self._asking[hello.node]
 
-    def revive(self, node: int) -> None:
-        """Have whoever asks for a place from now on in the name of a lost node take that."""
-        self._reviving[node] = self.known[node].generation + 1
+    def expect_successor(self, node: int) -> None:
+        """Give the place of a lost node to the next one that asks for a place in its name."""
+        self._successors[node] = self.known[node].generation + 1
 
     def table_for(self, node: int, address: str, *, is_parent: bool = False) -> Table:
         """Return what the aggregator at *address* needs to take the place of a lost one.
@@ -220,7 +220,7 @@ class Root(TreeNode):
             fan_out=self.topology.fan_out,
             addresses=tuple(addresses),
             is_parent=is_parent,
-            generation=self._reviving[node],
+            generation=self._successors[node],
         )
 
     def seat(self) -> None:

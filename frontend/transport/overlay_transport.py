@@ -37,7 +37,7 @@ class Aggregators(Protocol):
         """Process id of the aggregators' launcher, 0 if there is none here."""
         ...
 
-    async def revive(self, nodes: Collection[int]) -> dict[int, str]:
+    async def recover(self, nodes: Collection[int]) -> dict[int, str]:
         """Bring lost aggregators back into the tree; return the reasons of those that stay away."""
         ...
 
@@ -126,7 +126,7 @@ class OverlayTransport:
         bare = root.bare & root.shares.keys()
         if not (lost or bare) or root.setup is None:
             return ()
-        reasons = await self.overlay.revive(lost) if lost else {}
+        reasons = await self.overlay.recover(lost) if lost else {}
         pids = {each.rank: each.pid for each in table.processes}
         new = lost.keys() | bare
         below = {each for node in new for each in root.topology.subtree(node)}

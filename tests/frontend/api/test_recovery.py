@@ -58,7 +58,7 @@ class FakeRoot:
         self.told.append(setup)
 
 
-class Revived:
+class Recovered:
     """The recovery of a session, and its effects."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Revived:
         self.notes: list[str] = []
         self._fails = fails
         self._reasons = reasons or {}
-        overlay = cast("Aggregators", SimpleNamespace(root=root, revive=self._revive))
+        overlay = cast("Aggregators", SimpleNamespace(root=root, recover=self._recover))
         transport = OverlayTransport(lambda calls: overlay)
         self.core = Core(cast("Session", None), SessionOptions(), transport)
         self.core.table = TABLE
@@ -78,7 +78,7 @@ class Revived:
         traffic = cast("Traffic", SimpleNamespace(ask=self._ask))
         self.recovery = Recovery(self.core, traffic, "attach")
 
-    async def _revive(self, nodes: Collection[int]) -> dict[int, str]:
+    async def _recover(self, nodes: Collection[int]) -> dict[int, str]:
         self.started = set(nodes)
         return self._reasons
 
@@ -111,9 +111,9 @@ def test_the_aggregators_of_these_ranks_are_started(
     lost: tuple[int, ...], ranks: str, started: set[int], told: set[int]
 ) -> None:
     root = FakeRoot(lost)
-    revived = Revived(root)
-    revived.aggregators(ranks)
-    assert revived.started == started
+    recovered = Recovered(root)
+    recovered.aggregators(ranks)
+    assert recovered.started == started
     (setup,) = root.told
     assert {share.node for share in setup.shares} == told
     # Nobody holds them any longer; only who is new needs to know the processes.
@@ -121,22 +121,22 @@ def test_the_aggregators_of_these_ranks_are_started(
     for share in setup.shares:
         pids = [1000 + rank for rank in share.ranks] if share.node in started else []
         assert list(share.pids) == pids
-    assert not revived.notes
+    assert not recovered.notes
 
 
 @pytest.mark.parametrize("root", [FakeRoot(()), FakeRoot((4,)), FakeRoot((3,), setup=None)])
 def test_nothing_is_started_where_nothing_is_lost(root: FakeRoot) -> None:
-    revived = Revived(root)
-    revived.aggregators("6-7")
-    assert (revived.started, root.told, revived.notes) == (set(), [], [])
+    recovered = Recovered(root)
+    recovered.aggregators("6-7")
+    assert (recovered.started, root.told, recovered.notes) == (set(), [], [])
 
 
 def test_one_that_was_cut_off_before_it_knew_its_ranks_is_told_of_them() -> None:
     root = FakeRoot(())
     root.bare = {3}
-    revived = Revived(root)
-    revived.aggregators("0-9")
-    assert revived.started == set()
+    recovered = Recovered(root)
+    recovered.aggregators("0-9")
+    assert recovered.started == set()
     (setup,) = root.told
     (share,) = [each for each in setup.shares if each.node == 3]
     assert list(share.pids) == [1006, 1007]
@@ -144,24 +144,24 @@ def test_one_that_was_cut_off_before_it_knew_its_ranks_is_told_of_them() -> None
 
 def test_an_aggregator_that_cannot_be_had_is_told_with_the_ranks_that_were_asked_for() -> None:
     root = FakeRoot((1, 3))
-    revived = Revived(root, reasons={3: "nothing at h answers"})
-    revived.aggregators("3-6")
+    recovered = Recovered(root, reasons={3: "nothing at h answers"})
+    recovered.aggregators("3-6")
     assert {share.node for share in root.told[0].shares} == {1, 4}
     why = "their aggregator cannot be started again: nothing at h answers"
-    assert revived.notes == [f"[6] {why}"]
+    assert recovered.notes == [f"[6] {why}"]
 
 
 def test_breakpoints_are_set_again_and_those_that_cannot_be_are_told() -> None:
-    revived = Revived(FakeRoot(()), fails="break gone")
+    recovered = Recovered(FakeRoot(()), fails="break gone")
     everyone = RankSet.parse("0-9")
     for number, line in enumerate(("break main", "break gone"), 1):
-        revived.core.journal.take(
+        recovered.core.journal.take(
             line,
             InsertBreakpoint(command=line, first_number=number),
             everyone,
             (EquivalenceClass(everyone, made(number)),),
         )
-    asyncio.run(revived.recovery._set_breakpoints(RankSet.parse("2-3")))
-    assert revived.asked == [("break main", "2-3"), ("break gone", "2-3")]
+    asyncio.run(recovered.recovery._set_breakpoints(RankSet.parse("2-3")))
+    assert recovered.asked == [("break main", "2-3"), ("break gone", "2-3")]
     why = "'break gone' cannot be carried out again: No symbol table is loaded."
-    assert revived.notes == [f"[2-3] {why}"]
+    assert recovered.notes == [f"[2-3] {why}"]

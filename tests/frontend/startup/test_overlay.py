@@ -22,11 +22,12 @@ from pgdb.backend.node.aggregator import Aggregator
 from pgdb.backend.node.aggregator import Place as AggregatorPlace
 from pgdb.errors import StartError
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.startup import aggregator_recovery, local_site, places
 from pgdb.frontend.startup import links as links_module
-from pgdb.frontend.startup import local_site
 from pgdb.frontend.startup import overlay as overlay_module
 from pgdb.frontend.startup.local_site import LocalSite
-from pgdb.frontend.startup.overlay import Overlay, Place, explain
+from pgdb.frontend.startup.overlay import Overlay
+from pgdb.frontend.startup.places import Place, explain
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.site import AggregatorStart, GetRendezvous
 from pgdb.jobs.launchers import Family, Launcher
@@ -211,12 +212,13 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     async def gone(pid: int, timeout_s: float) -> None:
         """The aggregators are in this process."""
 
-    monkeypatch.setattr(overlay_module, "_wait_gone", gone)
+    monkeypatch.setattr(places, "wait_gone", gone)
     monkeypatch.setattr(addresses, "resolve", lambda host: None)
     monkeypatch.setattr(addresses, "address_towards", lambda hosts: "127.0.0.1")
     monkeypatch.setattr(overlay_module, "STRAGGLER_S", 0.3)
     # Only who waits in vain is to give up soon: a busy machine is no reason to.
     monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", DEADLINE_S)
+    monkeypatch.setattr(aggregator_recovery, "START_TIMEOUT_S", DEADLINE_S)
     monkeypatch.setattr(overlay_module, "LEAVE_TIMEOUT_S", 0.5)
 
 
@@ -314,6 +316,7 @@ def test_a_launcher_that_gets_nowhere_is_given_up(
     monkeypatch: pytest.MonkeyPatch, connect: bool
 ) -> None:
     monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(aggregator_recovery, "START_TIMEOUT_S", 0.5)
     site = FakeSite(silent=frozenset("b"))
 
     async def test(raised: Raised) -> None:
@@ -537,7 +540,7 @@ def test_the_place_of_a_lost_aggregator_is_filled_anew(
         await crash(first, *lost)
         # Those below a lost one find another way, or, where they cannot call us, are called.
         await only(raised, *({0, 1, 2} - set(lost)))
-        assert await raised.overlay.revive(lost) == {}
+        assert await raised.overlay.recover(lost) == {}
         await whole(*HOSTS)(raised)
         for node, hello in raised.overlay.nodes.items():
             assert hello.generation == (node in lost)
@@ -559,7 +562,7 @@ def test_one_lost_aggregator_after_the_other_comes_back(
         await crash(raised.site.starters[0], *order)
         await only(raised)
         for count, node in enumerate(order, 1):
-            assert await raised.overlay.revive([node]) == {}
+            assert await raised.overlay.recover([node]) == {}
             await only(raised, *order[:count])
             # On the nearest one above that is there, else on the front end.
             above = [each for each in order[:count] if each < node]
@@ -589,7 +592,7 @@ def test_an_aggregator_that_lives_is_called_back(
         (first,) = raised.site.starters
         await crash(first, 1)
         await only(raised, 0)
-        assert await raised.overlay.revive([1, 2]) == {}
+        assert await raised.overlay.recover([1, 2]) == {}
         assert raised.site.tried[1:] == [("direct", (HOSTS[1],))]
         nodes = raised.overlay.nodes
         assert [nodes[node].generation for node in range(3)] == [0, 1, 0]
@@ -638,7 +641,7 @@ def test_with_one_that_lives_come_those_below_it(
         await crash(first, 1)
         await only(raised, 0)
         # It has a parent, and has noticed nothing.
-        assert await raised.overlay.revive([3]) == {}
+        assert await raised.overlay.recover([3]) == {}
         await only(raised, 0, 2, 3)
         assert len(raised.site.starts) == 1
 
@@ -649,7 +652,7 @@ def test_an_aggregator_that_hangs_does_not_answer(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(links_module, "ANSWER_TIMEOUT_S", 0.1)
 
     async def test(raised: Raised) -> None:
-        links = raised.overlay._links
+        links = raised.overlay.links
         assert await links.answers(raised.overlay.nodes[0].address)
         with socket.create_server(("127.0.0.1", 0)) as server:
             hung = f"127.0.0.1:{server.getsockname()[1]}"
@@ -671,7 +674,8 @@ def test_why_a_place_stays_empty_is_told(monkeypatch: pytest.MonkeyPatch, connec
         site.dead[HOSTS[1]] = "no such host"
         site.silent = frozenset({HOSTS[2]})
         monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", 0.5)
-        assert await raised.overlay.revive([1, 2]) == {
+        monkeypatch.setattr(aggregator_recovery, "START_TIMEOUT_S", 0.5)
+        assert await raised.overlay.recover([1, 2]) == {
             1: "no such host",
             2: "it does not come up",
         }
@@ -702,8 +706,8 @@ def test_an_aggregator_that_is_lost_is_not_waited_for(monkeypatch: pytest.Monkey
 def test_lines_that_are_no_address_are_not_minded() -> None:
     async def test(raised: Raised) -> None:
         for line in ("", "pgdb-aggregator", "pgdb-aggregator x h:1", "pgdb-aggregator 1 h:1 x"):
-            raised.overlay._take_line(line)
-        assert raised.overlay._called.keys() == {0}
+            raised.overlay.on_line(line)
+        assert raised.overlay.called.keys() == {0}
 
     run(FakeSite(), test, connect=True)
 
@@ -745,9 +749,9 @@ def test_nothing_is_shipped_to_what_is_no_name_of_a_host(
     monkeypatch.setattr(overlay_module, "ship_by_ssh", ship)
 
     async def test(raised: Raised) -> None:
-        monkeypatch.setattr(raised.overlay, "_options", SessionOptions(ship=True))
+        monkeypatch.setattr(raised.overlay, "options", SessionOptions(ship=True))
         with pytest.raises(StartError, match="no name of a host"):
-            await raised.overlay._with_ship(AggregatorStart(launcher=None, hosts=(host,)))
+            await raised.overlay.with_ship(AggregatorStart(launcher=None, hosts=(host,)))
 
     run(FakeSite(), test)
 
