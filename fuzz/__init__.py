@@ -1,1 +1,1 @@
-"""Fuzzing of all that PGDB reads from others: see README.md in this folder."""
+"""Fuzzing of every reader of foreign data in PGDB: see README.md in this folder."""

@@ -43,7 +43,7 @@ def main() -> int:
     )
     options = parser.parse_args()  # fmt: skip
     logging.disable()
-    # What asks for more than this has gone wrong, and is to fail here and not to harm the machine.
+    # An allocation above this limit is a fault; it must fail here and not harm the machine.
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY_BYTES, _MOST_MEMORY_BYTES))
     names = list(TARGETS) if options.target == "all" else [options.target]
     if options.coverage:

@@ -1,4 +1,4 @@
-"""Inputs that are guided by coverage, with atheris, where that is installed."""
+"""Inputs guided by coverage, with atheris, where it is installed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fuzz.targets import CORPUS, CRASHES, Target
 
 
 def run(target: Target, inputs: int, seed: int) -> int:
-    """Try inputs until one is a crash, which atheris writes down; does not return otherwise."""
+    """Try inputs until one crashes, which atheris saves; the function does not return otherwise."""
     try:
         import atheris
     except ImportError:
         print("atheris is not installed: pip install '.[fuzz]'", file=sys.stderr)
         return 2
-    # What is imported already has no counters; so the sources are imported anew, and the target.
+    # Imported modules have no counters, so the sources and the target are imported again.
     for name in [name for name in sys.modules if name.partition(".")[0] in ("pgdb", "fuzz")]:
         if name not in ("fuzz", "fuzz.__main__", __name__):
             del sys.modules[name]
@@ -35,7 +35,7 @@ def run(target: Target, inputs: int, seed: int) -> int:
         except again.errors:
             pass
 
-    # New inputs that are worth it go into the first folder, which is not the one that is committed.
+    # atheris saves new inputs in the first folder, which is not the committed one.
     folders = [tempfile.mkdtemp(prefix=f"pgdb-fuzz-{target.name}-")]
     folders += [
         str(root / target.name) for root in (CORPUS, CRASHES) if (root / target.name).is_dir()

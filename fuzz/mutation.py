@@ -1,6 +1,7 @@
-"""Inputs made of others: bytes, words and MessagePack trees, changed at random.
+"""Inputs made from others: bytes, words and MessagePack trees, changed at random.
 
-Quick rather than clever: a thousand inputs take some ten milliseconds. All follows from the seed.
+The code is quick rather than clever: a thousand inputs take some ten milliseconds. Everything
+follows from the seed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 Mutate = Callable[[random.Random], bytes]
 
 MAX_BYTES = 1 << 16
-"""Longer inputs are cut off: what takes long on them is found by :func:`repeated`."""
+"""Longest input in bytes; :func:`repeated` finds readers that are slow on longer ones."""
 _BYTES = (0, 1, 2, 0x20, 0x22, 0x2C, 0x5C, 0x7B, 0x7D, 0x7F, 0x80, 0x90, 0xC0, 0xDD, 0xFF)
 _NUMBERS = (0, 1, -1, 2, 7, 127, 128, 255, 256, 4095, 4096, 65535, 65536, 1 << 24, (1 << 24) + 1)
 _NUMBERS += (2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**48, 2**63 - 1, -(2**63), 2**64 - 1)
@@ -28,7 +29,8 @@ _MOST_DEEP = 12
 
 
 def bytes_mutator(corpus: Sequence[bytes], words: Sequence[bytes]) -> Mutate:
-    """Return what makes an input of one of the *corpus*, by changes of bytes and of *words*."""
+    """Return a function that makes an input from one of the *corpus*, by changes of bytes and
+    *words*."""
 
     def mutate(rng: random.Random) -> bytes:
         data = bytearray(rng.choice(corpus))
@@ -76,7 +78,7 @@ def _change(
 
 
 def tree_mutator(corpus: Sequence[bytes], words: Sequence[bytes]) -> Mutate:
-    """Return what changes messages in MessagePack as trees, and every now and then as bytes."""
+    """Return a function that changes messages in MessagePack as trees, and sometimes as bytes."""
     trees = []
     for each in corpus:
         try:
@@ -116,7 +118,7 @@ def _collect(tree: Any, pool: list[Any]) -> None:
 
 
 def _replaced(rng: random.Random, tree: Any, pool: Sequence[Any], depth: int) -> Any:
-    """Return *tree* with one place of it changed; what is not on the way there is shared."""
+    """Return *tree* with one place changed; everything outside the path to that place is shared."""
     if not isinstance(tree, dict | list) or not tree or depth > _MOST_DEEP or rng.random() < 0.1:
         return _other(rng, tree, pool)
     if isinstance(tree, dict):
@@ -160,9 +162,9 @@ def _other(rng: random.Random, tree: Any, pool: Sequence[Any]) -> Any:
 
 
 def repeated(words: Sequence[bytes], size: int) -> list[tuple[bytes, bytes]]:
-    """Return inputs of about *size* bytes and of half that, each one word or two over and over.
+    """Return inputs of about *size* bytes and of half that, each of one word or two repeated.
 
-    What takes more than about twice as long for the first as for the second is not linear.
+    A reader that takes more than about twice as long for the first as for the second is not linear.
     """
     found = []
     for one in words:

@@ -1,4 +1,4 @@
-"""What is fuzzed: each target reads bytes as PGDB would, and lets only documented errors out."""
+"""The targets: each reads bytes as PGDB would, and raises documented errors only."""
 
 from __future__ import annotations
 
@@ -78,29 +78,29 @@ CRASHES = Path(__file__).parent / "crashes"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One thing that reads what others wrote."""
+    """One reader of foreign data."""
 
     name: str
     what: str
     run: Callable[[bytes], object]
     errors: tuple[type[BaseException], ...]
-    """What it may raise: anything else is a crash."""
+    """Errors that it may raise; any other error is a crash."""
     words: tuple[bytes, ...] = ()
-    """What such inputs are made of."""
+    """Words that such inputs consist of."""
     mutator: Callable[[Sequence[bytes], Sequence[bytes]], Mutate] = bytes_mutator
     slow_s_per_byte: float = 20e-6
-    """More than this, and a fifth of a second, is too long for an input of so many bytes."""
+    """Most seconds per byte of an input, besides a fifth of a second; a longer time is a crash."""
 
     @property
     def corpus(self) -> list[bytes]:
-        """The inputs to begin with, those that once were crashes among them."""
+        """The inputs to begin with, former crashes included."""
         folders = (CORPUS / self.name, CRASHES / self.name)
         paths = sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir())
         return [path.read_bytes() for path in paths]
 
     def mutate(self) -> Mutate:
-        """Return what makes inputs."""
-        # Long ones are there to be replayed: most of the time would go to them.
+        """Return a function that makes inputs."""
+        # Long inputs are only replayed: they would take most of the time.
         return self.mutator([each for each in self.corpus if len(each) < 4096], self.words)
 
 
@@ -108,7 +108,7 @@ class Target:
 
 
 def run_mi(data: bytes) -> None:
-    """Read lines as they come from GDB, whole and in pieces, and decode what they may hold."""
+    """Read lines of GDB, whole and in pieces, and decode their results."""
     lines = mi_lines.Lines()
     cut_at = data[0] * len(data) >> 8 if data else 0
     for piece in (data[:cut_at], data[cut_at:], b"\n"):
@@ -126,7 +126,7 @@ def run_mi(data: bytes) -> None:
 
 
 def decode_all(line: mi.Line) -> None:
-    """Have a line decoded as the answer to whatever it may be the answer to."""
+    """Decode a line as the answer to each command that could have it."""
     payload = line.payload
     decode.arguments_of(line)
     decode.threads(payload)
@@ -160,7 +160,7 @@ _ALL = RankSet.range(0, 64)
 
 
 def run_wire(data: bytes) -> None:
-    """Decode a message, and do with it what a node does with what it is told."""
+    """Decode a message, and process it as a node does."""
     message = decode_message(data)
     match message:
         case Reply(graph=graph):
@@ -171,14 +171,14 @@ def run_wire(data: bytes) -> None:
             again = Reply(request_id=1, graph=to_graph(merger.classes, missing))
             encode(again)
             show(merger.classes, missing)
-        case Events(classes=told) | Announce(classes=told):
+        case Events(classes=reported) | Announce(classes=reported):
             events: Merger[Event] = Merger()
-            for each in told:
+            for each in reported:
                 events.add(each.ranks, each.record, each.slots)
             encode(Events(classes=events.classes))
             for each in events.classes:
                 each.filled  # noqa: B018  # is put together now
-            run_state(told)
+            run_state(reported)
         case Table(node=node, count=count, fan_out=fan_out):
             topology = Topology(count=count, fan_out=fan_out)
             topology.ancestors(node)
@@ -200,7 +200,7 @@ def run_wire(data: bytes) -> None:
 
 
 def show(classes: tuple[EquivalenceClass[Any], ...], missing: Any) -> None:
-    """Make text and JSON of an answer, as the front end does."""
+    """Render an answer as text and JSON, as the front end does."""
     if sum(len(each.ranks) for each in classes) > 1000 or len(classes) > 20:
         return
     ranks = RankSet.union(each.ranks for each in classes)
@@ -209,10 +209,10 @@ def show(classes: tuple[EquivalenceClass[Any], ...], missing: Any) -> None:
     json_lines.encode(json_lines.answer(answer, str, 0.0))
 
 
-def run_state(told: tuple[EquivalenceClass[Event], ...]) -> None:
-    """Have the front end learn of events."""
+def run_state(reported: tuple[EquivalenceClass[Event], ...]) -> None:
+    """Process events as the front end does."""
     state = JobState(_ALL)
-    state.apply(told)
+    state.apply(reported)
     state.latest(_ALL)
 
 
@@ -225,14 +225,14 @@ WIRE_WORDS = tuple(
 
 
 def run_packing(data: bytes) -> None:
-    """Unpack a rank set in any of its forms."""
+    """Unpack a rank set in any encoding."""
     found = unpack(data if data[:1] in (b"R", b"G", b"B") else data.decode("utf-8", "replace"))
     if len(found) < 5000:
         assert unpack(pack(found)) == found
 
 
 class _Writer:
-    """The writing end of a link that goes nowhere."""
+    """The writing end of a link that discards everything."""
 
     class transport:  # asyncio's name
         @staticmethod
@@ -279,20 +279,20 @@ _loop: list[asyncio.AbstractEventLoop] = []
 
 
 def run_coroutine(coroutine: Any) -> Any:
-    """Run a coroutine in a loop that stays: making one takes ten times as long."""
+    """Run a coroutine in a loop that is kept: a new loop takes ten times as long."""
     if not _loop:
         _loop.append(asyncio.new_event_loop())
     return _loop[0].run_until_complete(coroutine)
 
 
 def close_loop() -> None:
-    """Close what :func:`run_coroutine` has left open."""
+    """Close the loop of :func:`run_coroutine`."""
     while _loop:
         _loop.pop().close()
 
 
 def run_delivery(data: bytes) -> None:
-    """Have a node that hands files on told things, alternately from below and from above."""
+    """Send messages to a node that delivers files, alternately from below and from above."""
 
     async def take() -> None:
         sent: list[AnyMessage] = []
@@ -327,7 +327,7 @@ def run_delivery(data: bytes) -> None:
 
 
 def framed(data: bytes) -> Iterator[bytes]:
-    """Yield pieces with two bytes of their length before each."""
+    """Yield the pieces of *data*, each of which follows two bytes with its length."""
     at = 0
     while at + 2 <= len(data):
         size = int.from_bytes(data[at : at + 2], "big")
@@ -336,7 +336,7 @@ def framed(data: bytes) -> Iterator[bytes]:
 
 
 def run_rendezvous(data: bytes) -> None:
-    """Read what an aggregator is told before there is a link."""
+    """Read the rendezvous that an aggregator gets before it has a link."""
     Rendezvous.parse(data).dump()
 
 
@@ -352,7 +352,7 @@ def run_ranks(data: bytes) -> None:
 
 
 class _Nobody:
-    """In place of a session: a job of which no rank answers."""
+    """A stand-in for a session: a job of which no rank answers."""
 
     def __init__(self) -> None:
         self.set = _ALL
@@ -380,18 +380,29 @@ class _Nobody:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        return _NoCall(name)
 
-        async def nobody(*arguments: object, **options: object) -> Any:
-            raise CommandError(f"{name}: nobody answers")
 
-        return nobody
+class _NoCall:
+    """A stand-in for a method of the session, or for a part of it with methods: it fails."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> _NoCall:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _NoCall(f"{self._name}.{name}")
+
+    async def __call__(self, *arguments: object, **options: object) -> Any:
+        raise CommandError(f"{self._name}: nobody answers")
 
 
 class _NoDisplay:
     width = 80
 
     def error(self, error: PgdbError, command: str) -> None:
-        """Let out what is no error of the user's."""
+        """Re-raise errors that are not the user's."""
         if isinstance(error, InternalError):
             raise AssertionError(f"{command!r}: {error}") from error
 
@@ -400,9 +411,9 @@ class _NoDisplay:
 
 
 def run_commands(data: bytes) -> None:
-    """Read typed lines, up to what would be asked of the ranks."""
+    """Read typed lines, up to the requests to the ranks."""
     lines = [line for line in data.decode("utf-8", "replace").split("\n") if line.strip()]
-    # Nothing here may touch a file: no rank answers, and no line names one behind a folder.
+    # No input may touch a file: no rank answers, and no line names a file in a folder.
     if any(bad in word for line in lines for word in line.split()[1:] for bad in ("/", "..")):
         return
 
@@ -425,12 +436,12 @@ def run_commands(data: bytes) -> None:
     run_coroutine(read())
 
 
-# Without a session of ours they would look for files.
+# Without a session they would look for files.
 _TOUCHING = frozenset({"decompose", "help", "h"})
 
 
 def run_launch(data: bytes) -> None:
-    """Take a launcher's line apart, as each of the launchers would."""
+    """Parse a launcher's line, as for each family of launchers."""
     words = ["mpirun", *data.decode("utf-8", "replace").split("\n")]
     for family in launchers.Family:
         launcher = launchers.Launcher(Path("/nonexistent/mpirun"), family, "1")
@@ -440,7 +451,7 @@ def run_launch(data: bytes) -> None:
 
 
 def run_values(data: bytes) -> None:
-    """Read a value as GDB prints it: no text is lost."""
+    """Parse a value as GDB prints it; no text may be lost."""
     text = data.decode("utf-8", "replace")
     assert values.unparse(values.parse(text)) == text
 
@@ -452,7 +463,7 @@ def run_saved(data: bytes) -> None:
 
 
 def run_recording(data: bytes) -> None:
-    """Read what is packed in a recorded session, and make it anew."""
+    """Read the messages of a recorded session, and encode them again."""
     loaded = recording_file.decode(
         b"pgdb-recording %d\n%s" % (recording_file.VERSION, zlib.compress(data, 1))
     )
@@ -466,7 +477,7 @@ def run_settings(data: bytes) -> None:
 
 
 def run_options(data: bytes) -> None:
-    """Read a command line; words that begin with PGDB_ are variables of the environment."""
+    """Read a command line; words that begin with PGDB_ are environment variables."""
     words = data.decode("utf-8", "surrogateescape").replace("\0", "").split("\n")
     variables = [each.partition("=") for each in words if each.startswith("PGDB_")]
     kept, stdin = dict(os.environ), sys.stdin
@@ -498,7 +509,7 @@ def scratch_file(data: bytes) -> Iterator[Path]:
 
 
 def image(data: bytes, base: int = 0) -> elf.Read:
-    """Return what reads *data* as memory from *base* on."""
+    """Return a reader of *data* as memory from *base* on."""
 
     def read(at: int, size_bytes: int) -> bytes:
         at -= base
@@ -508,7 +519,7 @@ def image(data: bytes, base: int = 0) -> elf.Read:
 
 
 def run_elf(data: bytes) -> None:
-    """Read an object, from a file and from memory, and what a linker has loaded."""
+    """Read an object from a file and from memory, and the linker's list of loaded objects."""
     base = 0x10000
     with contextlib.suppress(elf.ElfError):
         assert len(elf.build_id_of_file(image(data))) <= 2 * elf.MAX_NOTES_BYTES
@@ -528,7 +539,7 @@ def run_elf(data: bytes) -> None:
 
 
 class _Image(mpir.Memory):
-    """A launcher's memory that was made up."""
+    """A made-up memory of a launcher."""
 
     def __init__(self, data: bytes, base: int) -> None:
         super().__init__(-1)
@@ -542,7 +553,7 @@ _IMAGE_BASE = 0x5555_5555_0000
 
 
 def run_proctable(data: bytes) -> None:
-    """Read the table of a launcher whose memory is *data*; its start has pointer and size."""
+    """Read the proctable of a launcher whose memory is *data*; it begins with pointer and size."""
     memory = _Image(data, _IMAGE_BASE)
     with contextlib.suppress(DiscoveryError):
         mpir.table_at(memory, _IMAGE_BASE, _IMAGE_BASE + 8, "mpirun 1")
@@ -563,7 +574,7 @@ def run_maps(data: bytes) -> None:
 
 
 def run_index(data: bytes) -> None:
-    """Look through an index of GDB's."""
+    """Read an index of GDB's."""
     with scratch_file(data) as path:
         index_cache.is_whole(path)
 
@@ -623,14 +634,14 @@ _TARGETS = (
            WIRE_WORDS),
     Target("channel", "the framing of links", run_channel, (LinkError, ProtocolError), WIRE_WORDS),
     Target("delivery", "files that are handed on", run_delivery, (ProtocolError,), WIRE_WORDS),
-    Target("rendezvous", "what aggregators are told first", run_rendezvous, (ValueError,),
+    Target("rendezvous", "the first data of aggregators", run_rendezvous, (ValueError,),
            (b"{", b"}", b'"', b"[", b"]", b'"hosts":', b"1e999", b"\\u0000", b"null")),
     Target("ranks", "rank sets as users write them", run_ranks, (RankSetError,), TEXT_WORDS),
-    # Lines are typed: what takes a tenth of a second for thousands of letters is quick enough.
+    # A user types lines: a tenth of a second for thousands of letters is quick enough.
     Target("commands", "typed lines", run_commands, (PgdbError,), COMMAND_WORDS,
            slow_s_per_byte=500e-6),
     Target("launch", "launchers' lines", run_launch, (UsageError,), LAUNCH_WORDS),
-    # Each builds the parser anew, which takes milliseconds.
+    # Each input builds the parser anew, which takes milliseconds.
     Target("options", "command lines and variables of the environment", run_options,
            (UsageError,), OPTION_WORDS, slow_s_per_byte=1e-3),
     Target("values", "values as GDB prints them", run_values, (), VALUE_WORDS),

@@ -1,4 +1,4 @@
-"""The loop that tries inputs, and what it watches: errors, time, memory."""
+"""The loop that tries inputs, and watches errors, time and memory."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from fuzz.targets import Target
 from pgdb.errors import PgdbError
 
 STUCK_S = 30.0
-"""An input that takes longer than this is a hang."""
+"""Seconds after which an input counts as a hang."""
 _LEAST_SLOW_S = 0.2
 _WARM_UP = 0.2
 _SLOT_BYTES = 1 << 20
 
 
 class StuckError(BaseException):
-    """An input does not come to an end."""
+    """An input takes too long."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a run."""
+    """The outcome of a run."""
 
     inputs: int = 0
     seconds: float = 0.0
     accepted: int = 0
-    """Inputs that raised nothing."""
+    """Number of inputs that raised nothing."""
     errors: Counter[str] = field(default_factory=Counter)
-    """How often each documented error was raised."""
+    """Count of each documented error."""
     crashes: dict[str, bytes] = field(default_factory=dict)
-    """By what happened, the first input at which it did."""
+    """The first input for each kind of crash."""
     slowest_s: float = 0.0
     slowest: bytes = b""
     rss_begin_bytes: int = 0
-    """Resident memory when a fifth of the inputs had been tried, and caches were filled."""
+    """Resident memory in bytes after a fifth of the inputs, when caches were filled."""
     rss_end_bytes: int = 0
 
     def text(self) -> str:
@@ -78,7 +78,7 @@ class Watch:
         self.outcome = Outcome()
 
     def run(self, inputs: int, seed: int, seconds: float = float("inf")) -> Outcome:
-        """Try so many inputs made from the target's corpus; fewer where the time is up."""
+        """Try up to *count* inputs made from the target's corpus, until the time is up."""
         rng = random.Random(seed)
         mutate = self.target.mutate()
         begin = time.monotonic()
@@ -110,11 +110,11 @@ class Watch:
         return self.outcome
 
     def grow(self, size: int) -> Outcome:
-        """Try inputs that are words over and over, some of them twice as long as others."""
+        """Try inputs of repeated words, some of them twice as long as others."""
         with self._guarded() as keep:
             for whole, half in repeated(self.target.words, size):
                 keep(whole)
-                # Of what is quick nothing is to be seen.
+                # The ratio of very short times means nothing.
                 if self._try(whole) < 0.02:
                     continue
                 long_s = min(self._time(whole) for _ in range(3))
@@ -144,7 +144,7 @@ class Watch:
         if took_s > outcome.slowest_s:
             outcome.slowest_s, outcome.slowest = took_s, data
         limit_s = _LEAST_SLOW_S + self.target.slow_s_per_byte * len(data)
-        # A single run may have been held up by others; a hang has been noted already.
+        # Other processes may have delayed a single run; a hang was noted already.
         if limit_s < took_s < STUCK_S / 2 and min(self._time(data) for _ in range(3)) > limit_s:
             self._crash("slow", data)
         return took_s
@@ -160,7 +160,7 @@ class Watch:
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[object]:
-        """Keep the input at hand for who dies of it, and end what does not end by itself."""
+        """Save the input in case the process dies of it, and interrupt an input that hangs."""
         path = Path(tempfile.gettempdir(), f"pgdb-fuzz-{self.target.name}-{os.getpid()}.input")
         last = -1
 
@@ -190,7 +190,7 @@ class Watch:
 
 
 def _place() -> str:
-    """Return where the error that is being handled was raised, in our sources."""
+    """Return the place in our sources that raised the current error."""
     import sys
 
     frames = traceback.extract_tb(sys.exc_info()[2])
@@ -200,5 +200,5 @@ def _place() -> str:
 
 
 def name_of(data: bytes) -> str:
-    """Return the name of a file for an input."""
+    """Return a file name for an input."""
     return hashlib.sha256(data).hexdigest()[:12]

@@ -1,6 +1,6 @@
-"""What others write is read or refused: inputs that once did harm, made-up ones, and the watch.
+"""Foreign data is read or refused: former crashes, made-up inputs, and the watch itself.
 
-Longer runs are those of ``python -m fuzz``, see fuzz/README.md.
+``python -m fuzz`` makes longer runs, see fuzz/README.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def test_what_once_did_harm_does_none(name: str) -> None:
     target = TARGETS[name]
     outcome = Watch(target).replay(target.corpus)
     assert not outcome.crashes
-    # A link has an end after the last of its messages.
+    # The link ends after the last of its messages.
     read = outcome.accepted + outcome.errors["LinkError"]
     assert outcome.inputs > 1 and read, "the corpus is not what the target reads"
 
@@ -128,7 +128,7 @@ def test_memory_that_grows_is_told() -> None:
     kept = []
 
     def keep() -> None:
-        # Of its own pages: a process that has run for long has others to give.
+        # The pages must be new ones: a process that has run for long has free pages left.
         kept.append(region := mmap.mmap(-1, 16 << 10))
         region.write(b"x" * (16 << 10))
 

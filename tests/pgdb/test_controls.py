@@ -1,4 +1,4 @@
-"""What of a text may drive a terminal, and what does not get through."""
+"""Control characters that can drive a terminal do not get through."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
 
-# Titles, answers that are typed at the prompt, clipboards, other screens, cursors, keys, links.
+# Titles, answers typed at the prompt, clipboards, other screens, cursors, keys, links.
 ATTACKS = [
     "\x1b]0;title\x07",
     "\x1b]52;c;cm0gLXJmIC8K\x07",

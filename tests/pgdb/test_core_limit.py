@@ -1,4 +1,5 @@
-"""What is ours leaves no core file with the session's key; what it starts for the user may."""
+"""PGDB's processes leave no core file with the session's key; processes that it starts for the user
+may."""
 
 from __future__ import annotations
 

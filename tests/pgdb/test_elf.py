@@ -1,4 +1,4 @@
-"""ELF objects: what they say of themselves, and that damaged ones say nothing worse."""
+"""ELF objects are read correctly, and damaged ones raise nothing worse than their error."""
 
 from __future__ import annotations
 

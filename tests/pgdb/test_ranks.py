@@ -1,4 +1,4 @@
-"""Rank sets: the notation, and the algebra held to that of Python's sets."""
+"""Rank sets: the notation, and the algebra compared with that of Python's sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgdb import ranks as rank_sets
 from pgdb.errors import RankSetError
 from pgdb.ranks import MAX_RANK, RankSet
 
-# Dense and sparse ones, with steps, and the ends of what can be named.
+# Dense and sparse sets, with steps, and the ends of the range of ranks.
 members = st.frozensets(
     st.integers(0, 40) | st.integers(0, MAX_RANK) | st.sampled_from([0, 65535, 65536, MAX_RANK])
 )
@@ -199,7 +199,7 @@ def test_any_text_is_a_set_or_an_error_of_ours(text: str) -> None:
 
 
 def test_huge_ranges_are_neither_listed_nor_stepped_through() -> None:
-    # Some million ranks: only possible in a test of milliseconds if nobody makes a list.
+    # Some million ranks: within milliseconds this is possible only without a list of them.
     huge = RankSet.parse(f"0-{MAX_RANK}")
     assert len(huge) == MAX_RANK + 1
     assert str(huge) == f"0-{MAX_RANK}"
@@ -247,7 +247,7 @@ def test_runs_are_counted(numbers: frozenset[int]) -> None:
     assert RankSet(numbers).run_count == begins
 
 
-# Runs of every length next to one another, and steps that hold for a while.
+# Runs of every length beside one another, and steps that hold for a while.
 gappy = st.lists(st.sampled_from([1, 1, 2, 2, 2, 3, 3, 10]), max_size=60).map(
     lambda gaps: frozenset(itertools.accumulate(gaps))
 )

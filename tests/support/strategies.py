@@ -122,7 +122,7 @@ _FORMED: dict[type, st.SearchStrategy[Any]] = {
     Text: _struct(Text, text=texts),
     Failure: _struct(Failure, message=texts),
 }
-formed = st.one_of(list(_FORMED.values()))
+templated = st.one_of(list(_FORMED.values()))
 """Records that can have a form."""
 
 RECORDS: dict[type, st.SearchStrategy[Any]] = {
@@ -135,7 +135,7 @@ RECORDS: dict[type, st.SearchStrategy[Any]] = {
         start=small,
         order=st.sampled_from("CF"),
     ),
-    Various: _struct(Various, template=formed.map(lambda record: extract_template(record)[0])),
+    Various: _struct(Various, template=templated.map(lambda record: extract_template(record)[0])),
     Done: st.just(Done()),
     BreakpointsMade: _struct(BreakpointsMade, breakpoints=breakpoint_tuples, text=texts),
     BreakpointList: _struct(BreakpointList, breakpoints=breakpoint_tuples),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pgdb.backend.node.answer_cache import AnswerCache
 from pgdb.merge.templates import Templated
 from pgdb.records import Done, Record, Running, Value
-from tests.support.strategies import formed, leaf_records
+from tests.support.strategies import leaf_records, templated
 
 
 @given(st.lists(leaf_records, max_size=12))
@@ -50,7 +50,7 @@ def test_equal_answers_are_kept_once() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5), formed), max_size=30),
+    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5), templated), max_size=30),
     st.integers(0, 300),
 )
 def test_whatever_is_kept_is_what_was_said(

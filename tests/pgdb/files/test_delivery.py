@@ -1,7 +1,8 @@
-"""Files on their way down a tree: read once, resumed, refused, passed on where there is no room.
+"""Delivery down a tree: files are read once, resumed, refused, and passed on where there is no
+room.
 
-The nodes are real and so are their caches; between them messages go over the wire's form, one at
-a time, in the order in which they were sent.
+The nodes and their caches are real. Messages between nodes are encoded and decoded, one at a
+time, in the order in which they were sent.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ def test_the_first_that_asks_is_the_source_where_the_front_end_has_none(tmp_path
     async def check() -> None:
         source = write_elf(tmp_path / "only_there", ID, BODY)
         tree = Tree(tmp_path, 7)
-        # Node 5 asks first, below 2 and 0; its host alone knows the file, by another name.
+        # Node 5, below 2 and 0, asks first; only its host has the file, by another name.
         name = tmp_path / "app"
         first = asyncio.create_task(tree.want(5, name, own=str(source)))
         while (0, FRONT_END) not in {(sender, receiver) for sender, receiver, _ in tree.sent}:
@@ -213,7 +214,7 @@ def test_a_file_that_nobody_has_is_done_without(tmp_path: Path) -> None:
         found = await asyncio.gather(*(tree.want(node, tmp_path / "gone") for node in range(3)))
         assert found == [None, None, None]
         assert [tree.nodes[node].own.missing_files for node in range(3)] == [1, 1, 1]
-        # Who asks later gets the same answer at once.
+        # A later asker gets the same answer at once.
         assert await tree.want(2, tmp_path / "gone") is None
         await tree.close()
 
@@ -266,7 +267,7 @@ def test_a_transfer_that_was_interrupted_goes_on(tmp_path: Path) -> None:
     async def check() -> None:
         source = write_elf(tmp_path / "app", ID, BODY)
         first = Tree(tmp_path, 1)
-        # The last part never comes.
+        # The last part never arrives.
         last = source.stat().st_size // PART_BYTES * PART_BYTES
         first.spoil = lambda message: (
             None if isinstance(message, FilePart) and message.offset == last else message
@@ -324,7 +325,7 @@ def test_a_source_that_changes_under_way_is_refused(
 ) -> None:
     async def check() -> None:
         source = write_elf(tmp_path / "app", ID, BODY)
-        # It is another one by the time it is copied.
+        # The file has changed by the time it is copied.
         look = file_sources.look_for
         monkeypatch.setattr(
             delivery,
@@ -351,9 +352,9 @@ def test_a_node_without_room_hands_on_what_others_keep(tmp_path: Path, how: Any)
         assert found[1] is None
         for path in (found[0], found[2]):
             assert path is not None and path.read_bytes() == source.read_bytes()
-        (told,) = tree.notices[1]
+        (reported,) = tree.notices[1]
         rest = "files" if how is NO_PLACE else "rest"
-        assert f"GDBs read the {rest} by themselves" in told
+        assert f"GDBs read the {rest} by themselves" in reported
         assert not tree.notices[0] and not tree.notices[2]
         await tree.close()
 
@@ -390,7 +391,7 @@ def test_a_full_disk_on_the_way_ends_in_the_slower_way(
         assert found[0] is None
         assert found[1] is not None and found[1].read_bytes() == source.read_bytes()
         assert len(tree.notices[0]) == 1
-        # What was begun does not fill the disk any longer.
+        # The begun copy does not take room any longer.
         assert not list(tree.cache_of(0).rglob("*.part"))
         await tree.close()
 
@@ -421,7 +422,7 @@ def test_a_new_parent_brings_what_the_old_one_has_not(tmp_path: Path) -> None:
     async def check() -> None:
         source = write_elf(tmp_path / "app", ID, BODY)
         tree = Tree(tmp_path, 2, fan_out=1)
-        # Nothing of the second half gets from node 0 to node 1, which then hangs on the front end.
+        # Node 0 sends nothing of the second half to node 1, which then moves to the front end.
         half = source.stat().st_size // 2 // PART_BYTES * PART_BYTES
         tree.spoil = lambda message: (
             None
@@ -446,10 +447,10 @@ def test_a_new_parent_brings_what_the_old_one_has_not(tmp_path: Path) -> None:
     run(check())
 
 
-def test_a_source_that_is_lost_is_told(tmp_path: Path) -> None:
+def test_a_source_that_is_lost_is_reported(tmp_path: Path) -> None:
     async def check() -> None:
         tree = Tree(tmp_path, 3)
-        # Node 1 is asked to be the source and never answers; then it is gone.
+        # Node 1 is asked to be the source, never answers, and is lost.
         silent = {"is": True}
         tree.spoil = lambda message: message
         from_above = tree.nodes[1].from_above

@@ -1,4 +1,4 @@
-"""The state of file delivery by itself: what one node decides, without a loop, a disk or a link."""
+"""The state of file delivery: decisions of one node, without a loop, a disk or a link."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def test_the_root_looks_first_and_then_asks_those_that_want_the_file() -> None:
     state.from_child(3, FilesAre(files=(gone(KEY, "nor here"),)))
     assert state.take_actions() == [Send(4, WANT)]
     state.lose_child(4)
-    # Nobody is left: the children hear it, and an older copy in the cache may still do.
+    # No asker is left to try: the children are notified, and an older copy in the cache may still
+    # do.
     assert state.take_actions() == [
         Send(3, FilesAre(files=(gone(KEY, "nobody has it"),))),
         DoWithout(KEY),

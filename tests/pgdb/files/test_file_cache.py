@@ -1,4 +1,4 @@
-"""The cache of files: what it finds, refuses, resumes and removes."""
+"""The cache of files: finding, refusing, resuming and removing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BODY = bytes(range(256)) * 40
 
 @pytest.fixture(autouse=True)
 def _room(monkeypatch: pytest.MonkeyPatch) -> None:
-    # How full the machine's disk is must not decide.
+    # The result must not depend on how full the machine's disk is.
     monkeypatch.setattr(file_cache, "LEAST_FREE_SHARE", 0.0)
 
 

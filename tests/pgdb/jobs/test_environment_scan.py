@@ -1,7 +1,7 @@
-"""A scan tells ranks from what they start, from each other's jobs and from PGDB's processes.
+"""A scan separates ranks from their children, from other jobs and from PGDB's processes.
 
-The ranks are processes of ours with the environment that launchers give, found by keys of this
-run: other jobs of this machine do not matter.
+The ranks are processes of ours with the environment that launchers give. The keys are of this run
+only, so other jobs of this machine do not matter.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def executables_below(pid: int) -> list[str | None]:
 
 @contextmanager
 def run(*words: str, below: int = 0, **env: str) -> Iterator[int]:
-    """Run a command until it has *below* descendants that are cat, or is cat itself.
+    """Run a command until *below* of its descendants are cat, or it is cat itself.
 
-    It and they live until its input, also descriptor 3, is closed.
+    The processes live until their input, also descriptor 3, is closed.
     """
     read, write = os.pipe()
     process = subprocess.Popen(
@@ -114,13 +114,13 @@ def test_what_a_rank_starts_is_no_rank(key: str) -> None:
 
 @pytest.mark.parametrize("selector", ["", "key:", "proxy:", "slurm:", "key:no such", "else:1"])
 def test_a_selector_of_no_job_finds_nothing(selector: str, key: str) -> None:
-    # The others have a rank's environment and nothing that tells their job.
+    # The others have a rank's environment, and nothing that names their job.
     with run(CAT, **intel(0, key)), run(CAT, **slurm(0, "")), run(CAT, PMI_RANK="0"):
         assert scan(selector) == ()
 
 
 def test_processes_of_pgdb_are_no_ranks(key: str) -> None:
-    # An anchor; what it starts would have its variable too, unless it were scrubbed.
+    # An anchor; its children would inherit the variable, unless it were scrubbed.
     ours = intel(0, key) | {WIRE_UP_VARIABLE: "mpi"}
     forgets = FORKING.format(command=f"env -u {WIRE_UP_VARIABLE} PMI_RANK=1 {CAT}")
     with (
@@ -150,7 +150,7 @@ def test_a_proxy_names_the_job_of_its_ranks(tmp_path: Path, key: str) -> None:
 
 
 def test_a_job_that_a_rank_runs_is_another_one(tmp_path: Path, key: str) -> None:
-    # Rank 1 of 2 of the inner job has the very environment of rank 1 of 2 of the outer one.
+    # Rank 1 of 2 of the inner job has the same environment as rank 1 of 2 of the outer one.
     proxy = tmp_path / "hydra_pmi_proxy"
     proxy.write_text(f"#!{SHELL}\n{CAT} <&3 &\nwait\n")
     inner = f"{SHELL} {proxy} --control-port {key}:2 --pgid 0"
@@ -176,7 +176,7 @@ def test_a_slurm_job_has_the_ranks_of_all_its_steps(slurm_job: str, key: str) ->
         assert pids(scan(f"slurm:{slurm_job}.0")) == [one]
         assert pids(scan(f"slurm:{slurm_job}.1")) == [two]
         assert Processes().selector(first) == f"slurm:{slurm_job}.0"
-        # What a group is found by finds it again.
+        # The selector of a group finds the group again.
         assert pids(scan(f"key:{key}")) == [two]
 
 
@@ -196,7 +196,7 @@ def test_a_shell_of_salloc_is_no_rank(slurm_job: str) -> None:
 def test_launchers_and_daemons_in_a_step_are_no_ranks(
     name: str, slurm_job: str, key: str, tmp_path: Path
 ) -> None:
-    # A daemon that is a step of Slurm's, or srun -n 1 mpirun; the script has a launcher below it.
+    # A daemon that is a Slurm step, or srun -n 1 mpirun; the script has a launcher below it.
     starter = shutil.copy(SHELL, tmp_path / name)
     inner = FORKING.format(command=f"env {shlex.join(assigned(intel(1, key)))} {CAT}")
     env = slurm(0, slurm_job) | {"PATH": os.environ["PATH"]}
@@ -218,7 +218,7 @@ def test_the_older_of_two_with_one_number_counts(key: str) -> None:
         older = stack.enter_context(run(CAT, **intel(0, key)))
         first = procfs.read_stat(older)
         assert first is not None
-        # Their times are told apart by the tick.
+        # Start times differ only from tick to tick.
         wait_until(lambda: ticks_of_a_new_process() > first.start_time_ticks, "a tick passes")
         stack.enter_context(run(CAT, **intel(0, key)))
         assert pids(scan(f"key:{key}")) == [(f"key:{key}", {0: older})]
@@ -287,7 +287,7 @@ def test_a_wrapper_with_two_children_stands_for_itself() -> None:
 
 
 def test_a_child_that_has_ended_does_not_count() -> None:
-    # The shell buries its children at wait, which it comes to when cat has ended.
+    # The shell reaps its children at wait, after cat has ended.
     with run(SHELL, "-c", f"{CAT} <&3 & true & while read x; do :; done; wait", below=1) as pid:
         assert procfs.executable(program_of_rank(pid)) == CAT
 
@@ -325,7 +325,7 @@ def test_the_first_with_an_mpi_library_is_the_program(monkeypatch: pytest.Monkey
             procfs, "mapped_files", lambda each: library if each in maps_mpi else frozenset()
         )
         assert program_of_rank(pid) == cat
-        # The library of a measuring tool, and MPI with it, is preloaded into the shells too.
+        # A measuring tool preloads its library, and MPI with it, into the shells too.
         maps_mpi.add(pid)
         assert program_of_rank(pid) == cat
 

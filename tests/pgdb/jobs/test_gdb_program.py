@@ -1,4 +1,4 @@
-"""Which GDB is taken, and what is said of one that will not do."""
+"""The choice of GDB, and the message about one that does not suit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgdb.jobs.gdb_program import MINIMUM_GDB, check_gdb, find_gdb
 
 
 def gdb(directory: Path, text: str, name: str = "gdb") -> Path:
-    """Make a GDB whose ``--version`` carries *text* out."""
+    """Make a GDB whose ``--version`` runs *text*."""
     directory.mkdir(exist_ok=True)
     path = directory / name
     path.write_text(f"#!/bin/sh\n{text}\n")
@@ -45,8 +45,8 @@ def test_the_version_is_the_last_word_of_the_first_line(
 def test_an_old_gdb_is_refused_with_the_way_out(tmp_path: Path, version: str) -> None:
     path = gdb(tmp_path, says(f"GNU gdb (GDB) {version}"))
     wanted = ".".join(map(str, MINIMUM_GDB))
-    told = re.escape(f"{path} is GDB {version}; at least {wanted} is needed")
-    with pytest.raises(StartError, match=rf"{told} .*--gdb"):
+    reported = re.escape(f"{path} is GDB {version}; at least {wanted} is needed")
+    with pytest.raises(StartError, match=rf"{reported} .*--gdb"):
         check_gdb(str(path))
 
 
@@ -66,14 +66,14 @@ def test_what_is_no_gdb_is_refused_by_what_it_says(tmp_path: Path, text: str, me
         check_gdb(str(gdb(tmp_path, text)))
 
 
-def test_a_gdb_that_cannot_be_executed_is_told(tmp_path: Path) -> None:
+def test_a_gdb_that_cannot_be_executed_is_reported(tmp_path: Path) -> None:
     path = gdb(tmp_path, "")
     path.write_text("#!/no/such/interpreter\n")
     with pytest.raises(StartError, match=f"{re.escape(str(path))} cannot be run: "):
         check_gdb(str(path))
 
 
-def test_a_file_that_is_no_program_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_program_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "gdb"
     path.touch(mode=0o644)
     with pytest.raises(StartError, match=f"{re.escape(str(path))} cannot be run: .*--gdb"):

@@ -1,4 +1,5 @@
-"""The hold program as a launcher would run it, without MPI: held, let go, and leaving no trace."""
+"""The hold program as a launcher runs it, without MPI: ranks are held, released, and left
+unchanged."""
 
 from __future__ import annotations
 
@@ -23,11 +24,12 @@ from pgdb.jobs import hold
 
 DEADLINE_S = 20.0
 LONG = "60"
-"""Seconds to hold that no test waits for."""
+"""Seconds of hold that are longer than any test."""
 
 
 class Session:
-    """What a session has: a mark, an aggregator that hears datagrams, a front end that listens."""
+    """A stand-in for a session: a mark, an aggregator that receives datagrams, a listening front
+    end."""
 
     def __init__(self) -> None:
         self.mark = f"test-{secrets.token_hex(8)}"
@@ -73,7 +75,7 @@ class Session:
         cwd: Path | None = None,
         preexec: Callable[[], None] | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start a line that has the hold program in it."""
+        """Start a command line with the hold program in it."""
         process = subprocess.Popen(
             line,
             stdin=subprocess.DEVNULL,
@@ -87,7 +89,7 @@ class Session:
         return process
 
     def wait_held(self) -> list[str]:
-        """Wait until a rank says that it is held."""
+        """Wait until a rank reports that it is held."""
         return self.collector.recv(65536).decode().split("\0")
 
     def accept(self) -> socket.socket:
@@ -115,7 +117,7 @@ stranger = session
 
 
 def read_report(link: socket.socket) -> bytes:
-    """Read what a held rank tells the front end: a length, a newline, that many bytes."""
+    """Read the report of a held rank to the front end: a length, a newline, that many bytes."""
     with link.makefile("rb") as report:
         length = int(report.readline())
         return report.read(length)
@@ -183,7 +185,7 @@ def test_a_front_end_that_cannot_be_reached_leaves_the_rank_to_the_aggregator(
 
 def test_it_is_said_that_a_front_end_cannot_be_reached(session: Session) -> None:
     process = session.start("echo", "hello", rank=4, address="127.0.0.1:1,[::1]:1", size=8)
-    # Not the first rank of its host, so that nothing is said and it is held.
+    # This is not the first rank of its host, so it reports nothing and is held.
     session.wait_held()
     release(process)
     environment = {**os.environ, "PMI_RANK": "4", "PMI_SIZE": "8"}
@@ -220,7 +222,7 @@ def test_the_addresses_of_the_front_end_are_tried_in_order(session: Session) -> 
 
 def test_an_address_that_does_not_answer_costs_three_seconds(session: Session) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as silent:
-        # Its queue is full, so that the kernel does not answer a further one.
+        # The queue of the listener is full, so the kernel does not answer a further connection.
         waiting = [socket.socket() for _ in range(4)]
         for each in waiting:
             each.setblocking(False)
@@ -252,10 +254,10 @@ def test_the_reports_say_who_is_held_where_with_what(session: Session, tmp_path:
     expected = [session.mark, "0", "4", "0", "4", str(process.pid), os.uname().nodename, "", ""]
     expected += [str(tmp_path.resolve()), "prog ram", "one", "", "t w o\n2\n"]
     assert session.wait_held() == expected
-    code, nonce, *told = reported.split(b"\0")
-    assert b"\0".join(told).decode() == "\0".join([*expected[1:9], "prog ram"])
+    code, nonce, *fields = reported.split(b"\0")
+    assert b"\0".join(fields).decode() == "\0".join([*expected[1:9], "prog ram"])
     assert len(bytes.fromhex(nonce.decode())) == 16
-    # What is read on the network is no help to who would make another one.
+    # A report read on the network does not help to make another one.
     assert session.mark.encode() not in reported
     assert code == hold.authentication(session.mark, reported[len(code) + 1 :])
     assert code != hold.authentication(session.mark[:-1] + "x", reported[len(code) + 1 :])
@@ -377,7 +379,7 @@ STATUS = ("grep", "-E", "^(SigBlk|SigIgn|SigPnd|ShdPnd)", "/proc/self/status")
 
 
 def plain(*program: str, preexec: Callable[[], None] | None = None) -> bytes:
-    """Return what a program prints that is started without being held."""
+    """Return the output of a program that is started without being held."""
     return subprocess.run(program, check=True, capture_output=True, preexec_fn=preexec).stdout
 
 
@@ -401,7 +403,7 @@ def test_signals_that_were_blocked_are_blocked_again(session: Session) -> None:
 
 @pytest.mark.parametrize("trap", ["true", "trap '' PIPE", "trap '' PIPE XFSZ TTIN"])
 def test_what_the_launcher_ignores_is_ignored(session: Session, trap: str) -> None:
-    # The interpreter forgets what it was; the launcher, here a shell, is its parent.
+    # The interpreter changes the setting; its parent, here a shell for the launcher, still has it.
     status = plain("sh", "-c", f"{trap}; cat /proc/self/status").splitlines()
     (wanted,) = (line for line in status if line.startswith(b"SigIgn"))
     held = shlex.join(map(str, session.line("cat", "/proc/self/status")))
@@ -463,7 +465,7 @@ def test_the_size_of_a_terminal_is_no_release(session: Session) -> None:
 
 
 def is_idle(status: str) -> bool:
-    """Return whether a process sleeps and has taken the signals that were sent to it."""
+    """Return whether a process sleeps and has received the signals sent to it."""
     return "State:\tS" in status and "ShdPnd:\t0000000000000000" in status
 
 
@@ -654,7 +656,7 @@ def comm(process: subprocess.Popen[bytes]) -> str:
 
 
 def test_a_program_of_very_many_arguments(session: Session) -> None:
-    # Larger than a datagram can be: the aggregator finds such a rank in /proc.
+    # A datagram cannot be as large; the aggregator finds such a rank in /proc.
     many = [f"argument-{number:050d}" for number in range(8000)]
     process = session.start("echo", *many)
     with session.accept() as link:
@@ -670,7 +672,8 @@ def test_held_ranks_cost_no_time(session: Session) -> None:
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])
 
-    # A rank that spins uses up every window; one that sleeps only the one in which it starts.
+    # A rank that spins uses CPU in every window, a rank that sleeps only in the window of its
+    # start.
     window, until = threading.Event(), time.monotonic() + DEADLINE_S
     while True:
         before = ticks()

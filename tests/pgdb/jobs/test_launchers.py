@@ -28,7 +28,7 @@ VERSIONS = {
 HYDRAS = (Family.MPICH, Family.INTEL)
 MPIRUNS = (Family.OPEN_MPI_4, Family.OPEN_MPI_5, *HYDRAS)
 
-# Launchers of wheels or of one's own builds can be added: PGDB_TEST_LAUNCHERS=/path/mpiexec:…
+# PGDB_TEST_LAUNCHERS=/path/mpiexec:… adds launchers of wheels or of own builds.
 REAL = [
     "mpirun.openmpi",
     "mpirun.mpich",
@@ -392,7 +392,7 @@ def test_a_wrapper_script_that_runs_is_a_launcher(place):
 def test_a_process_that_is_no_launcher_is_none(place):
     assert launcher_of_process(os.getpid(), anything) is None
     assert launcher_of_process(2**22 + 1, anything) is None
-    # A job script is not run a second time only because of its name.
+    # A job script is not run a second time because of its name.
     job = script(place / "work" / "mpirun.sh", f'echo "$1" >> {place / "runs"}; read line')
     with subprocess.Popen([job], stdin=subprocess.PIPE) as process:
         wait_until((place / "runs").exists)

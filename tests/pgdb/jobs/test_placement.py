@@ -1,4 +1,4 @@
-"""How PGDB's own processes are started: the line of each launcher, its MPI, their environment."""
+"""Starting PGDB's own processes: the line of each launcher, its MPI, their environment."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HYDRAS = (Family.MPICH, Family.INTEL)
 HOSTS = ("node1", "node2", "10.0.0.3")
 MANY = tuple(f"node{number}" for number in range(MAX_HOSTS_IN_LINE + 1))
 
-# Launchers of wheels or of one's own builds can be added: PGDB_TEST_LAUNCHERS=/path/mpiexec:…
+# PGDB_TEST_LAUNCHERS=/path/mpiexec:… adds launchers of wheels or of own builds.
 REAL = [
     "mpirun.openmpi",
     "mpirun.mpich",
@@ -51,7 +51,7 @@ def script(path: Path, text: str) -> Path:
 
 
 def fake(directory: Path, family: Family) -> Launcher:
-    """Return a launcher of that family that does nothing but say so."""
+    """Return a launcher that only prints the version text of *family*."""
     name = "srun" if family is Family.SLURM else "mpirun"
     path = script(directory / name, f"cat <<'END'\n{VERSIONS[family]}\nEND")
     return find_launcher(str(path))
@@ -62,7 +62,7 @@ def known(family: Family) -> Launcher:
 
 
 def value_of(line: tuple[str, ...], option: str) -> str:
-    """Return the word behind the only occurrence of an option."""
+    """Return the word after the only occurrence of an option."""
     assert line.count(option) == 1, line
     return line[line.index(option) + 1]
 
@@ -102,11 +102,12 @@ def test_open_mpi_is_told_the_hosts_with_slots_and_what_to_export(family: Family
     assert value_of(line, "--bind-to") == "none"
     assert [line[at + 1] for at, word in enumerate(line) if word == "-x"] == ["A", "B"]
     assert value_of(line, "--map-by").startswith("ppr:2:node")
-    # Each has a word of its own for more processes than cores, and refuses the other's.
+    # Each family has its own word for more processes than cores, and refuses the other's.
     is_4 = family is Family.OPEN_MPI_4
     assert ("--oversubscribe" in line) is is_4
     assert value_of(line, "--map-by").endswith(":OVERSUBSCRIBE") is not is_4
-    # A host file of the installation's would add its hosts; 5 would look for one named "none".
+    # A host file of the installation would add its hosts; version 5 would look for a file named
+    # "none".
     assert ("--default-hostfile" in line) is is_4
 
 
@@ -172,7 +173,7 @@ def test_many_hosts_go_into_a_file(tmp_path: Path, family: Family, option: str, 
     file = tmp_path / "hosts"
     line = overlay_line(known(family), 2, ["tool"], hosts=MANY, host_file=file)
     assert file.read_text().splitlines() == [entry.format(host) for host in MANY]
-    # srun takes a name with a slash for that of a file.
+    # srun reads a name with a slash as a file name.
     assert value_of(line, option) == str(file) and "/" in str(file)
     assert value_of(line, "-n") == str(2 * len(MANY))
     assert not [word for word in line if MANY[-1] in word]
@@ -196,7 +197,7 @@ def test_without_a_place_for_a_file_many_hosts_stay_in_the_line() -> None:
     assert value_of(line, "-hosts").count(",") == len(MANY) - 1
 
 
-def test_a_host_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_host_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="nowhere"):
         file = tmp_path / "nowhere" / "hosts"
         overlay_line(known(Family.MPICH), 1, ["tool"], hosts=MANY, host_file=file)
@@ -327,7 +328,7 @@ def test_debians_mpich_gets_the_link_it_needs(
 def test_a_script_that_runs_another_hydra_has_that_ones_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
 ) -> None:
-    # As Intel's mpirun does when its directory is not the first in PATH.
+    # Intel's mpirun does that when its directory is not the first in PATH.
     mpirun = script(tmp_path / "intel" / "bin" / "mpirun", 'mpiexec.hydra "$@"')
     for name, each in (("intel", Family.INTEL), ("mpich", Family.MPICH)):
         script(tmp_path / name / "bin" / "mpiexec.hydra", f"cat <<'END'\n{VERSIONS[each]}\nEND")

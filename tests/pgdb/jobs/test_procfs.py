@@ -1,4 +1,4 @@
-"""procfs reads a /proc of the test's own making, and the real one where the kernel must answer."""
+"""procfs reads a /proc that the test makes, and the real one where the kernel must answer."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_an_environment_that_an_exec_cuts_off_is_read_again(
 def test_a_process_that_is_executing_a_program_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code_start: int, environment_end: int
 ) -> None:
-    # Memory of before is gone, and reads as nothing, when that of the new program is complete.
+    # The old memory is gone, and reads as empty, once the new program's is complete.
     add_process(
         tmp_path,
         7,
@@ -339,7 +339,7 @@ def test_yama_lets_us_trace_what_we_started(tmp_path: Path) -> None:
     assert procfs.why_not_traceable(child, tmp_path) is None
 
 
-# Taken from real ranks; Slurm's variables are there in an allocation under every launcher.
+# From real ranks; in an allocation Slurm's variables are there under every launcher.
 OPEN_MPI_4 = {
     "OMPI_COMM_WORLD_RANK": "1",
     "OMPI_COMM_WORLD_SIZE": "4",
@@ -400,7 +400,7 @@ OPEN_MPI_4 = {
             {"FLUX_TASK_RANK": "1", "FLUX_JOB_SIZE": "2", "FLUX_JOB_ID": "fA"},
             RankIdentity(1, 2, None, None, "fA"),
         ),
-        # A batch script has a SLURM_PROCID but is no step's task.
+        # A batch script has a SLURM_PROCID, but it is not a task of a step.
         ({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7", "SLURM_LOCALID": "0"}, None),
         ({"PMI_RANK": "-1"}, None),
         ({"PMI_RANK": "\u0663"}, None),
@@ -446,7 +446,7 @@ def test_a_process_with_another_host_name_is_elsewhere(tmp_path: Path) -> None:
     for name, namespace in (("self", 1), ("70", 1), ("71", 2)):
         (tmp_path / name / "ns").mkdir(parents=True)
         (tmp_path / name / "ns" / "uts").symlink_to(f"uts:[{namespace}]")
-    # Where the kernel does not tell, as of another user's process, it is taken for one of ours.
+    # If the kernel hides it, as for another user's process, the process counts as one of this host.
     assert [procfs.on_this_host(pid, tmp_path) for pid in (70, 71, 72)] == [True, False, True]
     assert procfs.on_this_host(os.getpid())
 

@@ -45,7 +45,7 @@ def answer_of(rank: int, record: Record) -> Answer:
 
 
 def sent(classes: Answer) -> Answer:
-    """Return what arrives at the other end of an edge of the tree."""
+    """Return the classes that arrive at the other end of an edge of the tree."""
     message = decode(encode(Reply(request_id=1, graph=to_graph(classes))))
     assert isinstance(message, Reply)
     arrived, missing = from_graph(message.graph)
@@ -54,7 +54,7 @@ def sent(classes: Answer) -> Answer:
 
 
 def bits(classes: Answer) -> bytes:
-    """Return all of an answer: 1 and 1.0 are equal, but not the same."""
+    """Return an encoded answer: 1 and 1.0 are equal, but their encodings differ."""
     return encode(Reply(request_id=1, graph=to_graph(classes))) + repr(classes).encode()
 
 
@@ -166,7 +166,7 @@ def test_missing_ranks_as_sets(one: Missing, other: Missing, ranks: RankSet) -> 
 def test_what_is_not_summed_up_is_expanded_without_loss(
     records: list[Record], rng: random.Random
 ) -> None:
-    # All that a class does not hold are addresses in which its ranks differ, and those are marked.
+    # A class omits only the addresses in which its ranks differ, and it marks them.
     leaves = [answer_of(rank, record) for rank, record in enumerate(records)]
     for each in merge_by_a_tree(leaves, rng, sent):
         for rank in each.ranks:
@@ -179,7 +179,7 @@ def test_what_is_not_summed_up_is_expanded_without_loss(
 
 # -- very many different answers -------------------------------------------------------------------
 
-# Values of few forms and of many, with parts that are equal, different, no numbers, and addresses.
+# Values of few templates and of many, with equal and different parts, texts, and addresses.
 _parts = st.sampled_from(
     [
         *(
@@ -229,18 +229,18 @@ _diverse: st.SearchStrategy[Record] = st.one_of(
 
 @st.composite
 def limits(draw: st.DrawFn) -> dict[str, object]:
-    most_forms = {Stack: draw(st.integers(1, 4))} if draw(st.booleans()) else {}
+    most_templates = {Stack: draw(st.integers(1, 4))} if draw(st.booleans()) else {}
     return {
         "MOST_DISTINCT": draw(st.integers(1, 6)),
         "_FEW_OF_A_TEMPLATE": draw(st.integers(1, 4)),
-        "_MOST_TEMPLATES": most_forms,
+        "_MOST_TEMPLATES": most_templates,
         "MOST_COLUMNS": draw(st.sampled_from([0, 1, 2, 64])),
     }
 
 
 @pytest.fixture(autouse=True)
 def _own_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put back what :func:`set_limits` sets."""
+    """Restore the limits that :func:`set_limits` changes."""
     for name in ("MOST_DISTINCT", "_FEW_OF_A_TEMPLATE", "_MOST_TEMPLATES", "MOST_COLUMNS"):
         monkeypatch.setattr(answer, name, getattr(answer, name))
 
@@ -254,7 +254,7 @@ many_said = st.lists(_diverse, min_size=1, max_size=40)
 
 
 def assert_faithful(classes: Answer, records: Mapping[int, Record]) -> None:
-    """Every rank is in one class, and what the class says of it is what it said."""
+    """Every rank is in one class, and the class agrees with the rank's own answer."""
     assert sum(len(each.ranks) for each in classes) == len(records)
     assert RankSet.union(each.ranks for each in classes) == RankSet(records)
     for each in classes:
@@ -263,18 +263,18 @@ def assert_faithful(classes: Answer, records: Mapping[int, Record]) -> None:
             assert each.columns == ()
             assert all(found.record == each.record for found in normalized.values())
             continue
-        form = each.record.template
-        assert all(type(found.record) is type(form) for found in normalized.values())
-        if form == nothing_common(type(form)):
+        template = each.record.template
+        assert all(type(found.record) is type(template) for found in normalized.values())
+        if template == nothing_common(type(template)):
             assert each.columns == ()
             continue
-        forms = {rank: extract_template(found.record) for rank, found in normalized.items()}  # type: ignore[arg-type]
-        assert all(found == form for found, _ in forms.values())
-        holes = count_placeholders(form)
-        assert len(each.columns) == (holes if holes <= answer.MOST_COLUMNS else 0)
+        templates = {rank: extract_template(found.record) for rank, found in normalized.items()}  # type: ignore[arg-type]
+        assert all(found == template for found, _ in templates.values())
+        placeholders = count_placeholders(template)
+        assert len(each.columns) == (placeholders if placeholders <= answer.MOST_COLUMNS else 0)
         for number, column in enumerate(each.columns):
             expected = summarize(
-                (RankSet([rank]), parts[number]) for rank, (_, parts) in forms.items()
+                (RankSet([rank]), parts[number]) for rank, (_, parts) in templates.items()
             )
             assert repr(column) == repr(expected)
 
@@ -284,7 +284,7 @@ def assert_faithful(classes: Answer, records: Mapping[int, Record]) -> None:
 def test_any_tree_sums_up_the_same(
     records: list[Record], small: dict[str, object], spread: int, rng: random.Random
 ) -> None:
-    # Ranks far from one another share the cells of a profile.
+    # Distant ranks share the cells of a profile.
     set_limits(small)
     by_rank = {rank * spread: record for rank, record in enumerate(records)}
     leaves = [answer_of(rank, record) for rank, record in by_rank.items()]
@@ -317,9 +317,9 @@ def numbers(count: int, start: int = 0) -> list[Answer]:
 
 
 def test_as_many_different_values_as_allowed_are_told_one_by_one() -> None:
-    told = merged(*numbers(answer.MOST_DISTINCT))
-    assert len(told) == answer.MOST_DISTINCT
-    (summed,) = merged(told, *numbers(1, answer.MOST_DISTINCT))
+    reported = merged(*numbers(answer.MOST_DISTINCT))
+    assert len(reported) == answer.MOST_DISTINCT
+    (summed,) = merged(reported, *numbers(1, answer.MOST_DISTINCT))
     assert summed.record == Various(template=Value(text=PLACEHOLDER))
     (column,) = summed.columns
     assert (column.count, column.low, column.high) == (1025, 0, 1024)
@@ -340,7 +340,7 @@ def test_odd_ones_out_are_still_told_among_very_many(monkeypatch: pytest.MonkeyP
     ]
 
 
-def test_forms_without_end_are_mixed_and_other_kinds_are_not(
+def test_templates_without_end_are_mixed_and_other_kinds_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(answer, "MOST_DISTINCT", 10)
@@ -361,14 +361,20 @@ def test_stacks_are_told_one_by_one_beyond_the_limit_for_values(
     assert len(merged(*stacks)) == 50
 
 
-def test_forms_with_very_many_holes_have_no_summaries(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_templates_with_very_many_placeholders_have_no_summaries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(answer, "MOST_DISTINCT", 10)
-    holes = answer.MOST_COLUMNS + 1
+    placeholders = answer.MOST_COLUMNS + 1
     arrays = [
-        answer_of(rank, Value(text=f"{{{', '.join([str(rank)] * holes)}}}")) for rank in range(12)
+        answer_of(rank, Value(text=f"{{{', '.join([str(rank)] * placeholders)}}}"))
+        for rank in range(12)
     ]
     (both,) = merged(merged(*arrays[:11]), arrays[11])
-    assert isinstance(both.record, Various) and count_placeholders(both.record.template) == holes
+    assert (
+        isinstance(both.record, Various)
+        and count_placeholders(both.record.template) == placeholders
+    )
     assert both.columns == () and len(both.ranks) == 12
 
 
@@ -378,14 +384,14 @@ def test_a_summary_of_ranks_that_are_known_in_part_is_not_counted_twice(
     monkeypatch.setattr(answer, "MOST_DISTINCT", 10)
     summed = merged(*numbers(20))
     assert summed[0].columns
-    # What is new in it cannot be told from what is known: all that is sure is who answered.
+    # Its new ranks cannot be separated from the known ones: only the ranks themselves are certain.
     (found,) = merged(numbers(1)[0], summed)
     assert str(found.ranks) == "0-19" and found.columns == ()
     assert found.record == Various(template=Value(text=""))
 
 
 @pytest.mark.parametrize("columns", [(), (Summary(), Summary())])
-def test_summaries_that_do_not_fit_their_form_are_refused(columns: tuple[Summary, ...]) -> None:
+def test_summaries_that_do_not_fit_their_template_are_refused(columns: tuple[Summary, ...]) -> None:
     merger: Merger[Record] = Merger()
     with pytest.raises(ProtocolError, match=f"{len(columns)} summaries for 1 placeholders"):
         merger.add(RankSet([1]), Various(template=Value(text=PLACEHOLDER)), (), columns)
@@ -407,8 +413,8 @@ def test_slots_of_ranks_that_differ_are_told_as_different() -> None:
 
 @given(st.lists(records, max_size=5))
 def test_what_is_merged_can_be_sent(said_records: list[Record]) -> None:
-    told = [each for each in said_records if not isinstance(each, Various)]
-    classes = merged(*(answer_of(rank, record) for rank, record in enumerate(told)))
+    reported = [each for each in said_records if not isinstance(each, Various)]
+    classes = merged(*(answer_of(rank, record) for rank, record in enumerate(reported)))
     assert sent(classes) == classes
     for each in classes:
         assert msgspec.structs.replace(each) == each

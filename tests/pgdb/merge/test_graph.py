@@ -1,4 +1,4 @@
-"""The answer graph gives back what it was made of, and holds what is common once."""
+"""The answer graph returns the classes it was made of, and holds common parts once."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from pgdb.records import (
     Variables,
     Various,
 )
-from tests.support.strategies import RECORDS, class_of, class_tuples, formed, merged, rank_sets
+from tests.support.strategies import RECORDS, class_of, class_tuples, merged, rank_sets, templated
 
 
 def sent(
     classes: Iterable[EquivalenceClass[Record]],
 ) -> tuple[EquivalenceClass[Record], ...]:
-    """Return what comes back out of a graph."""
+    """Return the classes decoded from the graph of *classes*."""
     arrived, missing = from_graph(to_graph(classes))
     assert not missing
     return arrived
@@ -76,17 +76,19 @@ def test_nothing_at_all() -> None:
 
 
 @given(
-    st.lists(formed, min_size=1, max_size=2), st.integers(8, 20), st.randoms(use_true_random=False)
+    st.lists(templated, min_size=1, max_size=2),
+    st.integers(8, 20),
+    st.randoms(use_true_random=False),
 )
-def test_round_trip_of_many_classes_of_few_forms(
+def test_round_trip_of_many_classes_of_few_templates(
     some: list[Templated], count: int, rng: random.Random
 ) -> None:
-    # Records of the same form, but for their parts; which may have addresses in them.
+    # Records of one template; their parts differ and may hold addresses.
     parts = ["1", "2", '"a"', '"0x5555555592a0"', "-2.5e3", PLACEHOLDER]
     classes = []
     for rank in range(count):
-        form, taken = extract_template(rng.choice(some))
-        record = fill_template(form, [rng.choice(parts) for _ in taken])
+        template, taken = extract_template(rng.choice(some))
+        record = fill_template(template, [rng.choice(parts) for _ in taken])
         classes.append(class_of(RankSet([rank]), record))
     assert sent(classes) == tuple(classes)
 
@@ -165,7 +167,7 @@ def particle(rank: int, size: int) -> Value:
     return Value(text="{" + ", ".join(f"x{at} = {rank}" for at in range(size)) + "}")
 
 
-def test_classes_of_one_form_are_sent_with_the_form_once() -> None:
+def test_classes_of_one_template_are_sent_with_the_template_once() -> None:
     for size in (1, 30):
         classes = [class_of(RankSet([rank]), particle(rank, size)) for rank in range(1000)]
         graph = to_graph(classes)
@@ -175,7 +177,7 @@ def test_classes_of_one_form_are_sent_with_the_form_once() -> None:
         assert wire_bytes(classes) < 1000 * (5 * size + 8)
 
 
-def test_what_all_classes_of_a_form_have_is_sent_once() -> None:
+def test_what_all_classes_of_a_template_have_is_sent_once() -> None:
     def value(rank: int) -> Value:
         return Value(text=f'{{id = {rank}, name = "{"n" * 500}", p = 0x5555555592a0}}')
 
@@ -185,7 +187,8 @@ def test_what_all_classes_of_a_form_have_is_sent_once() -> None:
 
 
 def test_addresses_in_strings_do_not_stand_in_the_way() -> None:
-    # In a string a mark is inside of a part, so that records of one form can have other slots.
+    # A mark in a string is inside a part, so records of one template can have different numbers of
+    # slots.
     said_by = ['"at 0x5555555592a0"', '"nowhere"'] * 6
     classes = [
         class_of(RankSet([rank]), Variables(items=(Variable(name=f"v{rank % 3}", value=text),)))
@@ -290,10 +293,10 @@ def test_a_graph_with_broken_bytes_is_a_graph_or_our_error(broken: list[tuple[in
         assert "\n" not in str(error)
 
 
-def test_columns_travel_with_their_form() -> None:
+def test_columns_travel_with_their_template() -> None:
     summed = class_of(RankSet.range(0, 2000), Various(template=particle(7, 1)))
-    form = Various(template=Value(text=f"{{x = {PLACEHOLDER}, y = {PLACEHOLDER}}}"))
-    both = (class_of(RankSet.range(3000, 6000), form), summed)
+    template = Various(template=Value(text=f"{{x = {PLACEHOLDER}, y = {PLACEHOLDER}}}"))
+    both = (class_of(RankSet.range(3000, 6000), template), summed)
     assert len(both[0].columns) == 2 and both[0].columns[0].count == 3000
     assert set(sent(both)) == set(both)
 
@@ -342,7 +345,7 @@ def test_children_that_say_the_same_give_the_same_records() -> None:
         replies.append((said, to_graph(said)))
     (one, _), (other, _) = (from_graph(graph, known) for _, graph in replies)
     for (said, graph), arrived in zip(replies, (one, other), strict=True):
-        # What was learnt of one child changes nothing in what another one says.
+        # Knowledge from one child does not change the answers of another one.
         assert arrived == from_graph(graph)[0]
         assert {each.record for each in arrived} == {each.record for each in said}
     assert all(a.record is b.record for a, b in zip(one, other, strict=True))

@@ -1,4 +1,4 @@
-"""Masking takes addresses out of a record, and filling puts back exactly what was taken."""
+"""Normalizing removes addresses from a record, and filling restores exactly the removed parts."""
 
 from __future__ import annotations
 
@@ -51,8 +51,7 @@ def test_the_strategies_leave_no_kind_out() -> None:
     assert set(EVENTS) == set(get_args(Event))
 
 
-# The threads of a rank are put into an order of their own, see below; what was summed up on the way
-# is never normalized.
+# The threads of a rank are sorted, see below; summed-up answers are never normalized.
 ordered_records = st.one_of(
     [made for kind, made in RECORDS.items() if kind not in (Threads, Various)]
 )
@@ -110,7 +109,7 @@ def test_a_line_too_long_to_be_one_of_threads_has_only_its_addresses_masked() ->
 def test_pointers_are_the_same_however_they_are_searched_for(text: str) -> None:
     slots: list[str] = []
     normalized = normalize_values(text, slots)
-    # With a mark at its end it is searched for in the other way.
+    # A text with a mark at its end is searched with the other pattern.
     others: list[str] = []
     assert normalize_values(text + f" {SLOT}", others) == f"{normalized} {SLOT}"
     assert others == [*slots, SLOT]
@@ -152,7 +151,7 @@ def test_slots_that_differ_are_shown_as_different() -> None:
         (f'(char *) {HEAP} "abc"', f'(char *) {SLOT} "abc"'),
         (f"{{{HEAP}, {STACK}}}", f"{{{SLOT}, {SLOT}}}"),
         ("(int *) 0x12345", f"(int *) {SLOT}"),
-        # Null and offsets from null are data: they must go on telling ranks apart.
+        # Null and offsets from null are data: they must distinguish ranks.
         ("(int *) 0x0", "(int *) 0x0"),
         ("(int *) 0x10", "(int *) 0x10"),
         ("0x1234", "0x1234"),
@@ -173,11 +172,11 @@ def test_which_values_are_masked(text: str, normalized: str) -> None:
         ("rip 0x555555555189 <main+4>", f"rip {SLOT} <main+4>"),
         ("0x00007ffff7dd5000 libc", f"{SLOT} libc"),
         (STACK, SLOT),
-        # Not where Linux maps programs: a number of the program's own.
+        # Linux maps no programs there: the number is the program's own.
         ("rax 0xdeadbeef", "rax 0xdeadbeef"),
         ("eflags 0x246", "eflags 0x246"),
         ("0xffffffffffffffff", "0xffffffffffffffff"),
-        # The numbers of threads and processes in what GDB prints.
+        # Numbers of threads and processes in GDB's output.
         (
             f"* 1    Thread {STACK} (LWP 4711) main ()\n  2    LWP 4712 work ()",
             f"* 1    Thread {SLOT} (LWP {SLOT}) main ()\n  2    LWP {SLOT} work ()",
@@ -190,7 +189,7 @@ def test_which_values_are_masked(text: str, normalized: str) -> None:
             f"__GI___poll (fds={SLOT}, nfds=1, timeout={SLOT}) at poll.c:29",
         ),
         ("epoll_wait (epfd=1, timeout=timeout@entry=5)", f"epoll_wait (epfd=1, timeout={SLOT})"),
-        # Not where the program's own text may stand.
+        # The same words where the program's own text may stand.
         ("send_all (count=3, timeout=30)", "send_all (count=3, timeout=30)"),
         ("process 3", "process 3"),
         ('"process 3 of LWP 4"', '"process 3 of LWP 4"'),
@@ -304,7 +303,7 @@ def test_no_thread_is_lost_or_made_up(record: Threads) -> None:
     assert {each.stack: each.count for each in normalized.record.stacks} == expected
     filled = fill_record(normalized.record, normalized.slots)
     assert isinstance(filled, Threads) and filled.hidden == record.hidden
-    # Where one stack has become of one, or of equal ones, it is filled as it was.
+    # A stack made from one stack, or from equal ones, is filled as it was.
     for before, after in zip(normalized.record.stacks, filled.stacks, strict=True):
         if len(originals[before.stack]) == 1:
             assert {after.stack} == originals[before.stack]

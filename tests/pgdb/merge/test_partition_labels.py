@@ -1,4 +1,4 @@
-"""Partitions as arrays are the same as sets of ranks, however they were cut and put together."""
+"""Labels are equivalent to sets of ranks, however they are cut and joined."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def _always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every partition of several sets travels as labels, and is kept as such."""
+    """Send and keep every partition of several sets as labels."""
     monkeypatch.setattr(rankset_codec, "_FEW_RANKS", 0)
     monkeypatch.setattr(rankset_codec, "_SMALL_PARTITION_BYTES", -1)
     monkeypatch.setattr(rankset_codec, "_FEW_BLOCKS", -1)
@@ -105,13 +105,13 @@ def test_any_partition_comes_back_as_labels(sets: tuple[RankSet, ...]) -> None:
 
 
 def answer_of(label: int) -> Stack:
-    """Return a stack that tells the class by its line."""
+    """Return a stack whose line identifies the class."""
     frames = [Frame(level=0, function="f", file="a.c", line=label)]
     outer = (Frame(level=level, function=f"outer_{level}", file="a.c") for level in range(1, 9))
     return Stack(frames=(*frames, *outer))
 
 
-def test_items_that_differ_little_are_sent_in_a_short_form() -> None:
+def test_items_that_differ_little_are_deflated() -> None:
     classes = [class_of(RankSet([label]), answer_of(label)) for label in range(500)]
     graph = to_graph(classes, Missing(lost=RankSet([1000])))
     short = graph.deflate()
@@ -123,7 +123,7 @@ def test_items_that_differ_little_are_sent_in_a_short_form() -> None:
     assert from_graph(reply.graph) == (tuple(classes), Missing(lost=RankSet([1000])))
 
 
-def test_a_short_form_does_not_stand_for_much_more_than_it_is() -> None:
+def test_deflated_items_do_not_stand_for_much_more_than_they_are() -> None:
     nodes = (Node.of(-1, Line(text="x" * 50)),) * 100_000
     graph = AnswerGraph(nodes, (End.of(0, Text(text="")),), to_graph(()).partition)
     assert graph.deflate() is graph  # it would be shorter than the limit allows
@@ -141,13 +141,13 @@ def test_a_short_form_does_not_stand_for_much_more_than_it_is() -> None:
     "deflated",
     [b"junk", rankset_codec._deflate((b"\x92\x90",)), rankset_codec._deflate((b"\xc0",))],
 )
-def test_a_short_form_of_nothing_is_refused(deflated: bytes) -> None:
+def test_deflated_bytes_of_no_graph_are_refused(deflated: bytes) -> None:
     graph = msgspec.structs.replace(to_graph(()), deflated=deflated)
     with pytest.raises(ProtocolError, match="answer graph"):
         from_graph(graph)
 
 
-def test_summaries_are_not_in_the_short_form() -> None:
+def test_summaries_are_not_deflated() -> None:
     summary = summarize([(RankSet([0]), "1"), (RankSet([1]), "2")])
     various = Various(template=Value(text=PLACEHOLDER))
     once: EquivalenceClass[Record] = EquivalenceClass(RankSet([0, 1]), various, (), (summary,))
@@ -162,7 +162,7 @@ def test_summaries_are_not_in_the_short_form() -> None:
 def gathered(
     asked: RankSet, parts: list[tuple[tuple[EquivalenceClass[Record], ...], Missing]]
 ) -> tuple[tuple[EquivalenceClass[Record], ...], Missing, Reply]:
-    """Return what a node makes of its children's replies: classes, and the message that goes up."""
+    """Return the merged classes of the children's replies, and the message for the parent."""
     request = Request(request_id=1, ranks=asked, operation=Detach(), timeout_s=1.0)
     twice = [Gathering(request, 1.0) for _ in range(2)]
     for classes, missing in parts:
@@ -177,7 +177,7 @@ def gathered(
 def merged_by_sets(
     asked: RankSet, parts: list[tuple[tuple[EquivalenceClass[Record], ...], Missing]]
 ) -> tuple[tuple[EquivalenceClass[Record], ...], Missing]:
-    """Return the same, class by class and set by set."""
+    """Return the same as :func:`gathered`, merged class by class and set by set."""
     request = Request(request_id=1, ranks=asked, operation=Detach(), timeout_s=1.0)
     gathering = Gathering(request, 1.0)
     gathering.merger = Merger()
@@ -190,7 +190,7 @@ def merged_by_sets(
 def dealt(
     classes: tuple[EquivalenceClass[Record], ...], rng: random.Random, *, disjoint: bool
 ) -> list[tuple[tuple[EquivalenceClass[Record], ...], Missing]]:
-    """Deal the ranks of *classes* to some children; each may lose some, or tell of others' too."""
+    """Deal the ranks of *classes* to children; each may lose some, or repeat another child's."""
     everybody = list(RankSet.union(each.ranks for each in classes))
     count = rng.randint(1, 4)
     owner = {rank: rng.randrange(count) for rank in everybody}
@@ -200,10 +200,10 @@ def dealt(
         if not disjoint:
             ranks = ranks | RankSet(rng.sample(everybody, rng.randint(0, len(everybody))))
         silent = RankSet(rank for rank in ranks if rng.random() < 0.1)
-        told = [each.part(ranks - silent) for each in classes]
+        reported = [each.part(ranks - silent) for each in classes]
         parts.append(
             (
-                tuple(each for each in told if each.ranks),
+                tuple(each for each in reported if each.ranks),
                 Missing(**{rng.choice(["late", "lost"]): silent}),
             )
         )

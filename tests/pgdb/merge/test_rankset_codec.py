@@ -38,7 +38,7 @@ MILLION = 1 << 20
 
 
 def scattered(count: int, percent: float, *, seed: int = 1, start: int = 0) -> RankSet:
-    """Return a set that has so many percent of *count* ranks, without a pattern."""
+    """Return a random *percent* of *count* ranks."""
     chosen = numpy.random.default_rng(seed).random(count) < percent / 100
     return RankSet((numpy.flatnonzero(chosen) + start).tolist())
 
@@ -66,16 +66,16 @@ def test_every_set_comes_back(name: str) -> None:
     ranks = SETS[name]()
     packed = pack(ranks)
     assert unpack(packed) == ranks
-    # No form is worse than the plain ones, but for small sets, which are sent as text.
+    # No encoding is longer than the plain ones; only small sets are text at any rate.
     assert len(packed) <= max(len(ranks.to_bytes()) + 1, 256)
     assert len(packed) <= max(len(str(ranks)), 8)
 
 
-@pytest.mark.parametrize("form", [rankset_codec._pack_gaps, rankset_codec._pack_bits])
+@pytest.mark.parametrize("encode", [rankset_codec._pack_gaps, rankset_codec._pack_bits])
 @pytest.mark.parametrize("name", [name for name in SETS if name not in ("none", "ends")])
-def test_every_form_gives_every_set_back(name: str, form: Callable[[RankSet], bytes]) -> None:
+def test_every_encoding_gives_every_set_back(name: str, encode: Callable[[RankSet], bytes]) -> None:
     ranks = SETS[name]()
-    assert unpack(form(ranks)) == ranks
+    assert unpack(encode(ranks)) == ranks
 
 
 sparse = st.frozensets(st.integers(0, 50) | st.integers(0, MAX_PACKED_RANK), max_size=40)
@@ -127,7 +127,7 @@ def test_any_partition_comes_back_with_labels(sets: tuple[RankSet, ...], small: 
 
 
 def labelled(sets: tuple[RankSet, ...]) -> tuple[RankSet, ...]:
-    """Send *sets* as labels of all ranks, whatever is shorter."""
+    """Encode *sets* as labels of all ranks, even if another encoding is shorter."""
     labels = Labels.of(sets)
     planes = rankset_codec._code_labels(labels)
     assert len(planes) == (1 if len(sets) <= 256 else 2 if len(sets) <= 1 << 16 else 4)
@@ -160,7 +160,7 @@ def test_labels_of_few_ranks_in_old_recordings_are_read(ranks: int) -> None:
 
 
 def random_partition(count: int, weights: list[float]) -> tuple[RankSet, ...]:
-    """Return a set for each weight; *count* ranks are dealt at random."""
+    """Deal *count* ranks at random into one set for each weight."""
     rng = numpy.random.default_rng(len(weights))
     shares = numpy.array(weights) / sum(weights)
     labels = rng.choice(len(weights), size=count, p=shares)
@@ -171,14 +171,14 @@ def random_partition(count: int, weights: list[float]) -> tuple[RankSet, ...]:
 
 
 def entropy_bytes(sets: Iterable[RankSet]) -> float:
-    """Return what no form can go below on average: the logarithm of the number of partitions."""
+    """Return the least average size of any encoding: the logarithm of the number of partitions."""
     sizes = [len(each) for each in sets]
     nats = math.lgamma(sum(sizes) + 1) - sum(math.lgamma(size + 1) for size in sizes)
     return nats / math.log(2) / 8
 
 
 def stack_of(number: int) -> Stack:
-    """Return a stack as deep as programs have them, the same but for its innermost frame."""
+    """Return a stack of usual depth; only its innermost frame depends on *number*."""
     path = [f"function_{depth}_of_the_program" for depth in range(10)]
     frames = [
         Frame(level=level, function=name, file="source.c", line=100 + level)
@@ -197,7 +197,7 @@ def reply_bytes(sets: tuple[RankSet, ...], records: Iterable[Record]) -> int:
 
 
 def test_a_million_ranks_in_five_classes_of_strided_ranges_take_less_than_16_KiB() -> None:
-    # 240 segments of any size; in each two classes take turns, in the first one three.
+    # 240 segments of any size; in each two classes alternate, in the first one three.
     rng = random.Random(7)
     cuts = [0, *sorted(rng.sample(range(1, MILLION), 239)), MILLION]
     ranges: list[list[RankSet]] = [[] for _ in range(5)]
@@ -241,7 +241,7 @@ def test_classes_at_random_take_little_more_than_their_entropy(
     partition = to_partition(sets)
     assert from_partition(partition) == sets
     lost = Reply(request_id=1, graph=msgspec.structs.replace(EMPTY, partition=partition))
-    # A partition of less than 2 KiB is not worth the search for a better form.
+    # Below 2 KiB the codec does not search for a shorter encoding.
     assert len(encode(lost)) <= max(1.2 * entropy_bytes(sets), 2048)
 
 
@@ -339,7 +339,7 @@ def test_what_is_no_partition_is_refused(partition: Partition) -> None:
 
 
 def test_labels_without_a_set_are_refused() -> None:
-    # In planes of bytes there is room for them; their ranks would end up in the set that is left.
+    # Planes of bytes can hold them; their ranks would silently join the remaining set.
     numbers = numpy.arange(400) % 300
     numbers[7] = 300
     planes = [deflated((numbers >> shift & 0xFF).astype(numpy.uint8).tobytes()) for shift in (0, 8)]
@@ -385,7 +385,7 @@ def test_broken_bytes_are_a_set_or_our_error(
         found = unpack(bytes(data[: len(data) - cut]))
     except PgdbError:
         return
-    # What came through is a set in every respect, and can be used as one.
+    # An accepted set is a set in every respect.
     numbers = list(found)
     assert numbers == sorted(set(numbers)) and len(found) == len(numbers)
     assert RankSet(numbers) == found
@@ -417,7 +417,7 @@ def bomb(size: int) -> bytes:
 
 
 def test_bombs_are_defused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What is taken is bounded by what the largest set there may be takes, whatever is sent.
+    # The memory is bounded by that of the largest possible set, whatever is sent.
     monkeypatch.setattr(rankset_codec, "MAX_PACKED_RANK", 1 << 12)
     large = bomb(50_000_000)
     assert len(large) < 100_000
@@ -464,5 +464,5 @@ def test_labels_are_sent_where_they_are_shorter(count: int, pattern: str) -> Non
     by_labels += len(pack(labels.ranks)) if partition.rest != -1 else 0
     by_sets = sum(len(pack(each)) for each in sets) - max(len(pack(each)) for each in sets)
     sent = by_labels if partition.labels else by_sets
-    # A few sets are not looked at closely below some kilobytes.
+    # Below some kilobytes a few sets are not compared closely.
     assert sent <= max(1.1 * min(by_labels, by_sets), 2048)

@@ -1,4 +1,4 @@
-"""Numbers summed up: exact, and the same whatever the order; nothing malformed gets in."""
+"""Summaries are exact and do not depend on the order; malformed ones are refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def whole(numbers: dict[int, str]) -> Summary:
 
 
 def exactly(summary: Summary) -> tuple[bytes, str]:
-    """Return all of a summary: 1 and 1.0 are equal, but not the same."""
+    """Return an encoded summary: 1 and 1.0 are equal, but their encodings differ."""
     record = Various(template=Value(text=PLACEHOLDER))
     said = msgspec.structs.replace(class_of(RankSet([0]), record), columns=(summary,))
     data = encode(Reply(request_id=1, graph=to_graph((said,))))
@@ -148,7 +148,7 @@ def test_extremes_and_what_is_no_number_have_their_ranks(numbers: dict[int, str]
     if not values:
         assert found.low is None and found.high is None and not found.at_low and not found.at_high
         return
-    # Integers that no 64 bits hold are told as the nearest double.
+    # Integers of more than 64 bits become the nearest double.
     shown = {
         rank: value if -(2**63) <= value < 2**64 else float(value) for rank, value in values.items()
     }
@@ -189,7 +189,8 @@ def test_different_numbers_are_counted_or_estimated(count: int, scale: Number) -
     found = merge((summarize_array(0, array), summarize_array(1, array[::-1])))
     if count < SKETCH_SIZE:
         assert found.distinct == count
-    # The hashes are the same in every run: this is no matter of luck. Four times 9 % is allowed.
+    # The hashes are equal in every run, so the result does not depend on luck. Four times 9 % is
+    # allowed.
     assert abs(found.distinct - count) <= 0.36 * count
     assert len(found.sketch) <= SKETCH_SIZE
 
@@ -336,7 +337,7 @@ def test_bins_have_a_limit() -> None:
 
 
 def reply_with(**fields: object) -> bytes:
-    """Return a reply whose summary has other fields, as some peer could send it."""
+    """Return a reply whose summary has other fields, as a malicious peer could send it."""
     record = Various(template=Value(text=PLACEHOLDER))
     whole_reply = encode(Reply(request_id=1, graph=to_graph((class_of(RankSet([0]), record),))))
     body = msgspec.msgpack.decode(whole_reply)
@@ -437,7 +438,7 @@ def test_what_is_no_range_of_numbers_is_refused() -> None:
             Summary(count=1, low=low, high=high, cells=cells)
 
 
-def test_only_powers_of_doubles_are_told() -> None:
+def test_only_powers_of_doubles_are_reported() -> None:
     for number in (5e-324, -1.7976931348623157e308, 1, 0, -(2**1023)):
         key = power_bin(number)
         assert Summary(powers=((key, 1),)).powers == ((key, 1),)

@@ -1,4 +1,4 @@
-"""Forms: what is taken out of a record fills it again, whatever its texts are."""
+"""Templates: the extracted parts fill the template again, for any text."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from pgdb.records import (
     Variable,
     Variables,
 )
-from tests.support.strategies import formed
+from tests.support.strategies import templated
 
 
-@given(formed)
-def test_the_parts_fill_the_form(record: Templated) -> None:
-    form, parts = extract_template(record)
-    assert type(form) is type(record)
-    assert count_placeholders(form) == len(parts)
-    assert fill_template(form, parts) == record
+@given(templated)
+def test_the_parts_fill_the_template(record: Templated) -> None:
+    template, parts = extract_template(record)
+    assert type(template) is type(record)
+    assert count_placeholders(template) == len(parts)
+    assert fill_template(template, parts) == record
 
 
 @given(
@@ -44,22 +44,22 @@ def test_the_parts_fill_the_form(record: Templated) -> None:
 )
 def test_any_text_can_be_taken_apart(text: str) -> None:
     for record in (Value(text=text), Text(text=text), Failure(message=text)):
-        form, parts = extract_template(record)
-        assert fill_template(form, parts) == record
+        template, parts = extract_template(record)
+        assert fill_template(template, parts) == record
 
 
-@given(formed)
-def test_a_form_does_not_take_other_numbers_of_parts(record: Templated) -> None:
-    form, parts = extract_template(record)
+@given(templated)
+def test_a_template_does_not_take_other_numbers_of_parts(record: Templated) -> None:
+    template, parts = extract_template(record)
     with pytest.raises(ValueError, match="more parts than placeholders"):
-        fill_template(form, (*parts, "1"))
+        fill_template(template, (*parts, "1"))
     if parts:
         with pytest.raises(ValueError, match="fewer parts than placeholders"):
-            fill_template(form, parts[:-1])
+            fill_template(template, parts[:-1])
 
 
 @pytest.mark.parametrize(
-    ("text", "form", "parts"),
+    ("text", "template", "parts"),
     [
         ("42", "□", ["42"]),
         ("-1.5e-07", "□", ["-1.5e-07"]),
@@ -75,7 +75,7 @@ def test_a_form_does_not_take_other_numbers_of_parts(record: Templated) -> None:
         (f"(int *) {SLOT} <buf+8>", f"(int *) {SLOT} <buf+□>", ["8"]),
         ("<optimized out>", "<optimized out>", []),
         ("Cannot access memory at address 0x10", "Cannot access memory at address □", ["0x10"]),
-        # Parts of names are no numbers.
+        # Digits inside names are not numbers.
         ("x86_64 u8 $1 a.5 step2", "x86_64 u8 $1 a.5 step2", []),
         ("RED", "RED", []),
         ("(RED | 4)", "(RED | □)", ["4"]),
@@ -83,12 +83,12 @@ def test_a_form_does_not_take_other_numbers_of_parts(record: Templated) -> None:
         ("true", "true", []),
     ],
 )
-def test_texts_as_gdb_prints_them(text: str, form: str | None, parts: list[str] | None) -> None:
+def test_texts_as_gdb_prints_them(text: str, template: str | None, parts: list[str] | None) -> None:
     found, taken = extract_template(Value(text=text))
     assert fill_template(found, taken) == Value(text=text)
     assert isinstance(found, Value)
-    if form is not None:
-        assert found.text == form.replace("□", PLACEHOLDER)
+    if template is not None:
+        assert found.text == template.replace("□", PLACEHOLDER)
     if parts is not None:
         assert list(taken) == parts
 
@@ -107,39 +107,41 @@ def test_names_and_places_are_no_parts() -> None:
         assert extract_template(record)[1] == parts
 
 
-def test_what_has_nothing_in_common_has_no_holes() -> None:
+def test_what_has_nothing_in_common_has_no_placeholders() -> None:
     for kind in (Stack, Threads, Value, Variables, Text, Failure):
-        form = nothing_common(kind)
-        assert type(form) is kind and count_placeholders(form) == 0
-        assert extract_template(form) == (form, ())
+        template = nothing_common(kind)
+        assert type(template) is kind and count_placeholders(template) == 0
+        assert extract_template(template) == (template, ())
 
 
-@given(st.lists(formed, min_size=1, max_size=6), st.data())
+@given(st.lists(templated, min_size=1, max_size=6), st.data())
 def test_a_table_takes_and_fills_as_without_it(
     records: list[Templated], data: st.DataObject
 ) -> None:
     table = TemplateTable()
     for _ in range(8):
         record = data.draw(st.sampled_from(records))
-        form, parts = extract_template(record)
+        template, parts = extract_template(record)
         if data.draw(st.booleans()):
-            assert table.extract(record) == (form, parts)
+            assert table.extract(record) == (template, parts)
         else:
-            assert table.fill_rows(form, parts, 2) == fill_rows(form, parts, 2) == [record] * 2
+            assert (
+                table.fill_rows(template, parts, 2) == fill_rows(template, parts, 2) == [record] * 2
+            )
 
 
 def test_a_table_fills_each_record_once() -> None:
     table = TemplateTable()
-    form, _ = extract_template(Value(text="{1, 2}"))
-    first = table.fill_rows(form, ["1", ("2", "3")], 2)
-    again = table.fill_rows(form, [("1", "1", "4"), ("3", "2", "5")], 3)
+    template, _ = extract_template(Value(text="{1, 2}"))
+    first = table.fill_rows(template, ["1", ("2", "3")], 2)
+    again = table.fill_rows(template, [("1", "1", "4"), ("3", "2", "5")], 3)
     assert [each.text for each in again] == ["{1, 3}", "{1, 2}", "{4, 5}"]  # type: ignore[union-attr]
     assert again[0] is first[1] and again[1] is first[0]
-    assert table.extract(again[2]) == (form, ("4", "5"))
+    assert table.extract(again[2]) == (template, ("4", "5"))
 
 
 @pytest.mark.parametrize("columns", [["1"], ["1", "2", "3"], ["1", ("2", "3", "4")]])
 def test_a_table_refuses_parts_that_do_not_fit(columns: list[str | tuple[str, ...]]) -> None:
-    form, _ = extract_template(Value(text="{1, 2}"))
+    template, _ = extract_template(Value(text="{1, 2}"))
     with pytest.raises(ValueError):
-        TemplateTable().fill_rows(form, columns, 2)
+        TemplateTable().fill_rows(template, columns, 2)

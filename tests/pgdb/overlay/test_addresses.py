@@ -1,4 +1,4 @@
-"""This host's names and addresses, and which of them is told to others."""
+"""This host's names and addresses, and the ones given to other hosts."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Routes:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.names: dict[str, str] = {}
         self.ways: dict[str, str] = {}
-        """Target address -> the address that is sent from."""
+        """Target address -> the source address."""
         monkeypatch.setattr(addresses, "resolve", lambda host: self.names.get(host))
         monkeypatch.setattr(addresses, "source_address", lambda to: self.ways.get(to[0]))
         monkeypatch.setattr(addresses, "own_addresses", lambda: ("10.0.0.9", "127.0.0.1"))
@@ -168,7 +168,7 @@ def test_the_user_of_a_connection_is_known_while_it_is_open() -> None:
             peer, own = far.getpeername(), far.getsockname()
             assert addresses.user_of_peer(peer, own) == os.geteuid()
             assert addresses.user_of_peer((peer[0], peer[1] ^ 1), own) is None
-        # The kernel would say that it is root's, which anybody could make it do.
+        # The kernel would report root, and anybody could bring that about.
         assert addresses.user_of_peer(peer, own) is None
 
 

@@ -1,4 +1,4 @@
-"""Those who try to get into a session, or at what it says: none of them comes past TLS."""
+"""Attacks on a session's links: no attacker gets past TLS."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def say(what: str) -> Lost:
 
 
 class Session:
-    """A node that listens, and counts who is let in and what is decoded."""
+    """A listening node that counts admitted peers and decoded messages."""
 
     def __init__(self) -> None:
         self.admitted = 0
@@ -75,7 +75,7 @@ async def session() -> AsyncIterator[Session]:
 
 
 async def works(made: Session) -> None:
-    """Check that a node of the session still gets in, and is heard."""
+    """Check that the listener still admits and hears a node of the session."""
     near = await connect(made.address, CREDENTIALS)
     far = await made.channels.get()
     near.send(say("hello"))
@@ -86,14 +86,14 @@ async def works(made: Session) -> None:
 
 
 async def left(made: Session, count: int = 0) -> None:
-    """Wait until no more than *count* connections have yet to prove who they are."""
+    """Wait until at most *count* connections have not proved that they belong to the session."""
     while len(made.listener._pending) > count:
         await asyncio.sleep(0.01)
 
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """All that was handed to the decoder."""
+    """The bytes of all messages given to the decoder."""
     seen: list[bytes] = []
     original = channel_module.decode
 
@@ -109,7 +109,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 def trusting(credentials: bytes | None = None) -> ssl.SSLContext:
-    """Return the context of a client that takes any server, with a key of its own or none."""
+    """Return a client context that accepts any server, with a key of its own or none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if credentials is not None:
         context = tls_context(credentials, server=False)
@@ -143,7 +143,7 @@ def test_who_has_no_key_of_the_session_is_not_heard(
                     "127.0.0.1", made.listener.port, ssl=context
                 )
                 writer.write(FRAME * 100)
-                assert await reader.read() == b"", "it is told nothing"
+                assert await reader.read() == b"", "it gets no reply"
                 writer.close()
             await left(made)
             assert not made.admitted and not decoded
@@ -276,14 +276,14 @@ closing = contextlib.closing
 
 
 class Wiretap:
-    """Stands between two nodes, keeps what comes by, and changes the order of TLS records."""
+    """Stands between two nodes, keeps their bytes, and changes the order of TLS records."""
 
     def __init__(self, port: int) -> None:
         self.port = 0
         self.seen = b""
-        """All that has gone to the node that listens."""
+        """All bytes sent to the listening node."""
         self.change: tuple[int, Change] | None = None
-        """How many records to wait for, and what becomes of them."""
+        """Number of records to wait for, and the change made to them."""
         self._target = port
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -336,7 +336,7 @@ CHANGES: dict[str, tuple[Change, int]] = {
     "repeated": (lambda held: [held[0], held[0], *held[1:]], 1),
     "one left out": (lambda held: [held[0], *held[2:]], 1),
     "one bit changed": (lambda held: [held[0], flipped(held[1]), *held[2:]], 1),
-    "an end told": (lambda held: [held[0], b"\x15\x03\x03\x00\x02\x01\x00", *held[1:]], 1),
+    "an end notified": (lambda held: [held[0], b"\x15\x03\x03\x00\x02\x01\x00", *held[1:]], 1),
 }
 
 
@@ -357,7 +357,7 @@ def test_records_that_were_tampered_with_end_the_link(how: str) -> None:
             with pytest.raises(LinkError):
                 while True:
                     heard.append(await far.receive())
-            # What came before the change can be lost with the link.
+            # Messages before the change can be lost with the link.
             assert heard == [say("0")][: min(len(heard), most_count)]
             with pytest.raises(LinkError):
                 await near.receive()
@@ -400,7 +400,7 @@ def test_no_ticket_lets_a_later_link_in_without_the_key() -> None:
                 with socket.create_connection(("127.0.0.1", made.listener.port)) as plain:
                     with context.wrap_socket(plain) as link:
                         link.settimeout(DEADLINE_S)
-                        # What follows the handshake is read together with the first message.
+                        # The bytes after the handshake are read together with the first message.
                         link.recv(1)
                         return link.session if link.session and link.session.has_ticket else None
 
@@ -436,7 +436,7 @@ def is_closed(each: socket.socket) -> bool:
         return True
 
 
-# The beginning of a TLS record of 512 bytes that never comes to its end.
+# The beginning of a TLS record of 512 bytes that is never completed.
 BEGUN = b"\x16\x03\x01\x02\x00\x01"
 
 
@@ -512,7 +512,7 @@ def test_a_flood_waits_on_the_side_of_who_sends_it() -> None:
                     await near._writer.drain()
 
             flooding = asyncio.create_task(flood())
-            # The node deals with nothing of it for now.
+            # The node processes none of it for now.
             while not (far._reader._paused and near._writer._protocol._paused):  # type: ignore[attr-defined]
                 await asyncio.sleep(0.01)
             await works(made)
@@ -556,7 +556,7 @@ def test_without_descriptors_it_goes_on_when_there_are_some(
         async with session() as made:
             await works(made)
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-            # What earlier tests have left would give back descriptors in the middle of this one.
+            # Leftovers of earlier tests would free descriptors in the middle of this one.
             gc.collect()
             lowest_free = os.open(os.devnull, os.O_RDONLY)
             os.close(lowest_free)
@@ -575,7 +575,9 @@ def test_without_descriptors_it_goes_on_when_there_are_some(
     run(test)
 
 
-def test_a_link_whose_service_fails_is_closed_and_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_link_whose_service_fails_is_closed_with_a_report(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def fail(channel: Channel) -> None:
         raise ValueError("a bug")
 

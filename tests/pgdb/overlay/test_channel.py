@@ -1,4 +1,4 @@
-"""Links over loopback with real TLS: who is admitted, what arrives, how soon a loss is seen."""
+"""Links over loopback with real TLS: admission, arrival, and the time until a loss is noticed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 class Accepted:
-    """Takes the links that a listener admits."""
+    """Collects the links that a listener admits."""
 
     def __init__(self) -> None:
         self.channels: asyncio.Queue[Channel] = asyncio.Queue()
@@ -153,7 +153,7 @@ def test_a_client_that_cannot_prove_that_it_belongs_here_is_refused(own_certific
                 with pytest.raises((OSError, asyncio.IncompleteReadError)):
                     await reader.readexactly(1)
                 writer.close()
-            # One of ours gets in afterwards, and it is the first that does.
+            # A node of the session is admitted afterwards, and is the first one.
             ours = await connect(f"127.0.0.1:{listener.port}", CREDENTIALS)
             await accepted.channels.get()
             assert accepted.count == 1
@@ -305,7 +305,7 @@ def test_a_silent_link_is_lost_after_the_loss_time(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(("sent_ago_s", "heard_ago_s"), [(1.0, 18.0), (3.0, 1.0), (4.9, 17.0)])
 def test_neither_a_heartbeat_nor_a_loss_is_late(sent_ago_s: float, heard_ago_s: float) -> None:
-    """Who loses the same peer would know it up to two heartbeats apart."""
+    """Peers of one lost node would otherwise notice up to two heartbeats apart."""
 
     async def test() -> None:
         async with linked() as (near, _):
@@ -478,7 +478,7 @@ def test_the_listener_closes_and_links_stay(monkeypatch: pytest.MonkeyPatch) -> 
 
 @asynccontextmanager
 async def hanging_peer(port: int) -> AsyncIterator[None]:
-    """Have a peer that is admitted and does nothing from then on, not even hear of the end."""
+    """Start a peer that is admitted and then does nothing, not even read the end of the link."""
 
     def connected() -> socket.socket:
         plain = socket.create_connection(("127.0.0.1", port))
@@ -512,7 +512,7 @@ def test_nothing_is_left_open_towards_a_peer_that_hangs() -> None:
                 accepted.end()
                 peers = sockets()
                 await listener.end()
-                # The link, and what was listening.
+                # The link, and the listening socket.
                 assert len(peers - sockets()) == 2
         assert sockets() == before
 
@@ -535,7 +535,7 @@ def test_those_that_are_not_admitted_yet_go_with_the_listener() -> None:
 
 # -- through a command ---------------------------------------------------------------------------
 
-# What ssh -W does, to an address of this host.
+# ssh -W does the same, to an address of this host.
 RELAY = """
 import os, socket, sys, threading
 
@@ -557,7 +557,7 @@ def relay(port: int) -> tuple[str, ...]:
 
 
 def command_of(channel: Channel) -> asyncio.Task[int]:
-    """Return what waits for the end of the channel's command."""
+    """Return the task that waits for the end of the channel's command."""
     assert channel._command is not None
     return channel._command
 
@@ -604,9 +604,9 @@ def test_a_far_end_that_closes_is_seen_through_a_command() -> None:
 def test_a_command_that_dies_is_a_lost_link_for_both_ends(tmp_path: Path) -> None:
     async def test() -> None:
         file = tmp_path / "pid"
-        tells = ("sh", "-c", f'echo $$ > {file}; exec "$@"', "sh")
+        writes_pid = ("sh", "-c", f'echo $$ > {file}; exec "$@"', "sh")
         async with listening() as (listener, accepted):
-            near = await connect("far:1", CREDENTIALS, via=(*tells, *relay(listener.port)))
+            near = await connect("far:1", CREDENTIALS, via=(*writes_pid, *relay(listener.port)))
             far = await accepted.channels.get()
             os.kill(int(file.read_text()), signal.SIGKILL)
             for end in (near, far):
@@ -625,7 +625,7 @@ def test_a_command_that_does_not_end_with_its_link_is_killed(
 
     async def test() -> None:
         async with listening() as (listener, accepted):
-            # As an ssh whose host has gone.
+            # An ssh whose host is gone does the same.
             python, *flags, program, port = relay(listener.port)
             program += "threading.Event().wait()\n"
             near = await connect("far:1", CREDENTIALS, via=(python, *flags, program, port))
@@ -638,11 +638,11 @@ def test_a_command_that_does_not_end_with_its_link_is_killed(
 
 def test_a_command_does_not_outlive_the_loop(tmp_path: Path) -> None:
     file = tmp_path / "pid"
-    tells = ("sh", "-c", f'echo $$ > {file}; exec "$@"', "sh")
+    writes_pid = ("sh", "-c", f'echo $$ > {file}; exec "$@"', "sh")
 
     async def test() -> None:
         async with listening() as (listener, accepted):
-            await connect("far:1", CREDENTIALS, via=(*tells, *relay(listener.port)))
+            await connect("far:1", CREDENTIALS, via=(*writes_pid, *relay(listener.port)))
             await accepted.channels.get()
 
     run(test)
@@ -664,7 +664,7 @@ def test_another_session_behind_a_command_is_refused() -> None:
     [("no-such-command",), ("false",), ("echo", "Permission denied (publickey)."), ("/",)],
     ids=["missing", "ends", "talks", "no program"],
 )
-def test_a_command_that_does_not_lead_there_is_told(command: tuple[str, ...]) -> None:
+def test_a_command_that_does_not_lead_there_is_reported(command: tuple[str, ...]) -> None:
     async def test() -> None:
         with pytest.raises(LinkError, match="cannot connect to far:1: "):
             await connect("far:1", CREDENTIALS, via=command)
@@ -679,7 +679,7 @@ def test_a_command_whose_link_does_not_come_up_is_ended(
     if way == "silent":
         monkeypatch.setattr(channel_module, "CONNECT_TIMEOUT_S", 0.3)
     file = tmp_path / "pid"
-    # It does not look at its input, as an ssh that waits for its host.
+    # The command does not read its input, like an ssh that waits for its host.
     says = "echo nonsense;" if way == "refused" else ""
     command = ("sh", "-c", f"echo $$ > {file}; {says} exec sleep 600")
 

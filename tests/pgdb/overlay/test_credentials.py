@@ -11,7 +11,7 @@ from pgdb.overlay.credentials import make_credentials, tls_context
 
 
 def handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> str:
-    """Let two ends shake hands in memory; return the version, raise what an end refuses."""
+    """Do a handshake in memory; return the version, or raise the error of the end that refuses."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         client.wrap_bio(to_client, to_server),
@@ -23,7 +23,7 @@ def handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> str:
                 end.do_handshake()
             except ssl.SSLWantReadError:
                 continue
-    # The server's verdict on the client reaches a TLS 1.3 client behind the handshake.
+    # A TLS 1.3 client learns the server's verdict only after the handshake.
     ends[1].write(b"x")
     assert ends[0].read(1) == b"x"
     return ends[0].version() or ""
@@ -57,7 +57,7 @@ def test_a_client_without_a_certificate_is_refused() -> None:
 
 
 def test_a_client_that_knows_only_the_certificate_is_refused() -> None:
-    # What travels in a handshake, or leaks, is the certificate; without its key it admits nobody.
+    # The certificate travels in a handshake, and may leak; without its key it admits nobody.
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import (

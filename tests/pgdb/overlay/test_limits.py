@@ -1,4 +1,4 @@
-"""Small messages that would stand for something huge are refused before they become that."""
+"""Small messages that stand for something huge are refused before they grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages: every class goes over the wire and back, and no bytes do more than raise."""
+"""Messages: every class is encoded and decoded without a change, and any other bytes only raise."""
 
 from __future__ import annotations
 

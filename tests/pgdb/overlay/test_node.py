@@ -48,7 +48,7 @@ DEADLINE_S = 20.0
 
 
 class Node(TreeNode):
-    """A node whose own ranks answer with their number, on a thread of messages the test sees."""
+    """A node whose own ranks answer with their number; it records its messages for the test."""
 
     def __init__(self, number: int, topology: Topology) -> None:
         super().__init__(number, topology)
@@ -96,7 +96,7 @@ class Node(TreeNode):
         return msgspec.structs.replace(hello, **changes)
 
     async def serve_parent(self, address: str) -> None:
-        """Hang this node on the one at *address* until that link ends."""
+        """Make this node a child of the one at *address* until that link ends."""
         channel = self.parent = await connect(address, CREDENTIALS)
         self.joins += 1
         channel.send(self.hello())
@@ -120,7 +120,7 @@ class Node(TreeNode):
             await self.changed.wait_for(lambda: holds(self.taken))
 
     async def crash(self) -> None:
-        """Go as a killed process goes: all links at once, without a word."""
+        """End all links at once without a message, as the death of a process does."""
         assert self.listener is not None and self.parent is not None
         await self.listener.close()
         for channel in (self.parent, *self._channels.values()):
@@ -180,7 +180,7 @@ async def tree(count: int) -> AsyncIterator[Tree]:
 
 
 async def settled(nodes: Iterable[Node]) -> None:
-    """Wait until the setup has reached every node: one that has it knows its own ranks."""
+    """Wait until every node has the setup: then it knows its own ranks."""
     while not all(node.number == FRONT_END or node.router.own for node in nodes):
         await asyncio.sleep(0)
 
@@ -229,10 +229,10 @@ ALL = RankSet.range(0, 14)
 
 @pytest.fixture(params=[LARGE_RANKS, 1], ids=["small", "large"])
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every reply be small, or large."""
+    """Make every reply count as small, or as large."""
     monkeypatch.setattr("pgdb.overlay.node.LARGE_RANKS", request.param)
     monkeypatch.setattr("pgdb.overlay.router.LARGE_RANKS", request.param)
-    # As in a session, where it is loaded long before the first answer.
+    # A session has loaded it long before the first answer, too.
     importlib.import_module("numpy")
 
 
@@ -326,7 +326,7 @@ def output(text: str) -> Output:
     return Output(text=text)
 
 
-def told(taken: list[AnyMessage], rank: int) -> list[str]:
+def reported(taken: list[AnyMessage], rank: int) -> list[str]:
     return [
         each.record.text
         for message in taken
@@ -346,11 +346,11 @@ def test_events_of_all_levels_arrive_in_order_for_each_rank() -> None:
                     nodes[number].add_event(RankSet([rank]), output(text), ())
                 if step % 5 == 0:
                     await asyncio.sleep(0)
-        await root.wait(lambda taken: all(len(told(taken, rank)) == 20 for rank in ALL))
+        await root.wait(lambda taken: all(len(reported(taken, rank)) == 20 for rank in ALL))
         expected = ["same" if step % 3 == 0 else f"{step}" for step in range(20)]
         for rank in ALL:
-            assert told(root.taken, rank) == expected
-        # Merged: far fewer messages than the 280 events of the ranks.
+            assert reported(root.taken, rank) == expected
+        # Merging leaves far fewer messages than the 280 events of the ranks.
         assert sum(isinstance(each, Events) for each in root.taken) < 280
 
     run(test)
@@ -374,7 +374,7 @@ def stop_of(run: int) -> Stop:
 
 
 async def set_going(root: Node, nodes: Iterable[Node], ranks: RankSet) -> None:
-    """Have *ranks* set running by a step, and wait until their nodes know."""
+    """Resume *ranks* by a step, and wait until their nodes know it."""
     step = Resume(command="step")
     root.start_request(Request(request_id=1, ranks=ranks, operation=step, timeout_s=10.0))
     await root.wait(lambda taken: bool(replies(taken, 1)))
@@ -390,7 +390,7 @@ def test_stops_are_told_at_once_when_the_last_running_rank_has_stopped() -> None
         await set_going(root, nodes.values(), RankSet([0, 1, 3]))
         nodes[0].add_event(RankSet([0]), stop_of(1), ())
         nodes[1].add_event(RankSet([3]), stop_of(1), ())
-        # Node 1 has nobody left to wait for; node 0 has rank 1.
+        # Node 1 waits for no rank any longer; node 0 waits for rank 1.
         while nodes[0]._going != RankSet([1]):
             await asyncio.sleep(0)
         assert not any(isinstance(each, Events) for each in nodes[0].taken + root.taken)
@@ -418,7 +418,7 @@ def test_what_a_rank_prints_or_that_it_runs_on_does_not_end_the_window() -> None
         assert timer is not None
         assert timer.when() > asyncio.get_running_loop().time() + DEADLINE_S
         node.add_event(RankSet([0]), Exit(code=0, run=1), ())
-        await root.wait(lambda taken: told(taken, 1) == ["x"])
+        await root.wait(lambda taken: reported(taken, 1) == ["x"])
 
     run(test, count=1)
 
@@ -497,8 +497,8 @@ def test_a_lost_middle_node_takes_its_subtree_and_the_orphans_come_back() -> Non
 def test_orphans_that_come_back_before_the_loss_is_seen_are_not_lost() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
-        # The link 1-3 alone breaks; 3 goes to its grandparent while 1 still lives, hears of
-        # the break, and tells of a loss that is none any longer.
+        # Only the link 1-3 breaks. Node 3 moves to its grandparent while 1 still lives, notices the
+        # break, and reports a loss that is out of date.
         before = len(root.taken)
         second = asyncio.create_task(nodes[3].serve_parent(nodes[0].address))
         await root.wait(lambda taken: 3 in joined(taken[before:]))
@@ -525,7 +525,7 @@ def test_nobody_waits_for_what_orphans_were_asked_on_a_way_that_they_have_left()
             Request(request_id=1, ranks=ALL, operation=Evaluate(expression="x"), timeout_s=1000.0)
         )
         before = len(root.taken)
-        # 3 is sooner to notice that 1 has gone. Whether that had handed it on nobody knows.
+        # Node 3 notices first that 1 is gone. Nobody knows whether 1 had forwarded the request.
         second = asyncio.create_task(nodes[3].serve_parent(nodes[0].address))
         await root.wait(lambda taken: 3 in joined(taken[before:]))
         await nodes[1].crash()
@@ -540,12 +540,12 @@ def test_nobody_waits_for_what_orphans_were_asked_on_a_way_that_they_have_left()
 
 
 def test_what_a_node_that_comes_back_has_not_noticed_yet_is_not_believed() -> None:
-    """As on hosts cut off: those outside have noticed first, and hang elsewhere with all theirs."""
+    """Hosts are cut off: the nodes outside notice first, and move elsewhere with their subtrees."""
 
     async def test(nodes: Tree) -> None:
         root, all_ranks = nodes[FRONT_END], RankSet(range(30))
         before = len(root.taken)
-        # 3, with 7 and 8 below it, leaves 1 for 0, and 1 has not heard of that.
+        # Node 3, with 7 and 8 below it, leaves 1 for 0, and 1 does not know it yet.
         second = asyncio.create_task(nodes[3].serve_parent(nodes[0].address))
         await root.wait(lambda taken: {3, 7, 8} <= joined(taken[before:]))
         assert 3 in nodes[1]._channels
@@ -561,7 +561,7 @@ def test_what_a_node_that_comes_back_has_not_noticed_yet_is_not_believed() -> No
         assert nodes[0].router.child_ranks(1) == RankSet.parse("2-3,8-9,18-21")
         await ask(root, all_ranks, number=1)
         assert not missing(replies(root.taken, 1)[0])
-        # What it hears of them at last is no loss.
+        # Its late report about them is not a loss.
         before = len(root.taken)
         nodes[1]._channels[3]._writer.transport.abort()
         async with nodes[1].changed:
@@ -677,7 +677,7 @@ def test_a_child_that_comes_twice_is_lost_only_with_its_last_link() -> None:
         first.close()
         await first.wait_closed(5.0)
         second.send(Events(classes=(EquivalenceClass(RankSet([5]), output("alive")),)))
-        await root.wait(lambda taken: told(taken, 5) == ["alive"])
+        await root.wait(lambda taken: reported(taken, 5) == ["alive"])
         assert losses(root.taken) == []
         second.close()
         await root.wait(lambda taken: bool(losses(taken)))
@@ -748,7 +748,7 @@ def test_the_setup_says_to_each_node_what_is_below_it() -> None:
         for number, node in nodes.items():
             below = set(range(7)) if number == FRONT_END else set(node.topology.subtree(number))
             assert set(node.shares) == below
-            # Only those of its own ranks are of any use to it.
+            # The node needs only the process ids of its own ranks.
             assert {each for each, share in node.shares.items() if share.pids} <= {number}
             if number != FRONT_END:
                 assert node.shares[number].pids == (1, 1)

@@ -1,4 +1,4 @@
-"""What the front end tells all aggregators: one line, read strictly."""
+"""The rendezvous for all aggregators: one line, read strictly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHOLE = {
 
 def test_credentials_and_all_go_over_one_line() -> None:
     credentials = make_credentials().decode("ascii")
-    told = Rendezvous(
+    rendezvous = Rendezvous(
         credentials=credentials,
         front_end="",
         fan_out=2,
@@ -32,10 +32,10 @@ def test_credentials_and_all_go_over_one_line() -> None:
         grace_s=1.5,
         hosts=("node1", "nöde2"),
     )
-    line = told.dump()
+    line = rendezvous.dump()
     assert "\n" in credentials and "\n" not in line
     for text in (line, line + "\n", line.encode("ascii")):
-        assert Rendezvous.parse(text) == told
+        assert Rendezvous.parse(text) == rendezvous
 
 
 @given(
@@ -49,10 +49,10 @@ def test_credentials_and_all_go_over_one_line() -> None:
         hosts=st.lists(st.text(st.characters(codec="ascii"))).map(tuple),
     )
 )
-def test_what_is_dumped_is_read_again(told: Rendezvous) -> None:
-    line = told.dump()
+def test_what_is_dumped_is_read_again(rendezvous: Rendezvous) -> None:
+    line = rendezvous.dump()
     assert line.isascii() and len(line.splitlines()) == 1
-    assert Rendezvous.parse(line) == told
+    assert Rendezvous.parse(line) == rendezvous
 
 
 def test_the_hosts_may_be_left_out() -> None:

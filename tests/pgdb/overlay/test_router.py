@@ -1,4 +1,4 @@
-"""One node's bookkeeping, with a clock of the test's own: deadlines, late answers, losses."""
+"""The bookkeeping of one node, with the test's own clock: deadlines, late answers, losses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pgdb.records import Record, Value
 
 @pytest.fixture(autouse=True, params=["sets", "labels"])
 def _kept_as(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have what children say come, and be kept, as sets of ranks or as labels."""
+    """Receive and keep the children's answers as sets of ranks, or as labels."""
     if request.param == "labels":
         monkeypatch.setattr(router_module, "LARGE_RANKS", 1)
         monkeypatch.setattr(rankset_codec, "_FEW_RANKS", 0)
@@ -280,7 +280,7 @@ def assert_partition(done: Gathered, asked: RankSet) -> None:
 
 
 def several(ranks: RankSet, rng: random.Random) -> Reply:
-    """Return the reply of ranks that say different things, or nothing."""
+    """Return the reply of ranks with different answers, or none."""
     members: dict[str, list[int]] = {}
     for rank in ranks:
         members.setdefault(rng.choice("abc-"), []).append(rank)

@@ -1,7 +1,7 @@
-"""How aggregators find their places in the tree: the real ones, over loopback, in one process.
+"""Aggregators find their places in the tree: real ones, over loopback, in one process.
 
-The front end listens or calls; the aggregators know each other (MPI has told them) or not; some
-never come; links are lost.
+The front end listens or calls. The aggregators know each other's addresses (from MPI) or do not.
+Some never appear, and links are lost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DEADLINE_S = 20.0
 
 
 class FrontEnd:
-    """A root and what it was told."""
+    """A root that records its notices."""
 
     def __init__(self, fan_out: int) -> None:
         self.lost: list[Lost] = []
@@ -92,14 +92,14 @@ class FrontEnd:
         await self.wait(lambda: self.root.joined.keys() == wanted)
 
     async def call(self, address: str, table: Table) -> asyncio.Task[None]:
-        """Open the link to node 0, as a front end that nobody can reach does."""
+        """Open the link to node 0, as a front end that cannot be reached does."""
         channel = await connect(address, CREDENTIALS)
         channel.send(table)
         return asyncio.create_task(self.root.serve_child(channel))
 
 
 class Session:
-    """A front end and its aggregators, by the numbers that they came with."""
+    """A front end and its aggregators, by their first numbers."""
 
     def __init__(self, count: int, fan_out: int) -> None:
         self.count = count
@@ -116,7 +116,8 @@ class Session:
     async def start(
         self, *numbers: int, calls: bool = False, mpi: bool = False, grace_s: float = 10.0
     ) -> None:
-        """Start aggregators; *calls* says that the front end does, *mpi* who tells the others."""
+        """Start aggregators; with *calls* the front end calls them, with *mpi* they know each
+        other."""
         front_end = ""
         if not calls:
             self._front_listener = await listen(
@@ -149,9 +150,9 @@ class Session:
     async def crash(
         self, number: int, *, goes_on_listening: contextlib.ExitStack | None = None
     ) -> None:
-        """Have an aggregator go as a killed process goes: without a word."""
+        """End an aggregator without a message, as the death of its process does."""
         one = self.aggregators.pop(number)
-        # It looks for nobody any longer.
+        # It does not look for a new parent any longer.
         vars(one)["_find_parent"] = lambda limit_s: asyncio.Event().wait()
         await self._listeners[number].close()
         if goes_on_listening is not None:
@@ -165,7 +166,7 @@ class Session:
                 channel._writer.transport.abort()
 
     def children(self, number: int) -> set[int]:
-        """Return the numbers of those who hang on the aggregator that came as *number*."""
+        """Return the first numbers of the children of the aggregator *number*."""
         return set(self.aggregators[number]._channels)
 
     async def close(self) -> None:
@@ -257,7 +258,7 @@ def test_one_that_leaves_before_it_is_seated_gets_no_place() -> None:
         await front.wait(lambda: front.root.asking == {0, 1, 2})
         session.aggregators[1].leave()
         await session.running[1]
-        while 1 in front.root.asking:  # nobody is told of it
+        while 1 in front.root.asking:  # no node is notified
             await asyncio.sleep(0)
         front.root.seat()
         await front.wait_joined([0, 1])
@@ -316,7 +317,7 @@ def test_beginning_again_drops_all_and_tells_of_no_loss() -> None:
         await session._front_listener.close()
         front.root.begin_again()
         assert not front.root.joined and not front.root._channels
-        # Without a front end, all leave; what was lost is of an attempt that nobody asks for.
+        # Without a front end all leave; errors of attempts that are no longer needed do not matter.
         await asyncio.gather(*session.running.values())
         assert front.lost == []
         assert not front.root.joined
@@ -384,7 +385,7 @@ def test_a_front_end_that_calls_node_0_reaches_all() -> None:
 
 def test_aggregators_that_came_with_other_numbers_take_those_of_the_table() -> None:
     async def test(session: Session) -> None:
-        # As after a hole: of 4 those of 1 and 3 are there, and the front end has said so.
+        # A gap: of 4 aggregators numbers 1 and 3 are there, and the front end has said so.
         await session.start(1, 3, calls=True)
         addresses = (session.addresses[1], session.addresses[3])
         table = Table(node=0, count=2, fan_out=2, addresses=addresses, is_parent=True)
@@ -464,7 +465,7 @@ def test_a_call_that_is_not_made_again_ends_all_after_the_grace_time() -> None:
 def test_those_that_have_to_be_called_wait_until_the_front_end_can_know_that_a_parent_is_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its last heartbeat to the front end may have been later than that to them."""
+    """Its last heartbeat to the front end may be later than its last one to them."""
     monkeypatch.setattr(aggregator_module, "CALLED_LATER_S", 10 * DEADLINE_S)
 
     async def test(session: Session) -> None:
@@ -476,7 +477,7 @@ def test_those_that_have_to_be_called_wait_until_the_front_end_can_know_that_a_p
         assert silent._parent is not None
         silent._parent._give_up(f"{SILENT} 20 s")
         await session.crash(0)
-        # What has said that it ends is known to the front end at the same time.
+        # The front end learns at the same time of an aggregator that announces its end.
         await closed
         assert not session.running[1].done()
         table = Table(node=1, count=3, fan_out=2, addresses=session.addresses, is_parent=True)
@@ -506,7 +507,7 @@ def test_an_orphan_goes_to_its_grandparent(calls: bool) -> None:
 def test_those_below_ones_that_hang_do_not_wait_for_them(
     monkeypatch: pytest.MonkeyPatch, hanging: int
 ) -> None:
-    """The kernel takes a connection for a process that is stopped, and nobody answers there."""
+    """The kernel accepts a connection for a stopped process, and nothing answers."""
     # The deadline of one attempt is far beyond the test's.
     monkeypatch.setattr(channel_module, "CONNECT_TIMEOUT_S", 10 * DEADLINE_S)
     monkeypatch.setattr(aggregator_module, "NEXT_ANCESTOR_S", 0.1)
@@ -516,7 +517,7 @@ def test_those_below_ones_that_hang_do_not_wait_for_them(
         await session.start(*range(4), mpi=True, grace_s=DEADLINE_S)
         await front.wait_joined(range(4))
         with contextlib.ExitStack() as stack:
-            # The upper ones first: nobody finds another way before its own turn.
+            # Upper nodes first: no node looks for another parent before its own turn.
             for number in range(hanging):
                 await session.crash(number, goes_on_listening=stack)
             await front.wait_joined(range(hanging, 4))
@@ -533,7 +534,7 @@ def test_a_stranger_with_a_table_does_not_take_a_link_over() -> None:
         await front.wait_joined(range(2))
         with pytest.raises(LinkError):
             await connect(session.addresses[0], make_credentials())
-        # One of the session's own that tells another place comes too late to be heard.
+        # A node of the session that claims another place is too late, and is ignored.
         channel = await connect(session.addresses[0], CREDENTIALS)
         addresses = (*session.addresses, *["127.0.0.1:1"] * 7)
         channel.send(Table(node=5, count=9, fan_out=2, addresses=addresses))
@@ -582,7 +583,7 @@ def test_every_aggregator_says_what_its_host_has(monkeypatch: pytest.MonkeyPatch
 
 
 def held_rank(mark: str, rank: int, size: int, shares: int) -> subprocess.Popen[bytes]:
-    """Start the hold program as the rank of a job on this host; nobody hears its report."""
+    """Start the hold program as the rank of a job on this host; nothing receives its report."""
     environment = {
         "PATH": os.environ["PATH"],
         "PMI_RANK": str(rank),
@@ -608,7 +609,7 @@ def test_held_ranks_are_shared_out_among_the_aggregators_of_their_host() -> None
         front = session.front
         await session.start(0, 1, mpi=True)
         await front.wait_joined([0, 1])
-        # Some are held before they are looked for, some come later.
+        # Some are held before the search, some later.
         ranks.extend(held_rank(mark, rank, 5, 2) for rank in (0, 3))
         front.root.down(Find(mark=mark, shares=(0, 1), shares_per_host=2))
         ranks.extend(held_rank(mark, rank, 5, 2) for rank in (4, 1, 2))
