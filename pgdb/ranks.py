@@ -31,7 +31,7 @@ _MOST_STEPPED = 1 << 24
 # Shortest run that is folded with a step: "0,2" reads better than "0-2/2".
 _SHORTEST_STEPPED_RUN = 4
 # From this many runs on the loop over them takes longer than importing NumPy.
-_MANY_RUNS = 10_000
+MANY_RUNS = 10_000
 
 
 class RankSet:
@@ -262,7 +262,7 @@ class RankSet:
 
     def strided_ranges(self) -> Iterator[tuple[int, int, int]]:
         """Yield ``(first, last, step)`` runs in order; together they are the set."""
-        if self.run_count > _MANY_RUNS:
+        if self.run_count > MANY_RUNS:
             yield from self._many_strided_ranges()
             return
         pending: list[int] = []

@@ -25,7 +25,7 @@ from pgdb.jobs import procfs
 
 _PAGE_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
-_PAUSES_S = (0.0, 0.01, 0.04, 0.1)
+PAUSES_S = (0.0, 0.01, 0.04, 0.1)
 """Pauses before each check of the process, in seconds."""
 _INSTRUCTIONS = {
     "x86_64": b"\xcc",
@@ -209,7 +209,7 @@ async def wake(pid: int) -> None:
     if is_free and signal.SIGCONT not in (procfs.caught_signals(pid) or ()):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGCONT)
-    for pause_s in _PAUSES_S:
+    for pause_s in PAUSES_S:
         await asyncio.sleep(pause_s)
         status = procfs.read_stat(pid)
         if status is None or status.tracer_pid:

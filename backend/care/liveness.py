@@ -19,7 +19,7 @@ from pgdb.records import Exit
 QUIET_S = 3.0
 """A GDB that neither answers nor computes for this time hangs, in seconds."""
 # No operation waits for a stopped rank, so its end may be noticed late.
-_POLL_S = 2.0
+POLL_S = 2.0
 # The first version of struct pidfd_info: the mask is its first field, the exit status its last.
 _PIDFD_INFO_BYTES = 64
 _PIDFD_GET_INFO = 3 << 30 | _PIDFD_INFO_BYTES << 16 | 0xFF << 8 | 11
@@ -85,7 +85,7 @@ class _Poller:
         token = object()
         self._wanted[token] = (pid, on_end)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_POLL_S, self._poll)
+            self._timer = asyncio.get_running_loop().call_later(POLL_S, self._poll)
 
         def cancel() -> None:
             self._wanted.pop(token, None)
@@ -99,7 +99,7 @@ class _Poller:
                 del self._wanted[token]
                 on_end()
         if self._wanted:
-            self._timer = asyncio.get_running_loop().call_later(_POLL_S, self._poll)
+            self._timer = asyncio.get_running_loop().call_later(POLL_S, self._poll)
 
 
 def has_ended(pid: int) -> bool:

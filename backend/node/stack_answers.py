@@ -24,7 +24,7 @@ from pgdb.records import (
 _EVENTS = (Stop, Exit, Running, Output, Progress, Gone)
 _ONLY_EVENTS = (Output, Progress, Gone)
 
-_FRAMES_AT_ONCE = 5000
+FRAMES_AT_ONCE = 5000
 """Stacks of so many frames are merged before the loop goes on with others."""
 _MOST_MADE = 256
 
@@ -74,7 +74,7 @@ class StackAnswers:
         for (request_id, split), said in new.items():
             classes: dict[int, tuple[Normalized, list[int], tuple[str, ...]]] = {}
             for identity, (stack, ranks) in list(said.items()):
-                if frames > _FRAMES_AT_ONCE:
+                if frames > FRAMES_AT_ONCE:
                     self._new[request_id, split] = said
                     break
                 del said[identity]

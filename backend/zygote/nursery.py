@@ -62,7 +62,7 @@ _NAMES_AT_ONCE = 100
 STALL_S = 20.0
 """A GDB that does not compute for this time will not finish reading symbols, in seconds."""
 _FORK_TIMEOUT_S = 20.0
-_END_TIMEOUT_S = 5.0
+END_TIMEOUT_S = 5.0
 _LAST_WORDS_S = 1.0
 """Time that a process may take to end after it closed its socket, in seconds."""
 
@@ -265,7 +265,7 @@ class Nursery:
         if self._process is not None:
             # GDB ends when its control socket is closed, but not while it reads symbols.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_END_TIMEOUT_S):
+                async with asyncio.timeout(END_TIMEOUT_S):
                     await self._process.wait()
                 return
             with contextlib.suppress(ProcessLookupError):

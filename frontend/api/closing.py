@@ -20,7 +20,7 @@ from pgdb.overlay.messages import Kill
 
 _LAST_WORDS_S = 2.0
 """Time for the ranks to report their ends after the launcher's own end."""
-_LAUNCHER_END_S = 5.0
+LAUNCHER_END_S = 5.0
 _RECORD_S = 30.0
 """Longest time that the end of a session waits for its recording."""
 _KILL_S = 5.0
@@ -175,7 +175,7 @@ class Ending:
             await self.job.end()
         if self._job_watch is not None and core.is_started and not core.state.live:
             # All ranks have ended by themselves: so will the launcher, with a status of its own.
-            await _within(_LAUNCHER_END_S, asyncio.shield(self._job_watch))
+            await _within(LAUNCHER_END_S, asyncio.shield(self._job_watch))
             kill = kill and not self.job_has_ended
         # The launcher's report of killed ranks is no news.
         core.notifier.is_quiet = kill
@@ -185,7 +185,7 @@ class Ending:
         core.is_over = True
         core.wake()
         # Nobody would end an aggregator that comes back now.
-        await core.cancel_background(_LAUNCHER_END_S)
+        await core.cancel_background(LAUNCHER_END_S)
         await core.transport.close()
         for work in self._last:
             await work

@@ -27,9 +27,9 @@ _log = logging.getLogger(__name__)
 # A variable in the environment of our aggregators' launchers.
 _OURS = "PGDB_WIRE_UP"
 # squeue answers in some 10 ms; with a controller that is down it tries for 9 s (Slurm 22.05).
-_SLURM_TIMEOUT_S = 2.0
+SLURM_TIMEOUT_S = 2.0
 # Time to count ranks. Each count reads all of /proc, which takes long if there are thousands.
-_COUNTING_S = 0.3
+COUNTING_S = 0.3
 
 
 class RunningJob(msgspec.Struct, frozen=True):
@@ -136,7 +136,7 @@ def _of_launchers(
     launchers: Sequence[ProcessStat], by_srun: Mapping[int, slurm.Step]
 ) -> list[RunningJob]:
     now_ticks = time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")
-    until = time.monotonic() + _COUNTING_S
+    until = time.monotonic() + COUNTING_S
     found = []
     for stat in launchers:
         is_ours = os.geteuid() in (0, stat.uid)
@@ -208,7 +208,7 @@ def _is_hold(words: Sequence[str]) -> bool:
 
 def _steps() -> tuple[slurm.Step, ...]:
     try:
-        return slurm.steps(timeout_s=_SLURM_TIMEOUT_S)
+        return slurm.steps(timeout_s=SLURM_TIMEOUT_S)
     except DiscoveryError as error:
         _log.info("steps of Slurm: %s", error)
         return ()

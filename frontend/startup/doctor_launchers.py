@@ -27,8 +27,8 @@ MPI_TIMEOUT_S = 60.0
 
 _LAUNCHER_WORDS = ("mpirun", "mpiexec", "mpiexec.hydra")
 # Open MPI 5's mpirun reads them as well (tried: 5.0.11).
-_ROOT_VARIABLES = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
-_MPI_PROGRAM = (
+ROOT_VARIABLES = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+MPI_PROGRAM = (
     "from mpi4py import MPI; w = MPI.COMM_WORLD; "
     "print('pgdb-size', w.Get_size(), flush=True) if w.Get_rank() == 0 else None"
 )
@@ -90,12 +90,12 @@ def check_launcher(launcher: Launcher, environment: Mapping[str, str]) -> Iterat
     else:
         yield Finding(topic, "ok", f"{where}; mpi4py comes up with it (size 2)")
     asks_root = launcher.family in (Family.OPEN_MPI_4, Family.OPEN_MPI_5) and os.geteuid() == 0
-    if asks_root and any(environment.get(name) != "1" for name in _ROOT_VARIABLES):
+    if asks_root and any(environment.get(name) != "1" for name in ROOT_VARIABLES):
         yield Finding(
             topic,
             "warning",
             "you are root, and it will not start a job for root",
-            f"export {' '.join(f'{name}=1' for name in _ROOT_VARIABLES)}, or be another user",
+            f"export {' '.join(f'{name}=1' for name in ROOT_VARIABLES)}, or be another user",
         )
     if launcher.family is Family.OPEN_MPI_5:
         yield _about_pmix(topic, launcher)
@@ -116,8 +116,8 @@ def _try_mpi(launcher: Launcher, environment: Mapping[str, str]) -> str:
     """Start two processes of mpi4py the way aggregators are started; return the failure, if any."""
     with tempfile.TemporaryDirectory(prefix="pgdb-doctor-") as directory:
         ours = scrubbed_environment(environment) | mpi4py_environment(launcher, Path(directory))
-        ours |= dict.fromkeys(_ROOT_VARIABLES, "1")
-        line = overlay_line(launcher, 2, [sys.executable, "-P", "-c", _MPI_PROGRAM])
+        ours |= dict.fromkeys(ROOT_VARIABLES, "1")
+        line = overlay_line(launcher, 2, [sys.executable, "-P", "-c", MPI_PROGRAM])
         status, said = ask(*line, environment=ours, timeout_s=MPI_TIMEOUT_S)
     sizes = re.findall(r"pgdb-size (\d+)", said)
     if status == 0 and sizes == ["2"]:

@@ -20,7 +20,7 @@ from pgdb.jobs import hold
 from pgdb.overlay import addresses
 
 _HOLD_MARGIN_S = 30.0
-_MAX_REPORT_BYTES = 1 << 14
+MAX_REPORT_BYTES = 1 << 14
 """Limit of a report, in bytes: names of a host and a path, read before their origin is known."""
 _FIELDS = 10
 _LENGTH_DIGITS = 8
@@ -168,7 +168,7 @@ class Reports:
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[str]:
         """Read the fields of a report; none if it is not of this session, or a repeated one."""
         length = int((await reader.readuntil(b"\n"))[: _LENGTH_DIGITS + 1])
-        if not 0 < length <= _MAX_REPORT_BYTES or not _may_report(writer):
+        if not 0 < length <= MAX_REPORT_BYTES or not _may_report(writer):
             return []
         code, _, report = (await reader.readexactly(length)).partition(b"\0")
         if not hmac.compare_digest(code, hold.authentication(self._mark, report)):

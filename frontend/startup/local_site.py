@@ -43,7 +43,7 @@ from pgdb.overlay.rendezvous import (
 )
 
 PROBE_TIMEOUT_S = 2.0
-_SSH_PORT = 22
+SSH_PORT = 22
 
 
 class LocalSite:
@@ -199,7 +199,7 @@ async def _answers(host: str) -> bool:
         return True  # ssh may know it by another name
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):
-            _, writer = await asyncio.open_connection(address, _SSH_PORT)
+            _, writer = await asyncio.open_connection(address, SSH_PORT)
     except ConnectionRefusedError:
         return True
     except (OSError, TimeoutError):

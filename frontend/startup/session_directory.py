@@ -25,7 +25,7 @@ _PREFIX = "pgdb-"
 _OWNER = "owner"
 _LEFTOVER_OUTPUT = "job-output.log"
 _MAX_OWNER_BYTES = 100
-_OTHERS = ("/tmp", "/dev/shm", "/var/tmp")
+OTHER_PLACES = ("/tmp", "/dev/shm", "/var/tmp")
 """Fallbacks that may have room when the user's places are full."""
 
 
@@ -83,7 +83,7 @@ def _make_directory() -> Path:
     refusals: dict[str, None] = {}
     tried = set()
     places: list[Callable[[], str]] = [runtime_folder, temporary_folder]
-    places += [partial(_safe, each) for each in _OTHERS]
+    places += [partial(_safe, each) for each in OTHER_PLACES]
     for find in places:
         try:
             if not (folder := find()) or folder in tried:

@@ -30,8 +30,8 @@ PEER_TIMEOUT_S = 120.0
 """Longest time for the exchange with one host, in seconds, without the fetching of wheels."""
 _MAX_LINE_BYTES = 65536
 # A shell that greets its user does so before our text runs.
-_MAX_GREETING_LINES = 200
-_LAST_WORDS_S = 5.0
+MAX_GREETING_LINES = 200
+LAST_WORDS_S = 5.0
 _PIECE_BYTES = 1 << 18
 
 
@@ -166,7 +166,7 @@ async def ship_by_ssh(
     except (StartError, ValueError, TimeoutError) as error:
         process.stdin.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_WORDS_S):
+            async with asyncio.timeout(LAST_WORDS_S):
                 await process.wait()
                 await asyncio.wait((complaints,))
         await process.end()
@@ -215,7 +215,7 @@ async def _serve(
 
 async def _read_description(reader: asyncio.StreamReader) -> object:
     """Read the line in which a host describes itself."""
-    for _ in range(_MAX_GREETING_LINES):
+    for _ in range(MAX_GREETING_LINES):
         line = await reader.readline()
         if not line:
             raise EOFError("it closed the connection")

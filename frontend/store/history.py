@@ -25,7 +25,7 @@ MOST_ENTRIES = 2000
 """Limit for the number of entries; the oldest are dropped."""
 MAX_BYTES = 4 << 20
 """Limit for the size, in bytes; only the last part of a larger file is read."""
-_LOCK_TIMEOUT_S = 5.0
+LOCK_TIMEOUT_S = 5.0
 
 
 class CommandHistory(History):
@@ -79,7 +79,7 @@ class CommandHistory(History):
 
     def close(self) -> None:
         """Return when all is written, or after one attempt to get the lock."""
-        self._given_up_s = time.monotonic() + _LOCK_TIMEOUT_S
+        self._given_up_s = time.monotonic() + LOCK_TIMEOUT_S
         self._writer.shutdown()
 
     def _store(self) -> None:
@@ -87,7 +87,7 @@ class CommandHistory(History):
         new = [self._unwritten.popleft() for _ in range(len(self._unwritten))]
         if not new:
             return
-        timeout_s = min(_LOCK_TIMEOUT_S, self._given_up_s - time.monotonic())
+        timeout_s = min(LOCK_TIMEOUT_S, self._given_up_s - time.monotonic())
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = self._path.with_name(f"{self._path.name}.lock")

@@ -42,7 +42,7 @@ MAX_MEMORY_BYTES = 2 << 30
 """Most memory that what is made of it may take: few bytes can stand for much."""
 _LAST_TIME_S = 1e11
 _HEAD = pattern(rb"pgdb-recording (\d{1,9})\n")
-_MAGIC = b"pgdb-recording "
+MAGIC = b"pgdb-recording "
 
 
 class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -321,7 +321,7 @@ def encode(recording: Recording) -> bytes:
             f"the recording would take {len(packed) >> 20} MiB, {len(data) >> 20} unpacked, more "
             f"than {MAX_FILE_BYTES >> 20} and {MAX_DATA_BYTES >> 20}; nothing is written"
         )
-    return b"%s%d\n%s" % (_MAGIC, VERSION, packed)
+    return b"%s%d\n%s" % (MAGIC, VERSION, packed)
 
 
 def decode(data: bytes) -> Loaded:
@@ -394,10 +394,10 @@ def check_place(path: Path) -> None:
         start = b"-"
         if path.is_file():
             with open_regular(path) as file:
-                start = file.read(len(_MAGIC))
+                start = file.read(len(MAGIC))
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {reason(error)}") from None
-    if start not in (b"", _MAGIC):
+    if start not in (b"", MAGIC):
         raise CommandError(f"{path} is there already, and is no recording; choose another name")
 
 

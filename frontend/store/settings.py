@@ -18,7 +18,7 @@ from pgdb.frontend.api.options import CHANGEABLE, SESSION_SETTINGS, SessionOptio
 from pgdb.frontend.system.user_files import locked, read_regular, reason, write_atomically
 
 MAX_BYTES = 1 << 16
-_LOCK_TIMEOUT_S = 5.0
+LOCK_TIMEOUT_S = 5.0
 
 
 class Settings:
@@ -95,7 +95,7 @@ def keep_settings(path: Path, settings: Settings) -> str:
     said = f"kept for later sessions at the prompt, in {path}"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with locked(Path(f"{path}.lock"), timeout_s=_LOCK_TIMEOUT_S):
+        with locked(Path(f"{path}.lock"), timeout_s=LOCK_TIMEOUT_S):
             if path.is_dir():
                 raise CommandError(f"{path} cannot be written: it is a directory")
             try:

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-_SETTINGS_S = 5.0
+SETTINGS_S = 5.0
 """Timeout for the settings file, in seconds; a hanging file system does not hold the prompt up."""
-_NOTE_S = 1.0
+NOTE_S = 1.0
 """Delay of the note that the start waits for ``--stdin``, in seconds."""
 
 
@@ -242,7 +242,7 @@ class _Program:
         def note_wait() -> None:
             self._progress.step(f"note: --stdin {name} is not open yet{why}")
 
-        note = asyncio.get_running_loop().call_later(_NOTE_S, note_wait)
+        note = asyncio.get_running_loop().call_later(NOTE_S, note_wait)
         try:
             async with asyncio.timeout(limit_s) as limit:
                 descriptor = await beside(open_it, name="stdin")
@@ -317,7 +317,7 @@ class _Program:
         dispatcher.apply(given)
         path = settings_path()
         try:
-            with deadline.within(_SETTINGS_S):
+            with deadline.within(SETTINGS_S):
                 dispatcher.apply(await with_file(path, lambda: read_settings(path)) | given)
         except CommandError as error:
             session.note(str(error))

@@ -34,7 +34,7 @@ from pgdb.ranks import RankSet
 _REPEATED_WITHOUT_ARGUMENT = ("list", "l", "x")
 _HISTORY_READ_S = 1.0
 """Timeout for reading the history before the first prompt, in seconds."""
-_HISTORY_S = 10.0
+HISTORY_S = 10.0
 """Timeout for writing the history after the session, in seconds; the lock can use half of it."""
 
 
@@ -140,7 +140,7 @@ class Repl:
     async def close(self) -> None:
         """Write the history; another session or a hanging file system can hold that up."""
         try:
-            with deadline.within(_HISTORY_S):
+            with deadline.within(HISTORY_S):
                 await with_file(_history_path(), self._history.close)
         except CommandError as error:
             self.display.text(f"history: {error}")

@@ -58,7 +58,7 @@ _INTERPRETER = pattern(r"(?:python|perl|ruby|lua|tclsh|julia|guile|Rscript|R|nod
 _TAKES_A_VALUE = frozenset({"-o", "-O", "+O", "-W", "-X", "--rcfile", "--init-file"})
 # Executables, except interpreters, of which a process has mapped an MPI library.
 _MPI_PROGRAMS: set[tuple[int, int, int]] = set()
-_MPI_LIBRARY = pattern(r"/libp?mpi[\w+-]*\.so[\d.]*(?: \(deleted\))?\Z")
+MPI_LIBRARY = pattern(r"/libp?mpi[\w+-]*\.so[\d.]*(?: \(deleted\))?\Z")
 
 
 class RankGroup(msgspec.Struct, frozen=True):
@@ -410,7 +410,7 @@ def _is_mpi_program(pid: int) -> bool:
     identity = _identity(pid)
     if identity in _MPI_PROGRAMS:
         return True
-    is_one = any(map(_MPI_LIBRARY.search, procfs.mapped_files(pid)))
+    is_one = any(map(MPI_LIBRARY.search, procfs.mapped_files(pid)))
     # Listing the mappings of a process takes as long as all other reads here together.
     name = os.path.basename(procfs.executable(pid) or "")
     if is_one and identity is not None and not _INTERPRETER.match(name):

@@ -18,7 +18,7 @@ MINIMUM_GDB = (12, 1)
 """Oldest GDB with the features that PGDB uses: MI 3 with asynchronous attach, index cache settings.
 """
 _VERSION = pattern(r"(\d+)\.(\d+)\S*$")
-_DEADLINE_S = 60.0
+DEADLINE_S = 60.0
 _MOST_WORDS_BYTES = 1 << 16
 
 
@@ -42,10 +42,10 @@ def check_gdb(word: str) -> str:
             "or pip install 'pgdb-mpi[embedded]'"
         )
     try:
-        said = first_words([path, "--version"], _DEADLINE_S)
+        said = first_words([path, "--version"], DEADLINE_S)
     except TimeoutError:
         raise StartError(
-            f"{path} has not printed its version within {_DEADLINE_S:g} s; "
+            f"{path} has not printed its version within {DEADLINE_S:g} s; "
             "this host may be overloaded, or the file system that it is on; --gdb names another one"
         ) from None
     except OSError as error:
@@ -53,7 +53,7 @@ def check_gdb(word: str) -> str:
     version = version_in(said)
     if version is None and not said.strip():
         with contextlib.suppress(OSError, TimeoutError):
-            errors = first_words([path, "--version"], _DEADLINE_S, errors=True).strip()
+            errors = first_words([path, "--version"], DEADLINE_S, errors=True).strip()
             if errors:
                 last = errors.rpartition("\n")[2]
                 raise StartError(f"{path} does not start: {last}; --gdb names another GDB")

@@ -50,7 +50,7 @@ class Family(enum.StrEnum):
     """srun."""
 
 
-_TABLES = {
+TABLES = {
     Family.OPEN_MPI_4: launcher_options.OPEN_MPI_4,
     Family.OPEN_MPI_5: launcher_options.OPEN_MPI_5,
     Family.MPICH: launcher_options.MPICH,
@@ -285,7 +285,7 @@ def parse_line_of(
 
 def _parse_part(launcher: Launcher, words: Sequence[str], start: int) -> _Part:
     """Read ``words[start:]``; *words* ends with this part of the line."""
-    table = _TABLES[launcher.family]
+    table = TABLES[launcher.family]
     seen: list[ReadOption] = []
     doubts: list[str] = []
     at = start
@@ -322,7 +322,7 @@ def options_of(
     at = 1
     while at < len(argv) and argv[at].startswith("-") and argv[at] not in ("-", "--"):
         try:
-            read = launcher_options.read_option(_TABLES[launcher.family], argv, at)
+            read = launcher_options.read_option(TABLES[launcher.family], argv, at)
         except UsageError:
             return
         if not read[0].name:
@@ -375,7 +375,7 @@ def _program(
     *,
     separated: bool = False,
 ) -> Program:
-    table = _TABLES[launcher.family]
+    table = TABLES[launcher.family]
     values = {option.name: option.value or "" for option in seen}
     return Program(
         index=at,

@@ -31,10 +31,10 @@ MOST_DISTINCT = 1024
 _MOST_PENDING = 1024
 MOST_COLUMNS = 64
 """Most placeholders of a template that are summed up; a template with more has no summaries."""
-_FEW_OF_A_TEMPLATE = 8
+FEW_OF_A_TEMPLATE = 8
 _LEVEL = pattern(r"[0-9]{1,9}\Z")
 # A prefix tree exists to show its call paths, and the paths share their common parts.
-_MOST_TEMPLATES: dict[type[Templated], int] = {Stack: 1 << 16, Threads: 1 << 16}
+MOST_TEMPLATES: dict[type[Templated], int] = {Stack: 1 << 16, Threads: 1 << 16}
 
 
 class EquivalenceClass(msgspec.Struct, Generic[R], frozen=True):
@@ -342,7 +342,7 @@ class Merger(Generic[R]):
         self._mix_if_many(crowd, kind)
 
     def _settle(self, crowd: _Crowd[R], template: Templated) -> None:
-        if len(crowd.listed.get(template, ())) > _FEW_OF_A_TEMPLATE:
+        if len(crowd.listed.get(template, ())) > FEW_OF_A_TEMPLATE:
             self._sum_up(crowd, template)
 
     def _sum_up(self, crowd: _Crowd[R], template: Templated) -> None:
@@ -354,7 +354,7 @@ class Merger(Generic[R]):
                 sums.add(ranks, parts)
 
     def _mix_if_many(self, crowd: _Crowd[R], kind: type[Templated]) -> None:
-        if len(crowd.listed) + len(crowd.sums) > _MOST_TEMPLATES.get(kind, MOST_DISTINCT):
+        if len(crowd.listed) + len(crowd.sums) > MOST_TEMPLATES.get(kind, MOST_DISTINCT):
             self._mix(crowd)
 
     def _mix(self, crowd: _Crowd[R]) -> None:

@@ -54,8 +54,8 @@ _MARKS = ("LWP ", "process ", "timeout=")
 """Every line with more to normalize than addresses holds one of these."""
 _ADDRESS_ALONE = pattern(r"0x(?<!\w0x)0*(?:5[5-6][0-9a-f]{10}|7[ef][0-9a-f]{10})\b")
 # Python switches threads only between two substitutions, so a substitution must be short.
-_SLICE = 1 << 17
-_LONGEST_LINE = 1 << 16
+SLICE = 1 << 17
+LONGEST_LINE = 1 << 16
 """Longest line, in characters, that may list a thread or a frame."""
 DIFFERENT_SLOT = f"\0{SLOT}\0"
 """A slot in which the members of a class differ; GDB prints no such text."""
@@ -109,7 +109,7 @@ def _marked_lines(text: str) -> list[tuple[int, int]]:
         while at >= 0:
             begin = text.rfind("\n", 0, at) + 1
             end = text.find("\n", at) + 1 or len(text)
-            if end - begin <= _LONGEST_LINE:
+            if end - begin <= LONGEST_LINE:
                 found.add((begin, end))
             at = text.find(mark, end)
     return sorted(found)
@@ -135,7 +135,7 @@ def _normalize_addresses(text: str, begin: int, end: int, slots: list[str]) -> s
     pieces = []
     while begin < end:
         # Lines stay whole: the characters around a number decide whether it is an address.
-        until = (text.find("\n", begin + _SLICE, end) + 1 or end) if end - begin > _SLICE else end
+        until = (text.find("\n", begin + SLICE, end) + 1 or end) if end - begin > SLICE else end
         pieces.append(_replaced(_ADDRESS_ALONE, text[begin:until], slots))
         begin = until
     return "".join(pieces)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 NOBODY = 0xFFFF
 """The label in a :class:`Field` of a rank without a set; there are fewer sets than this."""
-_SLICE = 1 << 14
+SLICE = 1 << 14
 # Sorting uses larger slices: each slice makes sets of its own.
-_LONG_SLICE = 1 << 17
+LONG_SLICE = 1 << 17
 # From this many ranks a run is written whole rather than rank by rank.
 _LONG_RUN = 16
 # Most places of a field for each of its ranks, apart from one slice.
@@ -49,7 +49,7 @@ class Labels:
         part = self._numbers[begin:end]
         return part if self._table is None else self._table[part]
 
-    def parts(self, size: int = _SLICE) -> Iterator[tuple[int, Numbers]]:
+    def parts(self, size: int = SLICE) -> Iterator[tuple[int, Numbers]]:
         """Yield the place and the labels of each slice of ranks."""
         for begin in range(0, len(self._numbers), size):
             yield begin, self.part(begin, begin + size)
@@ -87,8 +87,8 @@ class Labels:
         import numpy
 
         found = numpy.full(self.count, len(self._numbers), numpy.int64)
-        for begin in range(0, len(self._numbers), _SLICE)[::-1]:
-            part = self.part(begin, begin + _SLICE)
+        for begin in range(0, len(self._numbers), SLICE)[::-1]:
+            part = self.part(begin, begin + SLICE)
             # If an index repeats, NumPy keeps the last assignment.
             found[part[::-1]] = numpy.arange(begin + len(part) - 1, begin - 1, -1)
         return found
@@ -98,8 +98,8 @@ class Labels:
         import numpy
 
         return sum(
-            int(numpy.count_nonzero(numpy.diff(self.part(max(0, begin - 1), begin + _SLICE))))
-            for begin in range(0, len(self._numbers), _SLICE)
+            int(numpy.count_nonzero(numpy.diff(self.part(max(0, begin - 1), begin + SLICE))))
+            for begin in range(0, len(self._numbers), SLICE)
         )
 
     def renumbered(self, table: Numbers, count: int) -> Labels:
@@ -141,7 +141,7 @@ class Labels:
         import numpy
 
         found: list[list[RankSet]] = [[] for _ in range(self.count)]
-        for begin, ranks in self.slices(_LONG_SLICE):
+        for begin, ranks in self.slices(LONG_SLICE):
             # One sort finds the ranks of all sets; searching for each set would take *count*
             # passes. NumPy sorts
             # 16-bit numbers by their digits, several times as fast.
@@ -156,7 +156,7 @@ class Labels:
                 at = end
         return tuple(map(RankSet.union, found))
 
-    def slices(self, size: int = _SLICE) -> Iterator[tuple[int, Numbers]]:
+    def slices(self, size: int = SLICE) -> Iterator[tuple[int, Numbers]]:
         """Yield the place of the first rank and the ranks of each slice."""
         import numpy
 
@@ -202,7 +202,7 @@ class Field:
     @staticmethod
     def suits(ranks: RankSet) -> bool:
         """Return whether *ranks* are close enough together for a field."""
-        return bool(ranks) and (ranks.last - ranks.first < _MOST_PLACES * len(ranks) + _SLICE)
+        return bool(ranks) and (ranks.last - ranks.first < _MOST_PLACES * len(ranks) + SLICE)
 
     def put(self, ranks: RankSet, number: int) -> None:
         """Put *ranks*, which are in the field's range, into the set *number*."""
@@ -211,16 +211,16 @@ class Field:
                 self._numbers[low - self._first : high - self._first + 1] = number
             return
         places = as_numpy(ranks)
-        for begin in range(0, len(places), _SLICE):
-            self._numbers[places[begin : begin + _SLICE] - self._first] = number
+        for begin in range(0, len(places), SLICE):
+            self._numbers[places[begin : begin + SLICE] - self._first] = number
 
     def put_labels(self, labels: Labels) -> None:
         """Put the ranks of *labels*, which are in the field's range, into their sets."""
         if _has_long_runs(labels.ranks):
             done = 0
             for low, high in labels.ranks.runs():
-                for begin in range(low, high + 1, _SLICE):
-                    count = min(_SLICE, high + 1 - begin)
+                for begin in range(low, high + 1, SLICE):
+                    count = min(SLICE, high + 1 - begin)
                     at = begin - self._first
                     self._numbers[at : at + count] = labels.part(done, done + count)
                     done += count

@@ -29,21 +29,21 @@ MAX_SETS = 1 << 20
 
 # A shorter text is sent without a search for a smaller encoding.
 _SMALL_BYTES = 256
-_SMALL_PARTITION_BYTES = 2048
+SMALL_PARTITION_BYTES = 2048
 # Folding a set with more runs than this into text costs more than it can gain.
 _MANY_RUNS = 10_000
 _ROARING, _GAPS, _BITS = b"R", b"G", b"B"
 _PLANES = 4
 # Up to this many sets are encoded to compare them with labels, if one byte of labels stands for
 # more than _REGULAR_RANKS ranks. Otherwise there is no pattern, and sets are not shorter.
-_FEW_SETS = 64
+FEW_SETS = 64
 _REGULAR_RANKS = 32
 # Partitions of fewer ranks are never labelled: labels need NumPy, which takes longer to load.
-_FEW_RANKS = 1024
+FEW_RANKS = 1024
 # Few and long runs are sent as sets.
-_FEW_BLOCKS = 4096
-_LONG_RUN = 256
-_SLICE = 1 << 13
+FEW_BLOCKS = 4096
+LONG_RUN = 256
+SLICE = 1 << 13
 _DIGITS = pattern(r"[0-9]+")
 _FOLDED = pattern(r"[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?(?:,[0-9]+(?:-[0-9]+(?:/[0-9]+)?)?)*")
 
@@ -109,7 +109,7 @@ def to_partition(sets: Sequence[RankSet]) -> Partition:
         return Partition(base=base, count=0)
     rest = max(range(len(sets)), key=lambda number: len(sets[number]))
     given = tuple(each for number, each in enumerate(sets) if number != rest)
-    if len(given) > 1 and len(base) >= _FEW_RANKS and _is_long(given):
+    if len(given) > 1 and len(base) >= FEW_RANKS and _is_long(given):
         return pack_labels(Labels.of(sets, base), sets)
     return Partition(base=base, count=len(sets), rest=rest, given=given)
 
@@ -131,7 +131,7 @@ def pack_labels(labels: Labels, sets: Sequence[RankSet] | None = None) -> Partit
         else:
             labelled = Partition(base=base, count=count, labels=_code_labels(labels))
         size = sum(map(len, labelled.labels)) + sum(len(pack(each)) for each in labelled.given)
-        if count > _FEW_SETS or size > len(base) / _REGULAR_RANKS:
+        if count > FEW_SETS or size > len(base) / _REGULAR_RANKS:
             return labelled
     sets = labels.sets() if sets is None else sets
     given = tuple(each for number, each in enumerate(sets) if number != rest)
@@ -143,7 +143,7 @@ def pack_labels(labels: Labels, sets: Sequence[RankSet] | None = None) -> Partit
 def _may_gain(labels: Labels) -> bool:
     """Return whether labels may be shorter than sets: not if the sets have few and long runs."""
     runs = labels.count_changes() + labels.ranks.run_count
-    return runs > _FEW_BLOCKS or runs * _LONG_RUN > len(labels)
+    return runs > FEW_BLOCKS or runs * LONG_RUN > len(labels)
 
 
 def _is_long(sets: Sequence[RankSet]) -> bool:
@@ -154,7 +154,7 @@ def _is_long(sets: Sequence[RankSet]) -> bool:
         runs += count
         ranks += len(each)
         size += min(8 * len(each), 16 * count)
-    return size > _SMALL_PARTITION_BYTES and (runs > _FEW_BLOCKS or runs * _LONG_RUN > ranks)
+    return size > SMALL_PARTITION_BYTES and (runs > FEW_BLOCKS or runs * LONG_RUN > ranks)
 
 
 def read_partition(partition: Partition) -> Labels | tuple[RankSet, ...]:
@@ -319,7 +319,7 @@ def _joined(labels: Labels) -> Iterator[bytes]:
     import numpy
 
     per_byte = _labels_per_byte(labels.count)
-    for _, part in labels.parts(per_byte * _SLICE):
+    for _, part in labels.parts(per_byte * SLICE):
         digits = part.astype(numpy.uint8)
         joined = numpy.zeros(-(-len(digits) // per_byte), numpy.uint8)
         for place in range(per_byte):

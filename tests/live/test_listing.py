@@ -31,7 +31,7 @@ import json, sys
 from msgspec.structs import astuple
 from pgdb.frontend.discovery import listing
 from tests.live.test_discovery import patient
-listing._COUNTING_S = 60.0
+listing.COUNTING_S = 60.0
 jobs = {job.target: (job.ranks, job.hosts) for job in listing.list_jobs()}
 print(json.dumps([jobs, [astuple(rank) for rank in patient(int(sys.argv[1]))]]))
 """
@@ -40,8 +40,8 @@ print(json.dumps([jobs, [astuple(rank) for rank in patient(int(sys.argv[1]))]]))
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have all jobs counted and Slurm waited for, however busy the machine is."""
-    monkeypatch.setattr(listing, "_COUNTING_S", 60.0)
-    monkeypatch.setattr(listing, "_SLURM_TIMEOUT_S", 60.0)
+    monkeypatch.setattr(listing, "COUNTING_S", 60.0)
+    monkeypatch.setattr(listing, "SLURM_TIMEOUT_S", 60.0)
 
 
 def job_of(pid: int) -> RunningJob | None:

@@ -79,7 +79,7 @@ def test_numbers_and_addresses_of_real_ranks(
             assert text(class_.filled) in (address, f"(struct particle *) {DIFFERENT}")
 
         # More different values than the front end tells one by one: of them a summary.
-        for name, limit in (("MOST_DISTINCT", 3), ("_FEW_OF_A_TEMPLATE", 1)):
+        for name, limit in (("MOST_DISTINCT", 3), ("FEW_OF_A_TEMPLATE", 1)):
             monkeypatch.setattr(merging, name, limit)
         ranks = session.evaluate("rank")
         summed = column(ranks)

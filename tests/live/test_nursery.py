@@ -479,7 +479,7 @@ def test_a_nursery_that_dies_in_its_rehearsal_is_done_without(
     rehearse = nursery.Nursery.rehearse
     monkeypatch.setattr(nursery.Nursery, "rehearse", hang)
     monkeypatch.setattr(nursery, "STALL_S", 0.5)
-    monkeypatch.setattr(nursery, "_END_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(nursery, "END_TIMEOUT_S", 0.5)
 
     async def test(pids: list[int]) -> None:
         async with ranks() as found:

@@ -326,10 +326,10 @@ def test_a_job_that_has_all_cores_and_all_memory(
     builder: Builder, mpi: Mpi, ring: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Only where memory is counted does a step without --mem=0 wait for some, for ever.
-    text = tests.support.slurm._CONFIG
+    text = tests.support.slurm.CONFIG
     assert "CR_Core\n" in text
     monkeypatch.setattr(
-        tests.support.slurm, "_CONFIG", text.replace("CR_Core\n", "CR_Core_Memory\n")
+        tests.support.slurm, "CONFIG", text.replace("CR_Core\n", "CR_Core_Memory\n")
     )
     with private_slurm(1) as cluster:
         for name, value in cluster.environment.items():

@@ -258,7 +258,7 @@ def test_sets_of_many_runs_are_folded_in_the_same_way(numbers: frozenset[int]) -
     ranks = RankSet(numbers)
     plain = [*ranks.strided_ranges()]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rank_sets, "_MANY_RUNS", -1)
+        patch.setattr(rank_sets, "MANY_RUNS", -1)
         assert [*ranks.strided_ranges()] == plain
 
 
@@ -273,8 +273,8 @@ def test_sets_around_the_limit_are_folded_in_the_same_way(monkeypatch: pytest.Mo
         assert len(texts) == 2
         for text, each in texts.items():
             assert RankSet.parse(text) == each
-            monkeypatch.setattr(rank_sets, "_MANY_RUNS", 1 << 40)
+            monkeypatch.setattr(rank_sets, "MANY_RUNS", 1 << 40)
             assert str(each) == text
-            monkeypatch.setattr(rank_sets, "_MANY_RUNS", limit)
+            monkeypatch.setattr(rank_sets, "MANY_RUNS", limit)
         assert over.run_count > ranks.run_count
     assert alone.run_count == runs.run_count == limit

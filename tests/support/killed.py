@@ -72,7 +72,7 @@ class Recorded:
 
     def __init__(self) -> None:
         packed = zlib.compress((ROOT / "fuzz/corpus/recording/asked").read_bytes())
-        head = b"%s%d\n" % (recording_file._MAGIC, recording_file.VERSION)
+        head = b"%s%d\n" % (recording_file.MAGIC, recording_file.VERSION)
         self._file = recording_file.decode(head + packed).file
 
     def write(self, path: Path, number: int) -> None:

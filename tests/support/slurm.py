@@ -39,7 +39,7 @@ _PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 # cgroup, which a container often may not write to. config_overrides: what is written here counts,
 # not what the machine has. The other times: Slurm takes what is slow for down, and a node that does
 # not answer in time has no part in the tests that follow.
-_CONFIG = """\
+CONFIG = """\
 ClusterName=pgdb
 SlurmctldHost={machine}({address})
 SlurmctldPort={port}
@@ -229,7 +229,7 @@ class Slurm:
             machine = self.nodes[0]
             addresses = [self._hosts.address(node) for node in self.nodes]
         port, *ports = _free_ports(1 + len(self.nodes))
-        text = _CONFIG.format(
+        text = CONFIG.format(
             machine=machine, address=addresses[0], port=port, directory=self.directory
         )
         for name, address, each in zip(self.nodes, addresses, ports, strict=True):

@@ -19,7 +19,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _HEIGHT = 8
 _SPREAD = "░"
 _SHADES = ".:-=+*#%@"
-_MOST_BARS_WIDTH = 8
+MOST_BARS_WIDTH = 8
 _FEW_LABELS = 12
 _TICK_WIDTH = 8
 _MOST_ROWS = 40
@@ -82,7 +82,7 @@ def bars(
     room = max(8, width - margin - 3)
     share = -(-len(lows) // room)
     cells = [slice(at, at + share) for at in range(0, len(lows), share)]
-    cell_width = min(_MOST_BARS_WIDTH, room // max(1, len(cells)))
+    cell_width = min(MOST_BARS_WIDTH, room // max(1, len(cells)))
     columns = [_bar(lows[cell], tops[cell], low, high, height) for cell in cells]
     gap = " " if cell_width > 2 else ""
     lines = []

@@ -25,7 +25,7 @@ def test_a_process_that_stands_still_goes_on(
 ) -> None:
     """Also a process that stops only after the first check, as with a late SIGSTOP."""
     # Longer than a busy machine may keep us from running.
-    monkeypatch.setattr(breakpoint_repair, "_PAUSES_S", (0.0, *(0.05,) * 60))
+    monkeypatch.setattr(breakpoint_repair, "PAUSES_S", (0.0, *(0.05,) * 60))
     with subprocess.Popen([SLEEP, "300"]) as process:
         try:
             if late_s is None:

@@ -69,7 +69,7 @@ def test_one_that_lives_has_not_ended() -> None:
 def test_an_end_is_reported_once_to_those_who_want_to_know(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(liveness, "_POLL_S", 0.02)
+    monkeypatch.setattr(liveness, "POLL_S", 0.02)
     told: list[str] = []
 
     async def test() -> None:
@@ -101,7 +101,7 @@ def test_an_end_is_reported_once_to_those_who_want_to_know(
 def test_one_that_has_gone_before_is_reported(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(liveness, "_POLL_S", 0.02)
+    monkeypatch.setattr(liveness, "POLL_S", 0.02)
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
 

@@ -55,7 +55,7 @@ def test_as_one_by_one(said: list[tuple[int, int, bool]], at_once: int) -> None:
             await asyncio.sleep(0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stack_answers, "_FRAMES_AT_ONCE", at_once)
+        patch.setattr(stack_answers, "FRAMES_AT_ONCE", at_once)
         asyncio.run(tell())
     for request_id, merger in found.items():
         assert merger.classes == wanted[request_id].classes

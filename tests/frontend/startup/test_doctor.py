@@ -331,7 +331,7 @@ RUNS_TWICE = (
 
 def launchers(monkeypatch: pytest.MonkeyPatch, directory: Path) -> Host:
     monkeypatch.setenv("PATH", str(directory))
-    allowed = dict.fromkeys(doctor_launchers._ROOT_VARIABLES, "1")
+    allowed = dict.fromkeys(doctor_launchers.ROOT_VARIABLES, "1")
     return Host(environment={"PATH": str(directory), **allowed})
 
 
@@ -345,7 +345,7 @@ def test_mpi4py_that_does_not_come_up(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_another_mpi_than_the_launchers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script(tmp_path / "mpirun", IS_OPEN_MPI, *RUNS_TWICE)
-    monkeypatch.setattr(doctor_launchers, "_MPI_PROGRAM", "print('pgdb-size 1')")
+    monkeypatch.setattr(doctor_launchers, "MPI_PROGRAM", "print('pgdb-size 1')")
     found = only(made(doctor_launchers.check_launchers, launchers(monkeypatch, tmp_path)))
     assert "instead of one job of 2 there are 2 of 1" in found.message
 

@@ -27,7 +27,7 @@ from pgdb.overlay import addresses
 
 MARK = "pgdb-mark"
 DEADLINE_S = 20.0
-LIMIT_BYTES = held._MAX_REPORT_BYTES
+LIMIT_BYTES = held.MAX_REPORT_BYTES
 
 
 def fields(
@@ -431,7 +431,7 @@ def with_job(
 ) -> None:
     for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "SLURMD_NODENAME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(closing, "_LAUNCHER_END_S", 0.1)
+    monkeypatch.setattr(closing, "LAUNCHER_END_S", 0.1)
 
     async def bounded() -> None:
         async with asyncio.timeout(DEADLINE_S):

@@ -462,7 +462,7 @@ def test_a_port_that_refuses_is_a_host_that_answers(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(addresses, "resolve", lambda host: "127.0.0.1")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        monkeypatch.setattr(local_site, "_SSH_PORT", port)
+        monkeypatch.setattr(local_site, "SSH_PORT", port)
         assert asyncio.run(local_site._answers("x"))
     assert asyncio.run(local_site._answers("x"))
     monkeypatch.setattr(addresses, "resolve", lambda host: None)

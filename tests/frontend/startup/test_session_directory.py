@@ -96,7 +96,9 @@ def test_where_nothing_can_be_written_another_place_is_taken(
     monkeypatch.setattr(Path, "write_text", write_text)
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(other))
     last = tmp_path_factory.mktemp("last")
-    monkeypatch.setattr(directory_module, "_OTHERS", (str(other), str(last), str(last / "none")))
+    monkeypatch.setattr(
+        directory_module, "OTHER_PLACES", (str(other), str(last), str(last / "none"))
+    )
     filled = [runtime_directory]
     directory = SessionDirectory()
     assert directory.path.is_relative_to(other)

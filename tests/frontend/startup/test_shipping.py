@@ -535,14 +535,14 @@ def test_ship_by_ssh(remote: Remote, small: Archive) -> None:
 def test_ship_by_ssh_that_fails(
     ssh: tuple[str, ...], python: str, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shipping, "_MAX_GREETING_LINES", 1)
+    monkeypatch.setattr(shipping, "MAX_GREETING_LINES", 1)
     with pytest.raises(StartError, match=complaint) as caught:
         asyncio.run(shipping.ship_by_ssh("h1", ssh, python))
     assert "\n" not in str(caught.value)
 
 
 def test_ship_by_ssh_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shipping, "_LAST_WORDS_S", 0.1)
+    monkeypatch.setattr(shipping, "LAST_WORDS_S", 0.1)
     ssh = ("/bin/sh", "-c", "exec sleep 600")
     with pytest.raises(StartError, match=r"no end within 0\.5 s"):
         asyncio.run(shipping.ship_by_ssh("h1", ssh, timeout_s=0.5))

@@ -114,7 +114,7 @@ def test_full_disk_leaves_the_history_as_it_was(
 def test_session_that_holds_the_lock_for_ever_holds_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_module, "_LOCK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(history_module, "LOCK_TIMEOUT_S", 0.1)
     path = tmp_path / "history"
     with locked(tmp_path / "history.lock", timeout_s=1):
         session = Session(path).type("bt")
@@ -124,7 +124,7 @@ def test_session_that_holds_the_lock_for_ever_holds_up_nobody(
 def test_the_end_waits_for_the_lock_once_whatever_was_typed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_module, "_LOCK_TIMEOUT_S", 0.25)
+    monkeypatch.setattr(history_module, "LOCK_TIMEOUT_S", 0.25)
     begun_s = time.monotonic()
     with locked(tmp_path / "history.lock", timeout_s=1):
         Session(tmp_path / "history").type(*(f"p {n}" for n in range(60)))

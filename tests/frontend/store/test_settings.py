@@ -117,7 +117,7 @@ def test_sessions_at_once_keep_each_others_settings(path: Path) -> None:
 def test_links_live_while_another_session_holds_the_lock(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings_module, "_LOCK_TIMEOUT_S", 20.0)
+    monkeypatch.setattr(settings_module, "LOCK_TIMEOUT_S", 20.0)
     is_waited_for = threading.Event()
 
     def noted(lock: Path, *, timeout_s: float) -> AbstractContextManager[None]:

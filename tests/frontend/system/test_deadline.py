@@ -278,7 +278,7 @@ def test_history_that_cannot_be_written_does_not_hold_up_the_end(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(workers, "LEAST_S", 0.1)
-    monkeypatch.setattr(repl, "_HISTORY_S", 0.1)
+    monkeypatch.setattr(repl, "HISTORY_S", 0.1)
 
     async def check() -> None:
         prompt = repl.Repl(Job().session, settle_s=1.0)

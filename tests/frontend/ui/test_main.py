@@ -97,7 +97,7 @@ def test_input_from_a_pipe_is_there_when_its_writer_is(
         raise StartError(f"there was {os.read(stdin, 99)!r}, then {os.read(stdin, 99)!r}")
 
     monkeypatch.setattr(main_module, "launch", launch)
-    monkeypatch.setattr(main_module, "_NOTE_S", 0.0)
+    monkeypatch.setattr(main_module, "NOTE_S", 0.0)
     monkeypatch.setattr(main_module.StartProgress, "step", come)
     assert main(["launch", "--batch", "--stdin", str(pipe), "mpirun", "./x"]) == EXIT_START
     assert capsys.readouterr().err == "pgdb: there was b'input', then b''\n"
@@ -118,7 +118,7 @@ def test_a_prompt_comes_though_the_kept_settings_do_not(
     told: list[str] = []
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr(main_module, "read_settings", lambda _: hangs.wait())
-    monkeypatch.setattr(main_module, "_SETTINGS_S", 0.1)
+    monkeypatch.setattr(main_module, "SETTINGS_S", 0.1)
     monkeypatch.setattr(workers, "LEAST_S", 0.1)
 
     class Listens:

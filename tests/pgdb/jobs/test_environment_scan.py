@@ -344,4 +344,4 @@ def test_the_first_with_an_mpi_library_is_the_program(monkeypatch: pytest.Monkey
     ],
 )
 def test_libraries_of_mpi_are_known(path: str, is_mpi: bool) -> None:
-    assert bool(environment_scan._MPI_LIBRARY.search(path)) is is_mpi
+    assert bool(environment_scan.MPI_LIBRARY.search(path)) is is_mpi

@@ -81,7 +81,7 @@ def test_a_file_that_is_no_program_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_gdb_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gdb_program, "_DEADLINE_S", 0.2)
+    monkeypatch.setattr(gdb_program, "DEADLINE_S", 0.2)
     with pytest.raises(StartError, match="has not printed its version within"):
         check_gdb(str(gdb(tmp_path, "exec sleep 60")))
 

@@ -174,7 +174,7 @@ def test_each_family_has_its_own_options(place, family, text):
 
 @pytest.mark.parametrize("family", Family)
 def test_every_option_of_the_tables_can_be_read(place, family):
-    table = launchers._TABLES[family]
+    table = launchers.TABLES[family]
     for name, count in table.arguments.items():
         if name in table.program_files:
             continue

@@ -232,8 +232,8 @@ def limits(draw: st.DrawFn) -> dict[str, object]:
     most_templates = {Stack: draw(st.integers(1, 4))} if draw(st.booleans()) else {}
     return {
         "MOST_DISTINCT": draw(st.integers(1, 6)),
-        "_FEW_OF_A_TEMPLATE": draw(st.integers(1, 4)),
-        "_MOST_TEMPLATES": most_templates,
+        "FEW_OF_A_TEMPLATE": draw(st.integers(1, 4)),
+        "MOST_TEMPLATES": most_templates,
         "MOST_COLUMNS": draw(st.sampled_from([0, 1, 2, 64])),
     }
 
@@ -241,7 +241,7 @@ def limits(draw: st.DrawFn) -> dict[str, object]:
 @pytest.fixture(autouse=True)
 def _own_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Restore the limits that :func:`set_limits` changes."""
-    for name in ("MOST_DISTINCT", "_FEW_OF_A_TEMPLATE", "_MOST_TEMPLATES", "MOST_COLUMNS"):
+    for name in ("MOST_DISTINCT", "FEW_OF_A_TEMPLATE", "MOST_TEMPLATES", "MOST_COLUMNS"):
         monkeypatch.setattr(answer, name, getattr(answer, name))
 
 

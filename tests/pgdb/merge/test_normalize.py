@@ -84,7 +84,7 @@ def test_a_text_is_masked_piece_by_piece_as_it_is_at_once(text: str, slice_bytes
     normalized = normalize._normalize_lines(text, 0, len(text), at_once)
     slots: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(normalize, "_SLICE", slice_bytes)
+        patch.setattr(normalize, "SLICE", slice_bytes)
         assert normalize_free_text(text, slots) == normalized
     assert slots == at_once
 
@@ -98,7 +98,7 @@ def test_timeouts_by_the_thousand_are_masked_like_one() -> None:
 
 def test_a_line_too_long_to_be_one_of_threads_has_only_its_addresses_masked() -> None:
     slots: list[str] = []
-    text = "x" * normalize._LONGEST_LINE + " (process 47) 0x7ffff7d8c740"
+    text = "x" * normalize.LONGEST_LINE + " (process 47) 0x7ffff7d8c740"
     assert normalize_free_text(f"{text}\n(process 47)", slots).endswith(
         f" (process 47) {SLOT}\n(process {SLOT})"
     )

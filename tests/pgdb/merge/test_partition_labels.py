@@ -32,19 +32,19 @@ any_order = st.randoms(use_true_random=False)
 
 @pytest.fixture(autouse=True, params=[5, 1 << 14], ids=["short slices", "long slices"])
 def _slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_labels, "_SLICE", request.param)
-    monkeypatch.setattr(partition_labels, "_LONG_SLICE", 2 * request.param)
-    monkeypatch.setattr(rankset_codec, "_SLICE", request.param)
+    monkeypatch.setattr(partition_labels, "SLICE", request.param)
+    monkeypatch.setattr(partition_labels, "LONG_SLICE", 2 * request.param)
+    monkeypatch.setattr(rankset_codec, "SLICE", request.param)
 
 
 @pytest.fixture
 def _always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Send and keep every partition of several sets as labels."""
-    monkeypatch.setattr(rankset_codec, "_FEW_RANKS", 0)
-    monkeypatch.setattr(rankset_codec, "_SMALL_PARTITION_BYTES", -1)
-    monkeypatch.setattr(rankset_codec, "_FEW_BLOCKS", -1)
-    monkeypatch.setattr(rankset_codec, "_LONG_RUN", 1 << 30)
-    monkeypatch.setattr(rankset_codec, "_FEW_SETS", 0)
+    monkeypatch.setattr(rankset_codec, "FEW_RANKS", 0)
+    monkeypatch.setattr(rankset_codec, "SMALL_PARTITION_BYTES", -1)
+    monkeypatch.setattr(rankset_codec, "FEW_BLOCKS", -1)
+    monkeypatch.setattr(rankset_codec, "LONG_RUN", 1 << 30)
+    monkeypatch.setattr(rankset_codec, "FEW_SETS", 0)
     monkeypatch.setattr("pgdb.overlay.router.LARGE_RANKS", 1)
     yield
 
@@ -236,7 +236,7 @@ def test_labels_become_summaries_where_there_are_many_answers(
     asked = RankSet.union(sets)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answer, "MOST_DISTINCT", most)
-        patch.setattr(answer, "_FEW_OF_A_TEMPLATE", 0)
+        patch.setattr(answer, "FEW_OF_A_TEMPLATE", 0)
         parts = dealt(tuple(classes), rng, disjoint=True)
         shown, missing, sent = gathered(asked, parts)
         assert (shown, missing) == merged_by_sets(asked, parts)

@@ -122,7 +122,7 @@ def test_any_partition_comes_back(sets: tuple[RankSet, ...]) -> None:
 @given(partitions(largest=300, most=12), st.sampled_from([0, 20]))
 def test_any_partition_comes_back_with_labels(sets: tuple[RankSet, ...], small: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rankset_codec, "_SMALL_PARTITION_BYTES", small)
+        patch.setattr(rankset_codec, "SMALL_PARTITION_BYTES", small)
         assert from_partition(to_partition(sets)) == sets
 
 

@@ -24,11 +24,11 @@ def _kept_as(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Receive and keep the children's answers as sets of ranks, or as labels."""
     if request.param == "labels":
         monkeypatch.setattr(router_module, "LARGE_RANKS", 1)
-        monkeypatch.setattr(rankset_codec, "_FEW_RANKS", 0)
-        monkeypatch.setattr(rankset_codec, "_SMALL_PARTITION_BYTES", -1)
-        monkeypatch.setattr(rankset_codec, "_FEW_BLOCKS", -1)
-        monkeypatch.setattr(rankset_codec, "_LONG_RUN", 1 << 30)
-        monkeypatch.setattr(rankset_codec, "_FEW_SETS", 0)
+        monkeypatch.setattr(rankset_codec, "FEW_RANKS", 0)
+        monkeypatch.setattr(rankset_codec, "SMALL_PARTITION_BYTES", -1)
+        monkeypatch.setattr(rankset_codec, "FEW_BLOCKS", -1)
+        monkeypatch.setattr(rankset_codec, "LONG_RUN", 1 << 30)
+        monkeypatch.setattr(rankset_codec, "FEW_SETS", 0)
 
 
 def request(ranks: str, *, number: int = 1, timeout_s: float = 10.0) -> Request:

@@ -37,7 +37,7 @@ def test_bars_that_share_a_cell_show_the_spread() -> None:
 
 def test_equal_and_strange_numbers_are_drawn_too() -> None:
     assert "5 |▁" in plots.bars([5, 5], [0, 1])
-    assert plots.bars([NAN], [3]).count("N") == plots._MOST_BARS_WIDTH - 1
+    assert plots.bars([NAN], [3]).count("N") == plots.MOST_BARS_WIDTH - 1
 
 
 def test_histogram_counts_everything() -> None:
