@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from msgspec import structs
+
 from pgdb.errors import UsageError
 from pgdb.frontend.api.setting import (
     Setting,
@@ -363,7 +365,7 @@ class SessionOptions:
 
 
 SESSION_SETTINGS: tuple[Setting, ...] = tuple(
-    replace(declared_in(each.metadata), key=each.name) for each in fields(SessionOptions)
+    structs.replace(declared_in(each.metadata), key=each.name) for each in fields(SessionOptions)
 )
 """The settings of a session, each a field of :class:`SessionOptions`."""
 

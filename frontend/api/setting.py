@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
+
+import msgspec
 
 from pgdb.errors import RankSetError, UsageError
 from pgdb.frontend.system import durations
@@ -20,8 +22,7 @@ Reader = Callable[[str, str], Any]
 """Makes a value from a title (``--timeout``, ``set timeout``) and a text; raises UsageError."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """One setting of a session or of a user interface."""
 
     help: str
