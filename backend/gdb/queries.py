@@ -15,6 +15,14 @@ _VALUE = pattern(r"^\$\d+ = ", re.M)
 _STILL_RUNS = pattern(r"(selected|target|thread).* is running", re.I)
 
 
+# The kernel takes register sets of its own size only, which GDB 14 was the first to ask for.
+_OLD_LAYOUT = "Couldn't write extended state status"
+_NEWER_GDB = (
+    "this GDB cannot write vector registers on this processor, as a function call needs; "
+    "GDB 14 or newer can (--gdb names one, pip install 'pgdb-mpi[embedded]' brings one)"
+)
+
+
 def failure(result: Result) -> Failure:
     """Return the record of a command that failed.
 
@@ -22,7 +30,10 @@ def failure(result: Result) -> Failure:
     """
     if _STILL_RUNS.search(result.message):
         raise NeedsStopError
-    return Failure(message=result.message.strip())
+    message = result.message.strip()
+    if _OLD_LAYOUT in message:
+        message = f"{message.removesuffix('.')}: {_NEWER_GDB}"
+    return Failure(message=message)
 
 
 async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:

@@ -32,6 +32,7 @@ from tests.support.programs import (
     is_alive,
     is_traced,
     parent_of,
+    require_calls,
     status,
     wait_until,
     write_gdb,
@@ -431,6 +432,8 @@ def test_what_gdb_does_without_end_is_given_up(
     begin: tuple[str, ...], then: str, build: Build, start_job: StartJob
 ) -> None:
     """The rank would return to where nothing is, if its GDB was ended amid a call."""
+    if any("pause()" in each for each in begin):
+        require_calls()
     with start_job(3, build("storm.c")) as job:
         after = [f"proc 1 {then}"] * bool(then)
         if then in ("interrupt", "reattach"):
@@ -615,6 +618,7 @@ def count_traced(job: Job) -> int:
 
 
 def test_ranks_that_were_let_go_are_taken_again(build: Build, start_job: StartJob) -> None:
+    require_calls()
     with start_job(3, build("storm.c")) as job:
         finished = run_json(
             "attach",
@@ -671,6 +675,7 @@ def test_breakpoints_that_nobody_could_be_asked_for_are_set_when_ranks_are_back(
 def test_guarded_ranks_survive_their_gdbs_at_a_breakpoint_that_is_hit_all_the_time(
     build: Build, start_job: StartJob
 ) -> None:
+    require_calls()
     heard = Heard()
     with start_job(4, build("storm.c")) as job:
         with pgdb.attach(job.pid, guard=True, on_event=heard) as session:
@@ -706,6 +711,7 @@ def test_guarded_ranks_survive_their_gdbs_at_a_breakpoint_that_is_hit_all_the_ti
 def test_a_program_with_a_handler_of_its_own_is_not_guarded(
     build: Build, start_job: StartJob
 ) -> None:
+    require_calls()
     with start_job(2, build("storm.c")) as job:
         with pgdb.attach(job.pid) as session:
             session.ranks("1").execute("call (long)signal(5, (long)raise)").check()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Build, StartJob
-from tests.support.programs import Mpi, Program, programs_with, status, wait_until
+from tests.support.programs import Mpi, Program, programs_with, require_calls, status, wait_until
 from tests.support.terminal import (
     DEADLINE_S,
     MARK,
@@ -162,6 +162,7 @@ def test_ctrl_c_interrupts_the_ranks_and_the_job_lives(
 
 
 def test_ctrl_c_ends_a_function_that_gdb_has_called(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    require_calls()
     program = build("storm.c")
     with launched(mpi, program, home=tmp_path) as terminal:
         terminal.line("p (int)pause()")

@@ -491,6 +491,29 @@ def kill_all(find: Callable[[], Iterable[int]], what: str) -> None:
     wait_until(is_done, f"{what} end")
 
 
+def require_calls() -> None:
+    """Skip the test if the GDB of this machine cannot call functions of a program.
+
+    GDB before 14 cannot on processors with AMX: the kernel refuses its register sets.
+    """
+    if said := _why_no_calls():
+        pytest.skip(f"this machine's GDB cannot call functions of a program: {said}")
+
+
+@cache
+def _why_no_calls() -> str:
+    command = ["gdb", "-nx", "-q", "-batch", "-ex", "print (int)getpid()", "-p"]
+    with subprocess.Popen([shutil.which("sleep") or "sleep", "300"]) as process:
+        try:
+            done = subprocess.run(
+                [*command, str(process.pid)], capture_output=True, text=True, check=False
+            )
+        finally:
+            process.kill()
+    found = re.search(r"^Couldn't write extended state.*$", done.stderr, re.M)
+    return found[0] if found else ""
+
+
 def is_traced(pid: int) -> bool:
     """Return whether a debugger holds the process."""
     return status(pid, "TracerPid") != "0"
