@@ -1,8 +1,8 @@
-"""The breakpoints of a session, as a rank needs them that gets a new debugger. No I/O.
+"""The breakpoints of a session, for ranks that get a new debugger. No I/O.
 
-A GDB that is gone has taken its breakpoints along, and so has one that let its rank go. What was
-asked for is kept here, in the order in which it was, so that it can be asked for again with the
-same job-wide numbers: of ranks that could not be asked at the time as well.
+The breakpoints of a GDB end with it, or when it detaches. The journal keeps the commands about
+breakpoints in their order, so that they can be repeated with the same job-wide numbers, also on
+ranks that could not be asked at the time.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ _BreakpointOperation = InsertBreakpoint | ChangeBreakpoints | BreakpointCommands
 _MOST_DIGITS = 18  # of a breakpoint's number
 _TEMPORARY = ("tbreak", "thbreak", "tcatch")
 MAKES_MANY = ("rbreak",)
-"""Commands that make nobody knows how many breakpoints."""
+"""Commands that make an unknown number of breakpoints."""
 
 
-class Replayed(msgspec.Struct, frozen=True):
-    """One command about breakpoints, and who is to carry it out again."""
+class JournalEntry(msgspec.Struct, frozen=True):
+    """A command about breakpoints, and the ranks that have to repeat it."""
 
     line: str
     operation: _BreakpointOperation
     ranks: RankSet
     numbers: tuple[int, ...]
-    """The breakpoints that it makes or is about."""
+    """The breakpoints that it makes or changes."""
 
 
-class BreakpointLog:
-    """What has been asked for about breakpoints and still holds."""
+class BreakpointJournal:
+    """The commands about breakpoints that still hold."""
 
     def __init__(self) -> None:
-        self._entries: list[Replayed] = []
+        self._entries: list[JournalEntry] = []
         self._temporary: set[int] = set()
 
     def take(
@@ -54,9 +54,9 @@ class BreakpointLog:
         ranks: RankSet,
         classes: Iterable[EquivalenceClass[Record]],
     ) -> None:
-        """Take a command that *ranks* were asked for, and what those said that could answer.
+        """Add a command that *ranks* were asked for, with the answers of those that could be asked.
 
-        One that was asked for again, as :meth:`of` has told, is no news.
+        A command from :meth:`of` that was repeated is not added again.
         """
         if any(operation is each.operation for each in self._entries):
             return
@@ -71,27 +71,27 @@ class BreakpointLog:
                 if command == "delete" and not any("." in each for each in texts):
                     self._forget(numbers, ranks)
                 else:
-                    self._add(Replayed(line, operation, ranks, numbers))
+                    self._add(JournalEntry(line, operation, ranks, numbers))
             case BreakpointCommands(numbers=texts):
-                self._add(Replayed(line, operation, ranks, self._known(texts, ranks)))
+                self._add(JournalEntry(line, operation, ranks, self._known(texts, ranks)))
             case _:
                 return
 
     def has(self, number: int) -> bool:
-        """Return whether a breakpoint of this number is to be made again."""
+        """Return whether the journal can make the breakpoint of this number again."""
         return any(
             number in each.numbers and isinstance(each.operation, InsertBreakpoint)
             for each in self._entries
         )
 
     def hit(self, classes: Iterable[EquivalenceClass[Event]]) -> None:
-        """Take stops: a temporary breakpoint is gone where it was hit."""
+        """Forget a temporary breakpoint on the ranks that have stopped at it."""
         for each in classes:
             if isinstance(each.record, Stop) and each.record.breakpoint in self._temporary:
                 self._forget((each.record.breakpoint,), each.ranks)
 
-    def of(self, ranks: RankSet) -> list[Replayed]:
-        """Return what is to be asked for again on *ranks*, in order."""
+    def of(self, ranks: RankSet) -> list[JournalEntry]:
+        """Return the commands that *ranks* have to repeat, in order."""
         found = []
         for each in self._entries:
             if part := each.ranks & ranks:
@@ -109,14 +109,14 @@ class BreakpointLog:
         made = [each.record for each in classes if isinstance(each.record, BreakpointsMade)]
         numbers = {each.number for record in made for each in record.breakpoints}
         if not made:
-            # Where nobody could be asked it gets the number that was kept for it. Of a command
-            # that makes several nobody knows how many, and what was refused may be a slip.
+            # If no rank could be asked, the breakpoint gets its reserved number. The number of
+            # breakpoints of rbreak is unknown, and a refused command may be a typing error.
             if classes or word in MAKES_MANY:
                 return
             numbers = {operation.first_number}
         if word in _TEMPORARY:
             self._temporary |= numbers
-        self._add(Replayed(line, operation, ranks, tuple(sorted(numbers))))
+        self._add(JournalEntry(line, operation, ranks, tuple(sorted(numbers))))
 
     def _known(self, texts: tuple[str, ...], ranks: RankSet) -> tuple[int, ...]:
         if texts:
@@ -124,14 +124,14 @@ class BreakpointLog:
             return tuple(int(each) for each in numbers if len(each) <= _MOST_DIGITS)
         return tuple(sorted({number for each in self.of(ranks) for number in each.numbers}))
 
-    def _add(self, entry: Replayed) -> None:
+    def _add(self, entry: JournalEntry) -> None:
         if entry.ranks and entry.numbers:
             self._entries.append(entry)
 
     def _forget(self, numbers: Iterable[int], ranks: RankSet) -> None:
-        """Forget breakpoints of some ranks, and what was said about them alone."""
+        """Forget breakpoints of some ranks, and the commands about them alone."""
         gone = set(numbers)
-        kept: list[Replayed] = []
+        kept: list[JournalEntry] = []
         for each in self._entries:
             left = tuple(number for number in each.numbers if number not in gone)
             if left == each.numbers or each.ranks.isdisjoint(ranks):
@@ -144,13 +144,13 @@ class BreakpointLog:
         self._entries = kept
 
 
-def _about(entry: Replayed, numbers: tuple[int, ...], ranks: RankSet) -> Replayed:
+def _about(entry: JournalEntry, numbers: tuple[int, ...], ranks: RankSet) -> JournalEntry:
     """Return an entry that is about some of its breakpoints only.
 
-    One that makes several at once (rbreak) makes all of them again; there are no halves of it.
+    A command that makes several at once (rbreak) cannot be divided: it makes all of them again.
     """
     operation = entry.operation
     if not isinstance(operation, InsertBreakpoint) and operation.numbers:
         texts = tuple(each for each in operation.numbers if int(each.partition(".")[0]) in numbers)
         operation = replace(operation, numbers=texts)
-    return Replayed(entry.line, operation, ranks, numbers)
+    return JournalEntry(entry.line, operation, ranks, numbers)

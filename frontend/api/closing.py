@@ -168,7 +168,7 @@ class Ending:
         """End the session, and with *kill* the job; return when no process of ours is left."""
         core = self._core
         self._traffic.late_answers.flush()
-        if core.stepwise is not None and core.is_started:
+        if core.autosave is not None and core.is_started:
             await self._record()
         # A rank that is still held must not run its program for a moment when it is released.
         if kill and self.job is not None and not core.is_started:
@@ -211,18 +211,18 @@ class Ending:
     async def _record(self) -> None:
         """Write the whole recording of ``--record``."""
         core = self._core
-        assert core.stepwise is not None
+        assert core.autosave is not None
         try:
             # Ranks are still held: a file system that hangs must not hold the end up.
             with deadline.within(_RECORD_S):
                 async with asyncio.timeout(_RECORD_S):
-                    await core.stepwise.close()
+                    await core.autosave.close()
                 written = await self._save(core.options.record)
                 core.note(f"recorded: {written.text}")
         except TimeoutError:
             core.note(f"--record: {core.options.record} is not done within {_RECORD_S:g} s")
         except PgdbError as error:
-            if core.stepwise.failure != (why := f"--record: {error}"):
+            if core.autosave.failure != (why := f"--record: {error}"):
                 core.note(why)
         except Exception:
             # Whatever it is, the ranks must be released.

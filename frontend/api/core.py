@@ -9,12 +9,12 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pgdb.frontend.api.breakpoint_journal import BreakpointLog
+from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.notifications import Notifier, SessionNotice
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.store.recorder import Recorder
-from pgdb.frontend.store.saving import Stepwise
+from pgdb.frontend.store.saving import Autosave
 from pgdb.frontend.system import deadline
 from pgdb.frontend.transport.transport import Transport
 from pgdb.proctable import ProcTable
@@ -38,9 +38,9 @@ class Core:
         self.killed = RankSet()
         """Ranks that the user has killed."""
         self.notifier = Notifier()
-        self.journal = BreakpointLog()
+        self.journal = BreakpointJournal()
         self.recorder = Recorder()
-        self.stepwise = Stepwise(session, Path(options.record)) if options.record else None
+        self.autosave = Autosave(session, Path(options.record)) if options.record else None
         self.log: SessionLog | None = None
         self.is_over = False
         """Whether the session has ended."""
@@ -70,8 +70,8 @@ class Core:
 
     def record_soon(self) -> None:
         """Update the file of ``--record`` soon."""
-        if self.stepwise is not None and self.is_started and not self.is_over:
-            self.stepwise.due()
+        if self.autosave is not None and self.is_started and not self.is_over:
+            self.autosave.due()
 
     # -- background work ---------------------------------------------------------------------
 

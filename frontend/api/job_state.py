@@ -1,8 +1,8 @@
-"""What every rank is doing, as the front end knows it. No I/O.
+"""The state of every rank, as the front end knows it. No I/O.
 
 Stops can overtake the acknowledgement of the command that led to them, and an old stop can be
-under way while a rank has been set running again. Every run therefore has a number, the request
-that started it; a stop counts only for ranks that have not been started again since.
+in flight while a rank has been set running again. Every run therefore has a number, that of the
+request that started it; a stop counts only for ranks that have not been started again since.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Gone, Running, Stop
 
 _MOST_REPLACED = 100
-"""Runs of which is known what they took over, should ranks say late that they do not run."""
+"""Runs whose predecessor is kept, so that a late refusal can be undone."""
 
 
 class JobState:
-    """The ranks of a session, by what they are doing."""
+    """The ranks of a session, by their state."""
 
     def __init__(self, ranks: RankSet) -> None:
         self.ranks = ranks
@@ -35,7 +35,7 @@ class JobState:
 
     @property
     def live(self) -> RankSet:
-        """Ranks that can be asked something."""
+        """Ranks that can be asked."""
         return self.stopped | self.running
 
     def named(self, name: str) -> RankSet | None:
@@ -60,7 +60,7 @@ class JobState:
         return None
 
     def absent(self, ranks: RankSet) -> list[str]:
-        """Return lines that say why *ranks* cannot be asked, and what helps, for each reason."""
+        """Return a line for each reason why some of *ranks* cannot be asked, with the remedy."""
         reasons = (
             (ranks & self.lost, "lost; 'reattach' attaches to {them} again"),
             (ranks & self.detached, "detached; 'reattach' attaches to {them} again"),
@@ -88,7 +88,7 @@ class JobState:
         self.running = self.running | ranks
 
     def cancel_run(self, run: int, ranks: RankSet) -> None:
-        """Note that *ranks* have not been set running by request *run* after all."""
+        """Note that request *run* has not set *ranks* running after all."""
         ranks = ranks & self._runs.get(run, RankSet()) & self.running
         self.running = self.running - ranks
         self.stopped = self.stopped | ranks
@@ -112,14 +112,14 @@ class JobState:
     def apply(
         self, classes: Iterable[EquivalenceClass[Event]]
     ) -> tuple[EquivalenceClass[Event], ...]:
-        """Take events; return those that are news, without ranks for which they are stale."""
+        """Apply events; return those that are news, without ranks for which they are stale."""
         news = []
         for each in classes:
             event, ranks = each.record, each.ranks & self.ranks
             match event:
                 case Stop(run=run):
                     ranks = self._not_restarted(run, ranks) - self.exited - self.detached
-                    # Where they stand is told again after a loss.
+                    # After a loss, aggregators report the stops of their ranks again.
                     same = (old.ranks for old in self._latest if _are_same(old, each))
                     ranks -= self.stopped & RankSet.union(same)
                     self._set(ranks, "stopped")
@@ -155,7 +155,7 @@ class JobState:
         self._set(ranks & (self.ranks - self.exited), "detached")
 
     def take_back(self, ranks: RankSet) -> None:
-        """Note that ranks which were lost or let go are under a debugger again."""
+        """Note that lost or detached ranks are under a debugger again."""
         self._set(ranks & (self.lost | self.detached), "stopped")
 
     def _not_restarted(self, run: int, ranks: RankSet) -> RankSet:

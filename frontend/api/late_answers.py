@@ -1,6 +1,6 @@
-"""Answers that come when nobody waits for them any longer, those of one moment told together.
+"""Answers that nobody waits for any longer, merged when they come within a moment.
 
-Ranks that are late are so for one reason mostly, and answer one after the other once that is over.
+Most late ranks are late for one common reason, and answer one after the other when it is over.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pgdb.ranks import RankSet
 from pgdb.records import Record
 
 WINDOW_S = 0.15
-"""What comes within this time is told together."""
+"""Answers that come within this time are reported as one."""
 
 
 class LateAnswers:
-    """Gathers what ranks say to a command, and has it told as one answer."""
+    """Merges the late answers to each command, and reports them."""
 
     def __init__(self, tell: Callable[[Answer], None]) -> None:
         self._tell = tell
@@ -28,14 +28,14 @@ class LateAnswers:
     def add(
         self, request_id: int, command: str, classes: Sequence[EquivalenceClass[Record]]
     ) -> None:
-        """Take what ranks have said to *command*."""
+        """Add answers to *command*."""
         _, merger = self._kept.setdefault(request_id, (command, Merger()))
         merger.add_classes(classes)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(WINDOW_S, self.flush)
 
     def flush(self) -> None:
-        """Have told what there is."""
+        """Report all answers now."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

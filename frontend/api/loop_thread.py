@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, whose coroutines other threads have carried out."""
+"""An event loop in a thread of its own, which runs the coroutines of other threads."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _CLOSED_MEANWHILE = "the session was closed before this call was done"
 
 
 class _Call(Generic[T]):
-    """Something that another thread's event loop carries out.
+    """A call that another thread's event loop runs.
 
-    A ``KeyboardInterrupt`` can come between any two steps of the thread that waits, so that
-    :meth:`start` may be called again and :meth:`cancel` before it.
+    A ``KeyboardInterrupt`` can come between any two steps of the waiting thread. Therefore
+    :meth:`start` may be called again, and :meth:`cancel` before it.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Work[T]) -> None:
@@ -31,20 +31,20 @@ class _Call(Generic[T]):
         self._over = threading.Event()
 
     def start(self) -> None:
-        """Have it begun."""
+        """Start the call."""
         if not self._over.is_set():
             self._loop.call_soon_threadsafe(self._start)
 
     def cancel(self) -> None:
-        """Have it cancelled; it is over some time later."""
+        """Cancel the call; it is over some time later."""
         self._loop.call_soon_threadsafe(self._cancel)
 
     def wait(self) -> None:
-        """Wait until it is over."""
+        """Wait until the call is over."""
         self._over.wait()
 
     def result(self) -> T:
-        """Return what it has returned or raise what it has raised; it must be over."""
+        """Return or raise the result of the call, which must be over."""
         if self._task is None or self._task.cancelled():
             raise SessionEndedError(_CLOSED_MEANWHILE)
         return self._task.result()
@@ -55,7 +55,7 @@ class _Call(Generic[T]):
             self._task.add_done_callback(lambda task: self._over.set())
 
     def _cancel(self) -> None:
-        # The loop keeps the order: if there is no task by now, no start is under way.
+        # The loop keeps the order: without a task by now, no start is in flight.
         if self._task is None:
             self._over.set()
         else:
@@ -89,7 +89,7 @@ class OtherLoop:
 
 
 class LoopThread:
-    """A thread with an event loop, from its making until :meth:`end`."""
+    """A thread with an event loop, which lives until :meth:`end`."""
 
     def __init__(self) -> None:
         self._owner_pid = os.getpid()
@@ -97,7 +97,8 @@ class LoopThread:
         self._last: _Call[None] | None = None
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
-        # A daemon: Python waits for any other before it calls what atexit has, our close().
+        # A daemon thread: Python waits for other threads before it calls the functions of atexit,
+        # which close the session.
         self._thread = threading.Thread(target=self._run, name="pgdb session", daemon=True)
         self._thread.start()
 
@@ -113,14 +114,14 @@ class LoopThread:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can be called any longer."""
+        """Whether the thread accepts no more calls."""
         return self._last is not None
 
     def call(self, work: Work[T]) -> T:
-        """Have a coroutine carried out and wait for it.
+        """Run a coroutine in the thread, and wait for it.
 
-        A ``KeyboardInterrupt`` is raised when the coroutine has come to its end, cancelled; a
-        second one at once.
+        A ``KeyboardInterrupt`` cancels the coroutine and is raised after its end; a second one is
+        raised at once.
 
         :raises SessionEndedError: if the thread has ended, or does before the coroutine.
         :raises UsageError: if called in the thread itself.
@@ -141,7 +142,7 @@ class LoopThread:
         return call.result()
 
     def do(self, work: Callable[[], T]) -> T:
-        """Have a function called in the thread, where nothing changes meanwhile; see :meth:`call`.
+        """Call a function in the thread, where nothing changes meanwhile; see :meth:`call`.
 
         :raises SessionEndedError: if the thread has ended.
         """
@@ -152,9 +153,9 @@ class LoopThread:
         return self.call(carry_out)
 
     def end(self, work: Work[None]) -> None:
-        """Have one last coroutine carried out and end the thread; a second call does nothing.
+        """Run a last coroutine and end the thread; a second call does nothing.
 
-        A ``KeyboardInterrupt`` is raised when that is done, a second one at once.
+        A ``KeyboardInterrupt`` is raised after that, a second one at once.
 
         :raises UsageError: if called in the thread itself.
         """
@@ -171,14 +172,14 @@ class LoopThread:
                 return
             self._wait_end(call)
         except KeyboardInterrupt:
-            # Not cancelled: half closed, GDBs and a job would stay behind.
+            # Not cancelled: a half-closed session would leave GDBs and a job behind.
             if self._start_last(call):
                 self._wait_end(call)
             raise
         call.result()
 
     def _start_last(self, call: _Call[None]) -> bool:
-        """Have the last call begun; return False if another one is the last."""
+        """Start the last call; return False if another one is the last."""
         with self._lock:
             if self._last is None:
                 self._check_caller()
@@ -204,7 +205,7 @@ class LoopThread:
             )
 
     def _run(self) -> None:
-        # Not asyncio.run: it ends with a thread that shuts the executor down, and from Python
+        # Not asyncio.run: at its end it starts a thread to shut the executor down, and from Python
         # 3.12 on no thread can be started once Python ends, when atexit calls close().
         asyncio.set_event_loop(self._loop)
         limit_tls_buffers()

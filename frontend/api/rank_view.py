@@ -1,4 +1,4 @@
-"""Some ranks of a session, and what can be done with them.
+"""A view on some ranks of a session, with the calls on them.
 
 Every method returns an :class:`~pgdb.frontend.analysis.answers.Answer`. A command that fails on
 some ranks returns an answer with errors in it and raises no exception (see :meth:`Answer.check`).
@@ -105,12 +105,12 @@ class RankView:
     ) -> Answer:
         """List the *limit* innermost frames (outermost if negative, all for 0).
 
-        With *fold* what goes on inside an MPI call is left out. Ranks at the same place are of
-        one class, whose arguments show as ``…`` where they differ; with *split* they are not.
-        With *threads* the answer has the stacks of all threads: with *fold* without those of the
-        MPI library itself; :func:`~pgdb.frontend.show.text.thread_stacks.stacks_of` puts them in
-        order by stack.
-        With *offsets* frames say how far into their function they are.
+        With *fold*, frames inside an MPI call are left out. Ranks at the same place are one class,
+        whose arguments show as ``…`` where they differ; with *split*, ranks with other arguments
+        are another class. With *threads*, the answer has the stacks of all threads, without those
+        of the MPI library itself if *fold* is set;
+        :func:`~pgdb.frontend.show.text.thread_stacks.stacks_of` groups them by stack. With
+        *offsets*, frames have their offset in their function.
         """
         words = ["thread apply all"] * threads + ["backtrace"] + [str(limit)] * bool(limit)
         return await self._session.ask(
@@ -128,11 +128,11 @@ class RankView:
         every_s: float = 1.0,
         fold: bool = True,
     ) -> CallTree:
-        """Merge the call stacks into one tree; what tells two frames apart is said with *by*.
+        """Merge the call stacks into one tree; *by* names the property that distinguishes frames.
 
-        With *threads* it is of all threads. With several *samples* the ranks that run are
-        stopped for each, and run for *every_s* seconds between two; they run on after the last.
-        With *fold* what goes on inside an MPI call is left out.
+        With *threads*, the tree has the stacks of all threads. With several *samples*, running
+        ranks are stopped for each, and run for *every_s* seconds between two and after the last.
+        With *fold*, frames inside an MPI call are left out.
 
         :raises UsageError: if a number is out of range, or no rank runs and several samples are
             wanted.
@@ -158,12 +158,12 @@ class RankView:
     ) -> Answer:
         """Sum up a number, or all elements of an array of numbers, over the ranks.
 
-        What travels is of one size, however many ranks and elements there are. The answer has a
-        class whose record is Various, with the :class:`~pgdb.merge.summary.Summary` as its one
-        column; ranks on which *expression* is no number are in classes of errors. With *bins* the
-        ranks are asked twice, for the histogram needs the range first; integers get bins that end
-        halfway between two of them, at most one for each. Arrays of more than
-        *limit_bytes* on one rank are an error there.
+        The size of the messages does not depend on the number of ranks and elements. The answer has
+        a class whose record is Various, with the :class:`~pgdb.merge.summary.Summary` as its one
+        column. Ranks on which *expression* is no number, or an array of more than *limit_bytes*,
+        are in classes of errors. With *bins*, the ranks are asked twice, because the histogram
+        needs the range first; integers get bins that end halfway between two of them, at most one
+        for each.
         """
         command = f"stat {expression}"
         reduce = Reduce(expression=expression, limit_bytes=limit_bytes)
@@ -208,7 +208,7 @@ class RankView:
     async def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run one GDB command as it is; a run command waits as :meth:`continue_` does.
 
-        :raises UsageError: for a command that PGDB has to carry out itself or refuses.
+        :raises UsageError: for a command that has a call of its own or is refused.
         """
         word = gdb_commands.resolve(line)
         kind = gdb_commands.kind_of(word, line)
@@ -226,7 +226,7 @@ class RankView:
         return await self._session.ask(line, Console(command=line), self.set, timeout_s=timeout_s)
 
     async def execute_plain(self, line: str, *, timeout_s: float | None = None) -> Answer:
-        """Run a GDB command that is known to leave the session's state alone."""
+        """Run a GDB command that does not change the session's state."""
         return await self._session.ask(line, Console(command=line), self.set, timeout_s=timeout_s)
 
     async def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
@@ -238,9 +238,9 @@ class RankView:
     # -- arrays ------------------------------------------------------------------------------
 
     async def array(self, expression: str, *, timeout_s: float | None = None) -> Arrays:
-        """Read numbers, or arrays of numbers such as ``p[0]@1000``, as they stand in memory.
+        """Read numbers, or arrays of numbers such as ``p[0]@1000``, from memory.
 
-        Ranks that cannot give them are named in the result. *timeout_s* is for all pieces.
+        The result names ranks that cannot read them. *timeout_s* is for all pieces together.
 
         :raises CommandError: if all together are more than the option ``array_limit_bytes``.
         """
@@ -255,12 +255,12 @@ class RankView:
     async def dump(
         self, expression: str, path: Path | str, *, timeout_s: float | None = None
     ) -> Arrays:
-        """Read numbers as :meth:`array` does and write them to a file; return what was written.
+        """Read numbers as :meth:`array` does and write them to a file; return the numbers.
 
-        The file's suffix says how, see :func:`~pgdb.frontend.store.array_files.write_arrays`.
-        Where no rank gives any numbers nothing is written.
+        The suffix selects the format, see :func:`~pgdb.frontend.store.array_files.write_arrays`.
+        Without numbers from any rank, no file is written.
 
-        :raises UsageError: if the suffix is no known one.
+        :raises UsageError: if the suffix is unknown.
         :raises CommandError: if the file cannot be written, or the numbers are too many.
         """
         target = Path(path)
@@ -278,9 +278,9 @@ class RankView:
     async def evaluate_in_full(
         self, expression: str, *, format: str = "", timeout_s: float | None = None
     ) -> Answer:
-        """Print the value of *expression*, each single one however many different ones there are.
+        """Print the value of *expression*, each one however many different ones there are.
 
-        :meth:`evaluate` only sums them up where there are very many.
+        :meth:`evaluate` sums very many different values up.
         """
         with deadline.within(timeout_s):
             answer = await self.evaluate(expression, format=format)
@@ -305,10 +305,10 @@ class RankView:
     async def check_that(
         self, condition: str, *, running_ok: bool = False, timeout_s: float | None = None
     ) -> Check:
-        """Check what must hold: ``x > 0``, ``x same``, ``x increasing``, ``x in 0..1``.
+        """Check a condition: ``x > 0``, ``x same``, ``x increasing``, ``x in 0..1``.
 
-        See :func:`~pgdb.frontend.analysis.conditions.parse` for all forms. Ranks that run or
-        have ended fail the check, unless *running_ok*; so do those that cannot evaluate it.
+        See :func:`~pgdb.frontend.analysis.conditions.parse` for all forms. Ranks that run or have
+        ended fail the check, unless *running_ok* is set; so do ranks that cannot evaluate it.
         """
 
         async def ask(expression: str, ranks: RankSet) -> Answer:
@@ -330,9 +330,9 @@ class RankView:
     ) -> Comparison:
         """Compare the values of *expression* with an earlier answer or with those of *other* ranks.
 
-        An earlier answer is the first side, other ranks are the second. Ranks of this session are
-        compared by value, all else by rank, unless *by* says otherwise; see
-        :func:`pgdb.frontend.analysis.comparing.compare`.
+        An earlier answer is the first side, other ranks are the second. Ranks of this session
+        are compared by value, all else by rank, unless *by* says otherwise; see
+        :func:`pgdb.frontend.analysis.comparing.compare`. *timeout_s* is for both sides together.
 
         :raises UsageError: if a tolerance is negative, or ranks cannot be paired.
         """
@@ -341,7 +341,7 @@ class RankView:
             if isinstance(other, Answer):
                 sides = (other, mine)
             else:
-                # Another session may have a loop of its own, to which no deadline goes along.
+                # Another session may have a loop of its own, and a deadline stays in its loop.
                 left_s = deadline.left_s() if deadline.is_given() else None
                 sides = (mine, await other.evaluate_in_full(expression, timeout_s=left_s))
         if by is None and isinstance(other, RankView) and other._session is self._session:
@@ -379,7 +379,7 @@ class RankView:
     ) -> Answer:
         """Run ``delete``, ``disable``, ``enable``, ``condition`` or ``ignore`` on breakpoints.
 
-        No *numbers* means all.
+        Without *numbers*, on all breakpoints.
         """
         line = " ".join(part for part in (command, *numbers, argument) if part)
         return await self._session.ask(
@@ -393,7 +393,7 @@ class RankView:
         return await self.change_breakpoints("delete", [str(number) for number in numbers])
 
     async def breakpoint_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Answer:
-        """Have GDB commands carried out whenever one of the breakpoints is hit."""
+        """Attach GDB commands to breakpoints, which run at each hit."""
         return await self._session.ask(
             f"commands {' '.join(numbers)}",
             BreakpointCommands(numbers=tuple(numbers), commands=tuple(commands)),
@@ -417,9 +417,9 @@ class RankView:
     ) -> Answer:
         """Set the ranks running by a GDB command.
 
-        With *wait*, return when all of them have stopped or ended, or after *timeout_s* (None:
-        no limit): then ``missing.running`` says who still runs. With *settle_s*, once a rank
-        has stopped and no further one has for that long, that is waited for no longer.
+        With *wait*, return when all of them have stopped or ended, or after *timeout_s* (None: no
+        limit); ``missing.running`` names the ranks that still run. With *settle_s*, the wait also
+        ends when a rank has stopped and no other has for that long.
         """
         answer = await self._session.runs.start(word, argument, self.set)
         if not wait:
@@ -459,14 +459,14 @@ class RankView:
         )
 
     async def interrupt(self, *, timeout_s: float | None = None) -> Answer:
-        """Stop the ranks that run, and wait until they have stopped (10 s by default).
+        """Stop running ranks, and wait until they have stopped (10 s by default).
 
-        A function that GDB has called in a rank (``print f()``) is given up.
+        A function that GDB has called in a rank (``print f()``) is cancelled.
         """
         session, begun_s = self._session, time.monotonic()
         running = self.set & session.state.running
         with deadline.within(deadline.answers_s(INTERRUPT_TIMEOUT_S, timeout_s)):
-            # Those that are stopped may be in a function that GDB has called.
+            # Stopped ranks may be in a function that GDB has called.
             asked = await session.ask("interrupt", Interrupt(), self.set & session.state.live)
             failed = RankSet.union(each.ranks for each in asked.errors)
             stopped = await session.runs.wait_stopped(
@@ -482,21 +482,21 @@ class RankView:
         )
 
     async def reattach(self, *, timeout_s: float | None = None) -> Answer:
-        """Get hold again of ranks whose debugger is gone or hangs, or that were let go.
+        """Reattach to ranks whose debugger is gone or hangs, or that were detached.
 
         They are stopped then, under a GDB of their own, with the session's breakpoints. Ranks whose
-        debugger answers are left as they are. *timeout_s* is that of a start by default; what is
-        not done by then goes on, and is told when it is done.
+        debugger answers are left as they are. *timeout_s* is that of a start by default; work that
+        is not complete by then goes on, and a notification reports its end.
         """
         return await self._session.recovery.reattach(self.set, timeout_s=timeout_s)
 
     # -- leaving -----------------------------------------------------------------------------
 
     async def detach(self, *, timeout_s: float | None = None) -> Answer:
-        """Let the ranks go: they run on free, with no breakpoint left in them.
+        """Detach from the ranks: they run on, without any breakpoint in them.
 
-        Those that are not free within *timeout_s* (30 s by default) are let go later, and told
-        then.
+        If ranks cannot be detached within *timeout_s* (30 s by default), they are detached later,
+        and a notification reports it.
         """
         session = self._session
         ranks = self.set & session.state.live

@@ -272,7 +272,7 @@ class Session(RankView):
         is_kept = journal.has(first)
         if not made and is_kept and (gone := answer.missing.lost - self.state.exited):
             them = "it" if len(gone) == 1 else "them"
-            self.note(f"[{gone}] breakpoint {first} is set when 'reattach' has got hold of {them}")
+            self.note(f"[{gone}] breakpoint {first} is set when 'reattach' has attached to {them}")
         last = made or (first if is_kept else first - 1)
         if not answer.missing.late:
             numbers.release(end, last + 1)

@@ -1,8 +1,8 @@
-"""The session for programs without an event loop: the same calls, each returning when it is done.
+"""The session for programs without an event loop: each call returns when it is complete.
 
 A session has a thread of its own, in which its event loop runs from :func:`attach` or
-:func:`launch` to :meth:`Session.close`. Every call is carried out there and waited for here, so
-any thread may call; what a call raises there is raised here as it is.
+:func:`launch` to :meth:`Session.close`. The thread runs every call, and the caller waits for it.
+Any thread may call; an error in the session's thread is raised in the caller.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OnStep = Callable[[str], None]
 
 
 class Options(TypedDict, total=False):
-    """Keyword arguments that become :class:`SessionOptions`, which says what they mean."""
+    """Keyword arguments that become fields of :class:`SessionOptions`, which describes them."""
 
     aggregators: int
     fan_out: int
@@ -88,13 +88,13 @@ def attach(
 ) -> Session:
     """Attach to a running job; all its ranks, or *ranks*, are stopped.
 
-    *target* is the process id of its launcher or of a rank, or ``JOB[.STEP]`` of Slurm's; where
-    *pids* gives the ranks, as ``PID`` or ``HOST:PID``, it is not looked at.
-    *on_event* is told what the session tells unasked, *on_step* how the start gets on; both are
-    called in the session's thread (see :meth:`Session.subscribe`).
+    *target* is the process id of its launcher or of a rank, or ``JOB[.STEP]`` of Slurm. If *pids*
+    names the ranks, as ``PID`` or ``HOST:PID``, *target* is ignored. *on_event* gets each
+    notification, *on_step* each step of the start; the session's thread calls both (see
+    :meth:`Session.subscribe`).
 
     :raises StartError: if its ranks are not found, or none of them can be attached to; the job
-        goes on.
+        continues.
     """
     if isinstance(ranks, str):
         ranks = None if ranks.strip() == "all" else RankSet.parse(ranks)
@@ -120,7 +120,7 @@ def launch(
     """Launch a job under the debugger and stop all its ranks in ``main``.
 
     *argv* is the launcher's whole line, such as ``["mpirun", "-n", "4", "./ring"]``. The job's
-    input is the file or descriptor *stdin*, or what :meth:`Session.write_input` sends. Its output
+    input is the file or descriptor *stdin*, or the data of :meth:`Session.write_input`. Its output
     goes to ``sys.stdout`` and ``sys.stderr``, or to *on_output*, called with ``"stdout"`` or
     ``"stderr"`` and the bytes; *on_event* and *on_step* are as for :func:`attach`.
 
@@ -141,9 +141,9 @@ def launch(
 def replay(path: Path | str, *, on_event: OnEvent | None = None) -> Session:
     """Open a recording that :meth:`Session.save` or ``session save`` has written.
 
-    The session answers what was asked when it was written, for those ranks; anything else raises
-    :class:`~pgdb.errors.CommandError`, which says what there is. *on_event* is told, as a notice,
-    where an answer is older than the last run of its ranks.
+    The session answers the questions of the recorded session, for the same ranks. Any other raises
+    :class:`~pgdb.errors.CommandError`, which lists the known ones. If an answer is older than the
+    last run of its ranks, *on_event* gets a notice.
 
     :raises CommandError: if the file cannot be read, or is no recording.
     """
@@ -157,8 +157,8 @@ def replay(path: Path | str, *, on_event: OnEvent | None = None) -> Session:
 class Session(SessionCalls):
     """A running session; made by :func:`attach` and :func:`launch`.
 
-    As a context manager it is closed at the end of the body, however that ends; one that is
-    still open when Python ends is closed then.
+    As a context manager it is closed at the end of the body, whether or not that raises. A session
+    that is still open when Python ends is closed then.
     """
 
     def __init__(self, loop: LoopThread, session: aio.Session) -> None:
@@ -177,11 +177,11 @@ class Session(SessionCalls):
         self.close()
 
     def close(self, *, kill: bool | None = None) -> None:
-        """End the session: by default kill a job that we launched, and let any other go on.
+        """End the session: by default kill a job that PGDB launched, and let any other run on.
 
-        Returns when no process of ours is left. A second call does nothing, and neither does one
-        in a forked child: the session is its parent's. A ``KeyboardInterrupt`` is raised when the
-        session has ended, a second one at once.
+        Returns when no process of PGDB is left. A second call does nothing, and neither does one in
+        a forked child: the session belongs to its parent. A ``KeyboardInterrupt`` is raised when
+        the session has ended, a second one at once.
         """
         if self._loop.is_over or not self._loop.is_ours:
             return
@@ -211,18 +211,18 @@ class Session(SessionCalls):
         return Ranks(self._loop, self._loop.do(lambda: self._session[which]))
 
     def subscribe(self, listener: OnEvent) -> Callable[[], None]:
-        """Have *listener* called with what the session tells unasked; return how to stop that.
+        """Call *listener* with each notification; return the function that ends this.
 
-        It is called in the session's thread, which carries nothing else out meanwhile: it must
-        be quick and cannot call the session. What it raises is logged by asyncio.
+        The session's thread calls it, and does nothing else meanwhile: it must be quick and cannot
+        call the session. asyncio logs what it raises.
         """
         stop = self._loop.do(lambda: self._session.subscribe(_later(listener)))
         return lambda: self._loop.do(stop)
 
     def write_input(self, data: bytes) -> bool:
-        """Send input to a launched job; return whether it still takes any.
+        """Send input to a launched job; return whether the job accepts more.
 
-        :raises UsageError: if its input is not ours to write.
+        :raises UsageError: if PGDB does not feed the job's input.
         """
         job = self._session.job
         if job is None or not job.takes_input:
@@ -260,10 +260,10 @@ def _open(
         started.append(await begin(_later(hear)))
 
     async def close_session() -> None:
-        # A start that was cancelled lets go of what it has, which takes its time.
+        # A cancelled start releases all that it has, which takes its time.
         if tasks := [task for task in opening if task is not None]:
             await asyncio.wait(tasks)
-        # It may have come up all the same.
+        # The session may have started all the same.
         for session in started:
             await session.close()
 
@@ -277,9 +277,9 @@ def _open(
 
 
 def _later(listener: OnEvent) -> Listener:
-    """Return a listener that is called by the event loop, which logs what it raises.
+    """Return a listener that the event loop calls, so that the loop logs what it raises.
 
-    The session calls its listeners amid its own work, which must not fail of theirs.
+    The session calls its listeners within its own work, which must not fail with them.
     """
 
     def notify(notification: Notification) -> None:
@@ -289,9 +289,9 @@ def _later(listener: OnEvent) -> Listener:
 
 
 class _PassOn:
-    """Writes what the job has printed to our own output.
+    """Writes the job's output to our own output.
 
-    Byte for byte if that takes bytes; a terminal gets it without what would drive it.
+    The bytes stay as they are; a terminal gets them without control sequences that drive it.
     """
 
     def __init__(self) -> None:

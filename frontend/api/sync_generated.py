@@ -71,12 +71,12 @@ class Ranks:
     ) -> Answer:
         """List the *limit* innermost frames (outermost if negative, all for 0).
 
-        With *fold* what goes on inside an MPI call is left out. Ranks at the same place are of
-        one class, whose arguments show as ``…`` where they differ; with *split* they are not.
-        With *threads* the answer has the stacks of all threads: with *fold* without those of the
-        MPI library itself; :func:`~pgdb.frontend.show.text.thread_stacks.stacks_of` puts them in
-        order by stack.
-        With *offsets* frames say how far into their function they are.
+        With *fold*, frames inside an MPI call are left out. Ranks at the same place are one class,
+        whose arguments show as ``…`` where they differ; with *split*, ranks with other arguments
+        are another class. With *threads*, the answer has the stacks of all threads, without those
+        of the MPI library itself if *fold* is set;
+        :func:`~pgdb.frontend.show.text.thread_stacks.stacks_of` groups them by stack. With
+        *offsets*, frames have their offset in their function.
         """
         return self._loop.call(
             lambda: self._view.backtrace(
@@ -92,11 +92,11 @@ class Ranks:
         every_s: float = 1.0,
         fold: bool = True,
     ) -> CallTree:
-        """Merge the call stacks into one tree; what tells two frames apart is said with *by*.
+        """Merge the call stacks into one tree; *by* names the property that distinguishes frames.
 
-        With *threads* it is of all threads. With several *samples* the ranks that run are
-        stopped for each, and run for *every_s* seconds between two; they run on after the last.
-        With *fold* what goes on inside an MPI call is left out.
+        With *threads*, the tree has the stacks of all threads. With several *samples*, running
+        ranks are stopped for each, and run for *every_s* seconds between two and after the last.
+        With *fold*, frames inside an MPI call are left out.
 
         :raises UsageError: if a number is out of range, or no rank runs and several samples are
             wanted.
@@ -113,12 +113,12 @@ class Ranks:
     ) -> Answer:
         """Sum up a number, or all elements of an array of numbers, over the ranks.
 
-        What travels is of one size, however many ranks and elements there are. The answer has a
-        class whose record is Various, with the :class:`~pgdb.merge.summary.Summary` as its one
-        column; ranks on which *expression* is no number are in classes of errors. With *bins* the
-        ranks are asked twice, for the histogram needs the range first; integers get bins that end
-        halfway between two of them, at most one for each. Arrays of more than
-        *limit_bytes* on one rank are an error there.
+        The size of the messages does not depend on the number of ranks and elements. The answer has
+        a class whose record is Various, with the :class:`~pgdb.merge.summary.Summary` as its one
+        column. Ranks on which *expression* is no number, or an array of more than *limit_bytes*,
+        are in classes of errors. With *bins*, the ranks are asked twice, because the histogram
+        needs the range first; integers get bins that end halfway between two of them, at most one
+        for each.
         """
         return self._loop.call(
             lambda: self._view.stat(
@@ -141,7 +141,7 @@ class Ranks:
     def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run one GDB command as it is; a run command waits as :meth:`continue_` does.
 
-        :raises UsageError: for a command that PGDB has to carry out itself or refuses.
+        :raises UsageError: for a command that has a call of its own or is refused.
         """
         return self._loop.call(lambda: self._view.execute(line, timeout_s=timeout_s))
 
@@ -150,21 +150,21 @@ class Ranks:
         return self._loop.call(lambda: self._view.script(lines, timeout_s=timeout_s))
 
     def array(self, expression: str, *, timeout_s: float | None = None) -> Arrays:
-        """Read numbers, or arrays of numbers such as ``p[0]@1000``, as they stand in memory.
+        """Read numbers, or arrays of numbers such as ``p[0]@1000``, from memory.
 
-        Ranks that cannot give them are named in the result. *timeout_s* is for all pieces.
+        The result names ranks that cannot read them. *timeout_s* is for all pieces together.
 
         :raises CommandError: if all together are more than the option ``array_limit_bytes``.
         """
         return self._loop.call(lambda: self._view.array(expression, timeout_s=timeout_s))
 
     def dump(self, expression: str, path: Path | str, *, timeout_s: float | None = None) -> Arrays:
-        """Read numbers as :meth:`array` does and write them to a file; return what was written.
+        """Read numbers as :meth:`array` does and write them to a file; return the numbers.
 
-        The file's suffix says how, see :func:`~pgdb.frontend.store.array_files.write_arrays`.
-        Where no rank gives any numbers nothing is written.
+        The suffix selects the format, see :func:`~pgdb.frontend.store.array_files.write_arrays`.
+        Without numbers from any rank, no file is written.
 
-        :raises UsageError: if the suffix is no known one.
+        :raises UsageError: if the suffix is unknown.
         :raises CommandError: if the file cannot be written, or the numbers are too many.
         """
         return self._loop.call(lambda: self._view.dump(expression, path, timeout_s=timeout_s))
@@ -172,9 +172,9 @@ class Ranks:
     def evaluate_in_full(
         self, expression: str, *, format: str = "", timeout_s: float | None = None
     ) -> Answer:
-        """Print the value of *expression*, each single one however many different ones there are.
+        """Print the value of *expression*, each one however many different ones there are.
 
-        :meth:`evaluate` only sums them up where there are very many.
+        :meth:`evaluate` sums very many different values up.
         """
         return self._loop.call(
             lambda: self._view.evaluate_in_full(expression, format=format, timeout_s=timeout_s)
@@ -196,10 +196,10 @@ class Ranks:
     def check_that(
         self, condition: str, *, running_ok: bool = False, timeout_s: float | None = None
     ) -> Check:
-        """Check what must hold: ``x > 0``, ``x same``, ``x increasing``, ``x in 0..1``.
+        """Check a condition: ``x > 0``, ``x same``, ``x increasing``, ``x in 0..1``.
 
-        See :func:`~pgdb.frontend.analysis.conditions.parse` for all forms. Ranks that run or
-        have ended fail the check, unless *running_ok*; so do those that cannot evaluate it.
+        See :func:`~pgdb.frontend.analysis.conditions.parse` for all forms. Ranks that run or have
+        ended fail the check, unless *running_ok* is set; so do ranks that cannot evaluate it.
         """
         return self._loop.call(
             lambda: self._view.check_that(condition, running_ok=running_ok, timeout_s=timeout_s)
@@ -217,9 +217,9 @@ class Ranks:
     ) -> Comparison:
         """Compare the values of *expression* with an earlier answer or with those of *other* ranks.
 
-        An earlier answer is the first side, other ranks are the second. Ranks of this session are
-        compared by value, all else by rank, unless *by* says otherwise; see
-        :func:`pgdb.frontend.analysis.comparing.compare`.
+        An earlier answer is the first side, other ranks are the second. Ranks of this session
+        are compared by value, all else by rank, unless *by* says otherwise; see
+        :func:`pgdb.frontend.analysis.comparing.compare`. *timeout_s* is for both sides together.
 
         :raises UsageError: if a tolerance is negative, or ranks cannot be paired.
         """
@@ -251,7 +251,7 @@ class Ranks:
     ) -> Answer:
         """Run ``delete``, ``disable``, ``enable``, ``condition`` or ``ignore`` on breakpoints.
 
-        No *numbers* means all.
+        Without *numbers*, on all breakpoints.
         """
         return self._loop.call(lambda: self._view.change_breakpoints(command, numbers, argument))
 
@@ -260,7 +260,7 @@ class Ranks:
         return self._loop.call(lambda: self._view.delete(*numbers))
 
     def breakpoint_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Answer:
-        """Have GDB commands carried out whenever one of the breakpoints is hit."""
+        """Attach GDB commands to breakpoints, which run at each hit."""
         return self._loop.call(lambda: self._view.breakpoint_commands(numbers, commands))
 
     def breakpoints(self) -> Answer:
@@ -278,9 +278,9 @@ class Ranks:
     ) -> Answer:
         """Set the ranks running by a GDB command.
 
-        With *wait*, return when all of them have stopped or ended, or after *timeout_s* (None:
-        no limit): then ``missing.running`` says who still runs. With *settle_s*, once a rank
-        has stopped and no further one has for that long, that is waited for no longer.
+        With *wait*, return when all of them have stopped or ended, or after *timeout_s* (None: no
+        limit); ``missing.running`` names the ranks that still run. With *settle_s*, the wait also
+        ends when a rank has stopped and no other has for that long.
         """
         return self._loop.call(
             lambda: self._view.run(
@@ -317,26 +317,26 @@ class Ranks:
         return self._loop.call(lambda: self._view.wait(timeout_s=timeout_s, settle_s=settle_s))
 
     def interrupt(self, *, timeout_s: float | None = None) -> Answer:
-        """Stop the ranks that run, and wait until they have stopped (10 s by default).
+        """Stop running ranks, and wait until they have stopped (10 s by default).
 
-        A function that GDB has called in a rank (``print f()``) is given up.
+        A function that GDB has called in a rank (``print f()``) is cancelled.
         """
         return self._loop.call(lambda: self._view.interrupt(timeout_s=timeout_s))
 
     def reattach(self, *, timeout_s: float | None = None) -> Answer:
-        """Get hold again of ranks whose debugger is gone or hangs, or that were let go.
+        """Reattach to ranks whose debugger is gone or hangs, or that were detached.
 
         They are stopped then, under a GDB of their own, with the session's breakpoints. Ranks whose
-        debugger answers are left as they are. *timeout_s* is that of a start by default; what is
-        not done by then goes on, and is told when it is done.
+        debugger answers are left as they are. *timeout_s* is that of a start by default; work that
+        is not complete by then goes on, and a notification reports its end.
         """
         return self._loop.call(lambda: self._view.reattach(timeout_s=timeout_s))
 
     def detach(self, *, timeout_s: float | None = None) -> Answer:
-        """Let the ranks go: they run on free, with no breakpoint left in them.
+        """Detach from the ranks: they run on, without any breakpoint in them.
 
-        Those that are not free within *timeout_s* (30 s by default) are let go later, and told
-        then.
+        If ranks cannot be detached within *timeout_s* (30 s by default), they are detached later,
+        and a notification reports it.
         """
         return self._loop.call(lambda: self._view.detach(timeout_s=timeout_s))
 

@@ -156,7 +156,7 @@ class Traffic:
             left = request.ranks - core.state.exited
             core.journal.take(request.command, request.operation, left, answer.classes)
         core.recorder.take(request.operation, answer)
-        if core.stepwise is not None:
+        if core.autosave is not None:
             core.record_soon()
         if core.log is not None:
             core.log.answer(answer)

@@ -1,7 +1,7 @@
-"""What was asked of the ranks and answered, kept in memory for a recording. No I/O.
+"""Requests and their answers, kept in memory for a recording. No I/O.
 
-What is kept are the answers themselves, which a workspace mostly keeps as well; so it costs little.
-Where there are too many, the oldest of what was asked most often go first.
+A workspace mostly keeps the same answers, so that this costs little. When there are too many, the
+oldest answers to the most frequent request are dropped first.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from pgdb.records import Record
 
 MOST_EXCHANGES = 1000
 MOST_BYTES = 64 << 20
-"""What the kept answers may take together, about."""
+"""Approximate limit for the size of all kept answers together."""
 
 _MOVING = ("thread", "frame", "up", "down", "select-frame", "up-silently", "down-silently")
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """One question and what was answered."""
+    """A request and its answer."""
 
     sequence: int
-    """Counts up with each question and each change."""
+    """Position among all requests and changes of the session."""
     operation: RecordedOperation
     answer: Answer
     time_s: float
-    """When it was answered, in seconds since 1970."""
+    """Time of the answer, in seconds since 1970."""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What has made earlier answers of some ranks out of date."""
+    """A command after which earlier answers of some ranks are out of date."""
 
     sequence: int
     command: str
@@ -64,7 +64,7 @@ class WorkspaceState(msgspec.Struct, frozen=True):
 
 
 class Recorder:
-    """The answers of one session, as long as they find room."""
+    """The answers of one session, as long as there is room."""
 
     def __init__(self, most_exchanges: int = MOST_EXCHANGES, most_bytes: int = MOST_BYTES) -> None:
         self._most_exchanges = most_exchanges
@@ -74,11 +74,11 @@ class Recorder:
         self._exchanges: OrderedDict[int, tuple[bytes, Exchange, int]] = OrderedDict()
         self._of_key: dict[bytes, list[int]] = {}
         self.begun_s = time.time()
-        """When the session began, in seconds since 1970."""
+        """Time at which the session began, in seconds since 1970."""
         self.forgotten = 0
-        """Answers that found no room."""
+        """Number of answers without room."""
         self.runs: tuple[Change, ...] = ()
-        """The last command that has let each rank run, or stopped it."""
+        """The last command that has set each rank running, or stopped it."""
         self.moves: tuple[Change, ...] = ()
         """The last command that has selected another frame or thread on each rank."""
         self.describe_workspace: Callable[[], WorkspaceState] | None = None
@@ -86,16 +86,16 @@ class Recorder:
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """What is kept, the oldest first."""
+        """The kept exchanges, the oldest first."""
         return tuple(exchange for _, exchange, _ in self._exchanges.values())
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """What a recording would answer, as it was typed, each once."""
+        """The commands that a recording would answer, as typed, each once."""
         return commands_of(self.exchanges)
 
     def take(self, operation: AnyOperation, answer: Answer) -> None:
-        """Take what was asked and answered."""
+        """Keep a request and its answer."""
         self._sequence += 1
         if operation.outdates_answers or operation.sets_running:
             self.runs = _changed(self.runs, Change(self._sequence, answer.command, answer.ranks))
@@ -110,7 +110,7 @@ class Recorder:
             self.moves = _changed(self.moves, Change(self._sequence, answer.command, answer.ranks))
 
     def take_late(self, late: Answer) -> None:
-        """Take answers that have come after their deadline."""
+        """Add answers that have come after their deadline."""
         for number, (key, exchange, size_bytes) in self._exchanges.items():
             answer = exchange.answer
             if answer.request_id != late.request_id:
@@ -151,7 +151,7 @@ class Recorder:
 
 
 def commands_of(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
-    """Return what was asked for its own sake, as it was typed, each once, oldest first."""
+    """Return the commands of exchanges other than recalls, as typed, each once, oldest first."""
     asked = (
         each.answer.command for each in exchanges if not isinstance(each.operation, messages.Recall)
     )
@@ -159,7 +159,7 @@ def commands_of(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
 
 
 def listing(exchanges: Iterable[Exchange], ranks: RankSet) -> list[str]:
-    """Return a line for each command that was asked, with who was asked if not all of *ranks*."""
+    """Return a line for each command, with the asked ranks unless these are all of *ranks*."""
     asked: dict[str, RankSet] = {}
     for each in exchanges:
         if not isinstance(each.operation, messages.Recall):
@@ -171,7 +171,7 @@ def listing(exchanges: Iterable[Exchange], ranks: RankSet) -> list[str]:
 
 
 def key_of(operation: RecordedOperation) -> bytes:
-    """Return what two questions have in common that ask for the same."""
+    """Return a key that is the same for all operations with the same meaning."""
     if isinstance(operation, messages.ReadBlock | messages.Reduce):
         operation = replace(operation, limit_bytes=0)
     elif isinstance(operation, messages.Console):
@@ -181,9 +181,9 @@ def key_of(operation: RecordedOperation) -> bytes:
 
 
 def check_changes_nothing(operation: AnyOperation, command: str) -> RecordedOperation:
-    """Return *operation* if it only looks.
+    """Return *operation* if it does not change the job.
 
-    :raises CommandError: if it would change the job.
+    :raises CommandError: if it would.
     """
     if isinstance(operation, RecordedOperation) and not operation.sets_running:
         return operation

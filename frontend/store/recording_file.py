@@ -1,7 +1,7 @@
-"""The file of a recording: a line of text that names its form, then packed MessagePack.
+"""The file of a recording: a line of text that names its format, then packed MessagePack.
 
-It is decoded strictly and never executed: what comes from a colleague is data. Its size is
-checked before anything is unpacked, and what is unpacked before it is decoded.
+It is decoded strictly and never executed: a file from a colleague is data. Its size is checked
+before it is unpacked, and its unpacked size before it is decoded.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ VERSION = 1
 MAX_FILE_BYTES = 64 << 20
 """Largest file that is read or written."""
 MAX_DATA_BYTES = 256 << 20
-"""Most that it may hold unpacked."""
+"""Largest size of the unpacked data."""
 MAX_SETS_BYTES = 512 << 20
 """Most memory that its rank sets may take."""
 MAX_MEMORY_BYTES = 2 << 30
-"""Most memory that what is made of it may take: few bytes can stand for much."""
+"""Largest size in memory of the decoded recording: few bytes can stand for much."""
 _LAST_TIME_S = 1e11
 _HEAD = pattern(rb"pgdb-recording (\d{1,9})\n")
 MAGIC = b"pgdb-recording "
 
 
 class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of what the file holds."""
+    """The base of the stored structs."""
 
 
 class Ranks(_Struct, frozen=True):
@@ -60,7 +60,7 @@ class Ranks(_Struct, frozen=True):
 
 
 class States(_Struct, frozen=True):
-    """What the ranks did when it was written."""
+    """The states of the ranks when the file was written."""
 
     stopped: RankSet
     running: RankSet
@@ -68,7 +68,7 @@ class States(_Struct, frozen=True):
     lost: RankSet
     detached: RankSet
     latest: tuple[EquivalenceClass[Event], ...]
-    """Where they had stopped last, or how they had ended."""
+    """The last stops and ends of the ranks."""
 
 
 class StoredAnswer(_Struct, frozen=True):
@@ -84,7 +84,7 @@ class StoredAnswer(_Struct, frozen=True):
 
 
 class StoredExchange(_Struct, frozen=True):
-    """A question; answers are told by their place in the file."""
+    """A request; its answer is a position in the list of answers."""
 
     sequence: int
     operation: RecordedOperation
@@ -93,7 +93,7 @@ class StoredExchange(_Struct, frozen=True):
 
 
 class StoredChange(_Struct, frozen=True):
-    """A command that let ranks run, or selected another frame."""
+    """A command that set ranks running, or selected another frame."""
 
     sequence: int
     command: str
@@ -116,22 +116,22 @@ class StoredName(_Struct, frozen=True):
     job: str
 
 
-# An older PGDB knows no fields that have come since: it reads what has them as they are by default.
+# An older PGDB does not know newer fields. It reads a file in which these have their defaults.
 class Recording(_Struct, frozen=True, omit_defaults=True):
-    """All that a recording holds."""
+    """The whole content of a recording."""
 
     pgdb: str
-    """Version of PGDB that has written it."""
+    """Version of PGDB that has written the file."""
     begun_s: float
     saved_s: float
-    """When the session began and when it was written, in seconds since 1970."""
+    """Times at which the session began and the file was written, in seconds since 1970."""
     mode: Literal["attach", "launch"]
     description: str
     """The job in words."""
     gdb: str
     mpi: str
     source: str
-    """How the ranks were found, in words."""
+    """The way in which the ranks were found, in words."""
     aggregators: int
     fan_out: int
     compare_pointers: Literal["symbol", "raw"]
@@ -149,13 +149,13 @@ class Recording(_Struct, frozen=True, omit_defaults=True):
     history: tuple[StoredNumber, ...]
     names: tuple[StoredName, ...]
     forgotten: int
-    """Answers that found no room in the session's memory."""
+    """Number of answers without room in the session's memory."""
     is_unfinished: bool = False
-    """Whether it was written on the way: the session has been killed then, or is still going on."""
+    """Whether the session had not ended: it was killed later, or still runs."""
 
 
 class Answers:
-    """Answers on their way into a file, each once."""
+    """The answers for a file, each once."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, str], int] = {}
@@ -163,8 +163,8 @@ class Answers:
         self.stored: list[StoredAnswer] = []
 
     def put(self, answer: Answer) -> int:
-        """Return the place of an answer in the file."""
-        # The same classes make the same answer: what a workspace keeps differs in little else.
+        """Add an answer; return its position."""
+        # Answers with the same classes are the same: those of a workspace differ in little else.
         key = (id(answer.classes), f"{answer.command}\0{answer.ranks}\0{answer.missing}")
         if key not in self._numbers:
             self._numbers[key] = len(self.stored)
@@ -184,7 +184,7 @@ class Answers:
 
 
 def store_table(table: ProcTable) -> tuple[Ranks, ...]:
-    """Return a proctable as it is stored."""
+    """Return the stored form of a proctable."""
     groups: dict[tuple[str, str], list[RankProcess]] = {}
     for process in table.processes:
         groups.setdefault((process.host, process.executable), []).append(process)
@@ -198,7 +198,7 @@ def store_table(table: ProcTable) -> tuple[Ranks, ...]:
 
 
 def store_changes(changes: Iterable[Change]) -> tuple[StoredChange, ...]:
-    """Return changes as they are stored."""
+    """Return the stored form of changes."""
     return tuple(
         StoredChange(sequence=each.sequence, command=each.command, ranks=each.ranks)
         for each in changes
@@ -206,7 +206,7 @@ def store_changes(changes: Iterable[Change]) -> tuple[StoredChange, ...]:
 
 
 def store_exchanges(exchanges: Iterable[Exchange], answers: Answers) -> tuple[StoredExchange, ...]:
-    """Return questions as they are stored, their answers put to *answers*."""
+    """Return the stored form of exchanges, and add their answers to *answers*."""
     return tuple(
         StoredExchange(
             sequence=each.sequence,
@@ -219,12 +219,12 @@ def store_exchanges(exchanges: Iterable[Exchange], answers: Answers) -> tuple[St
 
 
 class Loaded:
-    """A recording that was read, put together again."""
+    """A recording that was read, with its parts connected."""
 
     def __init__(self, file: Recording) -> None:
-        """Take what a file holds.
+        """Connect the parts of a file.
 
-        :raises ProtocolError: if its parts do not fit each other.
+        :raises ProtocolError: if they do not fit each other.
         """
         self.file = file
         answers = tuple(map(_restore, file.answers))
@@ -368,9 +368,9 @@ def decode(data: bytes) -> Loaded:
 def write(recording: Recording, path: Path) -> int:
     """Write a file, all of it or nothing; return its size in bytes.
 
-    What has the name already is replaced if it is a recording.
+    A recording of the same name is replaced.
 
-    :raises CommandError: if it is something else, or if it cannot be written.
+    :raises CommandError: if another file has the name, or if it cannot be written.
     """
     data = encode(recording)
     try:
@@ -384,7 +384,7 @@ def write(recording: Recording, path: Path) -> int:
 def check_place(path: Path) -> None:
     """Check that a recording may be written to *path*.
 
-    :raises CommandError: if something else is there, or there is no such directory.
+    :raises CommandError: if another file has the name, or there is no such directory.
     """
     try:
         if not path.exists():
@@ -424,7 +424,7 @@ def read(path: Path) -> Loaded:
 
 @contextlib.contextmanager
 def _memory_bounded() -> Iterator[None]:
-    """Let this process take no more than :data:`MAX_MEMORY_BYTES` besides what it has."""
+    """Limit the additional memory of this process to :data:`MAX_MEMORY_BYTES`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
     most = pages * resource.getpagesize() + MAX_MEMORY_BYTES

@@ -1,4 +1,4 @@
-"""Make a recording of a session: fetch what ``expand`` would show, and write it all to a file."""
+"""Recording a session: fetch the data that ``expand`` would show, and write the file."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 FETCH_TIMEOUT_S = 20.0
-"""Longest time for what answers have kept back; then they are written as they came."""
+"""Longest time for the fetch of full answers; after it, answers are written as they came."""
 STEP_LEAST_S = 0.5
-"""Between two times that an unfinished recording is written."""
+"""Shortest time between two autosaves of an unfinished recording."""
 STEP_SHARE = 0.05
-"""Most of a session's time that goes to writing it, by a thread beside the session."""
+"""Largest share of a session's time for autosaves, which a thread beside the session makes."""
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -47,13 +47,13 @@ class Written(msgspec.Struct, frozen=True):
     path: Path
     size_bytes: int
     commands: tuple[str, ...]
-    """What it answers, as it was typed, each once."""
+    """The commands that it answers, as typed, each once."""
     forgotten: int
-    """Answers that the session's memory had no room for."""
+    """Number of answers without room in the session's memory."""
 
     @property
     def text(self) -> str:
-        """The same in words."""
+        """A report for the user."""
         count = len(self.commands)
         lines = [
             f"{self.path}: {max(1, self.size_bytes >> 10)} KiB, "
@@ -68,18 +68,18 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def _as_argument(path: Path) -> str:
-    """Return a path as a shell takes it, and as no option."""
+    """Return a path as one word for a shell, which no program reads as an option."""
     text = str(path)
     return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
 def kept_back(answer: Answer) -> RankSet:
-    """Return the ranks that have said more than the answer holds."""
+    """Return the ranks whose full answer is not in *answer*."""
     return RankSet.union(each.ranks for each in answer.classes if is_kept_back(each))
 
 
 def is_kept_back(each: EquivalenceClass[Record]) -> bool:
-    """Return whether the ranks of a class have said more than came with it."""
+    """Return whether the full answers of a class are not in it."""
     if isinstance(each.record, Stop | Exit | Running):
         return False  # told as an event, of which the leaves keep nothing
     return isinstance(each.record, Various) or DIFFERENT_SLOT in each.slots
@@ -96,17 +96,17 @@ async def save(session: Session, path: Path) -> Written:
         await _fetch(session)
     exchanges = session.recorder.exchanges
     pack = _collect(session, is_unfinished=False)
-    # Packing some MB takes a moment, in which ranks may tell something.
+    # Packing some MB takes a moment, in which events may come.
     size_bytes = await with_file(path, lambda: recording_file.write(pack(), path))
     return Written(path, size_bytes, commands_of(exchanges), session.recorder.forgotten)
 
 
-class Stepwise:
-    """Writes ``--record``'s file again and again while the session lasts, for it may be killed.
+class Autosave:
+    """Autosaves ``--record``'s file while the session lasts, because the session may be killed.
 
-    The file is replaced as a whole, by a thread, soon after something new was asked or told. It
-    has everything but what is fetched at the end. How long it takes grows with what was asked; so
-    the next time is put off for as long as keeps it to :data:`STEP_SHARE` of the session.
+    Soon after a new answer or event, a thread replaces the whole file. It has everything but the
+    data that is fetched at the end. An autosave takes longer the more was asked; the next one waits
+    until autosaves take at most :data:`STEP_SHARE` of the session's time.
     """
 
     def __init__(self, session: Session, path: Path) -> None:
@@ -118,16 +118,16 @@ class Stepwise:
         self._closed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.failure = ""
-        """Why it cannot be written, as the user was told; empty if it can."""
+        """The reason why it cannot be written, as reported to the user; empty if it can."""
 
     def due(self) -> None:
-        """Take that there is something new."""
+        """Note that there is something new."""
         self._is_due = True
         if self._task is None and not self._closed.is_set() and not self.failure:
             self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Return when nothing is written any longer: the whole recording comes now."""
+        """Make no more autosaves; return when none is in progress."""
         self._closed.set()
         if self._task is not None:
             await self._task
@@ -149,20 +149,20 @@ class Stepwise:
     async def _write(self) -> None:
         pack = _collect(self._session, is_unfinished=True)
         try:
-            # It may have been begun amid a command, whose time this is not.
+            # The autosave may run within a command, and must not use the command's time.
             with deadline.unlimited():
                 await with_file(self._path, lambda: recording_file.write(pack(), self._path))
         except PgdbError as error:
             self.failure = f"--record: {error}"
             self._session.note(self.failure)
         except Exception:
-            # Whatever it is, the session is to go on; the end tries it once more.
+            # After any error the session must go on; its end tries once more.
             self.failure = "--record: it cannot be written, see the log"
             LOG.exception("the recording could not be written")
 
 
 def _collect(session: Session, *, is_unfinished: bool) -> Callable[[], Recording]:
-    """Return what makes the recording of a session as it is now, in any thread."""
+    """Return a function that makes the recording of the session as it is now, in any thread."""
     recorder, state = session.recorder, session.state
     exchanges, runs, moves = recorder.exchanges, recorder.runs, recorder.moves
     describe = recorder.describe_workspace
@@ -231,10 +231,10 @@ def _collect(session: Session, *, is_unfinished: bool) -> Callable[[], Recording
 
 
 async def _fetch(session: Session) -> None:
-    """Ask for what answers have kept back, so that it is in the recording.
+    """Fetch the full answers, so that the recording has them.
 
-    Of each answer for as many ranks as ``expand`` shows at a time; what the aggregators have
-    forgotten stays as it came.
+    Of each answer, the fetch covers as many ranks as ``expand`` shows at a time. Answers that the
+    aggregators have dropped stay as they came.
     """
     exchanges = session.recorder.exchanges
     there: dict[int, RankSet] = {}

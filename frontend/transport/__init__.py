@@ -1,1 +1,1 @@
-"""Sources of answers for a session: the overlay's root, or a recording; no user interface."""
+"""Sources of answers for a session: the overlay, or a recording; never a user interface."""

@@ -1,4 +1,4 @@
-"""What bringing the ranks' files to the hosts has cost so far, in words (``--sbd``)."""
+"""The work for the ranks' files so far, in words (``--sbd``)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pgdb.frontend.analysis.limits import size_text
 from pgdb.overlay.messages import FRONT_END, Delivered
 
 MOST_HOSTS = 16
-"""More are summed up only."""
+"""Number of hosts that a report lists; more are only summed up."""
 
 
 def progress(nodes: Sequence[Delivered]) -> str:
-    """Return in a few words how far it has come."""
+    """Return the progress in a few words."""
     read, sent = _total(nodes, "read_bytes"), _total(nodes, "received_bytes")
     return f"files: {size_text(read)} read, {size_text(sent)} received on the hosts"
 
 
 def report(nodes: Sequence[Delivered]) -> str:
-    """Return the account of all nodes, and of each one where they are not too many."""
+    """Return the totals of all nodes, and a line for each host unless there are too many."""
     hosts = [each for each in nodes if each.node != FRONT_END]
     if not nodes:
         return "--sbd is not in use: every GDB reads the files by itself"

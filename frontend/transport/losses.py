@@ -1,4 +1,4 @@
-"""What the loss of an aggregator is told as: whose ranks, with what, and what becomes of them."""
+"""Messages for the loss of an aggregator: the ranks, the reason, the remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgdb.overlay.messages import Hello, Lost, Share
 from pgdb.overlay.topology import Topology
 from pgdb.ranks import RankSet
 
-_ORPHANS = "with the aggregators above theirs, for now: these look for another way"
+_ORPHANS = "unreachable: a parent aggregator died; reconnecting"
 
 
 def describe(
@@ -20,11 +20,11 @@ def describe(
     shares: Mapping[int, Share],
     known: Mapping[int, Hello],
 ) -> tuple[tuple[RankSet, str], ...]:
-    """Return *ranks*, for which a loss is news, in parts, and for each what to say.
+    """Return *ranks*, for which a loss is news, in parts, each with its message.
 
-    Those of aggregators that are well, and hung on a lost one, are apart: they come back.
+    Ranks whose own aggregator lives, below a lost one, are a part of their own: they come back.
     """
-    # Orphans hang on whoever is nearest above, so a lost one has no ancestor among the lost.
+    # The parent of an orphan is its nearest ancestor, so no lost node has a lost ancestor.
     heads = [
         node
         for node in sorted(lost.nodes)
@@ -46,7 +46,7 @@ def describe(
 
 def _name(node: int, known: Mapping[int, Hello], why: str) -> str:
     host = known[node].host if node in known else "an unknown host"
-    # A closed link tells of the aggregator's end: its host lives.
+    # A closed link means that the aggregator has ended, and that its host lives.
     return (
         f"host {host}, or its aggregator"
         if why.startswith(SILENT)

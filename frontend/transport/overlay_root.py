@@ -1,4 +1,4 @@
-"""The front end's node of the tree: where requests start and where answers end."""
+"""The front end's node of the tree: the origin of requests, and the end of answers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Root(TreeNode):
     ) -> None:
         super().__init__(FRONT_END, topology)
         self.setup: Setup | None = None
-        """What was told to all aggregators, without the shares."""
+        """The setup that all aggregators got, without the shares."""
         self._on_events = on_events
         self._on_late = on_late
         self._on_lost = on_lost
@@ -62,16 +62,16 @@ class Root(TreeNode):
         self._asking: dict[int, tuple[Hello, Channel]] = {}
         self._successors: dict[int, int] = {}  # node -> generation of who is to take its place
         self.joined: dict[int, Hello] = {}
-        """Aggregators that have joined the tree and were not lost."""
+        """Aggregators in the tree."""
         self.known: dict[int, Hello] = {}
-        """All aggregators that have ever been in the tree."""
+        """Aggregators that are or were in the tree."""
         self.on_delivered: Callable[[], None] = lambda: None
-        """Called when files have come along."""
+        """Called when the delivery of files has progressed."""
 
         self.bare: set[int] = set()
-        """Aggregators that were cut off before they had been told of their ranks, and are back."""
+        """Aggregators that were cut off before they had got their setup, and are back."""
         self.on_bare: Callable[[], None] = lambda: None
-        """Called when there are such."""
+        """Called when :attr:`bare` has grown."""
 
     def next_id(self) -> int:
         """Return a new request number."""
@@ -108,11 +108,11 @@ class Root(TreeNode):
         finally:
             self._waiting.pop(request_id, None)
             if not came and future.done() and not future.cancelled():
-                # Given up in the moment in which it came.
+                # The caller gave up in the moment in which the answer came.
                 self._on_late(future.result())
 
     def answered(self, gathered: Gathered) -> None:
-        """Hand what has come back to who has asked, and what nobody waits for to *on_late*."""
+        """Hand an answer to the call that waits for it, or else to *on_late*."""
         self.flush_notices()
         waiting = self._waiting.get(gathered.request_id)
         if waiting is None or waiting.done() or gathered.is_late:
@@ -121,7 +121,7 @@ class Root(TreeNode):
             waiting.set_result(gathered)
 
     def up(self, message: AnyMessage) -> None:
-        """Take what has reached the top."""
+        """Process a message that has reached the top."""
         match message:
             case Events(classes=classes):
                 self._on_events(classes)
@@ -134,8 +134,8 @@ class Root(TreeNode):
                 self.known.update((each.node, each) for each in hellos)
                 self.joined.update((each.node, each) for each in hellos)
                 self._on_joined(message)
-                # What its parent has been told, a node has been told. Those that were started
-                # again are told by whoever did that.
+                # A node below it got the same setup as its parent. A successor gets its setup from
+                # the recovery that started it.
                 head = hellos[0]
                 if self.setup is not None and not head.is_set_up and not head.generation:
                     self.bare.update(each.node for each in hellos)
@@ -148,26 +148,26 @@ class Root(TreeNode):
                 self._on_notice(message)
 
     def ask_own(self, request: Request, ranks: RankSet) -> None:
-        """Never called: the front end has no ranks of its own."""
+        """Raise an error: the front end has no ranks of its own."""
         raise AssertionError("the front end has no ranks")
 
     def apply_setup(self, setup: Setup) -> None:
-        """Learn who debugs which ranks, and tell the children."""
+        """Store the ranks of each aggregator, and send the setup to the children."""
         super().apply_setup(setup)
         self.bare.difference_update(share.node for share in setup.shares)
         self.setup = replace(setup, shares=())
 
     def ask_states(self) -> None:
-        """Have all aggregators tell what their ranks are doing."""
+        """Request the states of all ranks from their aggregators."""
         self.down(Announce(nodes=(), classes=()))
 
     def delivered(self) -> None:
-        """Take that files have come along."""
+        """Report that the delivery of files has progressed."""
         self.on_delivered()
 
     @property
     def deliveries(self) -> tuple[Delivered, ...]:
-        """What each node has had to do with the ranks' files, the front end first."""
+        """The work of each node for the ranks' files, the front end first."""
         if self.delivery is None:
             return ()
         reports = self.delivery.reports
@@ -175,16 +175,16 @@ class Root(TreeNode):
 
     @property
     def out_of_reach(self) -> dict[int, RankSet]:
-        """The ranks of each aggregator that is not in the tree, for now or for good."""
+        """The ranks of each aggregator outside the tree, for a time or for good."""
         return {node: share.ranks for node, share in self.shares.items() if node not in self.joined}
 
     @property
     def asking(self) -> frozenset[int]:
-        """The aggregators that ask for their place, by the numbers they came with."""
+        """The aggregators that wait for their place, by the numbers that they came with."""
         return frozenset(self._asking)
 
     def accept_hello(self, hello: Hello, channel: Channel) -> bool:
-        """Keep those that only want the table, until :meth:`seat` answers them."""
+        """Keep the link of an aggregator that only wants its table, until :meth:`seat`."""
         if not hello.wants_table:
             return True
         if hello.node in self._successors:
@@ -195,7 +195,7 @@ class Root(TreeNode):
         return False
 
     def forget_hello(self, hello: Hello) -> None:
-        """Forget one that asked for the table and has left."""
+        """Forget an aggregator that has left without its table."""
         asking = self._asking.get(hello.node)
         if asking is not None and asking[0] is hello:  # none of a later attempt's
             del self._asking[hello.node]
@@ -205,9 +205,9 @@ class Root(TreeNode):
         self._successors[node] = self.known[node].generation + 1
 
     def table_for(self, node: int, address: str, *, is_parent: bool = False) -> Table:
-        """Return what the aggregator at *address* needs to take the place of a lost one.
+        """Return the table for the aggregator at *address*, the successor of a lost one.
 
-        Of others that are lost it hears nothing: it would try to reach them.
+        The table leaves other lost aggregators out: the successor would try to reach them.
         """
         joined = self.joined
         addresses = [
@@ -224,7 +224,7 @@ class Root(TreeNode):
         )
 
     def seat(self) -> None:
-        """Give all that ask for it their place in a tree of just them."""
+        """Give all waiting aggregators a place, in a tree that has only them."""
         nodes = sorted(self._asking)
         topology = Topology(count=len(nodes), fan_out=self.topology.fan_out)
         self.place(FRONT_END, topology)
@@ -236,9 +236,9 @@ class Root(TreeNode):
             self._asking[node][1].send(table)
 
     def begin_again(self) -> None:
-        """Drop all links, for another attempt at raising the overlay."""
+        """Drop all links, for another attempt to start the overlay."""
         channels = (*self._channels.values(), *(each for _, each in self._asking.values()))
-        # Forgotten first: the end of a link that is late would be a loss of the next attempt's.
+        # Forgotten first: a late end of a link would count as a loss in the next attempt.
         for each in (self._channels, self._nodes_below, self._hellos, self._asking, self.known):
             each.clear()
         for channel in channels:

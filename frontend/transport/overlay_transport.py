@@ -53,27 +53,27 @@ class Calls:
         self.receiver: Receiver | None = None
 
     def events(self, classes: Events) -> None:
-        """Hand events on."""
+        """Pass events on."""
         if self.receiver is not None:
             self.receiver.on_events(classes)
 
     def late(self, gathered: Gathered) -> None:
-        """Hand answers on that nobody waits for."""
+        """Pass answers on that nobody waits for."""
         if self.receiver is not None:
             self.receiver.on_late(gathered)
 
     def lost(self, lost: Lost) -> None:
-        """Hand a loss on."""
+        """Pass a loss on."""
         if self.receiver is not None:
             self.receiver.on_lost(lost)
 
     def notice(self, notice: Notice) -> None:
-        """Hand a notice on."""
+        """Pass a notice on."""
         if self.receiver is not None:
             self.receiver.on_notice(notice)
 
     def progress(self, got: int, wanted: int) -> None:
-        """Hand the number of aggregators on."""
+        """Pass the number of aggregators on."""
         if self.receiver is not None:
             self.receiver.on_progress(f"aggregators {got}/{wanted}")
 
@@ -89,7 +89,7 @@ class OverlayTransport:
         self.overlay = make_overlay(self._calls)
         self._root = self.overlay.root
         self._root.on_delivered = self._delivered
-        # The root's own: a request passes no layer that only hands it on.
+        # The method of the root itself: no layer only passes a request on.
         self.ask = self._root.ask
         self.next_id = self._root.next_id
         self.ask_states = self._root.ask_states
@@ -107,14 +107,14 @@ class OverlayTransport:
 
     @property
     def unacquired(self) -> RankSet:
-        """Ranks of aggregators that were cut off before they had been told of them."""
+        """Ranks of aggregators that were cut off before they had got their setup."""
         root = self._root
         return RankSet.union(root.shares[node].ranks for node in root.bare & root.shares.keys())
 
     async def restore(self, ranks: RankSet, table: ProcTable) -> tuple[tuple[RankSet, str], ...]:
-        """Bring the lost aggregators of *ranks* back into the tree, and tell them their ranks.
+        """Bring the lost aggregators of *ranks* back into the tree, and send them their ranks.
 
-        They have not attached to any rank afterwards. A call waits for an earlier one: two
+        They have not attached to any rank afterwards. A call waits for an earlier one to end: two
         aggregators in one place are one too many.
         """
         async with self._restoring:

@@ -36,7 +36,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Failure, Record, Various
 
 _MOST_NAMED = 12
-"""More commands are counted in an error."""
+"""Number of commands that an error lists; more are counted."""
 
 
 class RecordingTransport:
@@ -61,7 +61,7 @@ class RecordingTransport:
             (answer.command, answer.request_id): number
             for number, answer in loaded.workspace.history
         }
-        # An answer that is put together from several is recalled from those.
+        # A recall of an answer that was put together from several looks into each of them.
         self._origins: dict[int, list[tuple[RankSet, int]]] = {}
         self._last_id = 1 + max((each.answer.request_id for each in loaded.exchanges), default=0)
         self._receiver: Receiver | None = None
@@ -224,7 +224,7 @@ class RecordingTransport:
         ]
         for answer in answers:
             if answer.request_id == request_id:
-                # Of what was summed up there is nothing that could be shown for one rank.
+                # A summed-up class holds nothing that could be shown for one rank.
                 classes = part_of(answer, ranks).classes
                 return [each for each in classes if not isinstance(each.record, Various)]
         return ()
@@ -251,7 +251,7 @@ class RecordingTransport:
         known: Sequence[Exchange],
         used: Sequence[tuple[Exchange, RankSet]],
     ) -> None:
-        """Tell what the user should know of an answer: that it is old, or one of several."""
+        """Send a remark when an answer is older than the last run, or one of several."""
         remarks = []
         changes = self._runs
         if operation.uses_frame:
@@ -283,7 +283,7 @@ def recording_of(transport: Transport) -> RecordingTransport | None:
 def _latest(
     exchanges: Iterable[Exchange], ranks: RankSet
 ) -> tuple[list[tuple[Exchange, RankSet]], RankSet]:
-    """Return the last exchange for each of *ranks*, the latest first, and who is in none."""
+    """Return the last exchange for each of *ranks*, the latest first, and the ranks without one."""
     used = []
     for exchange in reversed(tuple(exchanges)):
         if part := ranks & exchange.answer.ranks:
@@ -295,7 +295,7 @@ def _latest(
 def _changes_since(
     changes: Iterable[Change], used: Sequence[tuple[Exchange, RankSet]]
 ) -> list[Change]:
-    """Return what has made the answers out of date, for the ranks that it has."""
+    """Return the changes after which the answers are out of date, with their ranks."""
     found = []
     for change in changes:
         stale = [part for each, part in used if each.sequence < change.sequence]

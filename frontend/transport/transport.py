@@ -15,7 +15,7 @@ Events = tuple[EquivalenceClass[Event], ...]
 
 
 class Receiver(Protocol):
-    """The receiver of all that no request waits for."""
+    """The receiver of events, losses and notices, and of answers that nobody waits for."""
 
     def on_events(self, classes: Events) -> None:
         """Accept events of ranks."""
@@ -81,7 +81,7 @@ class Transport(Protocol):
 
     @property
     def unacquired(self) -> RankSet:
-        """Ranks that can be asked, but whose aggregator has not been told to attach to them."""
+        """Ranks that can be reached, but whose aggregator has not got the setup that names them."""
         ...
 
     async def restore(self, ranks: RankSet, table: ProcTable) -> tuple[tuple[RankSet, str], ...]:

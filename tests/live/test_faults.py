@@ -653,8 +653,8 @@ def test_breakpoints_that_nobody_could_be_asked_for_are_set_when_ranks_are_back(
             assert session.last_breakpoint == 2
             notes = [told.text for told in heard.all if told.kind == "notice"]
             assert notes[-2:] == [
-                "[0-2] breakpoint 1 is set when 'reattach' has got hold of them",
-                "[1] breakpoint 2 is set when 'reattach' has got hold of it",
+                "[0-2] breakpoint 1 is set when 'reattach' has attached to them",
+                "[1] breakpoint 2 is set when 'reattach' has attached to it",
             ]
             for ranks in ("1", "0,2"):
                 session.ranks(ranks).reattach().check()

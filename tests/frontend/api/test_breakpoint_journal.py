@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pgdb.frontend.api.breakpoint_journal import BreakpointLog
+from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import (
     AnyOperation,
@@ -39,7 +39,7 @@ class Told:
     """A log, and how commands about breakpoints come to it."""
 
     def __init__(self) -> None:
-        self.log = BreakpointLog()
+        self.log = BreakpointJournal()
 
     def insert(self, *numbers: int, ranks: RankSet = ALL, temporary: bool = False) -> None:
         word = "tbreak" if temporary else "break"

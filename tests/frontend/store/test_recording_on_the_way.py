@@ -115,29 +115,29 @@ def test_writing_takes_a_twentieth_of_a_session_at_most(
 
     async def work() -> None:
         session = begin(Job(), options=SessionOptions(record=str(tmp_path / "job.pgdb")))
-        stepwise = session._core.stepwise
-        assert stepwise is not None
+        autosave = session._core.autosave
+        assert autosave is not None
 
         async def ask_until(count: int) -> None:
             async with asyncio.timeout(60):
-                while len(written) < count or not stepwise._next_s:
+                while len(written) < count or not autosave._next_s:
                     await session.ranks(ALL).evaluate("x")
                     await asyncio.sleep(0)
 
         await ask_until(1)
         # 3 s of 60; nothing is written for that time, whatever is requested.
-        assert stepwise._next_s == clock.now_s + 57
+        assert autosave._next_s == clock.now_s + 57
         for _ in range(50):
             await session.ranks(ALL).evaluate("x")
             await asyncio.sleep(0)
         assert written == [True]
-        await stepwise.close()
+        await autosave.close()
         assert written == [True]
 
-        stepwise = session._core.stepwise = saving.Stepwise(session, tmp_path / "job.pgdb")
+        autosave = session._core.autosave = saving.Autosave(session, tmp_path / "job.pgdb")
         await ask_until(2)
-        assert stepwise._next_s == clock.now_s + saving.STEP_LEAST_S
-        await stepwise.close()
+        assert autosave._next_s == clock.now_s + saving.STEP_LEAST_S
+        await autosave.close()
 
     asyncio.run(work())
 

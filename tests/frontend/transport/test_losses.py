@@ -26,7 +26,7 @@ KNOWN = {
     for node in range(5)
 }
 AGAIN = "; 'reattach' attaches to them again"
-ORPHANS = "with the aggregators above theirs, for now: these look for another way"
+ORPHANS = "unreachable: a parent aggregator died; reconnecting"
 
 
 def told(nodes: tuple[int, ...], ranks: str, why: str = "it closed the link") -> dict[str, str]:
