@@ -49,7 +49,7 @@ _REFUSED = {
     "it would wait for lines that nobody can type": "python-interactive pi guile-repl gr",
     "GDB has no terminal here": "tui layout refresh winheight winwidth wh ws new-ui fs focus tty",
     "it would take the answers away from PGDB": "interpreter-exec",
-    "a copy of a rank is no rank": "checkpoint",
+    "PGDB cannot control a copy of a rank": "checkpoint",
 }
 _OTHERS = (
     "! + - < > add-auto-load-safe-path add-auto-load-scripts-directory add-symbol-file "

@@ -1,24 +1,20 @@
-"""Commands that read numbers from memory: ``dump``, ``plot``, ``decompose``."""
+"""Commands that read numbers from memory: ``dump`` and ``plot``."""
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.analysis import layouts
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, form_text
 from pgdb.frontend.analysis.decompose import GlobalArray
-from pgdb.frontend.analysis.layouts import Layout
 from pgdb.frontend.analysis.limits import size_text
-from pgdb.frontend.commands.options import Option, Rest, integers, split_words, unquoted
+from pgdb.frontend.commands.options import Option, Rest, split_words, unquoted
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -30,9 +26,8 @@ from pgdb.frontend.commands.table import (
 from pgdb.frontend.show.export import pictures
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import plots, render
-from pgdb.frontend.store import array_files
-from pgdb.frontend.system.user_files import check_place, check_suffix, user_path
-from pgdb.frontend.system.workers import beside, with_file
+from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Text
@@ -40,18 +35,15 @@ from pgdb.records import Record, Text
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_T = TypeVar("_T")
-
 _GDB_DUMPS = frozenset({"binary", "ihex", "memory", "srec", "tekhex", "value", "verilog"})
-_GLOBAL_FORMATS = (".npz", ".npy", *pictures.FORMATS)
 _MOST_MAPS = 4
 _MAP_ROWS = 20
-_MOST_CONFLICTS = 4
 _BINS = 10
 _PICTURE_BINS = 50
 
 
-def _read_path(title: str, text: str) -> Path:
+def read_path(title: str, text: str) -> Path:
+    """Read the path of a file that an option names."""
     return user_path(text)
 
 
@@ -86,7 +78,7 @@ async def _dump(call: Call) -> Outcome:
     if not arrays.by_rank:
         return arrays.failures
     text = f"{path}: {_forms_text(arrays)}, {size_text(arrays.size_bytes)}"
-    return _shown(call, arrays, text, file=path)
+    return shown(call, arrays, text, file=path)
 
 
 # -- plot ----------------------------------------------------------------------------------------
@@ -127,7 +119,7 @@ async def _dump(call: Call) -> Outcome:
             value="FILE",
             help="write a picture by Matplotlib: .png, .svg or .pdf",
             argument="path",
-            read=_read_path,
+            read=read_path,
         ),
     ),
 )
@@ -156,7 +148,7 @@ async def _plot(call: Call, expression: str, *, kind: str, path: Path | None) ->
         await with_file(path, functools.partial(drawing.save, path), size_bytes=arrays.size_bytes)
         lines.append(f"{path}: written")
     return replace(
-        _shown(call, arrays, "\n".join(lines), file=path), answer=_drawn(expression, arrays)
+        shown(call, arrays, "\n".join(lines), file=path), answer=_drawn(expression, arrays)
     )
 
 
@@ -274,262 +266,6 @@ def _strange(by_rank: Mapping[int, NDArray[Any]]) -> list[str]:
     return ["; ".join(parts)] if parts else []
 
 
-# -- decompose -----------------------------------------------------------------------------------
-
-
-@COMMANDS.command(
-    "decompose",
-    group=Group.DATA,
-    usage="decompose EXPR",
-    summary="assemble a global array from the ranks' blocks",
-    rest=Rest.OPERAND,
-    needs="an expression",
-    options=(
-        Option(
-            name="--dims",
-            value="N[,M…]",
-            help="the elements along each dimension",
-            read=integers,
-            is_required=True,
-        ),
-        Option(
-            name="--grid",
-            value="P[,Q…]",
-            help="the ranks along each dimension",
-            read=integers,
-            default=(),
-        ),
-        Option(
-            name="--layout",
-            value="KIND",
-            help="block, cyclic, or block-cyclic",
-            choices=("block", "cyclic", "block-cyclic"),
-            default="block",
-        ),
-        Option(
-            name="--block",
-            value="B[,C…]",
-            help="block-cyclic: the elements of a block along each dimension",
-            read=integers,
-        ),
-        Option(
-            name="--halo",
-            value="H[,I…]",
-            help="copies of neighbours' elements at both ends of each dimension",
-            read=integers,
-            default=(0,),
-        ),
-        Option(
-            name="--order",
-            value="C|F",
-            help="the order of a rank's elements where EXPR is a flat row such as u[0]@1000",
-            choices=("C", "F"),
-            default="C",
-        ),
-        Option(
-            name="--rank-order",
-            value="ORDER",
-            help="row (as of MPI_Cart_create): the last dimension of the grid varies fastest with "
-            "the rank; column: the first one",
-            choices=("row", "column"),
-            default="row",
-        ),
-        Option(
-            name="--map",
-            value="FILE.py:NAME",
-            help="in place of grid and layout, a Python function that gets a rank and its array "
-            "and returns a slice or an array of indices for each dimension; Ctrl-C gives up one "
-            "that does not return",
-            argument="function",
-        ),
-        Option(
-            name="-o",
-            value="FILE",
-            help="write .npz (values, owner), .npy, or a picture: .png, .svg, .pdf",
-            argument="path",
-            read=_read_path,
-        ),
-    ),
-)
-async def _decompose(
-    call: Call,
-    expression: str,
-    *,
-    dims: tuple[int, ...],
-    grid: tuple[int, ...],
-    layout: layouts.Kind,
-    block: tuple[int, ...] | None,
-    halo: tuple[int, ...],
-    order: Literal["C", "F"],
-    rank_order: Literal["row", "column"],
-    function: str | None,
-    path: Path | None,
-) -> Outcome:
-    """Assemble a global array from the blocks that ranks hold, and show it or save it.
-
-    Uneven blocks may be those of HPF and MPI_Type_create_darray (the last ones are smaller) or
-    balanced (sizes differ by 1): the sizes of the arrays decide. Elements that no rank gives are
-    counted and stay blank; elements on which ranks disagree are reported.
-    """
-    if not grid and function is None:
-        raise UsageError("decompose: --grid is missing: the ranks along each dimension")
-    if layout == "block-cyclic" and block is None:
-        raise UsageError("decompose: block-cyclic needs --block, the elements of a block")
-    user = _UserCode(call, expression, function)
-    arrangement = Layout(
-        dims=dims,
-        grid=grid,
-        kind=layout,
-        block=block or (1,),
-        halo=halo,
-        order=order,
-        rank_order=rank_order,
-        function=await user.run(lambda: None if function is None else _load_map(function)),
-    )
-    if path is not None:
-        check_suffix(path, _GLOBAL_FORMATS)
-        check = pictures.check if path.suffix in pictures.FORMATS else check_place
-        await with_file(path, functools.partial(check, path))
-    arrays = await call.view.array(expression)
-    if not arrays.by_rank:
-        return arrays.failures
-    whole = await user.run(lambda: arrays.assemble(arrangement))
-    width = call.dispatcher.width or plots.WIDTH
-    lines = [_global_title(whole, arrays), *_about_conflicts(whole)]
-    if path is None:
-        lines.append(_global_text(whole, width))
-    else:
-        save = functools.partial(_save_global, whole, path)
-        await with_file(path, save, size_bytes=whole.values.nbytes)
-        lines.append(f"{path}: written")
-    return _shown(call, arrays, "\n".join(lines), file=path, whole=whole)
-
-
-class _UserCode:
-    """Runs work that may call the user's map, which may fail in any way or never return."""
-
-    def __init__(self, call: Call, expression: str, function: str | None) -> None:
-        self._call = call
-        self._expression = expression
-        self._function = function
-
-    async def run(self, work: Callable[[], _T]) -> _T:
-        """Return the result of *work*, done in a thread.
-
-        :raises CommandError: if the map ends otherwise than by an ordinary exception.
-        """
-
-        def guarded() -> _T:
-            try:
-                return work()
-            except BaseException as error:  # would end the session where it is waited for
-                if isinstance(error, Exception):
-                    raise
-                text = f"{self._expression}: the map raised {type(error).__name__}"
-                raise CommandError(text) from None
-
-        try:
-            return await beside(guarded, name="decompose")
-        except asyncio.CancelledError:
-            if self._function is not None:
-                self._call.dispatcher.say(
-                    f"(PGDB gave up {self._function}; a call that does not return runs on until "
-                    "'quit')"
-                )
-            raise
-
-
-def _load_map(text: str) -> layouts.MapFunction:
-    """Return the function that ``FILE.py:NAME`` names."""
-    file, _, name = text.rpartition(":")
-    path = user_path(file)
-    if not file or not name.isidentifier():
-        raise UsageError(f"decompose: --map takes FILE.py:FUNCTION, not {text!r}")
-    spec = importlib.util.spec_from_file_location("pgdb_user_map", path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"decompose: {path} is no Python file; its name must end in .py")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # the user's own code
-        raise CommandError(f"{path}: {type(error).__name__}: {error}") from None
-    function: Callable[[int, Any], Any] | None = getattr(module, name, None)
-    if not callable(function):
-        raise CommandError(f"{path} has no function {name!r}")
-    return function
-
-
-def _global_title(whole: GlobalArray, arrays: Arrays) -> str:
-    shape = " x ".join(map(str, whole.values.shape))
-    text = f"{whole.name}: {whole.values.dtype.name}, {shape}, from {plots.few(arrays.given)}"
-    if whole.missing_count:
-        filled = "NaN" if whole.values.dtype.kind in "fc" else "0"
-        text += (
-            f"\n{whole.missing_count} of {whole.values.size} elements are missing, no rank gave "
-            f"them ({filled} in a file)"
-        )
-    return text
-
-
-def _about_conflicts(whole: GlobalArray) -> list[str]:
-    if not whole.conflict_count:
-        return []
-    lines = [f"ranks disagree on {_plural(whole.conflict_count, 'element')}:"]
-    for each in whole.conflicts[:_MOST_CONFLICTS]:
-        index = ",".join(map(str, each.index))
-        halo = " in its halo" if each.in_halo else ""
-        lines.append(
-            f"  [{index}] is {each.values[0]:g} on rank {each.ranks[0]}, "
-            f"{each.values[1]:g}{halo} on rank {each.ranks[1]}"
-        )
-    if whole.conflict_count > _MOST_CONFLICTS:
-        lines.append(f"  … {whole.conflict_count - _MOST_CONFLICTS} more")
-    return lines
-
-
-def _plane(whole: GlobalArray) -> tuple[NDArray[Any], NDArray[Any], str]:
-    """Return the plane that is drawn of an array with three or more dimensions, and its name."""
-    shape = whole.values.shape
-    middle = [extent // 2 for extent in shape[2:]]
-    where = (slice(None), slice(None), *middle)
-    note = f"plane [:,:,{','.join(map(str, middle))}]" if middle else ""
-    return whole.values[where], whole.missing[where], note
-
-
-def _global_text(whole: GlobalArray, width: int) -> str:
-    if whole.values.ndim == 1:
-        numbers = plots.table(whole.values, whole.missing, width=width)
-        if numbers is not None:
-            return numbers
-        values = plots.numbers(whole.values)
-        return plots.bars(values, range(len(values)), axis="index", width=width)
-    values, missing, note = _plane(whole)
-    numbers = plots.table(values, missing, width=width)
-    drawn = numbers if numbers is not None else plots.heat(values, missing=missing, width=width)
-    return f"{note}\n{drawn}" if note else drawn
-
-
-def _save_global(whole: GlobalArray, path: Path) -> None:
-    if path.suffix == ".npz":
-        array_files.write_named({"values": whole.values, "owner": whole.owner}, path)
-    elif path.suffix == ".npy":
-        array_files.write_array(whole.values, path)
-    elif whole.values.ndim == 1:
-        indices = range(whole.values.size)
-        pictures.save_lines(
-            path, {whole.name: whole.values}, indices, title=whole.name, axis="index"
-        )
-    else:
-        values, missing, note = _plane(whole)
-        pictures.save_heat(
-            path,
-            values,
-            title=f"{whole.name} {note}".rstrip(),
-            axes_names=("first index", "second index"),
-            missing=missing,
-        )
-
-
 # -- what all of them say --------------------------------------------------------------------------
 
 
@@ -543,7 +279,7 @@ def _forms_text(arrays: Arrays, *, brief: bool = False) -> str:
     return ", ".join([*texts[:3], *more])
 
 
-def _shown(
+def shown(
     call: Call,
     arrays: Arrays,
     text: str,
@@ -551,12 +287,9 @@ def _shown(
     file: Path | None = None,
     whole: GlobalArray | None = None,
 ) -> Shown:
+    """Return the outcome of a command that has read *arrays*: their failures below *text*."""
     failures = arrays.failures
     if not arrays.ok:
         text = f"{text}\n{render.answer(failures)}"
     line = json_lines.arrays(arrays, call.line, 0.0, text=text, file=str(file or ""), whole=whole)
     return Shown(text=text, answer=None if arrays.ok else failures, line=line)
-
-
-def _plural(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
