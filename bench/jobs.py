@@ -1,6 +1,6 @@
 """Jobs to measure on.
 
-The ranks of ``place`` can be stopped in one known place, those of ``long`` have much to print.
+The ranks of ``place`` can be stopped in one known place; the ranks of ``long`` have long answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pytest
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery.discover import find_job
 
-# The tests' jobs are no part of what is installed.
+# The tests' jobs are not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.support.programs import Builder, Mpi, find_mpi, run_job
@@ -45,7 +45,7 @@ class Job:
     counters: Path | None = None
 
     def rounds(self) -> tuple[int, ...]:
-        """Return how often each rank of ``place`` has gone round."""
+        """Return the number of rounds of each rank of ``place``."""
         assert self.counters is not None
         return tuple(count for (count,) in _COUNTER.iter_unpack(self.counters.read_bytes()))
 
@@ -59,7 +59,7 @@ def at(marker: str, source: Path = PLACE) -> str:
 
 @contextlib.contextmanager
 def placed_job(ranks: int, *, rest_us: int = 20_000, steps: int = 1000) -> Iterator[Job]:
-    """Run ``place``, until all ranks are out of MPI_Init and as long as the context lasts."""
+    """Run ``place`` while the context lasts, once all ranks have left MPI_Init."""
     with tempfile.TemporaryDirectory(prefix="pgdb-bench-") as folder:
         counters = Path(folder) / "counters"
         counters.write_bytes(bytes(ranks * _COUNTER.size))
@@ -82,7 +82,7 @@ def running_job(ranks: int) -> Iterator[tuple[int, list[int]]]:
 
 @contextlib.contextmanager
 def long_job(ranks: int) -> Iterator[int]:
-    """Run ``long``, whose ranks have much to print; yield the pid of the launcher."""
+    """Run ``long``, whose ranks have long answers; yield the pid of the launcher."""
     with (
         tempfile.TemporaryDirectory(prefix="pgdb-bench-") as folder,
         _run(LONG, ranks, (), Path(folder)) as process,
@@ -99,12 +99,12 @@ def _any_mpi() -> Mpi:
 
 
 def launch_line(ranks: int) -> list[str]:
-    """Return the mpirun that is first in PATH, with what it needs for more ranks than cores."""
+    """Return the first mpirun in PATH, with options for more ranks than cores."""
     launcher = shutil.which("mpirun")
     if launcher is None or shutil.which("mpicc") is None or shutil.which("gdb") is None:
         raise SystemExit("this needs mpirun, mpicc and gdb in PATH")
-    told = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False)
-    is_open_mpi = "Open MPI" in told.stdout or "PRRTE" in told.stdout
+    version = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False)
+    is_open_mpi = "Open MPI" in version.stdout or "PRRTE" in version.stdout
     return [launcher, "-n", str(ranks), *(("--oversubscribe",) if is_open_mpi else ())]
 
 
@@ -124,7 +124,7 @@ def _run(
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(END_DEADLINE_S)
-        # Open MPI 4's mpirun sometimes stays for good after SIGTERM.
+        # Open MPI 4's mpirun sometimes never ends after SIGTERM.
         process.kill()
         process.wait()
 
@@ -150,5 +150,5 @@ def _wait_until(
             raise SystemExit(f"the job has ended, status {process.returncode}")
         if time.monotonic() > deadline:
             raise SystemExit(f"{otherwise} within {START_DEADLINE_S:g} s")
-        # The kernel tells nobody of what is asked for here.
+        # The kernel reports no event for this, so the loop polls.
         time.sleep(_POLL_S)

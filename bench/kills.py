@@ -1,11 +1,11 @@
-"""How many ranks survive that their GDB is killed, at a breakpoint that they come to all the time.
+"""Number of ranks that survive SIGKILL of their GDB at a breakpoint that they reach all the time.
 
     python bench/kills.py [--rounds N] [--seed N]
 
-Processes that call a function every 0.3 ms, with a breakpoint in it whose condition is never true,
-lose their GDBs by SIGKILL at random moments: without and with a guard (``--guard`` of ``pgdb``).
-From the second byte of the breakpoint's instruction on stands one that nobody survives, so that a
-process which is set going there is counted as lost. A Markdown table is printed.
+Processes call a function every 0.3 ms, with a breakpoint in it whose condition is never true. They
+lose their GDBs by SIGKILL at random moments, without and with a guard (``--guard`` of ``pgdb``).
+From the second byte of the breakpoint's instruction on there is an instruction that no process
+survives, so a process that is resumed there counts as lost. A Markdown table is printed.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ DEADLINE_S = 60.0
 async def kill_one(
     program: Path, gdb_factory: GdbFactory, *, is_guarded: bool, after_s: float
 ) -> str:
-    """Return what becomes of one process: ``lives``, or the name of the signal that ended it."""
+    """Return the fate of one process: ``lives``, or the name of the signal that ended it."""
     process = subprocess.Popen([program], stdin=subprocess.DEVNULL)
     gone = asyncio.Event()
 
-    def tell(rank: int, event: Event) -> None:
+    def report(rank: int, event: Event) -> None:
         del rank
         if isinstance(event, Gone):
             gone.set()
 
     inferior = GdbDebugger(
-        0, gdb_factory=gdb_factory, program="", notify=tell, is_guarded=is_guarded
+        0, gdb_factory=gdb_factory, program="", notify=report, is_guarded=is_guarded
     )
     try:
         async with asyncio.timeout(DEADLINE_S):

@@ -3,9 +3,9 @@
     python bench/launchers.py [RANKS] [ROUNDS] [LAUNCHER ...]
 
 For every launcher of this machine: seconds until the first answer of ``pgdb attach`` to a job that
-computes, and of ``pgdb launch``, beside what the launcher takes for as many ranks of a program that
-comes up in MPI and ends. All three are taken in turn in each round; medians of the seconds, and of
-their ratios, are printed as a Markdown table; what the jobs say goes to standard error.
+computes, and of ``pgdb launch``, beside the launcher's time for as many ranks of a program that
+initialises MPI and ends. Each round measures all three in turn. A Markdown table shows medians of
+the seconds and of their ratios; the jobs' output goes to standard error.
 
 The four hosts are namespaces on this machine and share its cores. The wheels of Open MPI 5, MPICH
 and Intel MPI are those that PGDB_TEST_OPENMPI5, PGDB_TEST_MPICH and PGDB_TEST_INTEL name (the
@@ -29,7 +29,7 @@ from pathlib import Path
 
 import pytest
 
-# The tests' hosts and jobs are no part of what is installed.
+# The tests' hosts and jobs are not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.measuring import report_autogroup
@@ -45,12 +45,12 @@ QUESTION = "print 6 * 7"
 
 @dataclass(frozen=True)
 class Place:
-    """Where the launchers run."""
+    """One place to run the launchers in."""
 
     hosts: tuple[str, ...] = ()
-    """Where the ranks go; empty for this host."""
+    """Hosts of the ranks; empty for this host."""
     command: Callable[[Sequence[object]], list[str]] = lambda argv: [str(word) for word in argv]
-    """Returns what runs a command where the launcher is to run."""
+    """Returns a function that runs a command on the launcher's host."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,12 @@ def time_answer(command: Sequence[str], ranks: int) -> float:
         assert process.stdout is not None
         taken_s = None
         for line in process.stdout:
-            told = json.loads(line)
-            if told["type"] == "error":
-                raise RuntimeError(told["message"])
-            if told["type"] == "answer":
+            line_read = json.loads(line)
+            if line_read["type"] == "error":
+                raise RuntimeError(line_read["message"])
+            if line_read["type"] == "answer":
                 taken_s = time.monotonic() - begun
-                answered = [each["ranks"] for each in told["classes"]]
+                answered = [each["ranks"] for each in line_read["classes"]]
                 if answered != [f"0-{ranks - 1}"]:
                     raise RuntimeError(f"not all ranks answered: {line!r}")
         process.wait(DEADLINE_S)
@@ -124,13 +124,13 @@ def measure(builder: Builder, mpi: Mpi, place: Place, ranks: int, rounds: int) -
 
 @contextmanager
 def places(name: str, hosts: int, shared: Path) -> Iterator[Place]:
-    """Make the place for a launcher, as long as the context lasts; skips what cannot be."""
+    """Make the place for a launcher while the context lasts; skip an impossible one."""
     if name == "slurm":
         with private_slurm(hosts) as slurm:
             before = dict(os.environ)
             os.environ.update(slurm.environment)
             try:
-                # To ask for so many ranks of one node is refused where it has less cores.
+                # Slurm refuses so many ranks of one node if the node has fewer cores.
                 yield Place(hosts=slurm.nodes if hosts > 1 else ())
             finally:
                 os.environ.clear()
@@ -168,7 +168,7 @@ def main() -> None:
     for family in ("OMPI", "PRTE"):
         os.environ[f"{family}_ALLOW_RUN_AS_ROOT"] = "1"
         os.environ[f"{family}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-    # The jobs' launchers write to what is our standard output now.
+    # The jobs' launchers write to our standard output of this moment.
     out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
     os.dup2(2, 1)
     out.write(

@@ -1,4 +1,4 @@
-"""What one row of the table is, and what processes use of CPU and memory."""
+"""One row of the table, and the CPU and memory of processes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was measured, beside what, in each round."""
+    """One line of the table: a measurement in each round, and its reference."""
 
     name: str
     reference: str
     values: tuple[float, ...]
-    """One for each round: a ratio to the reference, or what *reference* says."""
+    """One value for each round: a ratio to the reference, or the quantity in *reference*."""
     target: float
-    """The most that the median may be."""
+    """Largest median that meets the target."""
     note: str = ""
 
     @property
@@ -38,7 +38,7 @@ _AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
 def report_autogroup(switch: Path = _AUTOGROUP) -> None:
-    """Print a line where the kernel schedules each session as one group: figures can be wrong."""
+    """Print a warning if the kernel schedules each session as one group: figures can be wrong."""
     with contextlib.suppress(OSError):
         if switch.read_text(encoding="ascii").strip() == "1":
             print(
@@ -50,7 +50,7 @@ def report_autogroup(switch: Path = _AUTOGROUP) -> None:
 
 
 def pss_bytes(pids: Iterable[int]) -> int:
-    """Return the proportional set sizes of processes, added up; who has ended has none."""
+    """Return the sum of the proportional set sizes of processes; an ended one has none."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -61,9 +61,9 @@ def pss_bytes(pids: Iterable[int]) -> int:
 
 
 def cpu_s(pids: Iterable[int]) -> float:
-    """Return the CPU seconds that processes have used, added up; who has ended has none.
+    """Return the sum of the CPU seconds of processes; an ended one has none.
 
-    By their CPU clocks: /proc/PID/stat counts in hundredths of a second only.
+    CPU clocks are read, because /proc/PID/stat counts in hundredths of a second only.
     """
     total = 0.0
     for pid in pids:

@@ -1,19 +1,18 @@
-"""What merging costs and saves: bytes and time of an answer on its way up the tree.
+"""The cost and gain of merging: bytes and time of an answer that goes up the tree.
 
     python bench/merge.py [--ranks N ...] [--real N]
 
-Answers of generated ranks in 1, 5, 1,000 and all-different classes are taken up a tree of
-aggregators with 128 ranks each and a fan-out of 32, by the code that the aggregators run, message
-by message; the classes are blocks of ranks or drawn at random. Beside it stands a plain gather:
-every rank's text is sent to the root, which decodes it and groups equal texts. A Markdown table is
-printed:
+Answers of generated ranks in 1, 5, 1,000 and all-different classes go up a tree of aggregators with
+128 ranks each and a fan-out of 32, by the code of the aggregators, message by message. The classes
+are blocks of ranks or random. The reference is a plain gather: the root gets every rank's text,
+decodes it and groups equal texts. A Markdown table is printed:
 
 - in, out: most bytes into one aggregator, and bytes of the root's answer;
-- gather: bytes of all texts, and how many times more that is than what reaches the root;
-- busiest, path: time of the slowest aggregator, and of the longest path (the slowest of each level
-  added up), each as a share of the time that the plain gather takes at the root.
+- gather: bytes of all texts, and their ratio to the bytes that reach the root;
+- busiest, path: time of the slowest aggregator, and of the longest path (the sum of the slowest of
+  each level), each as a share of the time that the plain gather takes at the root.
 
-With --real the same is done with what N ranks of tests/programs/ring.c say to ``backtrace`` and
+With --real the answers are those of N ranks of tests/programs/ring.c to ``backtrace`` and
 ``print local``.
 """
 
@@ -43,12 +42,12 @@ RANKS_PER_AGGREGATOR = 128
 FAN_OUT = 32
 DEPTH = 12
 Part = tuple[tuple[EquivalenceClass[Record], ...], Missing]
-"""What one rank, or one child, has answered."""
+"""The answers of one rank, or of one child."""
 
 
 @dataclass
 class Cost:
-    """What the way up has cost."""
+    """The cost of the way up."""
 
     most_in_bytes: int = 0
     out_bytes: int = 0
@@ -81,7 +80,7 @@ def main() -> None:
         for name, answers in real_answers(chosen.real):
             report(name, "as they come", answers, ranks_per_aggregator=16, join_arguments=True)
     for count in chosen.ranks:
-        # Of fewer ranks than that all differ.
+        # With fewer ranks than classes all ranks differ.
         for classes in sorted({1, min(5, count), min(1_000, count), count}):
             patterns = ("blocks", "random") if 1 < classes < count else ("",)
             for pattern in patterns:
@@ -101,7 +100,7 @@ def make_labels(count: int, classes: int, pattern: str) -> list[int]:
 
 
 def stack_of(label: int) -> Stack:
-    """Return a stack whose innermost frame has an argument that tells the class."""
+    """Return a stack whose innermost frame has an argument that identifies the class."""
     return Stack(frames=(frame_of(0, label), *OUTER_FRAMES))
 
 
@@ -127,7 +126,7 @@ def report(
     ranks_per_aggregator: int = RANKS_PER_AGGREGATOR,
     join_arguments: bool = False,
 ) -> None:
-    """Take *answers*, one for each rank, up both ways, and print a row."""
+    """Send *answers*, one for each rank, up both ways, and print a row."""
     cost = climb(answers, ranks_per_aggregator, join_arguments=join_arguments)
     messages = [msgspec.msgpack.encode((rank, text_of(each))) for rank, each in enumerate(answers)]
     gather_bytes = sum(map(len, messages))
@@ -148,14 +147,14 @@ def report(
 
 
 def text_of(record: Record) -> str:
-    """Return what a rank would have sent as plain text."""
+    """Return a rank's answer as plain text."""
     return render.record(EquivalenceClass(ranks=RankSet([0]), record=record))
 
 
 def climb(
     answers: Sequence[Record], ranks_per_aggregator: int, *, join_arguments: bool = False
 ) -> Cost:
-    """Take the answers of all ranks up the tree, message by message."""
+    """Send the answers of all ranks up the tree, message by message."""
     cost = Cost()
     messages = []
     for first in range(0, len(answers), ranks_per_aggregator):
@@ -184,7 +183,7 @@ def climb(
 
 
 def normalized(answers: Sequence[Record], first: int, *, join_arguments: bool) -> Iterator[Part]:
-    """Yield what each rank of an aggregator says, from rank *first* on."""
+    """Yield the answers of an aggregator's ranks, from rank *first* on."""
     for rank, record in enumerate(answers, first):
         normalized = normalize_record(record, join_arguments=join_arguments)
         said = EquivalenceClass(RankSet([rank]), cast(Record, normalized.record), normalized.slots)
@@ -192,7 +191,7 @@ def normalized(answers: Sequence[Record], first: int, *, join_arguments: bool) -
 
 
 def gather(ranks: RankSet, parts: Iterable[Part] = (), messages: Sequence[bytes] = ()) -> bytes:
-    """Merge what own ranks and children say at one node; return the message that goes up."""
+    """Merge the answers of own ranks and children at one node; return its message to the parent."""
     request = Request(request_id=1, ranks=ranks, operation=Backtrace(), timeout_s=math.inf)
     gathering = Gathering(request, math.inf)
     for classes, missing in parts:
@@ -205,7 +204,7 @@ def gather(ranks: RankSet, parts: Iterable[Part] = (), messages: Sequence[bytes]
 
 
 def real_answers(count: int) -> Iterator[tuple[str, list[Record]]]:
-    """Yield what *count* ranks of a real job say to two commands."""
+    """Yield the answers of *count* ranks of a real job to two commands."""
     with running_job(count) as (launcher, _), attach(launcher) as session:
         for answer in (session.backtrace(), session.evaluate("local")):
             said = session.recall(answer, session.set)

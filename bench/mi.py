@@ -2,10 +2,11 @@
 
     python bench/mi.py [--rounds N]
 
-Prints a Markdown table: for each case the reader's CPU time over that of pygdbmi, in each round.
-The lines are those of ranks with addresses of their own, read in pieces as a pipe gives them. Of
-the memory answer, which is parsed in a thread, the longest time that the event loop stood still
-is told too, as a share of what is allowed, and the reader's CPU time over that of bytes.fromhex.
+Prints a Markdown table: for each case the ratio of the reader's CPU time to that of pygdbmi, in
+each round. The lines are those of ranks with addresses of their own, read in pieces as from a pipe.
+A thread parses the memory answer. For it the table also shows the longest time for which the event
+loop stood still, as a share of the allowed time, and the ratio of the reader's CPU time to that of
+bytes.fromhex.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ STOPPED_RANKS = 16
 MEMORY_BYTES = 8 * 1024 * 1024
 TICK_S = 0.001
 ALLOWED_S = 0.05
-"""So long an event loop may stand still."""
+"""Longest time for which an event loop may stand still, in seconds."""
 
 
 def stacks(rng: random.Random) -> bytes:
@@ -72,13 +73,13 @@ def memory(rng: random.Random) -> bytes:
 
 
 def pieces(data: bytes) -> Iterator[bytes]:
-    """Cut *data* as a pipe would."""
+    """Cut *data* into pieces as a pipe would."""
     for at in range(0, len(data), PIECE_BYTES):
         yield data[at : at + PIECE_BYTES]
 
 
 def read(data: bytes) -> list[object]:
-    """Read all lines with our reader, and look at what they say."""
+    """Read all lines with our reader, and check the results."""
     lines = mi_lines.Lines()
     found: list[object] = []
     for piece in pieces(data):
@@ -106,7 +107,7 @@ def read_by_pygdbmi(data: bytes) -> list[object]:
 
 
 def cpu_s(work: Callable[[bytes], object], data: bytes) -> float:
-    """Return the CPU seconds of *work*, with nothing known from earlier lines."""
+    """Return the CPU seconds of *work*, with nothing cached from earlier lines."""
     mi._small_shape.cache_clear()
     mi._large_shape.cache_clear()
     begun = time.process_time()
@@ -141,8 +142,8 @@ def longest_stop_s(data: bytes) -> float:
 
 def row(name: str, values: Sequence[float]) -> str:
     """Return a line of the table."""
-    told = ", ".join(f"{value:.4f}" for value in values)
-    return f"| {name} | {told} | {statistics.median(values):.4f} |\n"
+    shown = ", ".join(f"{value:.4f}" for value in values)
+    return f"| {name} | {shown} | {statistics.median(values):.4f} |\n"
 
 
 def main() -> None:

@@ -2,9 +2,9 @@
 
     python bench/path.py [--command LINE] [--markdown]
 
-The command is carried out by the prompt's own code, on a process under a real aggregator and a
-real GDB. Both processes note each visit of one of our files. A first run of the command, which
-loads modules and fills caches, is not counted.
+The prompt's own code carries out the command on a process under a real aggregator and a real GDB.
+Both processes record each visit of one of our files. A first run of the command, which loads
+modules and fills caches, is not counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plain GDBs under MI, as a program would drive them that does nothing but write and read lines."""
+"""Plain GDBs under MI, driven by a program that only writes and reads lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 LINE_LIMIT_BYTES = 1 << 24
 END_TIMEOUT_S = 30.0
-# Against what would make GDB wait for keys; nothing else.
+# Only settings that keep GDB from waiting for keys.
 _SETTINGS = (
     "-gdb-set mi-async on",
     "-gdb-set confirm off",
@@ -21,19 +21,19 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class PlainGdb:
-    """A GDB with a rank; it says one thing at a time."""
+    """A GDB with a rank; it answers one command at a time."""
 
     process: Process
 
     def write(self, command: str) -> None:
-        """Send it a command, whose result is told with the token 1."""
+        """Send a command; its result has the token 1."""
         assert self.process.stdin is not None
         self.process.stdin.write(b"1" + command.encode() + b"\n")
 
     async def read_to(self, *beginnings: bytes) -> bytes:
         """Read lines until one begins with each of *beginnings*; return the last one.
 
-        :raises RuntimeError: if GDB refuses what it was told, or ends.
+        :raises RuntimeError: if GDB refuses the command, or ends.
         """
         assert self.process.stdout is not None
         left = set(beginnings)
@@ -84,7 +84,7 @@ async def plain_gdbs(pids: Sequence[int]) -> AsyncIterator[list[PlainGdb]]:
 
 async def _end(process: Process) -> None:
     assert process.stdin is not None
-    # At the end of its input GDB takes its breakpoints out and detaches.
+    # At the end of its input GDB removes its breakpoints and detaches.
     process.stdin.close()
     async with asyncio.timeout(END_TIMEOUT_S):
         assert process.stdout is not None

@@ -1,10 +1,10 @@
-"""What it costs a session to be recorded and logged: time for each answer, and bytes.
+"""The cost of recording and logging a session: time for each answer, and bytes.
 
     python bench/recording.py [--ranks N]
 
-Generated backtraces of 12 frames in 1, 5 and 1,024 classes are taken as a session takes them. A
-Markdown table is printed: time to keep one for a recording (each session does that), to log one
-(``--log``), to put one into a file and to read that again, and the bytes that it adds to the file.
+Generated backtraces of 12 frames in 1, 5 and 1,024 classes are processed as in a session. A
+Markdown table shows the time to keep one for a recording (each session does that), to log one
+(``--log``), to write one to a file and to read it again, and the bytes that it adds to the file.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""How often the files of a job are opened where they are, with ``--sbd`` and without.
+"""Number of times that the files of a job are opened at their source, with ``--sbd`` and without.
 
     python bench/sbd.py [--hosts 4] [--ranks-per-host 8] [--libraries 30]
 
-Hosts are namespaces of this machine (root is needed). The program and its libraries lie in one
-directory, as on a shared file system, that nothing but the ranks, which have loaded them before,
-and the debugger opens. inotify counts every open of a file in it, by whatever process of whatever
-host, from `pgdb attach` to the end of the session. Where a host has a file in its page cache
-already, an open costs the shared file system a request and no data; where not, it is read as well.
-`info sbd` says what was read and sent.
+Hosts are namespaces of this machine (root is needed). The program and its libraries are in one
+directory, as on a shared file system. Only the ranks, which have loaded them before, and the
+debugger open them. inotify counts every open of a file in it, by any process of any host, from
+`pgdb attach` to the end of the session. If a host has a file in its page cache, an open costs the
+shared file system a request and no data; otherwise the file is read as well. `info sbd` shows the
+read and sent bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-# The tests' jobs are no part of what is installed.
+# The tests' jobs are not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.measuring import report_autogroup
@@ -33,7 +33,7 @@ from tests.support.hosts import Hosts, several_hosts
 from tests.support.programs import Builder, Job, find_mpi, run_job
 
 FUNCTIONS = 400
-"""In each library, so that there is something to read."""
+"""Number of functions in each library, so that there is something to read."""
 DEADLINE_S = 600.0
 _IN_OPEN, _IN_Q_OVERFLOW, _IN_ISDIR = 0x20, 0x4000, 0x40000000
 _EVENT = struct.Struct("iIII")
@@ -113,7 +113,7 @@ def build_libraries(folder: Path, count: int) -> list[str]:
 
 @contextlib.contextmanager
 def job_on(hosts: Hosts, folder: Path, each: int, libraries: int) -> Iterator[tuple[Job, Path]]:
-    """Run a job whose files lie in one directory; give that directory too."""
+    """Run a job whose files are in one directory; yield that directory too."""
     builder, mpi = Builder(folder), find_mpi("openmpi")
     shared = folder / "shared"
     shared.mkdir()
@@ -125,7 +125,7 @@ def job_on(hosts: Hosts, folder: Path, each: int, libraries: int) -> Iterator[tu
 
 
 def attach(hosts: Hosts, job: Job, *options: str) -> str:
-    """Attach, look at the stacks and leave; return what was printed."""
+    """Attach, print the stacks and leave; return the output."""
     line = [sys.executable, "-m", "pgdb", "attach", "--batch", *options]
     line += ["--start-timeout=500", "--timeout=300", "-ex", "bt", "-ex", "info sbd", str(job.pid)]
     done = subprocess.run(

@@ -1,11 +1,11 @@
-"""For how long the event loop of an aggregator stands still while its ranks have much to say.
+"""Time for which the event loop of an aggregator stands still while its ranks have long answers.
 
     python bench/stalls.py [--ranks N] [--rounds N]
 
-For each command, to all ranks of one host: how much text a rank's answer has, and the longest time
-for which one callback kept the loop's thread busy, by CPU, as a share of the 50 ms that are
-allowed; in each round. A Markdown table is printed. Beside it stands what the same loop does at
-most while nobody asks anything.
+For each command, to all ranks of one host: the characters of a rank's answer, and in each round the
+longest CPU time for which one callback kept the loop's thread busy, as a share of the 50 ms that
+are allowed. A Markdown table is printed. The reference is the longest such time of the same loop
+without a request.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LINES = (
 
 
 def commands(session: Session) -> Iterator[tuple[str, Callable[[], int]]]:
-    """Yield what is measured: its name, and what does it and returns the characters of a rank."""
+    """Yield the name of each command, and a function that returns a rank's characters."""
 
     def text_of(line: str) -> int:
         answer = session.execute(line)

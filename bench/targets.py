@@ -1,10 +1,10 @@
-"""The costs that PGDB has set itself targets for, each beside a plain way to do the same.
+"""The costs for which PGDB has targets, each beside a plain way to do the same.
 
     python bench/targets.py [ROW ...] [--ranks N] [--rounds N] [--plot FILE.png]
 
-Every row is measured on this machine in rounds, in each of which PGDB and its reference take
-turns; what counts is the ratio of the two, and of all rounds the median. A Markdown table is
-printed, row by row as they are measured; --plot draws the ratios beside their targets.
+Every row is measured on this machine in rounds; in each round PGDB and its reference take turns.
+The median of the ratios of all rounds counts. A Markdown table is printed, row by row as they are
+measured; --plot draws the ratios beside their targets.
 
 Rows (all, if none is named), with the ranks they are measured with:
 """
@@ -30,7 +30,7 @@ ROUNDS = 3
 
 
 Measure = Callable[[int, int, Sequence[str]], list[Row]]
-"""Takes the number of ranks, that of rounds, and which of its rows are wanted."""
+"""Measures with a number of ranks, a number of rounds, and the wanted rows."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Choice:
 
     measure: Measure
     ranks: tuple[int, ...]
-    """Measured with each of these."""
+    """Numbers of ranks that it is measured with."""
     about: str
 
 
@@ -79,7 +79,7 @@ def main() -> None:
         parser.error("N must be at least 1")
     if given.plot is not None and (why := why_not_drawn(given.plot)):
         parser.error(f"--plot {given.plot}: {why}")
-    # Ended by `timeout`, say, it must end its job and its session as well.
+    # Ended by `timeout`, for example, it must end its job and its session as well.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     report_autogroup()
     print(f"{os.cpu_count()} cores, {given.rounds} rounds\n")
@@ -107,9 +107,9 @@ def why_not_drawn(path: Path) -> str:
 
 
 def keep_byte_code(folder: str) -> None:
-    """Have every interpreter find its modules compiled, as where PGDB was installed.
+    """Give every interpreter compiled modules, as in an installation.
 
-    A checkout, or PYTHONDONTWRITEBYTECODE, would have them compiled again at each start.
+    A checkout, or PYTHONDONTWRITEBYTECODE, would compile them again at each start.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = folder
@@ -123,7 +123,7 @@ def keep_byte_code(folder: str) -> None:
 
 
 def measured(names: Sequence[str], ranks: int | None, rounds: int) -> Iterator[Row]:
-    """Yield the rows that are named; those of one module that are neighbours share their jobs."""
+    """Yield the named rows; adjacent rows of one module share their jobs."""
     for measure, group in itertools.groupby(names, lambda name: CHOICES[name].measure):
         wanted = list(group)
         for count in (ranks,) if ranks is not None else CHOICES[wanted[0]].ranks:

@@ -1,19 +1,19 @@
-"""The tree of aggregators at scale, over ranks that are made up.
+"""The tree of aggregators at scale, over made-up ranks.
 
     python -m bench.emulate sessions [--ranks N] [--aggregators N] [--fan-out N] [--classes N ...]
     python -m bench.emulate levels [--ranks N ...] [-o FILE]
 
-*sessions* runs real sessions over one emulated GDB for each rank and prints what commands take.
+*sessions* runs real sessions over one emulated GDB for each rank and prints the costs of commands.
 *levels* runs one real aggregator of each level of a tree with 128 ranks to an aggregator and a
 fan-out of 32, with all of its children, and adds up the longest path:
 
     path = front end + sum over the levels of a node's time with all of its replies
 
-CPU time counts, so that other work on the machine does not; the hosts' own work goes on at the
-same time and is in the sum once for each level. Not in it: GDB, which *sessions* has, and the
+CPU time counts, so other work on the machine does not matter. The hosts of a level work at the same
+time, so each level counts once. The sum does not include GDB, which *sessions* measures, and the
 network. Times are shares of --whole seconds, the target for the whole answer. *blocked* is the
-longest time for which an event loop stood still, in units of 50 ms; *busy* is the same without the
-time for which it waited for a processor, and no more than the process's CPU time.
+longest time for which an event loop stood still, in units of 50 ms. *busy* is the same without the
+time for which the loop waited for a processor, and at most the process's CPU time.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def cases(ranks: int) -> Iterator[Case]:
-    """Yield what is measured for a number of ranks."""
+    """Yield the measurements for a number of ranks."""
     for command in ("bt", "bt -args"):
         yield Case(command, ranks, 1)
         for classes in (5, 100, 1000):

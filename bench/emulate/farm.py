@@ -1,7 +1,7 @@
-"""A job that does not exist: processes that only sleep, and a GDB that makes stacks of them up.
+"""An emulated job: processes that only sleep, and a GDB that makes up their stacks.
 
-The GDB is a small program (fake_gdb.c), so that thousands run on one machine under the real,
-unchanged aggregators. What a rank says follows from its number and from the :class:`Plan`.
+The GDB is a small program (fake_gdb.c), so thousands run on one machine under the real, unchanged
+aggregators. The answers of a rank follow from its number and from the :class:`Plan`.
 """
 
 from __future__ import annotations
@@ -16,42 +16,42 @@ from pathlib import Path
 HERE = Path(__file__).parent
 DEPTH = 12
 PROGRAM = "ranks"
-"""What the ranks execute."""
+"""The program of the ranks."""
 ARM_FAULTS = "set var $faults = 1"
-"""The command after which late, silent and dying ranks are so; the start goes well."""
+"""The command that makes ranks late, silent or dead from then on; the start is undisturbed."""
 
 _MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the ranks are like; the same plan makes the same job."""
+    """The properties of the ranks; the same plan makes the same job."""
 
     ranks: int
     classes: int = 5
     is_random: bool = False
-    """Whether classes are drawn; else they are blocks of ranks."""
+    """Whether classes are random; otherwise they are blocks of ranks."""
     seed: int = 1
     depth: int = DEPTH
-    """Frames of a stack."""
+    """Number of frames of a stack."""
     delay_ms: int = 0
-    """Once faults are armed, answers come after up to so many milliseconds."""
+    """Longest delay of an answer in milliseconds, once faults are armed."""
     stop_ms: int = 20
-    """A rank runs to its next breakpoint for up to so many milliseconds."""
+    """Longest time in milliseconds until a rank reaches its next breakpoint."""
     late: Sequence[int] = ()
     late_ms: int = 0
     dying: Sequence[int] = ()
     silent: Sequence[int] = ()
 
     def label(self, rank: int) -> int:
-        """Return the class of a rank, which the program's `label_of` computes as well."""
+        """Return the class of a rank; the program's `label_of` computes the same."""
         if self.is_random:
             return mix(self.seed << 32 ^ rank) % self.classes
         return rank * self.classes // self.ranks
 
     @property
     def definitions(self) -> dict[str, str]:
-        """The macros that fake_gdb.c is built with."""
+        """The macros for building fake_gdb.c."""
         return {
             "RANKS": str(self.ranks),
             "CLASSES": str(self.classes),
@@ -73,7 +73,7 @@ class Farm:
 
     plan: Plan
     gdb: Path
-    """The program that plays a GDB."""
+    """The program that stands in for GDB."""
     pids: tuple[int, ...]
     """Process of each rank."""
 
@@ -114,7 +114,7 @@ def _list(ranks: Sequence[int]) -> str:
 def _build(source: str, folder: Path, definitions: dict[str, str]) -> Path:
     program = folder / Path(source).stem.replace("_", "-")
     flags = [f"-D{name}={value}" for name, value in definitions.items()]
-    # Static: of what a dynamic linker writes to, every process has pages of its own.
+    # The program is static: a dynamic linker would write to pages of every process.
     subprocess.run(
         ["cc", "-O1", "-static", "-Wall", *flags, "-o", program, HERE / source], check=True
     )

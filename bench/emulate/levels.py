@@ -1,9 +1,9 @@
 """A tree too large for this machine, level by level: one real node of each, with real children.
 
-The node is a process of its own (node.py). This one is its parent and all of its children: it
-sends what their subtrees would have sent, on as many real links, all at once, and waits for what
-the node makes of it. That is the worst time of arrival. The longest path is the sum over the
-levels and of what the front end does with the last reply.
+The node is a process of its own (node.py). This process is its parent and all of its children. It
+sends the messages of their subtrees on as many real links, all at once, which is the worst time of
+arrival, and waits for the node's result. The longest path is the sum over the levels, plus the time
+of the front end for the last reply.
 """
 
 from __future__ import annotations
@@ -48,37 +48,37 @@ from pgdb.ranks import RankSet
 RANKS_PER_AGGREGATOR = 128
 FAN_OUT = 32
 TIMEOUT_S = 2.0
-"""Of requests of which a child is late."""
+"""Timeout of requests with a late child, in seconds."""
 DEADLINE_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What the node of one level did with one case."""
+    """The measurement of one level's node with one case."""
 
     case: Case
     level: int
-    """0 is the root of the aggregators, -1 the front end."""
+    """0 for the root of the aggregators, -1 for the front end."""
     children: int
     in_bytes: int
     out_bytes: int
     took_s: float
-    """From the first byte that a child sends to the whole reply."""
+    """Seconds from the first byte of a child to the whole reply."""
     cpu_s: float
     blocked_s: float
-    """Longest time for which its event loop stood still."""
+    """Longest time for which the event loop stood still, in seconds."""
     busy_s: float
-    """The same, without the time for which it waited for a processor."""
+    """The same, without the time for which the loop waited for a processor."""
     peak_bytes: int
 
 
 def shares_below(topology: Topology, node: int) -> tuple[Share, ...]:
-    """Return the shares of a node and of all below it."""
+    """Return the shares of a node and of all nodes below it."""
     return tuple(Share.of(each, ranks_of(each), _pids(each)) for each in topology.subtree(node))
 
 
 def _pids(node: int) -> list[int]:
-    """Return the processes of a node's ranks: started one after the other, threads in between."""
+    """Return pids for a node's ranks, as if started in turn with threads in between."""
     chance = random.Random(node)
     steps = (chance.randint(1, 40) for _ in range(RANKS_PER_AGGREGATOR - 1))
     return [*itertools.accumulate(steps, initial=chance.randint(1000, 4_000_000))]
@@ -90,12 +90,12 @@ def ranks_of(node: int) -> RankSet:
 
 
 def ranks_below(topology: Topology, node: int) -> RankSet:
-    """Return the ranks of a node and of all below it."""
+    """Return the ranks of a node and of all nodes below it."""
     return RankSet.union(map(ranks_of, topology.subtree(node)))
 
 
 def measure_levels(case: Case) -> list[Level]:
-    """Return what each level costs, the innermost last; the front end comes first."""
+    """Return the cost of each level, from the front end to the innermost."""
     topology = Topology(count=case.ranks // RANKS_PER_AGGREGATOR, fan_out=FAN_OUT)
     found = []
     node, level = 0, 0
@@ -112,7 +112,7 @@ def measure_levels(case: Case) -> list[Level]:
 
 async def _measure(case: Case, topology: Topology, node: int, level: int) -> tuple[Level, bytes]:
     children = topology.children(node)
-    # Before there are links, whose heartbeats it would hold up.
+    # This comes before the links, because it would delay their heartbeats.
     messages = [case.message(ranks_below(topology, child)) for child in children]
     credentials = make_credentials()
     links: asyncio.Queue[Channel] = asyncio.Queue()
@@ -123,7 +123,7 @@ async def _measure(case: Case, topology: Topology, node: int, level: int) -> tup
         await is_over.wait()
 
     listener = await listen("127.0.0.1", credentials, on_link)
-    told = {
+    settings = {
         "node": node,
         "count": topology.count,
         "fan_out": topology.fan_out,
@@ -137,7 +137,7 @@ async def _measure(case: Case, topology: Topology, node: int, level: int) -> tup
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(json.dumps(told).encode() + b"\n")
+    process.stdin.write(json.dumps(settings).encode() + b"\n")
     try:
         async with asyncio.timeout(DEADLINE_S):
             port = int(await process.stdout.readline())
@@ -150,7 +150,7 @@ async def _measure(case: Case, topology: Topology, node: int, level: int) -> tup
             parent.send(Setup(shares=shares_below(topology, node), gdb="none"))
             for channel in channels:
                 await _next(channel, Setup)
-            # What is done once in a session, such as loading NumPy, is no part of the answer.
+            # One-time work of a session, such as loading NumPy, is not part of the answer.
             assert await process.stdout.readline() == b"ready\n"
             before_s = cpu_s(process.pid)
             parent.send(
@@ -200,7 +200,7 @@ async def _measure(case: Case, topology: Topology, node: int, level: int) -> tup
 
 
 def _front_end(case: Case, message: bytes) -> Level:
-    """Return what the front end, which is this process, does with the reply of node 0."""
+    """Return the time of the front end, which is this process, for the reply of node 0."""
     begun, begun_cpu = time.perf_counter(), time.process_time()
     reply = decode(message)
     assert isinstance(reply, Reply)
@@ -232,7 +232,7 @@ def _hello(node: int, topology: Topology, below: Sequence[int] = ()) -> Hello:
         release=release(),
         node=node,
         host=f"node{node}",
-        # As a host with two networks has them.
+        # A host with two networks has two.
         names=(
             f"node{node}",
             f"node{node}.cluster.example",
@@ -249,7 +249,7 @@ def _hello(node: int, topology: Topology, below: Sequence[int] = ()) -> Hello:
 
 
 async def _joined(parent: Channel, wanted: set[int]) -> None:
-    """Wait for the node and its children, who bring all that hang on them."""
+    """Wait for the node and its children, which report their whole subtrees."""
     nodes: set[int] = set()
     while not wanted <= nodes:
         message = await parent.receive()
@@ -265,7 +265,7 @@ async def _next(channel: Channel, kind: type[Setup | Request]) -> None:
 
 
 def _write(channel: Channel, message: bytes) -> None:
-    # Made beforehand: what is measured is the node.
+    # The messages are made beforehand: only the node is measured.
     channel._writer.write(len(message).to_bytes(4, "big") + message)
 
 

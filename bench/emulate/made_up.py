@@ -1,4 +1,4 @@
-"""What emulated ranks say, where no GDB is asked: the cases of the benchmark."""
+"""The cases of the benchmark: made-up answers of emulated ranks, without a GDB."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REQUEST_ID = 1
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What all ranks are asked, and how many different things they say."""
+    """One question to all ranks, and the number of different answers."""
 
     command: str
     """``bt``, ``bt -args``, ``print``, ``info threads`` or ``stop storm``."""
@@ -56,7 +56,7 @@ class Case:
         return rank * self.classes // self.ranks
 
     def said(self, rank: int) -> EquivalenceClass[Record]:
-        """Return what a rank's leaf hands on."""
+        """Return the class that a rank's leaf adds."""
         normalized = normalize_record(
             self._record(self.label(rank)), join_arguments=self.command == "bt"
         )
@@ -64,7 +64,7 @@ class Case:
         return EquivalenceClass(ranks, normalized.record, normalized.slots)  # type: ignore[arg-type]
 
     def message(self, ranks: RankSet) -> bytes:
-        """Return what a child sends whose subtree has *ranks*."""
+        """Return the reply of a child whose subtree has *ranks*."""
         if self.classes >= self.ranks:
             whole: Merger[Record] = Merger()
             for rank in ranks:
@@ -100,7 +100,7 @@ class Case:
                 return Stack(frames=(self._frame(label), *outer), hidden="0")
 
     def _frame(self, label: int) -> Frame:
-        # By default the line tells classes apart, with the arguments their values alone.
+        # By default the line distinguishes the classes; with arguments only their values do.
         return _frame(0, label, 100 if self.command == "bt -args" else 1000 + label)
 
 

@@ -1,8 +1,9 @@
-"""One real aggregator whose ranks are made up: ``python -m bench.emulate.node``.
+"""One real aggregator with made-up ranks: ``python -m bench.emulate.node``.
 
-Its place is a line of JSON on its input. All but the GDBs is the real code, and what its own ranks
-say comes to the router as from the leaf. It answers with its port, leaves when it is told to, and
-then prints how long its event loop was blocked at most: by the clock, and without other work.
+Its standard input gives its place as a line of JSON. Everything but the GDBs is real code, and the
+answers of its own ranks reach the router as from the leaf. It prints its port, leaves on request,
+and then prints the longest time for which its event loop was blocked: by the clock, and without
+other work on the machine.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class EmulatedAggregator(Aggregator):
     def __init__(self, place: Place, case: Case) -> None:
         super().__init__(place, _no_debuggers)
         self.blocked_s = 0.0
-        """Longest time for which the event loop stood still, since the last request."""
+        """Longest time for which the event loop stood still since the last request, in seconds."""
         self.busy_s = 0.0
-        """The same without what the machine took for others, see :meth:`_tick`."""
+        """The same without the time that other processes took, see :meth:`_tick`."""
         self._case = case
         self._ticked_at, self._cpu_at = self._loop.time(), time.process_time()
         self._waited_s: dict[str, float] = {}
@@ -69,11 +70,11 @@ class EmulatedAggregator(Aggregator):
             self.answered(gathered)
 
     def _tick(self) -> None:
-        """Note how long the loop has stood still.
+        """Record for how long the loop stood still.
 
-        Without other work on the machine it would have been less: by what its thread, or the one
-        that makes a reply, has waited for a processor, whichever is longer; and no more than the
-        CPU time of both.
+        The time without other work on the machine is shorter: by the time for which the loop's
+        thread or the thread that makes a reply waited for a processor, whichever is longer. It is
+        at most the CPU time of both.
         """
         now_s, cpu_s = self._loop.time(), time.process_time()
         stood_s = now_s - self._ticked_at - TICK_S
@@ -86,7 +87,7 @@ class EmulatedAggregator(Aggregator):
 
 
 def waits() -> dict[str, float]:
-    """Return for how many seconds each thread of this process has waited for a processor."""
+    """Return the seconds for which each thread of this process has waited for a processor."""
     found = {}
     for each in os.scandir("/proc/self/task"):
         with contextlib.suppress(OSError), open(f"{each.path}/schedstat", "rb") as file:
@@ -94,22 +95,22 @@ def waits() -> dict[str, float]:
     return found
 
 
-async def serve(told: dict[str, Any]) -> None:
+async def serve(settings: dict[str, Any]) -> None:
     """Run the aggregator until it leaves."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the daemon does
     listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    credentials = told["credentials"].encode("ascii")
-    address = told["parent"]
+    credentials = settings["credentials"].encode("ascii")
+    address = settings["parent"]
     place = Place(
-        node=told["node"],
-        topology=Topology(count=told["count"], fan_out=told["fan_out"]),
+        node=settings["node"],
+        topology=Topology(count=settings["count"], fan_out=settings["fan_out"]),
         credentials=credentials,
         front_end=address,
         grace_s=60.0,
         own_address=f"127.0.0.1:{listening.getsockname()[1]}",
-        addresses=(address,) * told["count"],
+        addresses=(address,) * settings["count"],
     )
-    aggregator = EmulatedAggregator(place, Case.read(told["case"]))
+    aggregator = EmulatedAggregator(place, Case.read(settings["case"]))
     listener = await listen_on(listening, credentials, aggregator.serve_link)
     _say(listening.getsockname()[1])
     await aggregator.run()

@@ -1,4 +1,4 @@
-"""Real sessions over emulated ranks: from the command to the merged answer, and what it costs."""
+"""Real sessions over emulated ranks: the cost from the command to the merged answer."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from pgdb.jobs import procfs
 START_TIMEOUT_S = 900.0
 ANSWER_TIMEOUT_S = 300.0
 PATIENCE_S = 5.0
-"""How long the answer with a silent rank waits for it."""
+"""Timeout of the answer with a silent rank, in seconds."""
 _SENT = re.compile(r"\bbytes_sent:(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one command has cost."""
+    """The cost of one command."""
 
     command: str
     classes: int
     missing: str
     took_s: float
     cpu_s: tuple[float, ...]
-    """Of each aggregator."""
+    """CPU seconds of each aggregator."""
     sent_bytes: tuple[int, ...]
-    """By each aggregator on all of its links, TLS included."""
+    """Bytes that each aggregator sent on all of its links, TLS included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +44,19 @@ class Run:
     fan_out: int
     costs: tuple[Cost, ...]
     peak_bytes: tuple[int, ...]
-    """Most memory that each aggregator had (VmHWM)."""
+    """Peak memory of each aggregator (VmHWM)."""
     pss_bytes: tuple[int, ...]
 
 
 def measure(plan: Plan, *, aggregators: int, fan_out: int, rounds: int = 3) -> Run:
-    """Run a session over the ranks of *plan*; of each command the median round counts."""
+    """Run a session over the ranks of *plan*; the median round of each command counts."""
     with (
         running_farm(plan) as farm,
         pgdb.attach(
             0,
             pids=[str(pid) for pid in farm.pids],
             gdb=str(farm.gdb),
-            # Else each rank would be looked for below each of these processes.
+            # Otherwise the program of each rank would be searched below each of these processes.
             program=PROGRAM,
             nursery=False,
             aggregators=aggregators,
@@ -90,7 +90,7 @@ def measure(plan: Plan, *, aggregators: int, fan_out: int, rounds: int = 3) -> R
 
 
 def commands(session: pgdb.Session) -> Iterator[tuple[str, Callable[[], pgdb.Answer]]]:
-    """Yield what is measured."""
+    """Yield the measurements."""
     yield "bt", session.backtrace
     yield "bt -args", lambda: session.backtrace(split=True)
     yield "bt -full", lambda: session.execute("bt -full")
@@ -102,7 +102,7 @@ def commands(session: pgdb.Session) -> Iterator[tuple[str, Callable[[], pgdb.Ans
 
 
 def cost_of(name: str, command: Callable[[], pgdb.Answer], daemons: list[int]) -> Cost:
-    """Carry out a command and look at what it has cost."""
+    """Carry out a command and return its cost."""
     before = [(cpu_s(pid), sent) for pid, sent in zip(daemons, sent_bytes(daemons), strict=True)]
     begun = time.perf_counter()
     answer = command()
@@ -144,7 +144,7 @@ def memory_bytes(pid: int, file: str, name: str) -> int:
 
 
 def sent_bytes(pids: list[int]) -> list[int]:
-    """Return the bytes that processes have sent on all TCP connections, as ss(8) tells them."""
+    """Return the bytes that processes have sent on all TCP connections, from ss(8)."""
     said = subprocess.run(["ss", "-tinpHO"], capture_output=True, text=True, check=True).stdout
     totals = dict.fromkeys(pids, 0)
     for line in said.splitlines():

@@ -1,8 +1,8 @@
 """Loaded by aggregators at their start, with this directory in PYTHONPATH.
 
-For ``bench/stalls.py``, a note holds the time for which a callback has kept the thread of the event
-loop busy: the longest since ``bench/stalls.py`` has removed the note. For ``bench/path.py``, a file
-holds the visits of our files.
+For ``bench/stalls.py`` a note holds the longest time for which a callback kept the thread of the
+event loop busy, since ``bench/stalls.py`` removed the last note. For ``bench/path.py`` a file holds
+the visits of our files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _watch(folder: Path) -> None:
     run = asyncio.Handle._run
 
     def timed(handle: asyncio.Handle) -> None:
-        # CPU of this thread: what other processes take on the machine is not meant.
+        # CPU time of this thread, so that other processes of the machine do not matter.
         begun_s = time.thread_time()
         run(handle)
         took_s = time.thread_time() - begun_s

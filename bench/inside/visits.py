@@ -24,12 +24,12 @@ class Visits:
         self._last = ""
 
     def start(self) -> None:
-        """Note visits from now on."""
+        """Start recording visits."""
         threading.setprofile(self._note)
         sys.setprofile(self._note)
 
     def stop(self) -> None:
-        """Note no more visits."""
+        """Stop recording visits."""
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]  # None ends it
 

@@ -1,1 +1,1 @@
-"""The rows of bench/targets.py, a module for what is measured together."""
+"""The rows of bench/targets.py; one module for rows that are measured together."""

@@ -1,15 +1,14 @@
-"""Rows ``bt``, ``first``, ``values``, ``step``, ``storm``: command to answer, and a bare loop's.
+"""Rows ``bt``, ``first``, ``values``, ``step``, ``storm``: command to answer, beside a bare loop.
 
-Each round attaches a session to the job, has all ranks stop in one place, and asks again and
-again; then plain GDBs are attached to the same ranks, stop them in the same place and get
--stack-list-frames (-exec-step, -exec-continue) from a bare asyncio loop that reads their lines. A
-round's value is the median of the session's times over the median of the loop's. In ``storm`` there
-is a breakpoint in the loop that all ranks are in, so that all come to it at once. In ``bt`` nothing
-happens in between, in ``first`` all ranks make a step before each time that counts, on both sides.
-``values`` has no session in it: it is what the bare loop itself takes once it asks for the values
-of arguments, too, which every ``bt`` shows.
+Each round attaches a session to the job, stops all ranks in one place, and asks again and again.
+Then plain GDBs attach to the same ranks, stop them in the same place, and get -stack-list-frames
+(-exec-step, -exec-continue) from a bare asyncio loop that reads their lines. A round's value is the
+median of the session's times over the median of the loop's. In ``storm`` the loop that all ranks
+are in has a breakpoint, so all reach it at once. In ``bt`` nothing happens in between; in ``first``
+all ranks make a step before each measured time, on both sides. ``values`` has no session: it is the
+time of the bare loop itself with the values of arguments, which every ``bt`` shows.
 
-Beside the times the CPU of each part is told, over what the loop takes with its GDBs.
+The CPU time of each part is printed too, over that of the loop with its GDBs.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ TARGET = 1.5
 SAMPLES = 15
 WARM_UP = 3
 STEPS = 100_000
-"""So many that no rank comes to the end of its loop while it is stepped."""
+"""Number of steps in the rank's loop: enough that no rank reaches its end."""
 
 
 class Cost(NamedTuple):
-    """What one of a row's commands costs."""
+    """The cost of one command of a row."""
 
     time_s: float
-    """The median from the command to its answer."""
+    """Median seconds from the command to its answer."""
     cpu_s: Mapping[str, float]
-    """The mean of each part."""
+    """Mean CPU seconds of each part."""
 
 
 Costs = dict[str, Cost]
 Parts = Mapping[str, Sequence[int]]
-"""Process ids, by what their part is."""
+"""Process ids by part."""
 GDBS = "GDBs"
 
 REFERENCES = {
@@ -69,12 +68,12 @@ _VALUES = "-stack-list-frames\n2-stack-list-arguments --simple-values"
 
 
 async def nothing() -> None:
-    """Make nothing ready."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """What is measured, and what is done before each time, before the first and after the last."""
+    """The measured command, and the work before each time, before the first and after the last."""
 
     run: Callable[[], Awaitable[None]]
     before: Callable[[], Awaitable[None]] = nothing
@@ -114,7 +113,7 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = tuple(REFERENCES)) 
 
 
 async def time_session(job: Job, wanted: Sequence[str]) -> Costs:
-    """Return what commands cost from their beginning to the merged answer."""
+    """Return the cost of commands from their beginning to the merged answer."""
     session = await attach(job.pid)
     try:
         await _stop_session(session)
@@ -146,7 +145,7 @@ async def time_session(job: Job, wanted: Sequence[str]) -> Costs:
 
 
 async def time_plain(job: Job, wanted: Sequence[str]) -> Costs:
-    """Return what it costs until all of the GDBs have answered."""
+    """Return the cost until all of the GDBs have answered."""
     async with plain_gdbs(job.ranks) as gdbs:
         await asyncio.gather(*(_stop_plain(gdb) for gdb in gdbs))
 
@@ -227,6 +226,6 @@ async def _costs(ways: Mapping[str, Way], wanted: Sequence[str], parts: Parts) -
 
 
 def _check(answer: Answer) -> None:
-    """See to it that all ranks have said the same: what was meant to be measured."""
+    """Check that all ranks gave one answer: otherwise something else was measured."""
     if answer.missing.ranks or len(answer.classes) != 1:
         raise RuntimeError(f"'{answer.command}': not one class of all ranks: {answer}")

@@ -1,8 +1,8 @@
 """Row ``attach``: pgdb attach to the merged backtrace, beside plain GDBs two at a time.
 
-Whole commands are timed, the start of the interpreter included, on a job whose ranks rest in one
-place. The caches of symbols are in a directory of the measurement's own: emptied before each
-"cold" attach, kept for the "warm" one that follows. Plain GDBs come last in each round.
+Whole commands are timed, with the start of the interpreter, on a job whose ranks rest in one place.
+The caches of symbols are in a directory of the measurement's own: emptied before each "cold"
+attach, kept for the "warm" one that follows. Plain GDBs come last in each round.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from measuring import Row
 from pgdb.ranks import RankSet
 
 RANKS = (32, 128)
-# By ranks and symbol cache: the most that PGDB may take of the plain GDBs' time.
+# Largest ratio of PGDB's time to the plain GDBs', by ranks and symbol cache.
 TARGETS = {("cold", 32): 0.25, ("warm", 32): 0.20, ("cold", 128): 0.15, ("warm", 128): 0.15}
 REFERENCE = "xargs -P2 gdb -nx -q -batch -p PID -ex bt"
 
@@ -63,7 +63,7 @@ def time_pgdb(job: Job, environment: Mapping[str, str]) -> float:
         text=True,
     )
     took_s = time.monotonic() - begun
-    # A rank can be between two rests, and then has a stack of its own.
+    # A rank between two rests has a stack of its own.
     _, _, stacks = told.stdout.rpartition(") bt\n")
     shown = RankSet.union(map(RankSet.parse, re.findall(r"^\[([0-9,-]+)\]", stacks, re.M)))
     if shown != RankSet(range(len(job.ranks))):

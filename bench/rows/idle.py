@@ -1,11 +1,10 @@
-"""Row ``idle``: what a session costs while the job runs and nobody asks anything.
+"""Row ``idle``: the cost of a session while the job runs and the user asks nothing.
 
-CPU is that of all processes of ours, this front end included, as a share of one core. How fast
-the job runs is told by its own counters: ranks that compute without a rest, as many as there are
-cores, whose rounds are counted for a while with the session and for as long without it, half of it
-before and half after.
-The rounds are also set beside the CPU time that the ranks got, which other work on the machine
-does not change.
+CPU is that of all our processes, with this front end, as a share of one core. The job's own
+counters show its speed: as many ranks as cores compute without a rest. Their rounds are counted for
+a while with the session and for as long without it, half of that before and half after. The rounds
+are also divided by the CPU time that the ranks got, which other work on the machine does not
+change.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ SLOWED_TARGET = 1.01
 
 @dataclass(frozen=True)
 class Pace:
-    """How a job has got on for a while."""
+    """Progress of a job during a while."""
 
     rounds: int
     cpu_s: float
-    """Of its ranks."""
+    """CPU seconds of its ranks."""
 
     def __add__(self, other: Pace) -> Pace:
         return Pace(self.rounds + other.rounds, self.cpu_s + other.cpu_s)
@@ -47,7 +46,7 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = ("idle",)) -> list[
         for _ in range(rounds):
             before = asyncio.run(_pace(job, WINDOW_S / 2))
             share, held = asyncio.run(_in_session(job))
-            # Half of it afterwards: what changes on the machine meanwhile shall count for both.
+            # Half of it comes afterwards, so that changes of the machine count for both.
             free = before + asyncio.run(_pace(job, WINDOW_S / 2))
             shares.append(share)
             slowed.append(free.rounds / held.rounds)
@@ -67,13 +66,13 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = ("idle",)) -> list[
 
 async def _pace(job: Job, window_s: float) -> Pace:
     before, cpu_before = sum(job.rounds()), cpu_s(job.ranks)
-    # The length of the measurement; nothing is waited for.
+    # This is the length of the measurement; there is nothing to wait for.
     await asyncio.sleep(window_s)
     return Pace(sum(job.rounds()) - before, cpu_s(job.ranks) - cpu_before)
 
 
 async def _in_session(job: Job) -> tuple[float, Pace]:
-    """Return the share of a core that our processes take, and how the job gets on meanwhile."""
+    """Return the share of a core of our processes, and the progress of the job meanwhile."""
     session = await attach(job.pid)
     try:
         await session.continue_(wait=False)

@@ -1,6 +1,6 @@
 """Row ``memory``: all GDBs and aggregators of a session per rank, beside one plain GDB.
 
-Both after attach and a backtrace, as proportional set sizes: what processes share counts once.
+Both are measured after attach and a backtrace, as proportional set sizes: shared pages count once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Row ``start``: aggregators on this host, launch to ready, beside the same mpirun and mpi4py.
 
-Ready means that the aggregator has its place in the tree and the front end can ask it. The
-front end of each sample is a fresh interpreter, so that what it imports on the way counts. The
-reference is the whole life of an interpreter that initialises MPI under the same line.
+Ready means that the aggregator has its place in the tree and the front end can send it requests.
+The front end of each sample is a fresh interpreter, so its imports count. The reference is the
+whole life of an interpreter that initialises MPI under the same line.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = ("start",)) -> list
 
 
 def fresh(function: object, ranks: int) -> float:
-    """Return what a function says in an interpreter of its own."""
+    """Return the result of a function in an interpreter of its own."""
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawned) as pool:
         return pool.submit(function, ranks).result()  # type: ignore[arg-type,no-any-return]

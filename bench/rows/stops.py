@@ -1,10 +1,10 @@
-"""Row ``stops``: CPU of a breakpoint's stops that its condition turns down.
+"""Row ``stops``: CPU of breakpoint stops whose condition is false.
 
-All ranks go STOPS_COUNT times through a breakpoint with a condition, and stop at another one behind
-the loop. What counts is CPU time, of the ranks, their GDBs and the aggregators, over the number of
+All ranks pass STOPS_COUNT times through a breakpoint with a condition, and stop at another one
+behind the loop. CPU time counts: of the ranks, their GDBs and the aggregators, over the number of
 stops, beside that of one rank and its plain GDB with the same two breakpoints. One condition is
-false on every rank, the other one true once, on the last rank alone, which the session has to
-tell and to continue.
+false on every rank. The other one is true once, on the last rank alone; the session has to report
+that stop and continue the rank.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = ("stops",)) -> list
 
 
 async def _session_cpu_s(job: Job, condition: str, *, is_true_once: bool) -> float:
-    """Return the CPU seconds for all ranks' way through the loop."""
+    """Return the CPU seconds of all ranks for the loop."""
     session = await attach(job.pid)
     try:
-        # To the end of a round, so that the next one is whole.
+        # The round is completed first, so that the next one is whole.
         await session.break_at(at("swept"))
         await session.continue_()
         await session.break_at(at("step"), condition=condition)

@@ -1,29 +1,29 @@
-"""Random commands, stops and faults on a real job; after each, what PGDB shows is held against it.
+"""Random commands, stops and faults on a real job; after each, PGDB's view is compared with /proc.
 
     python -m bench.soak [--seed N] [--minutes M | --steps N] [--session-steps N] [--ranks N]
                          [--hosts N] [--only FAULT ...] [--without FAULT ...]
 
-A job of `storm` runs on this machine, under sessions that come and go. Each step is a command, or a
-fault: something of ours is killed, stopped for a while, or ended with all it has. After every step
-the state that PGDB shows of each rank is compared with /proc: one that is stopped is stopped by its
-GDB, one that runs is traced and seen running, one that is lost or let go is traced by nobody, and
-nothing of ours is in the code of any but the running ones. What a fault does not concern has to
-answer, and what was lost comes back by `reattach`. No rank ends but those that are to. After every
-session nothing of ours is left, and we have as many descriptors and as little memory as before;
-aggregators are looked at for that, too. What has been tried least is tried soonest.
+A job of `storm` runs on this machine, under sessions that come and go. Each step is a command or a
+fault: a process of PGDB's is killed, stopped for a while, or ended with all its descendants. After
+every step the state that PGDB shows of each rank is compared with /proc. A stopped rank is stopped
+by its GDB. A running rank is traced, and is seen running. A lost or detached rank is not traced.
+Only running ranks may have breakpoints in their code. Ranks that a fault does not concern must
+answer, and
+`reattach` must restore lost ones. No rank ends unless the step ends it. After every session no
+process of PGDB's is left, and this process has as many descriptors and as little memory as before;
+aggregators are checked for that, too. The steps tried least are the likeliest.
 
 All of PGDB's processes have a clock that can be set, and (as root) a small file system of their own
-for what they write, that can be full.
+for their files, that can be full.
 
-`--only commands` is one without faults, for which a session may have thousands of steps.
+`--only commands` is a session without faults, which may have thousands of steps.
 
-With --hosts the job is on several hosts, network namespaces of this machine (as root), and the
-faults are hosts that are cut off, for less or for longer than it takes until they count as lost and
-until they let go of their ranks.
+With --hosts the job is on several hosts, network namespaces of this machine (as root). The faults
+then cut hosts off, for less or for longer than the time until they count as lost and until they
+detach their ranks.
 
-Prints a table of the faults with what came of them, also when Ctrl-C or SIGTERM ends it; the status
-is 1 if anything was not as it is to be. The same seed takes the same steps, though not in the same
-moments.
+The program prints a table of the faults with their outcomes, also when Ctrl-C or SIGTERM ends it.
+The status is 1 if anything was wrong. The same seed gives the same steps, but not the same moments.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _by_quarters(figures: Sequence[int], per: int, unit: str) -> str:
 
 
 def _run_apart() -> int:
-    """Run this program again, with a clock and a file system that it can do with as it likes."""
+    """Run this program again, with a clock and a file system that it can change freely."""
     folder = Path(tempfile.mkdtemp(prefix="pgdb-soak-"))
     try:
         clock, disk = Clock(Builder(folder)), folder / "disk"
@@ -84,7 +84,7 @@ def _run_apart() -> int:
             line = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh", *line]
             variables |= {DISK: str(disk)} | dict.fromkeys(PLACES, str(disk))
             variables["XDG_CACHE_HOME"] = str(disk / "cache")
-        # It hears of Ctrl-C from us, once.
+        # This process passes Ctrl-C on to it, once.
         process = subprocess.Popen(line, env=variables, start_new_session=True)
         while True:
             try:
@@ -112,7 +112,7 @@ def main() -> int:
     parser.add_argument("--links", type=int, default=-1, help=argparse.SUPPRESS)
     parser.add_argument("--verbose", action="store_true", help="tell every step on standard error")
     arguments = parser.parse_args()
-    # SIGTERM as well, for one that runs in the background, where Ctrl-C is ignored.
+    # SIGTERM as well, for a soak in the background, where Ctrl-C is ignored.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.hosts and arguments.links < 0:
         return run_on_hosts(arguments)
@@ -120,7 +120,7 @@ def main() -> int:
         return _run_apart()
     report_autogroup()
     begun = time.monotonic()
-    # Not where temporary files may find no room.
+    # Temporary files may find no room in the small file system.
     folder = Path(tempfile.mkdtemp(prefix="pgdb-soak-", dir="/tmp" if DISK in os.environ else None))
     try:
         soak = (SeveralHosts if arguments.hosts else OneHost)(arguments, Builder(folder))

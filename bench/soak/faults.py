@@ -1,4 +1,4 @@
-"""Faults on one host: processes of ours and of the job are killed, stopped, or end."""
+"""Faults on one host: processes of PGDB's and of the job are killed, stopped, or end."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from tests.support.programs import (
 from tests.support.terminal import MARK, PGDB, PROMPT, Terminal
 
 HITS = 5
-"""So often in a row all ranks come to a breakpoint."""
+"""Number of times in a row that all ranks reach a breakpoint."""
 CLOCK, DISK = "PGDB_SOAK_CLOCK", "PGDB_SOAK_DISK"
-"""Variables with the file that sets the clock, and with where a file system of our own is."""
+"""Environment variables that name the file for the clock, and the file system of our own."""
 PLACES = ("TMPDIR", "HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME")
-"""Variables with what is on that file system."""
+"""Environment variables of directories on that file system."""
 
 
 def _name_of(pid: int) -> str:
@@ -91,7 +91,7 @@ class OneHost(Soak):
 
     def _kill_them(self, session: Session, pids: dict[int, RankSet]) -> RankSet:
         ranks = RankSet.union(pids.values())
-        # One with a condition, that all come to all the time, is in their code as well then.
+        # A breakpoint with a condition that all ranks reach all the time is in their code as well.
         is_hot = self._random.random() < 0.25 and bool(self._state(session)["stopped"])
         if is_hot:
             stopped = session.ranks(self._state(session)["stopped"])
@@ -107,7 +107,8 @@ class OneHost(Soak):
         return ranks
 
     def _kill_aggregator(self, session: Session, job: Job, which: str) -> RankSet:
-        # By their ranks, which are shared out in the order of their numbers.
+        # Aggregators are ordered by their ranks, which are shared out in the order of their
+        # numbers.
         found = sorted(self._aggregators(session, job).items(), key=lambda each: each[1].first)
         pid, ranks = {"root": found[0], "leaf": found[-1], "middle": found[len(found) // 2]}[which]
         return self._kill_them(session, {pid: ranks})
@@ -141,14 +142,14 @@ class OneHost(Soak):
         others = [each for each in found if launcher and self._launcher_of(each) == launcher]
         os.kill(parent_of(pid), signal.SIGKILL)
         self._wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
-        # Most launchers end all others as well then, and that takes its time.
+        # Most launchers then end all other ranks as well, which takes time.
         if self._mpi.name.startswith("openmpi"):
             self._wait(lambda: not any(map(is_alive, others)), "the launcher ends the others")
         return session.set
 
     @staticmethod
     def _launcher_of(pid: int) -> int:
-        """Return our own child that a process is below, 0 if that has gone."""
+        """Return the child of ours that is an ancestor of a process, 0 if it is gone."""
         while parent_of(pid) not in (os.getpid(), 0, 1):
             pid = parent_of(pid)
         return pid if parent_of(pid) == os.getpid() else 0
@@ -210,7 +211,7 @@ class OneHost(Soak):
         return RankSet()
 
     def _never_return(self, session: Session, job: Job) -> RankSet:
-        """Have a GDB call a function that does not return, for a condition perhaps, or compute."""
+        """Make a GDB call a function that does not return, perhaps for a condition, or compute."""
         stopped = self._state(session)["stopped"]
         if not stopped:
             raise Impossible
@@ -260,14 +261,14 @@ class OneHost(Soak):
         return RankSet()
 
     def _set_clock(self, session: Session, job: Job) -> RankSet:
-        """Set it, for as long as it takes until it is set again."""
+        """Set the clock, until it is set again."""
         if CLOCK not in os.environ:
             raise Impossible
         step_s = self._random.choice([0, 1, 60, 3600, YEARS_38_S])
         self._say(f"  by {step_s} s")
         set_clock(Path(os.environ[CLOCK]), step_s)
         for pid, line in self._marked_processes().items():
-            # Some of the launcher's own are linked statically, or at their end.
+            # Some processes of the launcher are linked statically, or are ending.
             if "pgdb.backend" in line and "clock.so" not in Path(f"/proc/{pid}/maps").read_text():
                 raise Wrong(f"{pid} has a clock of its own: {line}")
         for _ in range(3):
@@ -275,7 +276,7 @@ class OneHost(Soak):
         begun = time.monotonic()
         stopped = self._state(session)["stopped"]
         if stopped:
-            # What is waited for comes when it is due, and no sooner.
+            # Timers expire when they are due, and not earlier.
             rank = self._random.choice(list(stopped))
             gdb = int(status(job.ranks[rank], "TracerPid"))
             os.kill(gdb, signal.SIGSTOP)
@@ -325,7 +326,8 @@ class OneHost(Soak):
                 self._command(session)
                 self._agrees(session, job)
             path = disk / "saved.pgdb"
-            # Something may have gone meanwhile, as what an aggregator had that has ended.
+            # Some processes may be gone meanwhile, such as children of an aggregator that has
+            # ended.
             self._fill(disk)
             try:
                 session.save(path)
@@ -348,7 +350,7 @@ class OneHost(Soak):
     def _run_on_full_disk(self, job: Job) -> None:
         self._disk()
         if self._random.random() < 0.5:
-            # As after a start of the system.
+            # The same as after a start of the system.
             shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
         with self._full_disk():
             session = self._attach(job)
@@ -361,7 +363,7 @@ class OneHost(Soak):
         self._all_free(job, RankSet(job.ranks))
 
     def _running_in_storm(self, session: Session) -> RankSet:
-        """Have some ranks run that come to a breakpoint all the time; return them."""
+        """Let some ranks run that reach a breakpoint all the time; return them."""
         stopped = self._state(session)["stopped"]
         if not stopped:
             raise Impossible
@@ -381,10 +383,10 @@ class OneHost(Soak):
 
     @staticmethod
     def _go_on(session: Session, ranks: RankSet) -> None:
-        """Have ranks run on without their breakpoint.
+        """Let ranks run on without their breakpoint.
 
-        GDB may have been stepping them over it: without --guard nobody can help them then if their
-        GDB is killed, see docs/reference/faults.md.
+        GDB may be stepping them over it. Without --guard nothing can save them if their GDB is
+        killed then, see docs/reference/faults.md.
         """
         session.delete(session.last_breakpoint)
         session.ranks(ranks).continue_(wait=False)
@@ -416,7 +418,7 @@ class OneHost(Soak):
     # -- ends ----------------------------------------------------------------------------------
 
     def _end_front_end(self, job: Job, how: signal.Signals | None) -> None:
-        """Have a front end of its own end in the middle; None takes its terminal away."""
+        """End a separate front end in the middle; None takes its terminal away."""
         options = ("--aggregators", self._arguments.aggregators, "--grace", 2)
         with Terminal(*PGDB, "attach", *options, job.pid) as terminal:
             terminal.expect(PROMPT)
@@ -453,7 +455,7 @@ class OneHost(Soak):
             raise Wrong(f"status {process.returncode}: {told.decode()}")
 
     def _kill_in_attach(self, job: Job) -> None:
-        """Have an aggregator end while the ranks are looked for, or are being taken hold of."""
+        """End an aggregator while ranks are searched or attached."""
         victims: list[int] = []
         is_over = threading.Event()
         have_gdbs = self._random.random() < 0.8
@@ -464,7 +466,7 @@ class OneHost(Soak):
                 ours = self._marked_processes()
                 found = [pid for pid in ours if _name_of(pid) == AGGREGATOR_NAME]
                 has_gdb = any(" -i=mi3 " in ours[pid] and parent_of(pid) in found for pid in ours)
-                # A GDB that is just being started has its aggregator's name for a moment.
+                # A GDB that is just starting has its aggregator's name for a moment.
                 found = [pid for pid in found if parent_of(pid) not in found]
                 if found and (has_gdb or not have_gdbs):
                     break
@@ -490,10 +492,10 @@ class OneHost(Soak):
         try:
             if victims:
                 root = session._session.transport.overlay.root
-                # One that came before there was a tree was replaced with all others.
+                # An aggregator that joined before there was a tree was replaced with all others.
                 node = next((n for n, each in root.known.items() if each.pid == victims[0]), None)
                 self._say(f"  node {node}")
-                # Nor has one ranks that was gone before they were shared out.
+                # An aggregator that was gone before the ranks were shared out has none.
                 share = root.shares.get(node) if node is not None else None
                 self._until_lost(session, RankSet() if share is None else share.ranks)
                 self._others_answer(session, self._state(session)["lost"])
@@ -512,7 +514,7 @@ class OneHost(Soak):
                 session.continue_(wait=False)
             self._kill_job(job)
             state = self._state(session)
-            # What is stopped under GDB and killed is noticed when it is looked at.
+            # PGDB notices the death of a rank that is stopped under GDB only when it is asked.
             self._wait(
                 lambda: not session.evaluate("1", timeout_s=5).values,
                 f"nobody answers any longer: {state}",
@@ -534,7 +536,7 @@ class OneHost(Soak):
         )
 
     def _end_rank(self, job: Job, order: bytes) -> None:
-        """Have a rank end by itself, or by a signal, while a command is under way."""
+        """End a rank by itself, or by a signal, during a command."""
         session = self._attach(job)
         try:
             running = self._running_in_storm(session)
@@ -546,7 +548,7 @@ class OneHost(Soak):
             crashes = order == b"s"
             told = "stopped" if crashes else "exited"
             self._wait(lambda: rank in self._state(session)[told], f"[{rank}] has {told}")
-            # Others may end by their launcher, but nobody is waited for in vain.
+            # The launcher may end other ranks, but no command waits for them in vain.
             answer = session.evaluate("1", timeout_s=DEADLINE_S)
             if late := answer.missing.late:
                 raise Wrong(f"[{late}] do not answer beside [{rank}], which has {told}")

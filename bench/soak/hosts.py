@@ -1,4 +1,4 @@
-"""Faults between hosts, network namespaces of this machine: they are cut off for a while."""
+"""Faults between hosts (network namespaces of this machine): they are cut off for a while."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SeveralHosts(Soak):
 
     def _attach(self, job: Job) -> Session:
         within, beyond = (self.outcomes[name].tries for name in (WITHIN_GRACE, BEYOND_GRACE))
-        # A session has one grace time, which allows for one of the two.
+        # A session has one grace time, which allows one of the two.
         self._grace_s = LONG_GRACE_S if within < beyond else GRACE_S
         self._arguments.aggregators = self._random.choice([1, 2])  # of each host
         return super()._attach(job)
@@ -80,9 +80,9 @@ class SeveralHosts(Soak):
             raise KeyboardInterrupt  # who can do it has ended
 
     def _victims(self) -> tuple[list[str], RankSet]:
-        """Return hosts to cut off, and the ranks that the front end cannot reach then."""
+        """Return hosts to cut off, and the ranks that the front end then cannot reach."""
         hosts = self._random.sample(self._hosts, self._random.choice([1, 1, 2]))
-        # Who is cut off with the front end is alone with it.
+        # A host that is cut off together with the front end is alone with it.
         gone = set(self._hosts[1:] if self._hosts[0] in hosts else hosts)
         each = self._arguments.ranks // len(self._hosts)
         ranks = range(self._arguments.ranks)
@@ -97,7 +97,7 @@ class SeveralHosts(Soak):
             answer = session.evaluate("1", timeout_s=1.0)
             if not ranks & before["stopped"] <= answer.missing.late:
                 raise Wrong(f"[{ranks}] cannot answer, and are told as {answer.missing}")
-            # TCP waits twice as long after each packet that was lost.
+            # TCP doubles its wait after each lost packet.
             time.sleep(SHORT_CUT_S * self._random.random())
         self._others_answer(session, RankSet())
         if self._lost or self._state(session)["live"] != before["live"]:
@@ -152,7 +152,7 @@ class SeveralHosts(Soak):
         with self._cut(hosts):
             self._until_lost(session, ranks)
             self._others_answer(session, ranks)
-            # The grace time, and a little longer for who has to be called.
+            # The grace time, and a little longer for nodes that the front end has to call.
             self._wait(lambda: all(is_free(job.ranks[rank]) for rank in ranks), "all are free")
         return ranks
 
@@ -177,7 +177,7 @@ class SeveralHosts(Soak):
 
 
 def run_on_hosts(arguments: argparse.Namespace) -> int:
-    """Run this program again on the first of several hosts, and cut off those that it says."""
+    """Run this program again on the first of several hosts, and cut off the hosts that it names."""
     ours, its = socket.socketpair()
     with several_hosts(arguments.hosts) as hosts:
         line = [sys.executable, "-m", "bench.soak", *sys.argv[1:], "--links", its.fileno()]

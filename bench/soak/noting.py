@@ -1,4 +1,4 @@
-"""What came of the steps: outcomes by kind of step, what was late, what was heard meanwhile."""
+"""Outcomes by kind of step, lateness, and the output of the session meanwhile."""
 
 from __future__ import annotations
 
@@ -17,35 +17,36 @@ from tests.support.programs import wait_until
 
 DEADLINE_S = 60.0
 LATE = 5
-"""What has not come so many times later than it should never comes."""
+"""Multiple of the allowed time after which something will never happen."""
 HEARD = 300
-"""So much of what a session has told is shown with --verbose when something is wrong."""
+"""Number of lines of a session's output that --verbose shows when something is wrong."""
 
 
 class Wrong(AssertionError):
-    """What was found is not as it is to be."""
+    """A finding is wrong."""
 
 
 class Impossible(Exception):
-    """There is nothing now that this fault could befall."""
+    """This fault has no target at the moment."""
 
 
 @dataclass
 class Outcome:
-    """What came of one kind of fault."""
+    """The outcomes of one kind of fault."""
 
     tries: int = 0
     named: int = 0
-    """All ranks concerned were named, all others answered, and the states agreed."""
+    """Number of times that all concerned ranks were named, all others answered, and the states
+    agreed."""
     mended: int = 0
     mends: int = 0
     worst_s: float = 0.0
-    """Longest time until all that was to be seen of it was seen."""
+    """Longest time in seconds until PGDB showed all effects."""
     wrong: list[str] = field(default_factory=list)
 
 
 class Notes:
-    """What came of the steps so far."""
+    """The outcomes of the steps so far."""
 
     def __init__(self, *, is_verbose: bool) -> None:
         self.outcomes: dict[str, Outcome] = defaultdict(Outcome)
@@ -58,9 +59,9 @@ class Notes:
             self._listen()
 
     def _wait(self, holds: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-        """Wait until something holds; if that is too late it is noted, and wrong if it is never.
+        """Wait until a condition holds; a late one is noted, and one that never holds is wrong.
 
-        The machine may be so busy that whatever is to be done has no turn.
+        The machine may be so busy that the process under test gets no turn.
         """
         begun = time.monotonic()
         try:
@@ -74,7 +75,7 @@ class Notes:
             self._in_time(begun, what, deadline_s)
 
     def _in_time(self, begun: float, what: str, deadline_s: float) -> None:
-        """Note it if what has begun at a time has ended late."""
+        """Note work that began at a time and has ended late."""
         if (took_s := time.monotonic() - begun) > LATE * deadline_s:
             raise Wrong(f"{what}, after {took_s:.1f} s")
         if took_s > deadline_s:
@@ -112,7 +113,7 @@ class Notes:
             sys.stderr.flush()
 
     def _listen(self) -> None:
-        """Keep what PGDB logs."""
+        """Keep the log of PGDB."""
         handler = logging.Handler()
         handler.emit = lambda record: self._hear(record.getMessage())  # type: ignore[method-assign]
         logger = logging.getLogger("pgdb")
@@ -127,6 +128,6 @@ class Notes:
         self._heard.append(f"{time.monotonic():.3f} {what}"[:1000])
 
     def _say_all(self) -> None:
-        """Say what the session has told."""
+        """Print the session's output."""
         for line in list(self._heard):
             self._say(f"    {line}")

@@ -1,4 +1,4 @@
-"""What the kernel says of processes, held against what PGDB shows of them."""
+"""The kernel's view of processes, compared with PGDB's."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ def resident_bytes(pid: int | str) -> int:
 
 
 def measured() -> tuple[int, int]:
-    """Return how many descriptors and bytes of memory we have."""
+    """Return the number of descriptors and the bytes of memory of this process."""
     return descriptors("self"), resident_bytes("self")
 
 
 def objects() -> int:
-    """Return how many objects we have, which tells what is kept from what malloc keeps."""
+    """Return the number of our objects; memory that malloc keeps is not in it."""
     gc.collect()
     return len(gc.get_objects())
 
 
 def is_free(pid: int) -> bool:
-    """Return whether a process runs with nobody at it and nothing in its code."""
+    """Return whether a process runs untraced and without a breakpoint in its code."""
     if status(pid, "TracerPid") != "0" or status(pid, "State")[0] not in "RSD":
         return False
     return not foreign_code(pid)
 
 
 def words(pid: int) -> str:
-    """Return what is to be told of a process that is not as it is shown."""
+    """Return a description of a process that differs from PGDB's view."""
     try:
         return (
             f"{status(pid, 'State')}, TracerPid {status(pid, 'TracerPid')}, "

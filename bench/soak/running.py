@@ -1,4 +1,4 @@
-"""Sessions and steps on one job after the other, and what is compared after each."""
+"""Sessions and steps on one job after the other, and the comparison after each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.programs import (
 from tests.support.terminal import MARK, end_marked, foreign_code
 
 LEAVE_S = 10.0
-"""Nothing of ours is left so soon after a session."""
+"""Seconds after a session in which all processes of PGDB's must be gone."""
 START_S = 600.0
 GRACE_S = 5.0
 STEPS = "attached"
@@ -43,11 +43,11 @@ NEVER = "hit_count < 0"
 RSS_GROWTH_BYTES = 64 << 20
 STEPS_BETWEEN_SIZES = 50
 SETTLED_STEPS = 100
-"""After so many steps of a session an aggregator has all that it needs."""
+"""Number of steps after which an aggregator's memory should not grow."""
 AGGREGATOR_GROWTH_BYTES = 16 << 20
 
 Fault = Callable[[Session, Job], RankSet]
-"""Has something happen to a session; returns the ranks that are concerned."""
+"""Does something to a session; returns the concerned ranks."""
 End = Callable[[Job], None]
 """A session that ends in some way."""
 
@@ -67,10 +67,10 @@ class Soak(Notes):
         self.sessions = self.jobs = 0
         self.grown: list[str] = []
         self.sizes_bytes: list[int] = []
-        """Of ourselves, after each session."""
+        """Memory of this process, after each session."""
         self.objects: list[int] = []
         self.tool_sizes_bytes: list[int] = []
-        """Of all that a session has started, now and then in the longest one."""
+        """Memory of all processes of the longest session, now and then."""
         self._end_s = time.monotonic() + 60 * arguments.minutes
         self._mark = ""
         self._grace_s = GRACE_S
@@ -81,9 +81,9 @@ class Soak(Notes):
     # -- what is run ---------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Take the steps.
+        """Run the steps.
 
-        :raises ValueError: if there is no fault of a name that was given.
+        :raises ValueError: if a given name is not a fault.
         """
         only, without = self._arguments.only, self._arguments.without
         names = [COMMANDS, *self._faults, *self._ends]
@@ -98,7 +98,7 @@ class Soak(Notes):
             self.jobs += 1
             with self._run_job() as job:
                 while self._goes_on() and self._is_whole(job):
-                    # An end takes a session of its own.
+                    # An end needs a session of its own.
                     name = self._draw([*sessions, *self._ends])
                     with self._marked():
                         if name == STEPS:
@@ -114,7 +114,7 @@ class Soak(Notes):
             self._line(),
             self._program,
             self._arguments.ranks,
-            # Where we write our own there may be no room.
+            # Our own files may be on the full file system.
             changes={"TMPDIR": str(self._builder.directory)},
         )
 
@@ -130,7 +130,7 @@ class Soak(Notes):
         return is_time_left and bool(self.steps < self._arguments.steps)
 
     def _draw(self, names: Iterable[str]) -> str:
-        """Return one of the names; the seldomer it was tried so far, the likelier."""
+        """Return one of the names; the more seldom it was tried, the likelier it is."""
         tries = {name: self.outcomes[name].tries for name in names}
         weights = [max(tries.values()) - each + 1 for each in tries.values()]
         (name,) = self._random.choices(list(tries), weights)
@@ -154,7 +154,7 @@ class Soak(Notes):
             self.tool_sizes_bytes = max(self.tool_sizes_bytes, sizes, key=len)
             done = True
         except Exception as error:  # noqa: BLE001
-            # The session is of no use any longer; its end is looked at all the same.
+            # The session is of no use any longer; its end is checked all the same.
             self._say(f"session given up: {error}")
             if error is not self._noted_error:
                 self.outcomes["in between"].wrong.append(traceback.format_exc())
@@ -199,14 +199,14 @@ class Soak(Notes):
                 outcome.mended += 1
 
     def _say_all(self) -> None:
-        """Say what the session has told, and what there is of ours."""
+        """Print the session's output, and the processes of PGDB's."""
         super()._say_all()
         for pid, line in self._marked_processes().items():
             self._say(f"    {pid} below {parent_of(pid)}: {line[:150]}")
 
     @contextlib.contextmanager
     def _marked(self) -> Iterator[None]:
-        """Mark all that is started, and see to it that nothing of that is left."""
+        """Mark all started processes, and check that none of them is left."""
         self.sessions += 1
         self._mark = os.environ[MARK] = uuid.uuid4().hex
         try:
@@ -227,7 +227,7 @@ class Soak(Notes):
         self._watch_ourselves()
 
     def _tidy(self) -> None:
-        """Remove what launchers that were killed have left behind."""
+        """Remove files that killed launchers have left."""
 
     def _marked_processes(self) -> dict[int, str]:
         return {
@@ -251,9 +251,9 @@ class Soak(Notes):
     def _watch_aggregators(
         self, session: Session, job: Job, seen: dict[int, tuple[int, int]], step: int
     ) -> None:
-        """Compare descriptors and memory of each aggregator when it has all its GDBs.
+        """Compare descriptors and memory of each aggregator that has all its GDBs.
 
-        Any other one may hang on it for a while, with a link.
+        Any other aggregator may be its child for a while, with a link.
         """
         state = self._state(session)
         if state["lost"] or state["free"]:
@@ -302,10 +302,10 @@ class Soak(Notes):
         return found
 
     def _agrees(self, session: Session, job: Job) -> None:
-        """Wait until what PGDB shows is what /proc shows, for every rank.
+        """Wait until PGDB's view of every rank agrees with /proc.
 
-        A rank that is shown running need not do so when it is looked at, as one that comes to a
-        breakpoint all the time; but has to be seen doing so.
+        A rank that is shown running need not run at the moment of a check, for example if it
+        reaches a breakpoint all the time; but it must be seen running.
         """
         seen: set[int] = set()
 
@@ -352,7 +352,7 @@ class Soak(Notes):
             return shown == "exited"
 
     def _others_answer(self, session: Session, concerned: RankSet) -> None:
-        """See that everyone not concerned answers, if only that it runs."""
+        """Check that all ranks that are not concerned answer, if only that they run."""
         others = session.set - concerned - self._state(session)["free"]
 
         def answered() -> RankSet:
@@ -362,7 +362,7 @@ class Soak(Notes):
         self._wait(lambda: not others - answered(), f"[{others}] answer, who are not concerned")
 
     def _until_lost(self, session: Session, ranks: RankSet) -> None:
-        """Wait until *ranks* are lost, and those that were behind them are back by themselves."""
+        """Wait until *ranks* are lost, and ranks behind them have reconnected by themselves."""
         self._wait(lambda: ranks <= self._state(session)["lost"], f"[{ranks}] are lost")
         self._say(f"  lost: [{ranks}]")
         self._wait(
@@ -399,7 +399,7 @@ class Soak(Notes):
                 ]  # fmt: skip
                 self._random.choice(looks)()
             case "break":
-                # Not more and more of them, or sizes would say nothing.
+                # Their number must not grow, or sizes would mean nothing.
                 if session.last_breakpoint and self._random.random() < 0.5:
                     session.delete()
                 else:
@@ -429,7 +429,7 @@ class Soak(Notes):
                 self._reattach(session, ranks)
 
     def _reattach(self, session: Session, ranks: RankSet) -> None:
-        """Have *ranks* back; not always at once, while a launcher is ending what is left."""
+        """Reattach *ranks*; while a launcher ends the rest, not always at once."""
 
         def are_back() -> bool:
             answer = session.ranks(ranks).reattach(timeout_s=DEADLINE_S)
@@ -444,7 +444,7 @@ class Soak(Notes):
     def _aggregators(self, session: Session, job: Job) -> dict[int, RankSet]:
         """Return the ranks of each aggregator that has any, by its process.
 
-        A GDB whose nursery was killed does not lead to its aggregator any longer.
+        A GDB whose nursery was killed is not below its aggregator any longer.
         """
         overlay, live = session._session.transport.overlay, self._state(session)["live"]
         nodes = {node: hello.pid for node, hello in overlay.nodes.items()}
