@@ -42,8 +42,6 @@ class Session(RankView):
 
     mode: Literal["attach", "launch"]
     """The way in which the session was started."""
-    options: SessionOptions
-    """The options of the session."""
     transport: Transport
     """The source of the answers."""
     description: str
@@ -64,7 +62,6 @@ class Session(RankView):
     ) -> None:
         super().__init__(self, RankSet())
         self.mode = mode
-        self.options = options
         self.transport = transport
         self.description = ""
         self.mpi_version = ""
@@ -88,6 +85,15 @@ class Session(RankView):
     def is_recorded(self) -> bool:
         """Whether a recording answers, and there is no job."""
         return self.transport.is_recorded
+
+    @property
+    def options(self) -> SessionOptions:
+        """The options of the session."""
+        return self._core.options
+
+    @options.setter
+    def options(self, options: SessionOptions) -> None:
+        self._core.options = options
 
     @property
     def set(self) -> RankSet:

@@ -374,11 +374,6 @@ class SessionCalls(Ranks):
         return self._session.mode
 
     @property
-    def options(self) -> SessionOptions:
-        """The options of the session."""
-        return self._session.options
-
-    @property
     def description(self) -> str:
         """The job in words: launcher, or the command it was started with."""
         return self._session.description
@@ -402,6 +397,11 @@ class SessionCalls(Ranks):
     def is_recorded(self) -> bool:
         """Whether a recording answers, and there is no job."""
         return self._session.is_recorded
+
+    @property
+    def options(self) -> SessionOptions:
+        """The options of the session."""
+        return self._session.options
 
     @property
     def table(self) -> ProcTable:

@@ -324,7 +324,7 @@ def test_a_session_of_root_is_closed_to_others(
     build: Build, start_job: StartJob, other: User
 ) -> None:
     with start_job(RANKS, build("storm.c")) as job, pgdb.attach(job.pid) as session:
-        directory = session._session.directory.path
+        directory = session._session.ending.files.path
         entry = directory.stat()
         run = f"PGDB_TEST_RUN={os.environ['PGDB_TEST_RUN']}"
         daemons = [pid for pid in processes_with(run) if name_of(pid) == AGGREGATOR_NAME]

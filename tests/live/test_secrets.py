@@ -89,7 +89,7 @@ def check(session: pgdb.Session, ranks: list[int]) -> None:
         assert key not in Path(f"/proc/{pid}/cmdline").read_bytes(), command_of(pid)
         assert key not in environment_of(pid), command_of(pid)
 
-    directory = session._session.directory.path
+    directory = session._session.ending.files.path
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     files = [each for each in directory.rglob("*") if each.is_file()]
     assert any(each.suffix == ".log" for each in files)

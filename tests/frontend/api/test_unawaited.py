@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.starting import new_session
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.overlay.messages import Request
+from pgdb.overlay.messages import Interrupt, Request
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
 from pgdb.records import (
@@ -98,6 +99,21 @@ def test_ranks_that_say_late_that_they_do_not_run_are_stopped() -> None:
         # Where they stand from then on is news again.
         job.session.traffic.on_events((EquivalenceClass[Event](SLOW, Stop(reason="interrupted")),))
         assert [str(each.ranks) for told in job.told for each in told.classes][-1] == "3"
+
+    run(test)
+
+
+def test_options_that_are_changed_hold_from_then_on() -> None:
+    async def test(job: Job) -> None:
+        task = await job.begin(job.session.runs.start("continue", "", ALL))
+        job.answer((ALL, Running(run=1)))
+        await task
+        job.session.options = replace(job.session.options, stop_on_error=True)
+        crash = Stop(reason="signal-received", signal="SIGSEGV", run=1)
+        job.session.traffic.on_events((EquivalenceClass[Event](SLOW, crash),))
+        while not isinstance(job.requests[-1].operation, Interrupt):
+            await asyncio.sleep(0)
+        assert job.requests[-1].ranks == ALL - SLOW
 
     run(test)
 
