@@ -13,7 +13,7 @@ command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/
 quietly "building examples/hang_one_rank.c with $MPICC" \
     "$MPICC" -g -O0 -o build/hang_one_rank examples/hang_one_rank.c
 
-# More ranks than cores is nothing special for a debugger; only Open MPI has to be told.
+# More ranks than cores are no problem for a debugger; only Open MPI needs an option.
 case $MPI in
     openmpi) oversubscribe=" --oversubscribe" ;;
     *) oversubscribe= ;;
@@ -22,7 +22,7 @@ word=$(basename "$MPIRUN")
 [ "$(command -v "$word")" = "$MPIRUN" ] || word=$MPIRUN
 job="$word -n 8$oversubscribe build/hang_one_rank"
 
-# What makes this run work here has to stand in the line that is to be typed, too.
+# The line that the user will type needs the same words that this run needs.
 launch=".venv/bin/pgdb launch"
 case $(command -v gdb) in
     "$venv"/*) launch="$launch --gdb .venv/bin/gdb" ;;
@@ -40,8 +40,8 @@ title() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 
 title "The program"
 cat <<'EOF'
-examples/hang_one_rank.c: 8 ranks stand in a ring and pass numbers on. It hangs: nothing is
-printed, all ranks keep their cores busy, and which of them is at fault cannot be told from outside.
+examples/hang_one_rank.c: 8 ranks form a ring and pass numbers on. It hangs: it prints nothing, all
+ranks keep their cores busy, and from outside nobody can see which rank is at fault.
 EOF
 
 title "The session, examples/demo.pgdb"
@@ -72,10 +72,11 @@ esac
 grep -q '^\[1\].*log_busy = 1' build/demo.log ||
     fail "the session has not found the hang; what it said is in build/demo.log"
 
-title "What was seen"
+title "The result"
 cat <<EOF
 Ranks 0 and 2-7 wait in MPI_Sendrecv for a neighbour. Rank 1 alone is not in MPI: it waits for
-log_busy to become 0, and has set it itself. How it came to that: examples/README.md.
+log_busy to become 0, but only rank 1 itself can have set it. docs/guide/tutorial.md goes on from
+here to the line at fault.
 
 Next, at the prompt: 'continue', some seconds, Ctrl-C, 'bt', 'print alarms', 'help', 'quit'
 

@@ -1,4 +1,4 @@
-"""What mkdocs.yml needs of Python: the pages of the checkout that do not lie in docs/.
+"""Hooks of mkdocs.yml that add the pages outside docs/ to the site.
 
 Their links lead from the checkout's root into docs/; on the site docs/ is the root.
 """
@@ -31,7 +31,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead the links of a page to where its target is on the site."""
+    """Replace links into the checkout by links into the site."""
     name = page.file.src_uri
     if name == "index.md":
         return _without_docs(markdown, "")

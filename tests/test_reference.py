@@ -1,4 +1,4 @@
-"""The pages that are made from code are what the code makes, and the others name what there is."""
+"""Compare generated pages with their sources, and names in written pages with the code."""
 
 import re
 import runpy
