@@ -14,13 +14,9 @@ from pgdb.frontend.analysis import layouts
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.decompose import GlobalArray
 from pgdb.frontend.analysis.layouts import Layout
+from pgdb.frontend.commands.data import read_path, shown
 from pgdb.frontend.commands.options import Option, Rest, integers
-from pgdb.frontend.commands.table import (
-    COMMANDS,
-    Call,
-    Group,
-    Outcome,
-)
+from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome
 from pgdb.frontend.show.export import pictures
 from pgdb.frontend.show.text import plots
 from pgdb.frontend.store import array_files
@@ -29,8 +25,6 @@ from pgdb.frontend.system.workers import beside, with_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-from pgdb.frontend.commands.data import read_path, shown
 
 _T = TypeVar("_T")
 

@@ -66,6 +66,7 @@ def _settings_text() -> str:
     group=Group.SESSION,
     usage="set NAME VALUE",
     summary="change a setting of PGDB or GDB",
+    completes=Completes.SETTING,
     rest=Rest.BEHIND,
     options=(
         Option(
@@ -103,7 +104,11 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
 
 
 @COMMANDS.command(
-    "show", group=Group.SESSION, usage="show NAME", summary="show a setting of PGDB or GDB"
+    "show",
+    group=Group.SESSION,
+    usage="show NAME",
+    summary="show a setting of PGDB or GDB",
+    completes=Completes.SETTING,
 )
 async def _show(call: Call) -> Outcome:
     """Show a setting of PGDB's (see set), or GDB's."""

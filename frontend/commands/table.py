@@ -55,6 +55,7 @@ class Completes(enum.Enum):
     BREAKPOINTS = "breakpoint numbers"
     COMMAND = "a command"
     INFO = "a topic of info"
+    SETTING = "a setting and its value"
 
 
 class Call(msgspec.Struct, frozen=True):

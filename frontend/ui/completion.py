@@ -8,6 +8,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.options import CHANGEABLE
 from pgdb.frontend.commands.table import COMMANDS, CommandTable, Completes
 from pgdb.frontend.commands.workspace import Workspace
 
@@ -59,6 +60,8 @@ class CommandCompleter(Completer):
                 return self._sets() if len(before) == 1 else self._candidates(before[2:], current)
             case Completes.INFO:
                 return _TOPICS if len(before) == 1 else ()
+            case Completes.SETTING:
+                return _settings([word for word in before[1:] if not word.startswith("-")])
             case Completes.COMMAND:
                 return self._words()
             case Completes.BREAKPOINTS:
@@ -78,3 +81,13 @@ class CommandCompleter(Completer):
 
     def _sets(self) -> list[str]:
         return [*_SETS, *(f"@{name}" for name in self._workspace.all_sets)]
+
+
+def _settings(before: list[str]) -> Iterable[str]:
+    """Return the names of the settings, or behind a name its values."""
+    if not before:
+        return CHANGEABLE
+    setting = CHANGEABLE.get(before[0]) if len(before) == 1 else None
+    if setting is None:
+        return ()
+    return setting.choices or (("on", "off") if setting.kind is bool else ())
