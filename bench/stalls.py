@@ -22,7 +22,7 @@ from jobs import long_job
 from measuring import report_autogroup
 
 import pgdb
-from pgdb.frontend.api.sync import Session
+from pgdb.frontend.startup.sync import Session
 
 ALLOWED_S = 0.05
 IDLE_S = 3.0

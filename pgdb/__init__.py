@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from pgdb.frontend.api.notifications import Notification as Notification
     from pgdb.frontend.api.notifications import Told as Told
     from pgdb.frontend.api.options import SessionOptions as SessionOptions
-    from pgdb.frontend.api.sync import Ranks as Ranks
-    from pgdb.frontend.api.sync import Session as Session
-    from pgdb.frontend.api.sync import attach as attach
-    from pgdb.frontend.api.sync import launch as launch
-    from pgdb.frontend.api.sync import replay as replay
     from pgdb.frontend.show.text.thread_stacks import ThreadGroup as ThreadGroup
     from pgdb.frontend.show.text.thread_stacks import stacks_of as stacks_of
+    from pgdb.frontend.startup.sync import Ranks as Ranks
+    from pgdb.frontend.startup.sync import Session as Session
+    from pgdb.frontend.startup.sync import attach as attach
+    from pgdb.frontend.startup.sync import launch as launch
+    from pgdb.frontend.startup.sync import replay as replay
     from pgdb.merge.classes import EquivalenceClass as EquivalenceClass
     from pgdb.merge.classes import Missing as Missing
     from pgdb.merge.summary import Summary as Summary
@@ -87,8 +87,8 @@ _HOMES = {
     "ProtocolError": "pgdb.errors",
     "RankSet": "pgdb.ranks",
     "RankSetError": "pgdb.errors",
-    "Ranks": "pgdb.frontend.api.sync",
-    "Session": "pgdb.frontend.api.sync",
+    "Ranks": "pgdb.frontend.startup.sync",
+    "Session": "pgdb.frontend.startup.sync",
     "SessionEndedError": "pgdb.errors",
     "SessionOptions": "pgdb.frontend.api.options",
     "StartError": "pgdb.errors",
@@ -96,10 +96,10 @@ _HOMES = {
     "ThreadGroup": "pgdb.frontend.show.text.thread_stacks",
     "Told": "pgdb.frontend.api.notifications",
     "UsageError": "pgdb.errors",
-    "attach": "pgdb.frontend.api.sync",
+    "attach": "pgdb.frontend.startup.sync",
     "compare": "pgdb.frontend.analysis.comparing",
-    "launch": "pgdb.frontend.api.sync",
-    "replay": "pgdb.frontend.api.sync",
+    "launch": "pgdb.frontend.startup.sync",
+    "replay": "pgdb.frontend.startup.sync",
     "stacks_of": "pgdb.frontend.show.text.thread_stacks",
 }
 _MODULES = ("aio", "errors", "records")

@@ -22,7 +22,7 @@ INNER = {
         # For the user interfaces, which run in the session's thread.
         *("insert_breakpoint", "state", "job", "killed", "hushed", "log", "recorder", "asked"),
         *("transport", "set"),
-        # Written by hand in sync.py.
+        # Written by hand in frontend/startup/sync.py.
         *("close", "subscribe", "ranks", "has_ended", "start_answer"),
     },
 }
@@ -74,7 +74,7 @@ class Ranks:
         return self._view.set
 
     def __repr__(self) -> str:
-        return f"<pgdb.frontend.api.sync.{type(self).__name__} of ranks [{self.set}]>"
+        return f"<pgdb.{type(self).__name__} of ranks [{self.set}]>"
 
     def _other(self, other: Ranks | Answer) -> HasValues | Answer:
         """Return the argument of a call in this session's loop for ranks of any session."""

@@ -67,7 +67,6 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.store",
         "pgdb.frontend.analysis",
         "pgdb.frontend.transport",
-        "pgdb.frontend.startup",
     ),
     "pgdb.frontend.transport": (
         "pgdb.merge",

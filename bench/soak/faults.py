@@ -18,7 +18,7 @@ from bench.soak.noting import DEADLINE_S, Impossible, Wrong
 from bench.soak.processes import words
 from bench.soak.running import GRACE_S, LEAVE_S, NEVER, Soak
 from pgdb.errors import PgdbError, StartError
-from pgdb.frontend.api.sync import Session
+from pgdb.frontend.startup.sync import Session
 from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from pgdb.ranks import RankSet
 from pgdb.records import Stop

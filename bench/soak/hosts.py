@@ -16,7 +16,7 @@ from bench.soak.noting import Impossible, Wrong
 from bench.soak.processes import is_free, words
 from bench.soak.running import GRACE_S, LEAVE_S, NEVER, Soak
 from pgdb.frontend.api.notifications import Notification
-from pgdb.frontend.api.sync import Session
+from pgdb.frontend.startup.sync import Session
 from pgdb.ranks import RankSet
 from tests.support.hosts import several_hosts
 from tests.support.programs import Builder, Job

@@ -16,7 +16,7 @@ import pgdb
 from bench.measuring import pss_bytes
 from bench.soak.noting import DEADLINE_S, Impossible, Notes, Wrong
 from bench.soak.processes import descriptors, is_free, measured, objects, resident_bytes, words
-from pgdb.frontend.api.sync import Session
+from pgdb.frontend.startup.sync import Session
 from pgdb.ranks import RankSet
 from tests.support.programs import (
     Builder,

@@ -43,7 +43,7 @@ class Ranks:
         return self._view.set
 
     def __repr__(self) -> str:
-        return f"<pgdb.frontend.api.sync.{type(self).__name__} of ranks [{self.set}]>"
+        return f"<pgdb.{type(self).__name__} of ranks [{self.set}]>"
 
     def _other(self, other: Ranks | Answer) -> HasValues | Answer:
         """Return the argument of a call in this session's loop for ranks of any session."""

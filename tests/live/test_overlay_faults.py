@@ -20,8 +20,8 @@ import pytest
 
 import pgdb
 from pgdb.frontend.api.notifications import Notification
-from pgdb.frontend.api.sync import Session
 from pgdb.frontend.startup import overlay as overlay_module
+from pgdb.frontend.startup.sync import Session
 from pgdb.overlay.bootstrap_env import LEAVE_HANGS_S
 from pgdb.ranks import RankSet
 from tests.conftest import Build, our_processes

@@ -28,7 +28,7 @@ import pgdb, pgdb.aio
 for name in pgdb.__all__:
     getattr(pgdb, name)
 import pgdb.frontend.ui.main, pgdb.backend.node.daemon, pgdb.backend.node.serving
-import pgdb.overlay.node, pgdb.overlay.channel, pgdb.frontend.api.sync
+import pgdb.overlay.node, pgdb.overlay.channel, pgdb.frontend.startup.sync
 """
 
 LOOP_THREAD = """

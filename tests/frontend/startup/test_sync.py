@@ -25,12 +25,12 @@ import pgdb
 from pgdb import records
 from pgdb.errors import CommandError, PgdbError, SessionEndedError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import rank_view, sync, sync_generated
+from pgdb.frontend.api import rank_view, sync_generated
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.notifications import JobEnded, JobOutput, Listener, Notification
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.startup import start
+from pgdb.frontend.startup import start, sync
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.starting import new_session
 from pgdb.frontend.system import deadline
@@ -436,7 +436,7 @@ def test_views(
     assert str(session.ranks("@running!0").set) == "1-3"
     assert str(session.ranks(RankSet([0])).set) == "0"
     assert session.named_set("none") is None
-    assert repr(session[0:2]) == "<pgdb.frontend.api.sync.Ranks of ranks [0-1]>"
+    assert repr(session[0:2]) == "<pgdb.Ranks of ranks [0-1]>"
     with pytest.raises(pgdb.RankSetError, match="no rank 4"):
         session[4]
     for text in ("0-7", "@x", "3-1"):
@@ -520,7 +520,8 @@ OPEN_AT_THE_END = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from pgdb.frontend.api import rank_view as view, session as aio, sync
+from pgdb.frontend.api import rank_view as view, session as aio
+from pgdb.frontend.startup import sync
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup.session_directory import SessionDirectory
