@@ -79,7 +79,7 @@ class StoredAnswer(_Struct, frozen=True):
     graph: AnswerGraph
     request_id: int
     elapsed_s: float
-    told: bool
+    is_reported: bool = msgspec.field(name="told")
     may_run: bool
 
 
@@ -176,7 +176,7 @@ class Answers:
                     graph=to_graph(answer.classes, answer.missing),
                     request_id=answer.request_id,
                     elapsed_s=answer.elapsed_s,
-                    told=answer.is_reported,
+                    is_reported=answer.is_reported,
                     may_run=answer.may_run,
                 )
             )
@@ -269,8 +269,8 @@ class Loaded:
 
 def _restore(stored: StoredAnswer) -> Answer:
     classes, missing = from_graph(stored.graph)
-    told = RankSet.union((*(each.ranks for each in classes), missing.ranks))
-    if told - stored.ranks:
+    answered = RankSet.union((*(each.ranks for each in classes), missing.ranks))
+    if answered - stored.ranks:
         raise ProtocolError(f"'{stored.command}' is answered by who was not asked")
     return Answer(
         command=stored.command,
@@ -279,7 +279,7 @@ def _restore(stored: StoredAnswer) -> Answer:
         missing=missing,
         request_id=stored.request_id,
         elapsed_s=stored.elapsed_s,
-        is_reported=stored.told,
+        is_reported=stored.is_reported,
         may_run=stored.may_run,
     )
 

@@ -81,7 +81,7 @@ def kept_back(answer: Answer) -> RankSet:
 def is_kept_back(each: EquivalenceClass[Record]) -> bool:
     """Return whether the full answers of a class are not in it."""
     if isinstance(each.record, Stop | Exit | Running):
-        return False  # told as an event, of which the leaves keep nothing
+        return False  # reported as an event, which the leaves do not keep
     return isinstance(each.record, Various) or DIFFERENT_SLOT in each.slots
 
 
