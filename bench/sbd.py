@@ -166,13 +166,13 @@ def main() -> None:
         files = arguments.libraries + 1
         print(f"{arguments.hosts} hosts, {arguments.ranks_per_host} ranks on each; {files} files")
         print("| | opens | per file | files opened |\n|---|---|---|---|")
-        told = {}
+        printed = {}
         for case, options in cases.items():
             with Opens(Path(name) / "shared", program) as opens:
-                told[case] = attach(hosts, job, *options)
+                printed[case] = attach(hosts, job, *options)
             per_file = opens.count / files
             print(f"| {case} | {opens.count} | {per_file:.3g} | {len(opens.names)} |", flush=True)
-        for case, text in told.items():
+        for case, text in printed.items():
             if found := re.search(r"^read where they are:.*(?:\n.*){2}", text, re.M):
                 print(f"\n{case}:\n{found[0]}")
 

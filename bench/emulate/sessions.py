@@ -156,7 +156,7 @@ def sent_bytes(pids: list[int]) -> list[int]:
 
 def report(runs: list[Run], whole_s: float) -> Iterator[str]:
     """Yield a Markdown table; times are shares of *whole_s*."""
-    yield "| ranks | aggregators | classes | command | told | time | CPU, median | most | sent |"
+    yield "| ranks | aggregators | classes | command | answers | time | CPU, median | most | sent |"
     yield "|--:|--:|---|---|--:|--:|--:|--:|--:|"
     for run in runs:
         kind = f"{run.plan.classes:,} {'random' if run.plan.is_random else 'blocks'}"

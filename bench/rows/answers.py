@@ -96,8 +96,8 @@ def measure(ranks: int, rounds: int, wanted: Sequence[str] = tuple(REFERENCES)) 
                 cost = theirs[name] if name == "values" else ours[name]
                 found[name].append(cost.time_s / beside.time_s)
                 whole_s = sum(beside.cpu_s.values())
-                told = [f"{part} {each / whole_s:.2f}" for part, each in cost.cpu_s.items()]
-                shares[name].append(" + ".join(told))
+                parts_text = [f"{part} {each / whole_s:.2f}" for part, each in cost.cpu_s.items()]
+                shares[name].append(" + ".join(parts_text))
                 each_gdb[name].append(f"{cost.cpu_s[GDBS] / ranks:.5f}")
     return [
         Row(

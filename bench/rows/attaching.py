@@ -54,7 +54,7 @@ def time_pgdb(job: Job, environment: Mapping[str, str]) -> float:
     """Return the seconds of the whole command; all ranks must be in its answer."""
     line = [sys.executable, "-m", "pgdb", "attach", "--batch", "-ex", "bt", str(job.pid)]
     begun = time.monotonic()
-    told = subprocess.run(
+    done = subprocess.run(
         line,
         check=True,
         env=environment,
@@ -64,10 +64,10 @@ def time_pgdb(job: Job, environment: Mapping[str, str]) -> float:
     )
     took_s = time.monotonic() - begun
     # A rank between two rests has a stack of its own.
-    _, _, stacks = told.stdout.rpartition(") bt\n")
+    _, _, stacks = done.stdout.rpartition(") bt\n")
     shown = RankSet.union(map(RankSet.parse, re.findall(r"^\[([0-9,-]+)\]", stacks, re.M)))
     if shown != RankSet(range(len(job.ranks))):
-        raise RuntimeError(f"not the backtraces of all ranks:\n{told.stdout}")
+        raise RuntimeError(f"not the backtraces of all ranks:\n{done.stdout}")
     return took_s
 
 
