@@ -1,16 +1,15 @@
-"""All messages of the overlay, and their encoding.
+"""All messages of the overlay, and their encoding; operations stand in ``operations.py``.
 
 Messages are tagged, immutable structs in MessagePack, decoded strictly. The bytes of a peer are
-data: :func:`decode` either returns a message or raises :class:`~pgdb.errors.ProtocolError`. A
-message says what is wanted (Evaluate, Backtrace, Resume), never how GDB/MI spells it.
+data: :func:`decode` either returns a message or raises :class:`~pgdb.errors.ProtocolError`.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -18,8 +17,96 @@ from pgdb.errors import ProtocolError, RankSetError
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.graph import AnswerGraph
 from pgdb.merge.rankset_codec import pack, unpack
+from pgdb.overlay.operations import (
+    Acquire,
+    AnyOperation,
+    Backtrace,
+    BreakpointCommands,
+    ChangeBreakpoints,
+    Console,
+    Detach,
+    Evaluate,
+    InsertBreakpoint,
+    Interrupt,
+    Kill,
+    ListBreakpoints,
+    ListVariables,
+    Logged,
+    Operation,
+    ReadBlock,
+    Reattach,
+    Recall,
+    RecordedOperation,
+    Reduce,
+    Resume,
+    RunWord,
+    Script,
+    SelectFrame,
+)
 from pgdb.ranks import RankSet
 from pgdb.records import Event
+
+__all__ = [
+    "FRONT_END",
+    "MAX_MESSAGE_BYTES",
+    "MAX_NODES",
+    "MAX_SETS_BYTES",
+    "PROTOCOL_VERSION",
+    "Acquire",
+    "Announce",
+    "AnyMessage",
+    "AnyOperation",
+    "Backtrace",
+    "BreakpointCommands",
+    "ChangeBreakpoints",
+    "Console",
+    "Delivered",
+    "Deliveries",
+    "Deploy",
+    "Detach",
+    "Evaluate",
+    "Events",
+    "FileIs",
+    "FileKey",
+    "FilePart",
+    "FilesAre",
+    "Find",
+    "Found",
+    "FoundRanks",
+    "Heartbeat",
+    "Hello",
+    "InsertBreakpoint",
+    "Interrupt",
+    "Joined",
+    "Kill",
+    "ListBreakpoints",
+    "ListVariables",
+    "Logged",
+    "Lost",
+    "Message",
+    "Notice",
+    "Operation",
+    "ReadBlock",
+    "Reattach",
+    "Recall",
+    "RecordedOperation",
+    "Reduce",
+    "Reply",
+    "Request",
+    "Resume",
+    "RunWord",
+    "Script",
+    "SelectFrame",
+    "Setup",
+    "Share",
+    "Shutdown",
+    "Table",
+    "WantFiles",
+    "WantPart",
+    "WantedFile",
+    "decode",
+    "encode",
+]
 
 PROTOCOL_VERSION = 1
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024
@@ -30,350 +117,12 @@ MAX_SETS_BYTES = 1 << 30
 MAX_NODES = 1 << 17
 """Most aggregators of a tree: the biggest machines have some ten thousand hosts."""
 
-RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
-"""GDB's commands that set a rank running, spelled out."""
-
-_NUMBER_FORMATS = frozenset("xoutzdcf")
-"""GDB's format letters that make numbers of pointers; with a, s and i addresses stay addresses."""
-
 FRONT_END = -1
 """Number of the front end as a node of the tree; aggregators count from 0."""
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unknown_fields=True):
     """Base of all messages."""
-
-
-Logged = Literal["as it is", "expression", "command", "count"]
-"""The way in which a log shows a field of an operation; see :mod:`pgdb.frontend.store.redact`."""
-
-
-class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unknown_fields=True):
-    """The work that a request asks a rank's debugger for.
-
-    The class variables are properties of the operation, which its fields do not change. They do
-    not travel.
-    """
-
-    only_reads: ClassVar[bool] = False
-    """Whether it changes neither the rank nor its debugger."""
-    needs_stopped_rank: ClassVar[bool] = False
-    is_urgent: ClassVar[bool] = False
-    """Whether it does not wait until earlier operations are complete."""
-    is_about_breakpoints: ClassVar[bool] = False
-    """Whether it must be repeated for a rank that gets a new debugger."""
-    uses_frame: ClassVar[bool] = False
-    """Whether the answer depends on the selected frame or thread."""
-    keeps_answer: ClassVar[bool] = True
-    """Whether the aggregator keeps the answer of each rank, for a :class:`Recall`."""
-    outdates_answers: ClassVar[bool] = False
-    """Whether earlier answers may be wrong after it."""
-    logged: ClassVar[Mapping[str, Logged]] = {}
-    """The fields that a log shows, besides numbers."""
-
-    @property
-    def sets_running(self) -> bool:
-        """Whether it sets the rank running."""
-        return False
-
-    @property
-    def joins_arguments(self) -> bool:
-        """Whether frames whose arguments differ are of one class."""
-        return False
-
-    @property
-    def asks_for_numbers(self) -> bool:
-        """Whether other addresses are other answers."""
-        return False
-
-
-# -- operations ---------------------------------------------------------------------------
-
-
-class Acquire(Operation, frozen=True, kw_only=True):
-    """Start a debugger for the rank and attach it; answered with a Stop."""
-
-
-class Reattach(Operation, frozen=True, kw_only=True):
-    """Attach again to a rank that was detached, or whose debugger is gone or does not answer.
-
-    Answered with a Stop, or with a Text if the rank has a debugger that answers.
-    """
-
-    outdates_answers: ClassVar[bool] = True
-
-
-class Evaluate(Operation, frozen=True, kw_only=True):
-    """Print the value of an expression."""
-
-    only_reads: ClassVar[bool] = True
-    needs_stopped_rank: ClassVar[bool] = True
-    uses_frame: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {"expression": "expression", "format": "as it is"}
-
-    expression: str
-    format: str = ""
-    """GDB's format letters without the slash, e.g. ``x``."""
-    raw_pointers: bool = False
-    """Whether pointers with other addresses are other values."""
-
-    @property
-    def asks_for_numbers(self) -> bool:
-        """Whether other addresses are other answers."""
-        return self.raw_pointers or any(letter in _NUMBER_FORMATS for letter in self.format)
-
-
-class Backtrace(Operation, frozen=True, kw_only=True):
-    """List the frames of the selected thread."""
-
-    only_reads: ClassVar[bool] = True
-    needs_stopped_rank: ClassVar[bool] = True
-
-    limit: int = 0
-    """Number of innermost frames, or of outermost when negative; 0 for all."""
-    fold: bool = True
-    """Whether to fold away the frames inside an MPI call."""
-    split: bool = False
-    """Whether ranks with other values of arguments are of another class."""
-    threads: bool = False
-    """Whether to list all threads; answered with Threads instead of a Stack. With *fold*, threads
-    of the MPI library itself are left out."""
-    offsets: bool = False
-    """Whether frames show their offset in the function."""
-
-    @property
-    def joins_arguments(self) -> bool:
-        """Whether frames whose arguments differ are of one class."""
-        return not self.split
-
-
-class ReadBlock(Operation, frozen=True, kw_only=True):
-    """Read numbers from memory, byte for byte; answered with a Block."""
-
-    only_reads: ClassVar[bool] = True
-    needs_stopped_rank: ClassVar[bool] = True
-    uses_frame: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {"expression": "expression"}
-
-    expression: str
-    """A number or an array of numbers, ``u[0]@1000`` included."""
-    start: int = 0
-    """Number of elements to skip."""
-    count: int = 0
-    """Number of elements to read, 0 for all the rest."""
-    limit_bytes: int
-    """Most bytes to read; more are answered with a Failure."""
-
-
-class Reduce(Operation, frozen=True, kw_only=True):
-    """Sum up a number, or all elements of an array of numbers, on the way up.
-
-    Answered with Various, whose template is one placeholder, for any number of ranks.
-    """
-
-    only_reads: ClassVar[bool] = True
-    needs_stopped_rank: ClassVar[bool] = True
-    uses_frame: ClassVar[bool] = True
-    keeps_answer: ClassVar[bool] = False
-    logged: ClassVar[Mapping[str, Logged]] = {"expression": "expression"}
-
-    expression: str
-    low: float = 0.0
-    """Lower end of a histogram; used if *bins* is not 0."""
-    high: float = 0.0
-    bins: int = 0
-    limit_bytes: int
-    """Most bytes of an array; larger ones are answered with a Failure."""
-
-
-class Recall(Operation, frozen=True, kw_only=True):
-    """Repeat the answer to an earlier request in full: addresses, every value."""
-
-    only_reads: ClassVar[bool] = True
-    uses_frame: ClassVar[bool] = True
-    keeps_answer: ClassVar[bool] = False
-
-    request_id: int
-
-
-class SelectFrame(Operation, frozen=True, kw_only=True):
-    """Select another frame; answered with a Stack of that frame."""
-
-    needs_stopped_rank: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
-
-    command: str
-    """``frame …``, ``up …`` or ``down …``."""
-
-    @property
-    def joins_arguments(self) -> bool:
-        """Whether frames whose arguments differ are of one class."""
-        return True
-
-
-class ListVariables(Operation, frozen=True, kw_only=True):
-    """List variables of the selected frame."""
-
-    only_reads: ClassVar[bool] = True
-    needs_stopped_rank: ClassVar[bool] = True
-    uses_frame: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {"which": "as it is"}
-
-    which: Literal["locals", "arguments"]
-    raw_pointers: bool = False
-    """Whether pointers with other addresses are other values."""
-
-    @property
-    def asks_for_numbers(self) -> bool:
-        """Whether other addresses are other answers."""
-        return self.raw_pointers
-
-
-class Console(Operation, frozen=True, kw_only=True):
-    """Run one GDB command unchanged."""
-
-    uses_frame: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
-
-    command: str
-    run: bool = False
-    """Whether the command sets the rank running."""
-
-    @property
-    def sets_running(self) -> bool:
-        """Whether it sets the rank running."""
-        return self.run
-
-
-class Script(Operation, frozen=True, kw_only=True):
-    """Run several lines as one GDB script (``define``, ``python``, ``if`` …)."""
-
-    outdates_answers: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {"lines": "count"}
-
-    lines: tuple[str, ...]
-
-
-class Resume(Operation, frozen=True, kw_only=True):
-    """Set the rank running."""
-
-    needs_stopped_rank: ClassVar[bool] = True
-    outdates_answers: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {"command": "as it is", "argument": "expression"}
-
-    command: RunWord
-    argument: str = ""
-
-    @property
-    def sets_running(self) -> bool:
-        """Whether it sets the rank running."""
-        return True
-
-
-class Interrupt(Operation, frozen=True, kw_only=True):
-    """Stop the rank if it runs; answered at once, the stop is an event."""
-
-    is_urgent: ClassVar[bool] = True
-    outdates_answers: ClassVar[bool] = True
-
-
-class InsertBreakpoint(Operation, frozen=True, kw_only=True):
-    """Make breakpoints, watchpoints or catchpoints with a GDB command."""
-
-    is_about_breakpoints: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
-
-    command: str
-    """The whole command, e.g. ``tbreak ring.c:10 if x > 3``."""
-    first_number: int
-    """Job-wide number of the first breakpoint; the others count on."""
-
-
-class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
-    """Delete, enable, disable … breakpoints by their job-wide numbers."""
-
-    is_about_breakpoints: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {
-        "command": "as it is",
-        "numbers": "as it is",
-        "argument": "expression",
-    }
-
-    command: str
-    """``delete``, ``disable``, ``enable``, ``enable once``, ``condition``, ``ignore`` …"""
-    numbers: tuple[str, ...]
-    """Job-wide numbers, ``3`` or with a location ``3.1``; empty for all."""
-    argument: str = ""
-    """The rest of the command after the numbers."""
-
-
-class BreakpointCommands(Operation, frozen=True, kw_only=True):
-    """Attach GDB commands to breakpoints."""
-
-    is_about_breakpoints: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {"numbers": "as it is", "commands": "count"}
-
-    numbers: tuple[str, ...]
-    commands: tuple[str, ...]
-
-
-class ListBreakpoints(Operation, frozen=True, kw_only=True):
-    """List the job-wide breakpoints of the rank."""
-
-    only_reads: ClassVar[bool] = True
-
-
-class Detach(Operation, frozen=True, kw_only=True):
-    """Remove everything of PGDB's from the rank and let it run on freely."""
-
-    outdates_answers: ClassVar[bool] = True
-
-
-class Kill(Operation, frozen=True, kw_only=True):
-    """End the rank's process."""
-
-    is_urgent: ClassVar[bool] = True
-    outdates_answers: ClassVar[bool] = True
-
-
-AnyOperation = (
-    Acquire
-    | Reattach
-    | Evaluate
-    | Backtrace
-    | SelectFrame
-    | ListVariables
-    | ReadBlock
-    | Reduce
-    | Recall
-    | Console
-    | Script
-    | Resume
-    | Interrupt
-    | InsertBreakpoint
-    | ChangeBreakpoints
-    | BreakpointCommands
-    | ListBreakpoints
-    | Detach
-    | Kill
-)
-
-
-RecordedOperation = (
-    Evaluate
-    | Backtrace
-    | SelectFrame
-    | ListVariables
-    | ReadBlock
-    | Reduce
-    | Recall
-    | Console
-    | ListBreakpoints
-)
-"""The operations whose answers a recording keeps, unless they set the rank running."""
-
-
-# -- messages -----------------------------------------------------------------------------
 
 
 class Hello(Message, frozen=True, kw_only=True):
