@@ -20,7 +20,7 @@ _LINE = re.compile(
 )
 _READ = re.compile(r"^read where they are: (\d+) files", re.M)
 _RESUMED = re.compile(r"\((\S+) (\S+) of them in an earlier session\)")
-_UNITS = {"bytes": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 @dataclass(frozen=True)
