@@ -23,7 +23,7 @@ from pgdb.frontend.api.notifications import Notification
 from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Gone, Stack, Stop, Text
-from tests.conftest import Build, StartJob
+from tests.conftest import LIVE_TIMEOUT_S, Build, StartJob
 from tests.support.programs import (
     Job,
     Orders,
@@ -169,10 +169,8 @@ def test_a_gdb_that_hangs_costs_its_own_rank_alone(build: Build, start_job: Star
             # It hangs for good.
             hung = session.ranks("1").script(hang(100_000), timeout_s=1)
             assert hung.missing.late == RankSet([1])
-            begun = time.monotonic()
-            answer = session.evaluate("1", timeout_s=DEADLINE_S)
-            # The others' answers do not wait for its deadline.
-            assert time.monotonic() - begun < DEADLINE_S / 2
+            # The others' answers do not wait for its deadline, which is that of this test as well.
+            answer = session.evaluate("1", timeout_s=LIVE_TIMEOUT_S)
             assert set(answer.values) == set(others)
             assert answer.missing.late == RankSet([1])
             session.break_at("hit")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -67,12 +66,10 @@ def test_one_that_shows_nothing_is_ended(
 
 
 def test_one_that_progresses_is_left_alone(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bootstrap_env, "HANGS_S", 10.0)
-    begun = time.monotonic()
+    monkeypatch.setattr(bootstrap_env, "HANGS_S", 3600.0)
     pid, daemon = start("for _ in 1 2 3 4 5 6 7 8; do printf .; sleep 0.1; done")
     _guard(pid, daemon, watches_input=False)
     assert ended_by(pid) == 0
-    assert time.monotonic() - begun < 10.0
 
 
 @pytest.mark.parametrize(

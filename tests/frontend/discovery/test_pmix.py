@@ -10,7 +10,6 @@ import ctypes.util
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -257,9 +256,7 @@ def test_reasons(launch: Launch, what: str, reason: str) -> None:
 
 def test_no_answer_in_time(launch: Launch, tmp_path: Path) -> None:
     with launch("hang") as pid:
-        begin = time.monotonic()
         assert "no answer within 1.5 s" in error_of(pid, 1.5)
-        assert time.monotonic() - begin < 10
         # The launcher has that in its environment, and the asking process had.
         assert list(processes_with(f"TMPDIR={tmp_path}")) == [pid]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -257,8 +256,6 @@ def test_failure_is_quoted(commands: Path) -> None:
 
 
 def test_controller_that_does_not_answer(commands: Path) -> None:
-    write(commands / "squeue", "#!/bin/sh\nexec sleep 60\n")
-    begin = time.monotonic()
+    write(commands / "squeue", "#!/bin/sh\nexec sleep 3600\n")
     message = error_of(lambda: slurm.steps(timeout_s=0.2))
-    assert time.monotonic() - begin < 20
     assert "squeue did not answer within 0.2 s" in message

@@ -153,7 +153,7 @@ def test_it_runs_its_program_after_the_deadline(session: Session) -> None:
     process = session.start("echo", "hello", seconds="0.3")
     session.wait_held()
     assert finish(process) == b"hello\n"
-    assert 0.3 <= time.monotonic() - began < 10
+    assert time.monotonic() - began >= 0.3
 
 
 def test_it_runs_its_program_when_the_front_end_goes_away(session: Session) -> None:
@@ -231,7 +231,7 @@ def test_an_address_that_does_not_answer_costs_three_seconds(session: Session) -
         deaf = f"127.0.0.1:{silent.getsockname()[1]}"
         process = session.start("true", address=f"{deaf},{session.address}")
         with session.accept():
-            assert 2.9 <= time.monotonic() - began < 10
+            assert time.monotonic() - began >= 2.9
             release(process)
         for each in waiting:
             each.close()

@@ -233,16 +233,16 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     run(test)
 
 
-def test_an_end_that_closes_is_seen_at_once() -> None:
+def test_an_end_that_closes_is_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel_module, "LOSS_S", 3600.0)
+
     async def test() -> None:
         async with linked() as (near, far):
             near.send(lost("last words"))
             near.close()
-            began = time.monotonic()
             assert await far.receive() == lost("last words")
             with pytest.raises(LinkError, match="it closed the link"):
                 await far.receive()
-            assert time.monotonic() - began < 2.0  # the loss time is 20 s
 
     run(test)
 
@@ -298,7 +298,7 @@ def test_a_silent_link_is_lost_after_the_loss_time(monkeypatch: pytest.MonkeyPat
             began = time.monotonic()
             with pytest.raises(LinkError, match=r"nothing heard from it for 0\.3 s"):
                 await near.receive()
-            assert 0.2 < time.monotonic() - began < 3.0
+            assert time.monotonic() - began > 0.2
 
     run(test)
 
