@@ -20,8 +20,8 @@ WINDOW_S = 0.15
 class LateAnswers:
     """Merges the late answers to each command, and reports them."""
 
-    def __init__(self, tell: Callable[[Answer], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[Answer], None]) -> None:
+        self._report = report
         self._kept: dict[int, tuple[str, Merger[Record]]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -43,4 +43,6 @@ class LateAnswers:
         for request_id, (command, merger) in kept.items():
             classes = merger.classes
             ranks = RankSet.union(each.ranks for each in classes)
-            self._tell(Answer(command=command, ranks=ranks, classes=classes, request_id=request_id))
+            self._report(
+                Answer(command=command, ranks=ranks, classes=classes, request_id=request_id)
+            )

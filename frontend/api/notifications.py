@@ -121,7 +121,7 @@ Notification = (
     | JobOutput
     | JobEnded
 )
-"""Any of them; ``kind`` tells which."""
+"""Any of them; ``kind`` names its struct."""
 Told = Notification
 """The name that scripts of earlier versions use."""
 Listener = Callable[[Notification], None]

@@ -250,7 +250,7 @@ class Session(RankView):
         ranks = ranks & answer.ranks
         if len(ranks) > MOST_DISTINCT:
             raise UsageError(
-                f"{len(ranks)} ranks are too many to be told one by one; "
+                f"{len(ranks)} ranks are too many to be shown one by one; "
                 f"ask for at most {MOST_DISTINCT} at a time"
             )
         return await self.ask(
@@ -306,7 +306,7 @@ class Session(RankView):
         return self._core.notifier.hush(ranks)
 
     async def close(self, *, kill: bool | None = None) -> None:
-        """End the session: by default kill a job that PGDB launched, and let any other go on.
+        """End the session: by default kill a job that PGDB launched, and let any other run on.
 
         Returns when no process of ours is left. A second call does nothing.
         """

@@ -168,12 +168,14 @@ async def _find_everywhere(starting: Starting, selector: str) -> ProcTable:
     if not jobs:
         raise DiscoveryError(f"no process of {selector} has a rank's environment on its hosts")
     if len(jobs) > 1:
-        told = "; ".join(
+        jobs_found = "; ".join(
             f"{job or 'unknown'}: {sum(len(part.ranks) for _, part in parts)} ranks of "
             f"{parts[0][1].executable}"
             for job, parts in jobs.items()
         )
-        raise DiscoveryError(f"there are ranks of several jobs, attach to one of them: {told}")
+        raise DiscoveryError(
+            f"there are ranks of several jobs, attach to one of them: {jobs_found}"
+        )
     parts = next(iter(jobs.values()))
     processes = [
         RankProcess(rank=rank, host=hello.host, pid=pid, executable=part.executable)

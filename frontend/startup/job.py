@@ -201,7 +201,7 @@ class OverlayLauncher(Launcher):
         except OSError:
             return ""
         stripped = [line.strip() for line in lines]
-        # The last line of one of our processes tells more than a launcher's report of its exit
+        # The last line of one of our processes says more than a launcher's report of its exit
         # status.
         own = [line for line in stripped if _OF_OURS.match(line)]
         return " | ".join(own[-1:] or [line for line in stripped if line.strip(" -*")][-4:])

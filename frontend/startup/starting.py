@@ -114,9 +114,9 @@ def _what_is_missing(starting: Starting) -> str:
     if session.options.program and session.mode == "launch":
         parts.append(f"is it --program {session.options.program} that they execute?")
     words = starting.overlay.last_words()
-    told = ", ".join(part for part in parts if part)
+    missing = ", ".join(part for part in parts if part)
     return (
-        f"the session did not start within {session.options.start_timeout_s:g} s ({told}); "
+        f"the session did not start within {session.options.start_timeout_s:g} s ({missing}); "
         f"--start-timeout gives it longer. {words}"
     ).rstrip()
 
@@ -165,12 +165,14 @@ def _check_start(answer: Answer, mode: str) -> None:
     failed = [each for each in answer.classes if isinstance(each.record, Failure)]
     if failed:
         messages = [each.filled.message for each in failed]  # type: ignore[union-attr]
-        told = [f"[{each.ranks}] {message}" for each, message in zip(failed, messages, strict=True)]
-        if len(told) > _MOST_FAILURES:
+        reasons = [
+            f"[{each.ranks}] {message}" for each, message in zip(failed, messages, strict=True)
+        ]
+        if len(reasons) > _MOST_FAILURES:
             others = RankSet.union(each.ranks for each in failed[_MOST_FAILURES:])
-            told[_MOST_FAILURES:] = [f"[{others}] for other reasons"]
+            reasons[_MOST_FAILURES:] = [f"[{others}] for other reasons"]
         kind = PermissionToTraceError if "cannot attach" in messages[0] else StartError
-        raise kind("; ".join(told))
+        raise kind("; ".join(reasons))
     if answer.classes:
         raise StartError(
             f"the program ended on [{answer.classes[0].ranks}] before it could be stopped"

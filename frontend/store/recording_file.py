@@ -269,8 +269,8 @@ class Loaded:
 
 def _restore(stored: StoredAnswer) -> Answer:
     classes, missing = from_graph(stored.graph)
-    answered = RankSet.union((*(each.ranks for each in classes), missing.ranks))
-    if answered - stored.ranks:
+    named = RankSet.union((*(each.ranks for each in classes), missing.ranks))
+    if named - stored.ranks:
         raise ProtocolError(f"'{stored.command}' is answered by who was not asked")
     return Answer(
         command=stored.command,

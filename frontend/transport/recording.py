@@ -198,10 +198,10 @@ class RecordingTransport:
             part = members & ranks
             known = self._of_key.get(key_of(Recall(request_id=origin)), ())
             used, left = _latest(known, part)
-            for exchange, told in used:
-                answer = part_of(exchange.answer, told)
+            for exchange, share in used:
+                answer = part_of(exchange.answer, share)
                 classes += answer.classes
-                left |= told & answer.missing.ranks
+                left |= share & answer.missing.ranks
             if left:
                 unknown |= left
                 classes += self._as_it_came(origin, left)
@@ -259,8 +259,8 @@ class RecordingTransport:
         for change in _changes_since(changes, used):
             remarks.append(f"[{change.ranks}] were asked before '{change.command}'")
         others = [each for each in known if each not in [one for one, _ in used]]
-        told = [one.answer.classes for one, _ in used]
-        numbers = [self._number(each) for each in others if each.answer.classes not in told]
+        shown = [one.answer.classes for one, _ in used]
+        numbers = [self._number(each) for each in others if each.answer.classes not in shown]
         if earlier := [f"'expand {number}'" for number in numbers if number]:
             remarks.append(f"there was another answer before: {', '.join(earlier[-3:])}")
         if remarks:
