@@ -61,12 +61,12 @@ CHOICES = {
 
 def main() -> None:
     """Measure, print the table and draw the plot."""
-    told = [
+    described = [
         f"  {name:8} {', '.join(map(str, each.ranks)):8} {each.about}"
         for name, each in CHOICES.items()
     ]
     parser = argparse.ArgumentParser(
-        description="\n".join([(__doc__ or "").strip(), *told]), formatter_class=_Raw
+        description="\n".join([(__doc__ or "").strip(), *described]), formatter_class=_Raw
     )
     parser.add_argument("rows", nargs="*", metavar="ROW", help="what to measure")
     parser.add_argument("--ranks", type=int, metavar="N", help="in place of each row's own number")

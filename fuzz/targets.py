@@ -224,7 +224,7 @@ WIRE_WORDS = tuple(
 )
 
 
-def run_packing(data: bytes) -> None:
+def run_rankset(data: bytes) -> None:
     """Unpack a rank set in any encoding."""
     found = unpack(data if data[:1] in (b"R", b"G", b"B") else data.decode("utf-8", "replace"))
     if len(found) < 5000:
@@ -630,7 +630,7 @@ _TARGETS = (
     Target("mi", "lines of GDB/MI and what they hold", run_mi, (), MI_WORDS),
     Target("wire", "messages, answers, events", run_wire, (ProtocolError,), WIRE_WORDS,
            tree_mutator),
-    Target("packing", "rank sets on the wire", run_packing, (ProtocolError, RankSetError),
+    Target("rankset", "rank sets on the wire", run_rankset, (ProtocolError, RankSetError),
            WIRE_WORDS),
     Target("channel", "the framing of links", run_channel, (LinkError, ProtocolError), WIRE_WORDS),
     Target("delivery", "files that are handed on", run_delivery, (ProtocolError,), WIRE_WORDS),

@@ -55,18 +55,18 @@ MIB = 1 << 20
 
 def _table(soak: Soak) -> str:
     lines = [
-        "| fault or step | tries | as it is to be | mended by `reattach` | longest, s |",
+        "| fault or step | tries | as it is to be | restored by `reattach` | longest, s |",
         "|---|---|---|---|---|",
     ]
     for name, each in sorted(soak.outcomes.items()):
-        mended = f"{each.mended} of {each.mends}" if each.mends else ""
-        lines.append(f"| {name} | {each.tries} | {each.named} | {mended} | {each.worst_s:.1f} |")
+        restored = f"{each.restored} of {each.restores}" if each.restores else ""
+        lines.append(f"| {name} | {each.tries} | {each.named} | {restored} | {each.worst_s:.1f} |")
     return "\n".join(lines)
 
 
 def _by_quarters(figures: Sequence[int], per: int, unit: str) -> str:
     if not figures:
-        return "too short to tell"
+        return "too short to judge"
     ends = [len(figures) * quarter // 4 - 1 for quarter in range(1, 5)]
     return ", ".join(f"{figures[max(0, end)] // per}" for end in ends) + f" {unit}"
 
@@ -110,7 +110,7 @@ def main() -> int:
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--hosts", type=int, default=0)
     parser.add_argument("--links", type=int, default=-1, help=argparse.SUPPRESS)
-    parser.add_argument("--verbose", action="store_true", help="tell every step on standard error")
+    parser.add_argument("--verbose", action="store_true", help="print every step on standard error")
     arguments = parser.parse_args()
     # SIGTERM as well, for a soak in the background, where Ctrl-C is ignored.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -139,11 +139,11 @@ def main() -> int:
     print(_table(soak))
     for when, (count, size) in {"first": soak.baseline or (0, 0), "last": measured()}.items():
         print(f"\nours at {when}: {count} descriptors, {size >> 20} MiB")
-    told = _by_quarters(soak.sizes_bytes, MIB, "MiB")
+    sizes = _by_quarters(soak.sizes_bytes, MIB, "MiB")
     kept = _by_quarters(soak.objects, 1000, "thousand objects of Python's")
-    print(f"\nours after each quarter of the sessions: {told}; {kept}")
-    told = _by_quarters(soak.tool_sizes_bytes, MIB, "MiB")
-    print(f"\naggregators and GDBs after each quarter of the longest session: {told}")
+    print(f"\nours after each quarter of the sessions: {sizes}; {kept}")
+    sizes = _by_quarters(soak.tool_sizes_bytes, MIB, "MiB")
+    print(f"\naggregators and GDBs after each quarter of the longest session: {sizes}")
     for text in soak.late:
         print(f"\nlate: {text}")
     for text in (*wrong, *soak.grown):

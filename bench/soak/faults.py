@@ -129,7 +129,7 @@ class OneHost(Soak):
         try:
             answer = session.evaluate("1", timeout_s=self._random.choice([0.2, 1.0]))
             if not ranks & self._state(session)["stopped"] <= answer.missing.late:
-                raise Wrong(f"[{ranks}] cannot answer, and are not told to be late")
+                raise Wrong(f"[{ranks}] cannot answer, and are not reported as late")
         finally:
             os.kill(pid, signal.SIGCONT)
         self._wait(lambda: before <= self._state(session)["live"], "all are there still")
@@ -189,7 +189,7 @@ class OneHost(Soak):
         os.kill(gdb, signal.SIGSTOP)
         answer = session.evaluate("1", timeout_s=0.5)
         if rank not in (answer.missing.late | answer.missing.running).__iter__():
-            raise Wrong(f"[{rank}] cannot answer, and is told as {answer.missing}")
+            raise Wrong(f"[{rank}] cannot answer, and is reported as {answer.missing}")
         os.kill(gdb, signal.SIGKILL)
         self._wait(lambda: rank in self._state(session)["lost"], f"[{rank}] is lost")
         return RankSet([rank])
@@ -204,7 +204,7 @@ class OneHost(Soak):
         try:
             answer = session.evaluate("1", timeout_s=self._random.choice([0.2, 0.5, 1.0]))
             if not answer.missing.late >= RankSet([rank]):
-                raise Wrong(f"[{rank}] cannot answer, and is told as {answer.missing}")
+                raise Wrong(f"[{rank}] cannot answer, and is reported as {answer.missing}")
         finally:
             os.kill(gdb, signal.SIGCONT)
         self._wait(lambda: rank in session.evaluate("1").values, f"[{rank}] answers again")
@@ -284,9 +284,9 @@ class OneHost(Soak):
                 answer = session.evaluate("1", timeout_s=1.0)
             finally:
                 os.kill(gdb, signal.SIGCONT)
-            self._in_time(begun, "an answer that is late is told so", DEADLINE_S)
+            self._in_time(begun, "a late answer is reported as late", DEADLINE_S)
             if rank not in answer.missing.late or time.monotonic() - begun < 1.0:
-                raise Wrong(f"[{rank}] cannot answer in 1 s, and is told as {answer.missing}")
+                raise Wrong(f"[{rank}] cannot answer in 1 s, and is reported as {answer.missing}")
         return RankSet()
 
     @contextlib.contextmanager
@@ -446,13 +446,13 @@ class OneHost(Soak):
         time.sleep(self._random.random() * 3.0)
         self._kill_job(job)
         try:
-            told, _ = process.communicate(timeout=DEADLINE_S)
+            output, _ = process.communicate(timeout=DEADLINE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
             raise Wrong("pgdb does not end") from None
-        if b"Traceback" in told or process.returncode < 0:
-            raise Wrong(f"status {process.returncode}: {told.decode()}")
+        if b"Traceback" in output or process.returncode < 0:
+            raise Wrong(f"status {process.returncode}: {output.decode()}")
 
     def _kill_in_attach(self, job: Job) -> None:
         """End an aggregator while ranks are searched or attached."""
@@ -546,12 +546,12 @@ class OneHost(Soak):
             else:
                 os.kill(job.ranks[rank], signal.SIGKILL)
             crashes = order == b"s"
-            told = "stopped" if crashes else "exited"
-            self._wait(lambda: rank in self._state(session)[told], f"[{rank}] has {told}")
+            state = "stopped" if crashes else "exited"
+            self._wait(lambda: rank in self._state(session)[state], f"[{rank}] has {state}")
             # The launcher may end other ranks, but no command waits for them in vain.
             answer = session.evaluate("1", timeout_s=DEADLINE_S)
             if late := answer.missing.late:
-                raise Wrong(f"[{late}] do not answer beside [{rank}], which has {told}")
+                raise Wrong(f"[{late}] do not answer beside [{rank}], which has {state}")
             if crashes:
                 self._kill_job(job)
         finally:

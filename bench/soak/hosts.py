@@ -96,7 +96,7 @@ class SeveralHosts(Soak):
         with self._cut(hosts):
             answer = session.evaluate("1", timeout_s=1.0)
             if not ranks & before["stopped"] <= answer.missing.late:
-                raise Wrong(f"[{ranks}] cannot answer, and are told as {answer.missing}")
+                raise Wrong(f"[{ranks}] cannot answer, and are reported as {answer.missing}")
             # TCP doubles its wait after each lost packet.
             time.sleep(SHORT_CUT_S * self._random.random())
         self._others_answer(session, RankSet())

@@ -38,8 +38,8 @@ class Outcome:
     named: int = 0
     """Number of times that all concerned ranks were named, all others answered, and the states
     agreed."""
-    mended: int = 0
-    mends: int = 0
+    restored: int = 0
+    restores: int = 0
     worst_s: float = 0.0
     """Longest time in seconds until PGDB showed all effects."""
     wrong: list[str] = field(default_factory=list)

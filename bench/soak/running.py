@@ -193,10 +193,10 @@ class Soak(Notes):
             self._agrees(session, job)
             self._say("  seen")
             if lost := self._state(session)["lost"]:
-                outcome.mends += 1
+                outcome.restores += 1
                 self._reattach(session, lost)
                 self._agrees(session, job)
-                outcome.mended += 1
+                outcome.restored += 1
 
     def _say_all(self) -> None:
         """Print the session's output, and the processes of PGDB's."""
