@@ -50,7 +50,7 @@ _MOST_CONFLICTS = 4
         Option(
             name="--grid",
             value="P[,Q…]",
-            help="the ranks along each dimension",
+            help="the ranks along each dimension; needed without --map",
             read=integers,
             default=(),
         ),
