@@ -494,7 +494,7 @@ class DeliveryState:
 
     def _relay(self, file: FileState, who: int, offset: int) -> None:
         if file.is_gone:
-            return  # which *who* knows
+            return  # *who* was notified
         file.waiters.setdefault(offset, {})[who] = None
         self.request(file.key, offset)
 

@@ -32,8 +32,8 @@ RELEASE = signal.SIGWINCH
 """Releases a held rank. By default the signal does nothing, because a rank can execute its program
 between the check of its name and kill(2); GDB passes it on without a stop."""
 _CONNECT_S = 3.0  # for each of the front end's addresses
-_LOOKED_AT_BYTES = 1 << 16  # of a command line: anybody's process can say that it has gigabytes
-_LATE_S = 5.0  # how long the first rank waits for others that are not held yet, to wake them
+_LOOKED_AT_BYTES = 1 << 16  # of a command line: any process can claim to have gigabytes
+_LATE_S = 5.0  # for which the first rank waits for ranks that are not held yet, to wake them
 HELD_NAME = "pgdb-held"
 """Name (/proc/PID/comm) of a process that has blocked :data:`RELEASE` and accepts it."""
 LEAVING_NAME = "pgdb-leaving"
@@ -270,7 +270,7 @@ def _ignored_by_parent() -> set[int]:
         if os.path.basename(os.readlink(f"/proc/{parent}/exe")).startswith("python"):
             return set()
     except OSError:
-        pass  # another user's, as Slurm's is
+        pass  # it belongs to another user, as Slurm's does
     try:
         with open(f"/proc/{parent}/status") as status:
             mask = next(int(line.split()[1], 16) for line in status if line.startswith("SigIgn:"))

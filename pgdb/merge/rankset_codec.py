@@ -53,12 +53,12 @@ def pack(ranks: RankSet) -> str | bytes:
     text = _text(ranks)
     if text is not None and len(text) <= _SMALL_BYTES:
         return text
-    forms: list[str | bytes] = [_ROARING + ranks.to_bytes()]
+    encodings: list[str | bytes] = [_ROARING + ranks.to_bytes()]
     if text is not None:
-        forms.append(text)
-    if min(map(len, forms)) > _SMALL_BYTES:
-        forms += [_pack_gaps(ranks), _pack_bits(ranks)]
-    return min(forms, key=len)
+        encodings.append(text)
+    if min(map(len, encodings)) > _SMALL_BYTES:
+        encodings += [_pack_gaps(ranks), _pack_bits(ranks)]
+    return min(encodings, key=len)
 
 
 def unpack(data: object) -> RankSet:
@@ -80,7 +80,7 @@ def unpack(data: object) -> RankSet:
     elif kind == _BITS:
         ranks = _unpack_bits(body)
     else:
-        raise ProtocolError(f"rank set: no form {kind!r}")
+        raise ProtocolError(f"rank set: no encoding {kind!r}")
     if ranks and ranks.last > MAX_PACKED_RANK:
         raise ProtocolError("rank set: a rank is too large")
     return ranks
@@ -381,7 +381,7 @@ def _labels_per_byte(count: int) -> int:
 
 def _deflate(pieces: Iterable[bytes]) -> bytes:
     packer = zlib.compressobj(1, zlib.DEFLATED, -15, 9)
-    packed = io.BytesIO()  # whose value is no copy
+    packed = io.BytesIO()  # its value is not copied
     for piece in pieces:
         packed.write(packer.compress(piece))
     packed.write(packer.flush())

@@ -179,7 +179,7 @@ class Summary(Struct, frozen=True):
         return self.block, tuple(lows), tuple(highs)
 
     def __or__(self, other: Summary) -> Summary:
-        from pgdb.merge.totals import merge  # which imports this module
+        from pgdb.merge.totals import merge  # imported here, because it imports this module
 
         return merge((self, other))
 

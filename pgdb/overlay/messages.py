@@ -513,7 +513,7 @@ def _decode_hook(kind: type, value: Any) -> Any:
         raise TypeError(f"no wire form for {kind.__name__}")
     ranks = unpack(value)
     if isinstance(value, str) and len(value) < _FEW_LETTERS and "-" not in value:
-        return ranks  # one rank or a few: those that there are by the thousand
+        return ranks  # one rank or a few: such sets come by the thousand
     _ROOM.left_bytes -= ranks.size_bytes
     if _ROOM.left_bytes < 0:
         raise ProtocolError("its rank sets are too large")
@@ -567,5 +567,5 @@ def decode(data: bytes | bytearray) -> AnyMessage:
         ValueError,
         RecursionError,
     ) as error:
-        why = " ".join(str(error).split())  # it quotes what came, line ends and all
+        why = " ".join(str(error).split())  # it quotes the data with its line ends
         raise ProtocolError(f"no valid message ({why}): {bytes(data[:40])!r}") from None

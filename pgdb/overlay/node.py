@@ -115,7 +115,7 @@ class TreeNode(ABC):
         self._nodes_below: dict[int, set[int]] = {}
         self._hellos: dict[int, bytes] = {}  # of all nodes below, packed
         self._events = EventBuffer()
-        self._notices: dict[str, dict[str, None]] = {}  # text -> hosts, all that there were
+        self._notices: dict[str, dict[str, None]] = {}  # text -> all hosts so far
         self._new_notices: dict[str, dict[str, None]] = {}
         self._notice_timer: asyncio.TimerHandle | None = None
         self._is_set_up = False
@@ -123,10 +123,10 @@ class TreeNode(ABC):
         """Delivers files to the ranks' hosts; None if every GDB reads the files by itself."""
         self._event_window_s = 0.02
         self._event_timer: asyncio.TimerHandle | None = None
-        self._going = RankSet()  # set running through here, and not heard of since
+        self._going = RankSet()  # resumed through this node, without an event since
         self._deadline_timer: asyncio.TimerHandle | None = None
-        self._turn = asyncio.Lock()  # of a large reply that is dealt with
-        self._replying: asyncio.Task[None] | None = None  # the last of the large ones, going up
+        self._turn = asyncio.Lock()  # of a large reply that is being processed
+        self._replying: asyncio.Task[None] | None = None  # sends up the last of the large ones
         self._loop = asyncio.get_running_loop()
 
     # -- what the derived class adds ---------------------------------------------------------
@@ -196,7 +196,7 @@ class TreeNode(ABC):
                 return
             if not self.accept_hello(hello, channel):
                 try:
-                    await channel.receive()  # it closes the link when it has what it wants
+                    await channel.receive()  # the peer closes the link after the answer
                 finally:
                     self.forget_hello(hello)
                 return
