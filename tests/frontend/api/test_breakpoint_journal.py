@@ -1,4 +1,4 @@
-"""What a rank is told again that gets a new debugger: the breakpoints that still hold, in order."""
+"""The breakpoints that a rank with a new debugger gets: all that still hold, in order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def made(*numbers: int, temporary: bool = False) -> BreakpointsMade:
     )
 
 
-class Told:
+class Journalled:
     """A log, and how commands about breakpoints come to it."""
 
     def __init__(self) -> None:
@@ -59,85 +59,85 @@ class Told:
 
 
 def test_what_was_asked_for_is_asked_for_again_in_order() -> None:
-    told = Told()
-    told.insert(1)
-    told.insert(2, ranks=RankSet.parse("2-3"))
-    told.change("condition", "1", argument="x > 3")
+    kept = Journalled()
+    kept.insert(1)
+    kept.insert(2, ranks=RankSet.parse("2-3"))
+    kept.change("condition", "1", argument="x > 3")
     commands = BreakpointCommands(numbers=("2",), commands=("print x",))
-    told.log.take("commands 2", commands, RankSet.parse("2-3"), ())
-    assert told.lines("0") == ["break f1", "condition 1"]
-    assert told.lines("3") == ["break f1", "break f2", "condition 1", "commands 2"]
-    (_, again, *_) = told.log.of(RankSet.parse("1-2"))
+    kept.log.take("commands 2", commands, RankSet.parse("2-3"), ())
+    assert kept.lines("0") == ["break f1", "condition 1"]
+    assert kept.lines("3") == ["break f1", "break f2", "condition 1", "commands 2"]
+    (_, again, *_) = kept.log.of(RankSet.parse("1-2"))
     assert again.ranks == RankSet([2])
     assert again.operation == InsertBreakpoint(command="break f2", first_number=2)
 
 
 def test_a_deleted_one_is_gone_with_all_that_was_about_it_alone() -> None:
-    told = Told()
-    told.insert(1)
-    told.insert(2)
-    told.change("disable", "1", "2")
-    told.change("ignore", "1", argument="5")
-    told.change("delete", "1", ranks=RankSet.parse("0-1"))
-    assert told.lines("0") == ["break f2", "disable 1 2"]
-    (_, disabled) = told.log.of(RankSet([0]))
+    kept = Journalled()
+    kept.insert(1)
+    kept.insert(2)
+    kept.change("disable", "1", "2")
+    kept.change("ignore", "1", argument="5")
+    kept.change("delete", "1", ranks=RankSet.parse("0-1"))
+    assert kept.lines("0") == ["break f2", "disable 1 2"]
+    (_, disabled) = kept.log.of(RankSet([0]))
     assert isinstance(disabled.operation, ChangeBreakpoints)
     assert disabled.operation.numbers == ("2",)
-    assert told.lines("2") == ["break f1", "break f2", "disable 1 2", "ignore 1"]
-    told.change("delete")
-    assert told.lines("0-3") == []
+    assert kept.lines("2") == ["break f1", "break f2", "disable 1 2", "ignore 1"]
+    kept.change("delete")
+    assert kept.lines("0-3") == []
 
 
 def test_a_temporary_one_is_gone_where_it_was_hit() -> None:
-    told = Told()
-    told.insert(1, temporary=True)
-    told.insert(2)
+    kept = Journalled()
+    kept.insert(1, temporary=True)
+    kept.insert(2)
     hit = Stop(reason="breakpoint-hit", breakpoint=1)
     other = Stop(reason="breakpoint-hit", breakpoint=2)
-    told.log.hit([EquivalenceClass(RankSet([0]), hit), EquivalenceClass(RankSet([1]), other)])
-    assert told.lines("0") == ["break f2"]
-    assert told.lines("1") == ["tbreak f1", "break f2"]
+    kept.log.hit([EquivalenceClass(RankSet([0]), hit), EquivalenceClass(RankSet([1]), other)])
+    assert kept.lines("0") == ["break f2"]
+    assert kept.lines("1") == ["tbreak f1", "break f2"]
 
 
 def test_one_of_several_that_a_command_made_is_deleted_and_the_command_stays() -> None:
-    told = Told()
-    told.insert(1, 2, 3)
-    told.change("delete", "2")
-    assert told.lines("0") == ["break f1"]
-    told.change("delete", "1", "3")
-    assert told.lines("0") == []
+    kept = Journalled()
+    kept.insert(1, 2, 3)
+    kept.change("delete", "2")
+    assert kept.lines("0") == ["break f1"]
+    kept.change("delete", "1", "3")
+    assert kept.lines("0") == []
 
 
 @pytest.mark.parametrize("answer", [Failure(message="No symbol"), Done()])
 def test_what_nobody_has_is_not_asked_for_again(answer: Record) -> None:
-    told = Told()
+    kept = Journalled()
     operation = InsertBreakpoint(command="break f", first_number=1)
-    told.log.take("break f", operation, ALL, said(("0-3", answer)))
-    assert told.lines("0-3") == []
+    kept.log.take("break f", operation, ALL, said(("0-3", answer)))
+    assert kept.lines("0-3") == []
 
 
 def test_what_nobody_could_be_asked_for_is_asked_for_when_they_are_back() -> None:
-    told = Told()
+    kept = Journalled()
     for number, word in enumerate(("break", "tbreak", "rbreak"), 1):
         operation = InsertBreakpoint(command=f"{word} f", first_number=number)
-        told.log.take(f"{word} f", operation, ALL, ())
+        kept.log.take(f"{word} f", operation, ALL, ())
     # Of rbreak nobody knows how many it would make, so that their numbers cannot be kept.
-    assert told.lines("0-3") == ["break f", "tbreak f"]
-    assert [told.log.has(number) for number in (1, 2, 3)] == [True, True, False]
-    told.log.hit([EquivalenceClass(RankSet.parse("1"), Stop(reason="bp", breakpoint=2))])
-    assert told.lines("0") == ["break f", "tbreak f"] and told.lines("1") == ["break f"]
-    told.change("delete", "1")
-    assert told.lines("0") == ["tbreak f"] and not told.log.has(1)
+    assert kept.lines("0-3") == ["break f", "tbreak f"]
+    assert [kept.log.has(number) for number in (1, 2, 3)] == [True, True, False]
+    kept.log.hit([EquivalenceClass(RankSet.parse("1"), Stop(reason="bp", breakpoint=2))])
+    assert kept.lines("0") == ["break f", "tbreak f"] and kept.lines("1") == ["break f"]
+    kept.change("delete", "1")
+    assert kept.lines("0") == ["tbreak f"] and not kept.log.has(1)
 
 
 def test_ranks_that_refused_are_not_asked_again_but_those_that_were_gone_are() -> None:
-    told = Told()
+    kept = Journalled()
     operation = InsertBreakpoint(command="break f", first_number=1)
     # Rank 3 could not answer.
-    told.log.take(
+    kept.log.take(
         "break f", operation, ALL, said(("0-1", made(1)), ("2", Failure(message="No symbol")))
     )
-    (again,) = told.log.of(ALL)
+    (again,) = kept.log.of(ALL)
     assert again.ranks == RankSet.parse("0-1,3")
 
 
@@ -150,15 +150,15 @@ def test_ranks_that_refused_are_not_asked_again_but_those_that_were_gone_are() -
     ],
 )
 def test_what_is_about_no_breakpoint_changes_nothing(operation: AnyOperation) -> None:
-    told = Told()
-    told.log.take("some command", operation, ALL, ())
-    assert told.lines("0-3") == []
+    kept = Journalled()
+    kept.log.take("some command", operation, ALL, ())
+    assert kept.lines("0-3") == []
 
 
 def test_what_is_asked_for_again_is_no_second_one() -> None:
-    told = Told()
-    told.insert(1)
-    (again,) = told.log.of(RankSet([2]))
-    told.log.take(again.line, again.operation, again.ranks, said(("2", made(1))))
-    assert told.lines("2") == ["break f1"]
-    assert told.lines("0") == ["break f1"]
+    kept = Journalled()
+    kept.insert(1)
+    (again,) = kept.log.of(RankSet([2]))
+    kept.log.take(again.line, again.operation, again.ranks, said(("2", made(1))))
+    assert kept.lines("2") == ["break f1"]
+    assert kept.lines("0") == ["break f1"]

@@ -33,9 +33,9 @@ with open({words!r}) as file:
     words = json.load(file)
 own = [line.strip() for line in gdb.execute("complete ", to_string=True).split("\\n")]
 words += [word for word in own if word]
-told = {{word[:n]: "" for word in words for n in range(1, len(word) + 1)}}
+prefixes = {{word[:n]: "" for word in words for n in range(1, len(word) + 1)}}
 with open({answer!r}, "w") as file:
-    json.dump([own, {{word: help_of(word) for word in told}}], file)
+    json.dump([own, {{word: help_of(word) for word in prefixes}}], file)
 """
 
 

@@ -15,7 +15,7 @@ def said(rank: int, text: str) -> EquivalenceClass[Record]:
     return EquivalenceClass(RankSet([rank]), Text(text=text))
 
 
-def told(answer: Answer) -> tuple[int, str, dict[str, Record]]:
+def content(answer: Answer) -> tuple[int, str, dict[str, Record]]:
     classes = {str(each.ranks): each.record for each in answer.classes}
     return answer.request_id, answer.command, classes
 
@@ -25,7 +25,7 @@ def test_what_comes_at_one_moment_is_told_together() -> None:
     done = asyncio.Event()
 
     def hear(answer: Answer) -> None:
-        heard.append(told(answer))
+        heard.append(content(answer))
         done.set()
 
     async def test() -> None:

@@ -12,7 +12,7 @@ from pgdb.frontend.api.options import WIRE_UPS, SessionOptions
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"aggregators": 0}, "--aggregators 0: at least 1 is needed"),
         ({"aggregators": -3}, "--aggregators -3: "),
@@ -30,8 +30,8 @@ from pgdb.frontend.api.options import WIRE_UPS, SessionOptions
         ({"ssh": ()}, "--ssh names no command"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError, match=f"^{told}"):
+def test_options_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=f"^{message}"):
         SessionOptions(**options)
 
 
@@ -75,7 +75,7 @@ def test_a_cache_matters_where_it_is_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"sbd_wait_s": 1.0}, r"--sbd-wait \(sbd_wait_s\) needs --sbd"),
         ({"sbd_cache_bytes": 1}, r"--sbd-cache-size \(sbd_cache_bytes\) needs --sbd"),
@@ -85,8 +85,8 @@ def test_a_cache_matters_where_it_is_used() -> None:
         ),
     ],
 )
-def test_what_would_be_without_effect_is_refused(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_would_be_without_effect_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         SessionOptions(**given)
     assert SessionOptions(gdb_commands=("set sysroot /x",)).gdb_commands
 

@@ -1,4 +1,4 @@
-"""What ranks get that come back, and what the user is told where that is not all."""
+"""Recovery of ranks: their aggregators, their breakpoints, and notices of what stays lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETUP = Setup(shares=(), gdb="gdb", is_held=True)
 
 
 class FakeRoot:
-    """A root that keeps what it was to tell."""
+    """A root that keeps the setups for aggregators."""
 
     def __init__(self, lost: Collection[int], *, setup: Setup | None = SETUP) -> None:
         self.topology = TREE
@@ -43,7 +43,7 @@ class FakeRoot:
         self.out_of_reach = {node: self.shares[node].ranks for node in lost}
         self.setup = setup
         self.bare: set[int] = set()
-        self.told: list[Setup] = []
+        self.sent: list[Setup] = []
 
     async def ask(self) -> None:
         raise AssertionError("nobody asks the root")
@@ -55,7 +55,7 @@ class FakeRoot:
         pass
 
     def apply_setup(self, setup: Setup) -> None:
-        self.told.append(setup)
+        self.sent.append(setup)
 
 
 class Recovered:
@@ -98,7 +98,7 @@ def made(number: int) -> BreakpointsMade:
 
 
 @pytest.mark.parametrize(
-    ("lost", "ranks", "started", "told"),
+    ("lost", "ranks", "started", "informed"),
     [
         ((3,), "6-7", {3}, {3}),
         # Whose ranks nobody has asked for stay lost, also those above; who is below gets to know
@@ -108,14 +108,14 @@ def made(number: int) -> BreakpointsMade:
     ],
 )
 def test_the_aggregators_of_these_ranks_are_started(
-    lost: tuple[int, ...], ranks: str, started: set[int], told: set[int]
+    lost: tuple[int, ...], ranks: str, started: set[int], informed: set[int]
 ) -> None:
     root = FakeRoot(lost)
     recovered = Recovered(root)
     recovered.aggregators(ranks)
     assert recovered.started == started
-    (setup,) = root.told
-    assert {share.node for share in setup.shares} == told
+    (setup,) = root.sent
+    assert {share.node for share in setup.shares} == informed
     # Nobody holds them any longer; only who is new needs to know the processes.
     assert not setup.is_held
     for share in setup.shares:
@@ -128,7 +128,7 @@ def test_the_aggregators_of_these_ranks_are_started(
 def test_nothing_is_started_where_nothing_is_lost(root: FakeRoot) -> None:
     recovered = Recovered(root)
     recovered.aggregators("6-7")
-    assert (recovered.started, root.told, recovered.notes) == (set(), [], [])
+    assert (recovered.started, root.sent, recovered.notes) == (set(), [], [])
 
 
 def test_one_that_was_cut_off_before_it_knew_its_ranks_is_told_of_them() -> None:
@@ -137,7 +137,7 @@ def test_one_that_was_cut_off_before_it_knew_its_ranks_is_told_of_them() -> None
     recovered = Recovered(root)
     recovered.aggregators("0-9")
     assert recovered.started == set()
-    (setup,) = root.told
+    (setup,) = root.sent
     (share,) = [each for each in setup.shares if each.node == 3]
     assert list(share.pids) == [1006, 1007]
 
@@ -146,12 +146,12 @@ def test_an_aggregator_that_cannot_be_had_is_told_with_the_ranks_that_were_asked
     root = FakeRoot((1, 3))
     recovered = Recovered(root, reasons={3: "nothing at h answers"})
     recovered.aggregators("3-6")
-    assert {share.node for share in root.told[0].shares} == {1, 4}
+    assert {share.node for share in root.sent[0].shares} == {1, 4}
     why = "their aggregator cannot be started again: nothing at h answers"
     assert recovered.notes == [f"[6] {why}"]
 
 
-def test_breakpoints_are_set_again_and_those_that_cannot_be_are_told() -> None:
+def test_breakpoints_are_set_again_and_those_that_cannot_be_are_noted() -> None:
     recovered = Recovered(FakeRoot(()), fails="break gone")
     everyone = RankSet.parse("0-9")
     for number, line in enumerate(("break main", "break gone"), 1):

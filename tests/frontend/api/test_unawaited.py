@@ -38,17 +38,17 @@ STOP = Stop(reason="attached")
 
 
 class Job:
-    """A launched session whose ranks answer when they are told to."""
+    """A launched session whose ranks answer when a test says so."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        self.told: list[Notification] = []
+        self.notifications: list[Notification] = []
         self.session = session = new_session("launch", SessionOptions(), SessionDirectory())[0]
         self.root = session.transport.overlay.root
         self.root.start_request = self.requests.append  # type: ignore[method-assign]
         session.opening.begin(ALL)
         session.opening.complete(Answer("launch", ALL, (EquivalenceClass[Record](ALL, STOP),)))
-        session.subscribe(self.told.append)
+        session.subscribe(self.notifications.append)
 
     def answer(
         self, *said: tuple[RankSet, Record], missing: Missing | None = None, is_late: bool = False
@@ -74,9 +74,9 @@ class Job:
             await task
 
     async def late_answers(self) -> list[Answer]:
-        """Return what was told as late."""
+        """Return the late answers that were reported."""
         self.session.traffic.late_answers.flush()
-        return [told.answer for told in self.told if told.answer is not None]
+        return [each.answer for each in self.notifications if each.answer is not None]
 
 
 def run(test: Callable[[Job], Coroutine[Any, Any, None]]) -> None:
@@ -98,7 +98,7 @@ def test_ranks_that_say_late_that_they_do_not_run_are_stopped() -> None:
         assert (state.stopped, state.running) == (SLOW, ALL - SLOW)
         # Where they stand from then on is news again.
         job.session.traffic.on_events((EquivalenceClass[Event](SLOW, Stop(reason="interrupted")),))
-        assert [str(each.ranks) for told in job.told for each in told.classes][-1] == "3"
+        assert [str(each.ranks) for news in job.notifications for each in news.classes][-1] == "3"
 
     run(test)
 
@@ -145,7 +145,7 @@ def test_ranks_whose_detach_was_given_up_have_left_as_it_is_answered() -> None:
         assert job.session.state.detached == ALL - SLOW
         job.answer((SLOW, Done()), is_late=True)
         assert job.session.state.detached == ALL and not job.session.kills_at_close
-        notes = [told.text for told in job.told if told.kind == "notice"]
+        notes = [each.text for each in job.notifications if each.kind == "notice"]
         assert notes == ["[0-2] detached; they run on", "[3] detached; they run on"]
         assert await job.late_answers() == []
 

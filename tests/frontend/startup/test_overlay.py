@@ -59,7 +59,7 @@ class FakeStarter:
         self._listeners: list[Listener] = []
         self.aggregators: dict[int, Aggregator] = {}
 
-    async def raise_up(self, on_line: Callable[[str], None], told: Rendezvous) -> None:
+    async def raise_up(self, on_line: Callable[[str], None], rendezvous_read: Rendezvous) -> None:
         site, start = self._site, self._start
         count = start.per_host * max(1, len(start.hosts))
         nodes = range(start.first_node, start.first_node + count)
@@ -72,11 +72,11 @@ class FakeStarter:
                 continue
             place = AggregatorPlace(
                 node=node,
-                topology=Topology(count=told.count, fan_out=told.fan_out),
-                credentials=told.credentials.encode("ascii"),
-                front_end=told.front_end,
+                topology=Topology(count=rendezvous_read.count, fan_out=rendezvous_read.fan_out),
+                credentials=rendezvous_read.credentials.encode("ascii"),
+                front_end=rendezvous_read.front_end,
                 own_address=at[node],
-                grace_s=told.grace_s,
+                grace_s=rendezvous_read.grace_s,
                 addresses=tuple(at.values()) if start.wire_up == "mpi" else (),
             )
             one = FakeHost(place, host, site.releases.get(host))
@@ -143,7 +143,7 @@ class FakeSite:
     releases: dict[str, str] = field(default_factory=dict)
     starts: list[AggregatorStart] = field(default_factory=list)
     starters: list[FakeStarter] = field(default_factory=list)
-    told: Rendezvous | None = None
+    rendezvous_read: Rendezvous | None = None
 
     async def start(
         self, start: AggregatorStart, on_line: Callable[[str], None], rendezvous: GetRendezvous
@@ -158,8 +158,8 @@ class FakeSite:
         if words is not None:
             starter.fail(words)
         else:
-            self.told = Rendezvous.parse(await rendezvous())
-            await starter.raise_up(on_line, self.told)
+            self.rendezvous_read = Rendezvous.parse(await rendezvous())
+            await starter.raise_up(on_line, self.rendezvous_read)
         return starter
 
     @property
@@ -192,7 +192,7 @@ class FakeSite:
 
 
 class Raised:
-    """An overlay, and what it has told."""
+    """An overlay, and its reports."""
 
     def __init__(self, overlay: Overlay, site: FakeSite) -> None:
         self.overlay = overlay
@@ -291,9 +291,9 @@ def test_one_launcher_with_mpi_is_enough(connect: bool) -> None:
     assert raised.progress[-1] == (3, 3)
     (start,) = raised.site.starts
     assert start.launcher is OPEN_MPI and start.prints_addresses is connect
-    told = raised.site.told
-    assert (told.count, told.fan_out, told.hosts) == (3, 1, HOSTS)
-    assert bool(told.front_end) is not connect
+    rendezvous_read = raised.site.rendezvous_read
+    assert (rendezvous_read.count, rendezvous_read.fan_out, rendezvous_read.hosts) == (3, 1, HOSTS)
+    assert bool(rendezvous_read.front_end) is not connect
 
 
 @BOTH
@@ -386,7 +386,7 @@ def test_leaving_does_not_wait_for_the_launcher_of_a_host_that_never_came(
 
 
 @BOTH
-def test_without_any_host_the_first_reason_is_told(connect: bool) -> None:
+def test_without_any_host_the_first_reason_is_reported(connect: bool) -> None:
     site = FakeSite(fails=TOGETHER_FAILS, dead=dict.fromkeys(HOSTS, "dead"))
     with pytest.raises(StartError, match=r"^the aggregators' launcher ended at once: no route$"):
         run(site, nothing, connect=connect)
@@ -664,7 +664,9 @@ def test_an_aggregator_that_hangs_does_not_answer(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("connect", [False, True])
-def test_why_a_place_stays_empty_is_told(monkeypatch: pytest.MonkeyPatch, connect: bool) -> None:
+def test_the_reason_of_an_empty_place_is_reported(
+    monkeypatch: pytest.MonkeyPatch, connect: bool
+) -> None:
     site = FakeSite()
 
     async def test(raised: Raised) -> None:
@@ -759,9 +761,9 @@ def test_nothing_is_shipped_to_what_is_no_name_of_a_host(
 def test_what_means_the_working_directory_is_not_handed_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = tmp_path / "told"
+    seen = tmp_path / "seen"
     program = tmp_path / "mpirun"
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$LD_LIBRARY_PATH" "$PYTHONPATH" > {told}\n')
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$LD_LIBRARY_PATH" "$PYTHONPATH" > {seen}\n')
     program.chmod(0o755)
     launcher = Launcher(path=program, family=Family.MPICH, version="MPICH")
 
@@ -777,6 +779,6 @@ def test_what_means_the_working_directory_is_not_handed_on(
     monkeypatch.setenv("LD_LIBRARY_PATH", ":/opt/lib:lib")
     monkeypatch.setenv("PYTHONPATH", "mine::/opt/python")
     asyncio.run(test())
-    libraries, modules = told.read_text().splitlines()
+    libraries, modules = seen.read_text().splitlines()
     assert libraries == "/opt/lib"
     assert all(each.startswith("/") for each in modules.split(os.pathsep)), modules

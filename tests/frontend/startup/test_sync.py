@@ -178,8 +178,8 @@ def test_every_error_is_exported() -> None:
 
 def test_import_alone_loads_nothing() -> None:
     code = "import pgdb, sys; print(*sorted(m for m in sys.modules if m.startswith('pgdb')))"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == ["pgdb", "pgdb.version"]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["pgdb", "pgdb.version"]
 
 
 # -- the thread --------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ def _made() -> _Closing:
 @pytest.fixture
 def opened() -> Iterator[tuple[sync.Session, _Closing, Listener, list[Notification], list[bytes]]]:
     kept: list[tuple[_Closing, Listener]] = []
-    told: list[Notification] = []
+    notifications: list[Notification] = []
     output: list[bytes] = []
 
     async def begin(listener: Listener) -> aio.Session:
@@ -374,9 +374,9 @@ def opened() -> Iterator[tuple[sync.Session, _Closing, Listener, list[Notificati
         return kept[0][0]
 
     session = sync._open(
-        begin, on_output=lambda stream, data: output.append(data), on_event=told.append
+        begin, on_output=lambda stream, data: output.append(data), on_event=notifications.append
     )
-    yield session, *kept[0], told, output
+    yield session, *kept[0], notifications, output
     session.close()
 
 
@@ -447,12 +447,12 @@ def test_views(
 def test_what_is_told_reaches_the_callbacks(
     opened: tuple[sync.Session, _Closing, Listener, list[Notification], list[bytes]],
 ) -> None:
-    session, _, listener, told, output = opened
+    session, _, listener, notifications, output = opened
     ended, printed = JobEnded(code=3), JobOutput(data=b"\xff", text="?")
     session._loop.do(lambda: listener(ended))
     session._loop.do(lambda: listener(printed))
     session.close()
-    assert told == [ended]
+    assert notifications == [ended]
     assert output == [b"\xff"]
 
 
@@ -463,8 +463,8 @@ def test_a_listener_that_raises_is_logged_and_harms_nobody(
     session, inner, *_ = opened
     heard: list[str] = []
 
-    def wrong(told: Notification) -> None:
-        heard.append(told.text)
+    def wrong(notification: Notification) -> None:
+        heard.append(notification.text)
         raise ZeroDivisionError
 
     stop = session.subscribe(wrong)

@@ -73,8 +73,8 @@ def test_what_was_not_asked_has_the_name_that_was_typed(tmp_path: Path) -> None:
     recorded(path, ["bt", "p x"])
     for line in ("plot x", "tree --full", "tree --threads", "thread apply all bt", "stat x"):
         for typed in (line, f"proc 0-1 {line}", f"timeout 5 {line}"):
-            (told,) = asked_of(path, typed)
-            assert told == f"'{line}' is not in the recording; it has backtrace, print x\n"
+            (shown,) = asked_of(path, typed)
+            assert shown == f"'{line}' is not in the recording; it has backtrace, print x\n"
 
 
 def test_what_was_not_asked_says_what_there_is(tmp_path: Path) -> None:
@@ -233,8 +233,8 @@ def test_late_answers_are_kept() -> None:
 def test_the_same_from_python(tmp_path: Path) -> None:
     path = tmp_path / "job.pgdb"
     recorded(path, ["p x", "p p", "bt", "next"])
-    told: list[Notification] = []
-    with pgdb.replay(path, on_event=told.append) as job:
+    notifications: list[Notification] = []
+    with pgdb.replay(path, on_event=notifications.append) as job:
         assert (
             job.is_recorded
             and job.set == ALL
@@ -254,7 +254,7 @@ def test_the_same_from_python(tmp_path: Path) -> None:
             job.evaluate("y")
         with pytest.raises(CommandError, match="needs the job"):
             job.break_at("main")
-    assert any("were asked before 'next'" in each.text for each in told)
+    assert any("were asked before 'next'" in each.text for each in notifications)
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -323,7 +323,7 @@ def test_file_is_checked_strictly(tmp_path: Path) -> None:
     inside = zlib.decompress(packed)
     tree = msgspec.msgpack.decode(inside)
 
-    def told(data: bytes) -> str:
+    def refusal(data: bytes) -> str:
         with pytest.raises(ProtocolError) as caught:
             recording_file.decode(data)
         assert "\n" not in str(caught.value)
@@ -333,21 +333,21 @@ def test_file_is_checked_strictly(tmp_path: Path) -> None:
         return head + zlib.compress(msgspec.msgpack.encode({**tree, **parts}))
 
     assert recording_file.decode(changed()).ranks == ALL
-    assert told(b"") == told(b"\x7fELF" + whole) == "it is no recording of PGDB's"
-    assert "version 2, and this PGDB reads version 1" in told(b"pgdb-recording 2\n" + packed)
+    assert refusal(b"") == refusal(b"\x7fELF" + whole) == "it is no recording of PGDB's"
+    assert "version 2, and this PGDB reads version 1" in refusal(b"pgdb-recording 2\n" + packed)
     for cut in (len(whole) - 1, len(whole) // 2, 20):
-        assert "it is damaged" in told(whole[:cut])
-    assert "goes on behind its end" in told(whole + b"x")
-    assert "no valid recording" in told(changed(more=1))
-    assert "no valid recording" in told(changed(begun_s="then"))
-    assert "a rank is at two places" in told(changed(table=[*tree["table"], tree["table"][0]]))
-    assert "not every rank does one thing" in told(
+        assert "it is damaged" in refusal(whole[:cut])
+    assert "goes on behind its end" in refusal(whole + b"x")
+    assert "no valid recording" in refusal(changed(more=1))
+    assert "no valid recording" in refusal(changed(begun_s="then"))
+    assert "a rank is at two places" in refusal(changed(table=[*tree["table"], tree["table"][0]]))
+    assert "not every rank does one thing" in refusal(
         changed(states={**tree["states"], "running": "0"})
     )
-    assert "there is no answer 99" in told(changed(history=[{"number": 1, "answer": 99}]))
-    assert "numbered" in told(changed(history=[{"number": 0, "answer": 0}]))
-    assert "are in no table" in told(changed(focus="7"))
-    assert "as many" in told(changed(table=[{**tree["table"][0], "packed_pids": b"123"}]))
+    assert "there is no answer 99" in refusal(changed(history=[{"number": 1, "answer": 99}]))
+    assert "numbered" in refusal(changed(history=[{"number": 0, "answer": 0}]))
+    assert "are in no table" in refusal(changed(focus="7"))
+    assert "as many" in refusal(changed(table=[{**tree["table"][0], "packed_pids": b"123"}]))
 
 
 def test_file_that_unpacks_to_very_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,8 +402,8 @@ def test_a_file_that_would_take_very_much_memory_is_refused(tmp_path: Path) -> N
     assert path.stat().st_size < 2 << 20
     # Not in this process, where other tests may have left any amount of free memory.
     line = [sys.executable, "-c", READ_WITH_LITTLE_MEMORY, str(path)]
-    told = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert "job.pgdb: it would take more than 160 MiB of memory" in told
+    printed = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "job.pgdb: it would take more than 160 MiB of memory" in printed
 
 
 def test_no_change_of_a_file_leads_to_anything_but_an_answer_or_an_error(tmp_path: Path) -> None:

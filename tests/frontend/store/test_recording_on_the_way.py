@@ -28,17 +28,17 @@ def _runtime_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
 
 
-def test_recording_at_the_end_is_written_and_its_failure_told(tmp_path: Path) -> None:
+def test_recording_at_the_end_is_written_and_its_failure_reported(tmp_path: Path) -> None:
     good, bad = tmp_path / "job.pgdb", tmp_path / "main.c"
     bad.write_text("int main;")
 
     async def work(path: Path) -> list[str]:
         session = begin(Job(), options=SessionOptions(record=str(path)))
-        told: list[Notification] = []
-        session.subscribe(told.append)
+        notifications: list[Notification] = []
+        session.subscribe(notifications.append)
         await session.ranks(ALL).backtrace()
         await session.close()
-        return [each.text for each in told if each.kind == "notice"]
+        return [each.text for each in notifications if each.kind == "notice"]
 
     (text,) = asyncio.run(work(good))
     assert text.startswith(f"recorded: {good}: ")
@@ -180,15 +180,15 @@ def test_a_recording_that_cannot_be_written_is_told_once(tmp_path: Path) -> None
 
     async def work() -> list[str]:
         session = begin(Job(), options=SessionOptions(record=str(path)))
-        told: list[Notification] = []
-        session.subscribe(told.append)
+        notifications: list[Notification] = []
+        session.subscribe(notifications.append)
         async with asyncio.timeout(60):
-            while not told:
+            while not notifications:
                 await session.ranks(ALL).backtrace()
                 await asyncio.sleep(0)
         await session.ranks(ALL).backtrace()
         await session.close()
-        return [each.text for each in told if each.kind == "notice"]
+        return [each.text for each in notifications if each.kind == "notice"]
 
     (text,) = asyncio.run(work())
     assert text == f"--record: {path} is there already, and is no recording; choose another name"
@@ -198,7 +198,7 @@ def test_a_recording_that_cannot_be_written_is_told_once(tmp_path: Path) -> None
 def test_end_of_the_session_does_not_hang_on_its_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(told: Notification) -> None:
+    def fail(notification: Notification) -> None:
         raise OSError(5, "Input/output error")
 
     async def work(path: Path) -> None:

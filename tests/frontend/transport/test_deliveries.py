@@ -19,8 +19,8 @@ from pgdb.overlay.messages import FRONT_END, Delivered
     ],
 )
 def test_sizes_are_short(size_bytes: int, text: str) -> None:
-    told = progress([Delivered(node=FRONT_END, host="login", read_bytes=size_bytes)])
-    assert told == f"files: {text} read, 0 bytes received on the hosts"
+    text_shown = progress([Delivered(node=FRONT_END, host="login", read_bytes=size_bytes)])
+    assert text_shown == f"files: {text} read, 0 bytes received on the hosts"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the loss of an aggregator is told as, and that it is not forgotten."""
+"""Messages for the loss of an aggregator, and losses during a start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AGAIN = "; 'reattach' attaches to them again"
 ORPHANS = "unreachable: a parent aggregator died; reconnecting"
 
 
-def told(nodes: tuple[int, ...], ranks: str, why: str = "it closed the link") -> dict[str, str]:
+def messages(nodes: tuple[int, ...], ranks: str, why: str = "it closed the link") -> dict[str, str]:
     lost = Lost(nodes=nodes, ranks=RankSet.parse(ranks) if ranks else RankSet(), why=why)
     parts = describe(lost, lost.ranks, topology=TREE, shares=SHARES, known=KNOWN)
     return {str(part): text for part, text in parts}
@@ -67,11 +67,11 @@ def told(nodes: tuple[int, ...], ranks: str, why: str = "it closed the link") ->
     ],
 )
 def test_who_is_lost_with_whom(nodes: tuple[int, ...], ranks: str, wanted: dict[str, str]) -> None:
-    assert told(nodes, ranks) == wanted
+    assert messages(nodes, ranks) == wanted
 
 
 def test_a_silent_link_may_be_the_hosts() -> None:
-    said = told((2,), "4-5", "nothing heard from it for 20 s")
+    said = messages((2,), "4-5", "nothing heard from it for 20 s")
     assert said == {
         "4-5": "with host h2, or its aggregator: nothing heard from it for 20 s" + AGAIN,
     }
@@ -82,7 +82,7 @@ STOP = Stop(reason="attached")
 
 
 def begun() -> Session:
-    """Begin a session whose ranks are being taken hold of."""
+    """Begin a session that attaches to its ranks."""
     session = new_session("attach", SessionOptions(), SessionDirectory())[0]
     session.opening.begin(ALL)
     session.transport.overlay.root.shares.update((node, SHARES[node]) for node in (0, 1))
@@ -98,9 +98,7 @@ def lose_second(session: Session) -> None:
     ("who", "lost"),
     [("aggregator", SECOND), ("GDB", SECOND), ("aggregator for a moment", RankSet())],
 )
-def test_who_has_answered_and_was_lost_while_others_were_taken_hold_of(
-    who: str, lost: RankSet
-) -> None:
+def test_who_has_answered_and_was_lost_while_others_were_attached(who: str, lost: RankSet) -> None:
     """The answer to a start comes when all have answered or are lost."""
 
     async def start() -> Session:
@@ -119,7 +117,7 @@ def test_who_has_answered_and_was_lost_while_others_were_taken_hold_of(
     assert (state.lost, state.stopped) == (lost, ALL - lost)
 
 
-def test_who_was_lost_again_while_others_were_taken_back_is_lost() -> None:
+def test_who_was_lost_again_while_others_were_reattached_is_lost() -> None:
     async def take_back() -> Session:
         session = begun()
         session.opening.complete(Answer("attach", ALL, (EquivalenceClass[Record](ALL, STOP),)))
@@ -133,7 +131,7 @@ def test_who_was_lost_again_while_others_were_taken_back_is_lost() -> None:
     assert (state.lost, state.stopped) == (SECOND, ALL - SECOND)
 
 
-def test_who_has_ended_while_it_was_taken_hold_of_has_ended_though_its_aggregator_is_lost() -> None:
+def test_who_has_ended_during_the_attach_has_ended_though_its_aggregator_is_lost() -> None:
     ended = EquivalenceClass[Record](RankSet([2]), Exit(code=3))
     classes = (ended, EquivalenceClass[Record](ALL - RankSet([2]), STOP))
 
