@@ -22,7 +22,7 @@ INNER = {
         # For the user interfaces, which run in the session's thread.
         *("insert_breakpoint", "state", "job", "killed", "hushed", "log", "recorder", "asked"),
         *("transport", "set"),
-        # Written by hand in frontend/startup/sync.py.
+        # Not generated: see frontend/startup/sync.py.
         *("close", "subscribe", "ranks", "has_ended", "start_answer"),
     },
 }

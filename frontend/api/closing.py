@@ -225,7 +225,7 @@ class Ending:
             if core.autosave.failure != (why := f"--record: {error}"):
                 core.note(why)
         except Exception:
-            # Whatever it is, the ranks must be released.
+            # After any error, the ranks must be released.
             LOG.exception("the recording could not be written")
 
 

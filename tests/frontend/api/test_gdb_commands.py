@@ -40,7 +40,7 @@ with open({answer!r}, "w") as file:
 
 
 class RealGdb:
-    """What the GDB of this machine says of words."""
+    """The help of this machine's GDB for each word."""
 
     commands: list[str]
     help: dict[str, str]
@@ -103,7 +103,7 @@ def test_the_table_has_gdbs_commands_and_no_others(gdb: RealGdb) -> None:
 def test_no_alias_is_made_up(gdb: RealGdb) -> None:
     for alias, name in ALIASES.items():
         text = gdb.help[alias]
-        # What GDB calls ambiguous at help it may still take at the prompt.
+        # The prompt accepts some words that help calls ambiguous.
         assert "Undefined" not in text, alias
         if not text.startswith("ERROR"):
             assert gdb.name_of(alias) == name, alias

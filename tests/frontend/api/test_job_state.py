@@ -1,4 +1,4 @@
-"""What every rank is doing, whatever the order in which its events arrive."""
+"""The state of every rank, for events in any order."""
 
 from __future__ import annotations
 

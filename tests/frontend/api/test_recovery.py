@@ -101,8 +101,8 @@ def made(number: int) -> BreakpointsMade:
     ("lost", "ranks", "started", "informed"),
     [
         ((3,), "6-7", {3}, {3}),
-        # Whose ranks nobody has asked for stay lost, also those above; who is below gets to know
-        # through the new one.
+        # Other lost aggregators stay lost, also ancestors; descendants get the setup through the
+        # new one.
         ((0, 1, 3), "3", {1}, {1, 3, 4}),
         ((0, 1, 3), "0-7", {0, 1, 3}, {0, 1, 2, 3, 4}),
     ],

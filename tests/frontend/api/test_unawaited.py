@@ -1,4 +1,4 @@
-"""What ranks answer when nobody waits for it any longer is taken all the same."""
+"""Answers that nobody waits for any longer are applied all the same."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_a_new_gdb_that_dies_while_others_are_taken_back_leaves_its_rank_lost(
         if was_lost:
             state.lose(SLOW)
         task = await job.begin(job.session.reattach())
-        # Of a rank that had a GDB it may be that one's end, on its way when it was asked.
+        # The rank had a GDB: the event may be that one's end, in flight when the request was sent.
         job.session.traffic.on_events((EquivalenceClass[Event](SLOW, Gone(why="it was killed")),))
         job.answer((ALL, STOP))
         await task

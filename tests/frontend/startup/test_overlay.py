@@ -1,4 +1,4 @@
-"""How the overlay comes up: which starts are tried, who is left out, how the link is kept.
+"""Start of the overlay: the attempts, the hosts that are left out, the links that are kept.
 
 The site and its launchers are played; the aggregators are the real ones, in this process.
 """
@@ -538,7 +538,7 @@ def test_the_place_of_a_lost_aggregator_is_filled_anew(
     async def test(raised: Raised) -> None:
         (first,) = raised.site.starters
         await crash(first, *lost)
-        # Those below a lost one find another way, or, where they cannot call us, are called.
+        # Descendants of a lost one find another parent, or are called if they cannot call us.
         await only(raised, *({0, 1, 2} - set(lost)))
         assert await raised.overlay.recover(lost) == {}
         await whole(*HOSTS)(raised)
@@ -681,7 +681,7 @@ def test_the_reason_of_an_empty_place_is_reported(
             1: "no such host",
             2: "it does not come up",
         }
-        # What was started in vain has been ended again.
+        # The launcher that started in vain has been ended.
         assert all(each.was_ended for each in site.starters[1:])
 
     run(site, test, connect=connect, grace_s=DEADLINE_S)

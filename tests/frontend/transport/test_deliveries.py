@@ -1,4 +1,4 @@
-"""What ``info sbd`` says of what bringing files has cost."""
+"""The report of ``info sbd`` on the delivery of files."""
 
 from __future__ import annotations
 

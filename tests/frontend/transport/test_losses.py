@@ -108,7 +108,7 @@ def test_who_has_answered_and_was_lost_while_others_were_attached(who: str, lost
         else:
             lose_second(session)
         if who == "aggregator for a moment":
-            # It had nothing to tell yet as it came back: its answer is all that comes.
+            # It had no event to announce as it came back: its answer is all that comes.
             session.transport.overlay.root.up(Joined(nodes=(KNOWN[1].pack(),)))
         session.opening.complete(Answer("attach", ALL, (EquivalenceClass[Record](ALL, STOP),)))
         return session
