@@ -17,8 +17,8 @@ from collections.abc import MutableMapping
 
 from pgdb.backend.zygote.symbol_prefetch import Hint, SymbolPrefetch
 from pgdb.controls import HarmlessFormatter
-from pgdb.jobs import procfs
 from pgdb.jobs.placement import absolute_parts
+from pgdb.jobs.rank_environment import rank_environment
 from pgdb.overlay.bootstrap_env import (
     CANNOT_JOIN,
     RENDEZVOUS_TEXT_VARIABLE,
@@ -38,7 +38,7 @@ def main() -> None:
     logging.basicConfig(level=os.environ.get("PGDB_LOG_LEVEL", "WARNING"), handlers=[handler])
     hint = Hint.take(os.environ)
     clean_environment(os.environ)
-    identity = procfs.rank_environment(os.environ)
+    identity = rank_environment(os.environ)
     rank, size = (identity.rank, identity.size or 1) if identity is not None else (0, 1)
     os.write(1, f"{rank} {size}\n".encode("ascii"))
     if not asyncio.run(_run(hint)):

@@ -20,6 +20,7 @@ from pgdb.frontend.discovery import discover, mpir, slurm
 from pgdb.frontend.discovery.pid_meaning import runs_aggregators
 from pgdb.jobs import procfs
 from pgdb.jobs.procfs import ProcessStat
+from pgdb.jobs.rank_environment import rank_environment
 from pgdb.proctable import RankProcess
 
 _log = logging.getLogger(__name__)
@@ -118,9 +119,9 @@ def _is_helper(stat: ProcessStat, launchers: dict[int, ProcessStat]) -> bool:
     environment = procfs.environment(stat.pid) or {}
     if _OURS in environment or runs_aggregators(stat.pid):
         return True
-    identity = procfs.rank_environment(environment)
+    identity = rank_environment(environment)
     return any(
-        above in launchers and procfs.rank_environment(procfs.environment(above) or {}) == identity
+        above in launchers and rank_environment(procfs.environment(above) or {}) == identity
         for above in _above(stat)
     )
 

@@ -25,7 +25,8 @@ from itertools import pairwise
 import msgspec
 
 from pgdb.jobs import procfs
-from pgdb.jobs.procfs import ProcessStat, RankIdentity
+from pgdb.jobs.procfs import ProcessStat
+from pgdb.jobs.rank_environment import RankIdentity, rank_environment
 from pgdb.patterns import pattern
 from pgdb.proctable import RankProcess
 
@@ -112,7 +113,7 @@ class Processes:
     def identity(self, pid: int) -> RankIdentity | None:
         """Return the rank in the environment of *pid*, which a child of the rank inherits."""
         if pid not in self._identities:
-            self._identities[pid] = procfs.rank_environment(self.environment(pid) or {})
+            self._identities[pid] = rank_environment(self.environment(pid) or {})
         return self._identities[pid]
 
     def stat(self, pid: int) -> ProcessStat | None:

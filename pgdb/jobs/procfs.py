@@ -11,7 +11,6 @@ import os
 import pwd
 import re
 import time
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -68,22 +67,6 @@ class ProcessStat(msgspec.Struct, frozen=True):
     def has_ended(self) -> bool:
         """Whether the process is a zombie: only its exit status is left."""
         return self.state in "ZXx"
-
-
-class RankIdentity(msgspec.Struct, frozen=True):
-    """The rank that the environment of a process names."""
-
-    rank: int
-    """Rank in MPI_COMM_WORLD."""
-    size: int | None
-    """Number of ranks in MPI_COMM_WORLD, if the environment has it."""
-    local_rank: int | None
-    """Number among the ranks of its host."""
-    local_size: int | None
-    """Number of ranks on its host."""
-    job_key: str | None
-    """Text that is equal for the ranks of one job and different for another job's; None under
-    MPICH's hydra, which leaves no such text in the environment."""
 
 
 def all_pids(proc: Path = PROC) -> list[int]:
@@ -358,61 +341,6 @@ def why_not_traceable(pid: int, proc: Path = PROC) -> str | None:
     return None
 
 
-def rank_environment(env: Mapping[str, str]) -> RankIdentity | None:
-    """Return the rank that a launcher's variables name, or None if there are none.
-
-    The innermost launcher wins: Open MPI and MPICH ranks in a Slurm allocation also inherit Slurm's
-    variables, from the daemon or from the batch script.
-
-    >>> rank_environment({"PMI_RANK": "3", "PMI_SIZE": "4"})
-    RankIdentity(rank=3, size=4, local_rank=None, local_size=None, job_key=None)
-    """
-    if (rank := _number(env, "OMPI_COMM_WORLD_RANK")) is not None:
-        # Open MPI 4 gives the launcher's address, Open MPI 5 only the namespace. The namespace also
-        # distinguishes jobs that MPI_Comm_spawn started from the job that started them.
-        key = _joined(env, ("OMPI_MCA_orte_hnp_uri", "PMIX_NAMESPACE"))
-        return RankIdentity(
-            rank=rank,
-            size=_number(env, "OMPI_COMM_WORLD_SIZE"),
-            local_rank=_number(env, "OMPI_COMM_WORLD_LOCAL_RANK"),
-            local_size=_number(env, "OMPI_COMM_WORLD_LOCAL_SIZE"),
-            job_key=key,
-        )
-    if (rank := _number(env, "PMIX_RANK")) is not None and "PMIX_NAMESPACE" in env:
-        return RankIdentity(
-            rank=rank,
-            size=_number(env, "SLURM_NTASKS"),
-            local_rank=_number(env, "SLURM_LOCALID"),
-            local_size=None,
-            job_key=env["PMIX_NAMESPACE"],
-        )
-    if (rank := _number(env, "PMI_RANK")) is not None:
-        return RankIdentity(
-            rank=rank,
-            size=_number(env, "PMI_SIZE"),
-            local_rank=_number(env, "MPI_LOCALRANKID"),
-            local_size=_number(env, "MPI_LOCALNRANKS"),
-            job_key=env.get("I_MPI_HYDRA_UUID") or env.get("PMI_JOBID"),
-        )
-    if (rank := _number(env, "SLURM_PROCID")) is not None and "SLURM_STEP_ID" in env:
-        return RankIdentity(
-            rank=rank,
-            size=_number(env, "SLURM_NTASKS"),
-            local_rank=_number(env, "SLURM_LOCALID"),
-            local_size=None,
-            job_key=f"{env.get('SLURM_JOB_ID', '')}.{env['SLURM_STEP_ID']}",
-        )
-    if (rank := _number(env, "FLUX_TASK_RANK")) is not None:
-        return RankIdentity(
-            rank=rank,
-            size=_number(env, "FLUX_JOB_SIZE"),
-            local_rank=_number(env, "FLUX_TASK_LOCAL_ID"),
-            local_size=None,
-            job_key=env.get("FLUX_JOB_ID"),
-        )
-    return None
-
-
 def _read(path: Path) -> bytes | None:
     # ESRCH comes from files that were open when their process ended, EACCES and EPERM from
     # other users' processes; OSError covers them all.
@@ -493,13 +421,3 @@ def _descends(pid: int, ancestor: int, proc: Path) -> bool:
     while pid in by_child and pid != ancestor:
         pid = by_child[pid]
     return pid == ancestor
-
-
-def _number(env: Mapping[str, str], name: str) -> int | None:
-    value = env.get(name, "")
-    return int(value) if value.isascii() and value.isdecimal() else None
-
-
-def _joined(env: Mapping[str, str], names: Iterable[str]) -> str | None:
-    values = [env[name] for name in names if env.get(name)]
-    return " ".join(values) or None

@@ -24,6 +24,7 @@ from pgdb.frontend.discovery.discover import find_job
 from pgdb.frontend.discovery.explicit_pids import find_pids
 from pgdb.frontend.discovery.found_job import FoundJob
 from pgdb.jobs import environment_scan, procfs
+from pgdb.jobs.rank_environment import rank_environment
 from pgdb.proctable import RankProcess
 from tests.support.hosts import Hosts
 from tests.support.programs import (
@@ -453,7 +454,7 @@ def ranks_with(mark: str, program: Program) -> dict[int, int]:
     """Return the processes of the program that carry *mark*, by rank."""
     found = {}
     for pid in processes_with(mark):
-        identity = procfs.rank_environment(procfs.environment(pid) or {})
+        identity = rank_environment(procfs.environment(pid) or {})
         if identity is not None and procfs.executable(pid) == str(program.path):
             found[identity.rank] = pid
     return dict(sorted(found.items()))

@@ -18,6 +18,7 @@ import pytest
 import pgdb
 import tests.support.slurm
 from pgdb.jobs import procfs
+from pgdb.jobs.rank_environment import rank_environment
 from pgdb.ranks import RankSet
 from tests.support.programs import (
     Builder,
@@ -93,7 +94,7 @@ def ranks_of(job: str, program: Program) -> dict[int, int]:
     """Return the processes of a program in a Slurm job, by rank."""
     found = {}
     for pid in processes_with(f"SLURM_JOB_ID={job}"):
-        identity = procfs.rank_environment(procfs.environment(pid) or {})
+        identity = rank_environment(procfs.environment(pid) or {})
         if identity is not None and procfs.executable(pid) == str(program.path):
             found[identity.rank] = pid
     return dict(sorted(found.items()))
@@ -269,7 +270,7 @@ def procfs_ranks(job: str, step: str, program: Program) -> dict[int, int]:
         found = {}
         for pid in processes_with(f"SLURM_STEP_ID={step.rpartition('.')[2]}"):
             variables = procfs.environment(pid) or {}
-            identity = procfs.rank_environment(variables)
+            identity = rank_environment(variables)
             if variables.get("SLURM_JOB_ID") == job and procfs.executable(pid) == str(program.path):
                 assert identity is not None and identity.size is not None
                 found[identity.rank] = pid

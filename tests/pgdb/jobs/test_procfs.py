@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.jobs import procfs
-from pgdb.jobs.procfs import RankIdentity
+from pgdb.jobs.rank_environment import RankIdentity, rank_environment
 
 
 def add_process(
@@ -339,90 +339,10 @@ def test_yama_lets_us_trace_what_we_started(tmp_path: Path) -> None:
     assert procfs.why_not_traceable(child, tmp_path) is None
 
 
-# From real ranks; in an allocation Slurm's variables are there under every launcher.
-OPEN_MPI_4 = {
-    "OMPI_COMM_WORLD_RANK": "1",
-    "OMPI_COMM_WORLD_SIZE": "4",
-    "OMPI_COMM_WORLD_LOCAL_RANK": "1",
-    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
-    "OMPI_MCA_orte_hnp_uri": "1955790848.0;tcp://192.0.2.2:59781",
-    "PMIX_NAMESPACE": "1955790849",
-    "PMIX_RANK": "1",
-    "SLURM_PROCID": "0",
-    "SLURM_JOB_ID": "7",
-    "SLURM_STEP_ID": "0",
-}
-
-
-@pytest.mark.parametrize(
-    ("env", "identity"),
-    [
-        (OPEN_MPI_4, RankIdentity(1, 4, 1, 2, "1955790848.0;tcp://192.0.2.2:59781 1955790849")),
-        (
-            {
-                "OMPI_COMM_WORLD_RANK": "0",
-                "OMPI_COMM_WORLD_SIZE": "2",
-                "PMIX_NAMESPACE": "prterun-vm-6470@1",
-                "PMIX_RANK": "0",
-            },
-            RankIdentity(0, 2, None, None, "prterun-vm-6470@1"),
-        ),
-        (
-            {"PMI_RANK": "3", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"},
-            RankIdentity(3, 4, 1, 2, None),
-        ),
-        (
-            {"PMI_RANK": "3", "PMI_SIZE": "4", "I_MPI_HYDRA_UUID": "f00"},
-            RankIdentity(3, 4, None, None, "f00"),
-        ),
-        (
-            {
-                "SLURM_PROCID": "2",
-                "SLURM_NTASKS": "4",
-                "SLURM_LOCALID": "0",
-                "SLURM_JOB_ID": "7",
-                "SLURM_STEP_ID": "1",
-            },
-            RankIdentity(2, 4, 0, None, "7.1"),
-        ),
-        (
-            {
-                "PMIX_RANK": "2",
-                "PMIX_NAMESPACE": "slurm.pmix.7.1",
-                "SLURM_PROCID": "2",
-                "SLURM_NTASKS": "4",
-                "SLURM_LOCALID": "0",
-                "SLURM_STEP_ID": "1",
-            },
-            RankIdentity(2, 4, 0, None, "slurm.pmix.7.1"),
-        ),
-        (
-            {"FLUX_TASK_RANK": "1", "FLUX_JOB_SIZE": "2", "FLUX_JOB_ID": "fA"},
-            RankIdentity(1, 2, None, None, "fA"),
-        ),
-        # A batch script has a SLURM_PROCID, but it is not a task of a step.
-        ({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7", "SLURM_LOCALID": "0"}, None),
-        ({"PMI_RANK": "-1"}, None),
-        ({"PMI_RANK": "\u0663"}, None),
-        ({"OMPI_COMM_WORLD_RANK": ""}, None),
-        ({}, None),
-    ],
-)
-def test_rank_environment(env: dict[str, str], identity: RankIdentity | None) -> None:
-    assert procfs.rank_environment(env) == identity
-
-
-def test_spawned_ranks_have_another_key_than_those_that_spawned_them() -> None:
-    first = procfs.rank_environment(OPEN_MPI_4)
-    spawned = procfs.rank_environment(OPEN_MPI_4 | {"PMIX_NAMESPACE": "1955790850"})
-    assert first is not None and spawned is not None
-    assert first.job_key != spawned.job_key
-
-
 def test_the_environment_of_a_real_child_is_its_rank(cat: subprocess.Popen[bytes]) -> None:
     environment = procfs.environment(cat.pid)
     assert environment is not None
-    assert procfs.rank_environment(environment) == RankIdentity(3, 4, None, None, None)
+    assert rank_environment(environment) == RankIdentity(3, 4, None, None, None)
 
 
 def test_mapped_files_are_those_with_a_path(tmp_path: Path) -> None:
