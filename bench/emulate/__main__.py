@@ -26,6 +26,7 @@ from bench.emulate import sessions
 from bench.emulate.farm import Plan
 from bench.emulate.levels import Level, measure_levels
 from bench.emulate.made_up import Case
+from pgdb.overlay.own_process import mark_own
 
 WHOLE_S = 1.0
 BLOCKED_S = 0.05
@@ -33,6 +34,7 @@ BLOCKED_S = 0.05
 
 def main() -> None:
     """Measure and print."""
+    mark_own()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Raw)
     ways = parser.add_subparsers(dest="way", required=True)
     real = ways.add_parser("sessions")
