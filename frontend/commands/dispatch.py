@@ -17,7 +17,7 @@ from pgdb.errors import InternalError, NotRecordedError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.commands import breakpoints, run_control
-from pgdb.frontend.commands.table import COMMANDS, Call, Outcome, Shown
+from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome, Shown
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.json.json_shapes import AnswerLine, RanksLine
 from pgdb.frontend.show.source_lines import source_line
@@ -154,9 +154,8 @@ class Dispatcher:
             raise error.of(call.line) from None
 
     async def _carry_out(self, call: Call, ranks: RankSet) -> Outcome:
-        command = COMMANDS.find(call.word)
-        if command is not None:
-            return await command.handler(call)
+        if call.command is not None:
+            return await call.command.handler(call)
         kind = gdb_commands.kind_of(call.word, call.line)
         if kind is gdb_commands.Kind.REFUSED:
             raise UsageError(gdb_commands.why_refused(call.word))
@@ -197,7 +196,7 @@ class Dispatcher:
             )
         if not typed:
             raise UsageError(f"{line!r} is no command")
-        word = self._resolve(typed)
+        word, command = self._resolve(typed)
         rest = line[len(typed) :]
         letters = ""
         if rest.startswith("/"):
@@ -218,13 +217,18 @@ class Dispatcher:
             argument=argument,
             line=whole,
             background=background,
+            command=command,
         )
 
-    def _resolve(self, typed: str) -> str:
-        """Return the full word of a typed one: PGDB's commands first, then as GDB does it."""
+    def _resolve(self, typed: str) -> tuple[str, Command | None]:
+        """Return the full word of a typed one, and its command: PGDB's first, then GDB's."""
         own = COMMANDS.find(typed)
         if own is not None:
-            return own.word
+            return own.word, own
+        word = self._resolve_as_gdb(typed)
+        return word, COMMANDS.find(word)
+
+    def _resolve_as_gdb(self, typed: str) -> str:
         if typed in gdb_commands.KINDS or typed in gdb_commands.ALIASES:
             return gdb_commands.resolve(typed)
         words = {*COMMANDS.starting_with(typed)}

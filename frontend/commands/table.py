@@ -72,6 +72,8 @@ class Call(msgspec.Struct, frozen=True):
     """The whole line with its word in full, as GDB accepts it."""
     background: bool = False
     """Whether the line ended in ``&``."""
+    command: Command | None = None
+    """The entry of the table; None for a command of GDB."""
 
     @property
     def session(self) -> Session:
