@@ -34,6 +34,8 @@ SMALL_PARTITION_BYTES = 2048
 _MANY_RUNS = 10_000
 _ROARING, _GAPS, _BITS = b"R", b"G", b"B"
 _PLANES = 4
+# Gaps and bits take thirty times as long to decode as a bitmap, so they must gain something.
+_WORTH = 0.95
 # Up to this many sets are encoded to compare them with labels, if one byte of labels stands for
 # more than _REGULAR_RANKS ranks. Otherwise there is no pattern, and sets are not shorter.
 FEW_SETS = 64
@@ -53,12 +55,13 @@ def pack(ranks: RankSet) -> str | bytes:
     text = _text(ranks)
     if text is not None and len(text) <= _SMALL_BYTES:
         return text
-    encodings: list[str | bytes] = [_ROARING + ranks.to_bytes()]
-    if text is not None:
-        encodings.append(text)
-    if min(map(len, encodings)) > _SMALL_BYTES:
-        encodings += [_pack_gaps(ranks), _pack_bits(ranks)]
-    return min(encodings, key=len)
+    plain: str | bytes = _ROARING + ranks.to_bytes()
+    if text is not None and len(text) <= len(plain):
+        plain = text
+    if len(plain) <= _SMALL_BYTES:
+        return plain
+    coded = min(_pack_gaps(ranks), _pack_bits(ranks), key=len)
+    return coded if len(coded) < _WORTH * len(plain) else plain
 
 
 def unpack(data: object) -> RankSet:
