@@ -124,7 +124,7 @@ def test_repeated_words_come_in_two_lengths() -> None:
         assert whole.startswith(half) and len(half) < len(whole) <= 102
 
 
-def test_memory_that_grows_is_told() -> None:
+def test_memory_that_grows_is_reported() -> None:
     kept = []
 
     def keep() -> None:

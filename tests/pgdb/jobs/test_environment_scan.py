@@ -130,7 +130,7 @@ def test_processes_of_pgdb_are_no_ranks(key: str) -> None:
         assert pids(scan(f"key:{key}")) == [(f"key:{key}", {2: rank})]
 
 
-def test_hosts_that_share_proc_are_told_apart(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_that_share_proc_are_distinguished(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with run(CAT, **intel(0, key)) as here, run(CAT, **intel(1, key)) as elsewhere:
         monkeypatch.setattr(procfs, "on_this_host", lambda pid: pid != elsewhere)
         assert pids(scan(f"key:{key}")) == [(f"key:{key}", {0: here})]

@@ -122,7 +122,7 @@ def test_a_launcher_of_another_make_is_named_with_what_it_says(place):
         find_launcher(str(mpiexec))
 
 
-def test_a_failing_srun_is_told_with_its_own_words(place):
+def test_a_failing_srun_is_reported_with_its_own_words(place):
     srun = script(place / "other" / "srun", "echo 'srun: fatal: no configuration' >&2; exit 1")
     with pytest.raises(StartError, match=r"srun: fatal: no configuration; is SLURM_CONF right"):
         find_launcher(str(srun))
@@ -293,7 +293,7 @@ def test_an_empty_line_is_refused():
         (Family.SLURM, "./app", False),
     ],
 )
-def test_lines_that_may_use_other_hosts_are_told_apart(place, family, text, alone):
+def test_lines_that_may_use_other_hosts_are_distinguished(place, family, text, alone):
     assert line_of(place, family, text, environment={}).on_this_host_only is alone
 
 
@@ -336,7 +336,7 @@ def test_a_program_is_found_where_the_launcher_would(place, family):
         ("-path sub tool", "'tool' is not in 'sub', as -path says"),
     ],
 )
-def test_a_program_that_cannot_run_is_told_before_anything_is_started(place, text, message):
+def test_a_program_that_cannot_run_is_reported_before_anything_is_started(place, text, message):
     (place / "work" / "data").write_text("1 2 3\n")
     program = line_of(place, Family.MPICH, text).programs[0]
     with pytest.raises(StartError, match=message):

@@ -95,7 +95,7 @@ def test_the_overlay_line_is_one_that_pgdb_itself_understands(
 
 
 @pytest.mark.parametrize("family", OPEN_MPIS)
-def test_open_mpi_is_told_the_hosts_with_slots_and_what_to_export(family: Family) -> None:
+def test_open_mpi_gets_the_hosts_with_slots_and_what_to_export(family: Family) -> None:
     line = overlay_line(known(family), 2, ["tool"], hosts=HOSTS, exported=["A", "B"])
     assert value_of(line, "--host") == "node1:2,node2:2,10.0.0.3:2"
     assert value_of(line, "-n") == "6"
@@ -117,7 +117,7 @@ def test_open_mpi_on_this_host_needs_no_export_and_no_host(family: Family) -> No
     assert not {"-x", "--host", "--hostfile"} & set(line)
 
 
-def test_the_hydras_are_told_how_many_on_each_host_in_their_own_ways() -> None:
+def test_the_hydras_get_the_number_of_ranks_on_each_host_in_their_own_ways() -> None:
     mpich = overlay_line(known(Family.MPICH), 2, ["tool"], hosts=HOSTS)
     assert value_of(mpich, "-hosts") == "node1:2,node2:2,10.0.0.3:2"
     assert value_of(mpich, "-bind-to") == "none"

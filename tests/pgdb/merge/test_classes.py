@@ -132,7 +132,7 @@ def test_an_empty_merge_is_false_and_has_no_classes() -> None:
     assert merger
 
 
-def test_failures_are_told_apart() -> None:
+def test_failures_are_distinguished() -> None:
     failed: EquivalenceClass[Record] = EquivalenceClass(RankSet([1]), Failure(message="no"))
     worked: EquivalenceClass[Record] = EquivalenceClass(RankSet([1]), Value(text="no"))
     many: EquivalenceClass[Record] = EquivalenceClass(
@@ -316,7 +316,7 @@ def numbers(count: int, start: int = 0) -> list[Answer]:
     return [answer_of(rank, Value(text=str(rank))) for rank in range(start, start + count)]
 
 
-def test_as_many_different_values_as_allowed_are_told_one_by_one() -> None:
+def test_as_many_different_values_as_allowed_are_reported_one_by_one() -> None:
     reported = merged(*numbers(answer.MOST_DISTINCT))
     assert len(reported) == answer.MOST_DISTINCT
     (summed,) = merged(reported, *numbers(1, answer.MOST_DISTINCT))
@@ -326,7 +326,7 @@ def test_as_many_different_values_as_allowed_are_told_one_by_one() -> None:
     assert (str(column.at_low), str(column.at_high), column.mean) == ("0", "1024", 512.0)
 
 
-def test_odd_ones_out_are_still_told_among_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_odd_ones_out_are_still_listed_among_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer, "MOST_DISTINCT", 20)
     odd = [
         answer_of(100, Value(text="<optimized out>")),
@@ -353,7 +353,7 @@ def test_templates_without_end_are_mixed_and_other_kinds_are_not(
     assert str(again.ranks) == "0-29,41" and again.record == mixed.record
 
 
-def test_stacks_are_told_one_by_one_beyond_the_limit_for_values(
+def test_stacks_are_reported_one_by_one_beyond_the_limit_for_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(answer, "MOST_DISTINCT", 10)
@@ -405,7 +405,7 @@ def test_slots_that_do_not_fit_are_refused() -> None:
         merger.add(RankSet([1]), Value(text=normalized.text), ())  # type: ignore[union-attr]
 
 
-def test_slots_of_ranks_that_differ_are_told_as_different() -> None:
+def test_slots_of_ranks_that_differ_are_reported_as_different() -> None:
     pointers = [Value(text=f"(int *) {address}") for address in ("0x5555555592a0", "0x7ffe1234567")]
     (both,) = merged(*(answer_of(rank, record) for rank, record in enumerate(pointers)))
     assert both.filled == Value(text=f"(int *) {DIFFERENT}")

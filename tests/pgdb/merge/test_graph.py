@@ -255,7 +255,7 @@ def test_graphs_that_are_none_are_refused(graph: AnswerGraph, faulty: str) -> No
         from_graph(graph)
 
 
-def test_a_way_to_be_missing_is_told_once() -> None:
+def test_a_way_to_be_missing_is_reported_once() -> None:
     graph = to_graph((), Missing(late=RankSet([0]), lost=RankSet([1])))
     with pytest.raises(ProtocolError, match="no way to be missing"):
         from_graph(msgspec.structs.replace(graph, missing=("late", "late")))

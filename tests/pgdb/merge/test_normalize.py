@@ -58,13 +58,13 @@ ordered_records = st.one_of(
 
 
 @given(ordered_records | events)
-def test_filling_gives_back_what_masking_took(record: Record | Event) -> None:
+def test_filling_gives_back_what_normalizing_took(record: Record | Event) -> None:
     normalized = normalize_record(record)
     assert fill_record(normalized.record, normalized.slots) == record
 
 
 @given(records | events)
-def test_what_is_masked_has_nothing_left_to_mask(record: Record | Event) -> None:
+def test_what_is_normalized_has_nothing_left_to_normalize(record: Record | Event) -> None:
     normalized = normalize_record(record)
     again = normalize_record(normalized.record)
     assert again.record == normalized.record
@@ -79,7 +79,7 @@ FRAGMENTS = (
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join), st.integers(1, 60))
-def test_a_text_is_masked_piece_by_piece_as_it_is_at_once(text: str, slice_bytes: int) -> None:
+def test_a_text_is_normalized_piece_by_piece_as_it_is_at_once(text: str, slice_bytes: int) -> None:
     at_once: list[str] = []
     normalized = normalize._normalize_lines(text, 0, len(text), at_once)
     slots: list[str] = []
@@ -89,14 +89,14 @@ def test_a_text_is_masked_piece_by_piece_as_it_is_at_once(text: str, slice_bytes
     assert slots == at_once
 
 
-def test_timeouts_by_the_thousand_are_masked_like_one() -> None:
+def test_timeouts_by_the_thousand_are_normalized_like_one() -> None:
     slots: list[str] = []
     normalized = normalize_free_text("poll (" + "timeout=1 " * 5000 + ")", slots)
     assert normalized == "poll (" + f"timeout={SLOT} " * 5000 + ")"
     assert slots == ["1"] * 5000
 
 
-def test_a_line_too_long_to_be_one_of_threads_has_only_its_addresses_masked() -> None:
+def test_a_line_too_long_to_be_one_of_threads_has_only_its_addresses_normalized() -> None:
     slots: list[str] = []
     text = "x" * normalize.LONGEST_LINE + " (process 47) 0x7ffff7d8c740"
     assert normalize_free_text(f"{text}\n(process 47)", slots).endswith(
@@ -116,7 +116,7 @@ def test_pointers_are_the_same_however_they_are_searched_for(text: str) -> None:
 
 
 @given(stacks)
-def test_filling_gives_back_arguments_that_were_masked_whole(stack: Stack) -> None:
+def test_filling_gives_back_arguments_that_were_normalized_whole(stack: Stack) -> None:
     normalized = normalize_record(stack, join_arguments=True)
     assert fill_record(normalized.record, normalized.slots) == stack
 
@@ -160,7 +160,7 @@ def test_slots_that_differ_are_shown_as_different() -> None:
         ("0x5555555592a0g", "0x5555555592a0g"),
     ],
 )
-def test_which_values_are_masked(text: str, normalized: str) -> None:
+def test_which_values_are_normalized(text: str, normalized: str) -> None:
     slots: list[str] = []
     assert normalize_values(text, slots) == normalized
     assert len(slots) == normalized.count(SLOT)
@@ -196,7 +196,7 @@ def test_which_values_are_masked(text: str, normalized: str) -> None:
         ("solved by process 3\n", "solved by process 3\n"),
     ],
 )
-def test_free_text_is_masked_only_where_programs_lie(text: str, normalized: str) -> None:
+def test_free_text_is_normalized_only_where_programs_lie(text: str, normalized: str) -> None:
     assert normalize_free_text(text, []) == normalized
 
 

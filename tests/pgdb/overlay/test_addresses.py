@@ -52,7 +52,7 @@ def test_own_names_are_long_and_short_and_slurms_then_addresses(
     assert own_names() == names, "loopback names every host"
 
 
-def test_each_name_is_told_once_and_none_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_name_is_reported_once_and_none_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     nodename(monkeypatch, "node7")
     monkeypatch.delenv("SLURMD_NODENAME", raising=False)
     monkeypatch.setattr(addresses, "own_addresses", lambda: ("127.0.0.1",))
@@ -173,7 +173,7 @@ def test_the_user_of_a_connection_is_known_while_it_is_open() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_another_user_is_told_from_us() -> None:
+def test_another_user_is_distinguished_from_us() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         host, port = server.getsockname()
         code = f"import socket; s = socket.create_connection(({host!r}, {port})); s.recv(1)"

@@ -262,7 +262,7 @@ def test_ranks_that_there_are_not_are_lost_at_once() -> None:
 
 
 @in_both_sizes
-def test_silent_ranks_are_told_at_the_deadline_and_answer_late(
+def test_silent_ranks_are_reported_at_the_deadline_and_answer_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pgdb.overlay.router.LEVEL_MARGIN_S", 0.3)
@@ -382,7 +382,7 @@ async def set_going(root: Node, nodes: Iterable[Node], ranks: RankSet) -> None:
         assert node._going == ranks & node.router.ranks
 
 
-def test_stops_are_told_at_once_when_the_last_running_rank_has_stopped() -> None:
+def test_stops_are_reported_at_once_when_the_last_running_rank_has_stopped() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
         for node in nodes.values():
@@ -448,7 +448,7 @@ def noticed(taken: list[AnyMessage]) -> defaultdict[str, list[str]]:
 
 
 @in_both_sizes
-def test_a_lost_leaf_is_told_and_costs_only_its_own_answers() -> None:
+def test_a_lost_leaf_is_reported_and_costs_only_its_own_answers() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
         nodes[6].silent = RankSet([12])
@@ -616,7 +616,7 @@ async def first_words(nodes: Tree, *messages: AnyMessage) -> Channel:
     return channel
 
 
-def test_another_release_is_told_and_not_admitted() -> None:
+def test_another_release_is_reported_and_not_admitted() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
         hello = nodes[0].hello(node=9, host="old-host", release="PGDB 0.1 on Python 3.6")

@@ -203,7 +203,7 @@ def run(
 # -- a front end that listens --------------------------------------------------------------------
 
 
-def test_aggregators_that_mpi_has_told_everything_find_their_parents() -> None:
+def test_aggregators_that_mpi_has_informed_of_everything_find_their_parents() -> None:
     async def test(session: Session) -> None:
         await session.start(*range(7), mpi=True)
         await session.front.wait_joined(range(7))
@@ -231,7 +231,7 @@ def test_aggregators_without_mpi_get_their_places_from_the_front_end() -> None:
 
 
 @pytest.mark.parametrize("missing", range(3))
-def test_those_that_come_are_seated_without_a_hole(missing: int) -> None:
+def test_nodes_that_come_are_seated_without_a_gap(missing: int) -> None:
     here = [number for number in range(3) if number != missing]
 
     async def test(session: Session) -> None:
@@ -267,7 +267,7 @@ def test_one_that_leaves_before_it_is_seated_gets_no_place() -> None:
     run(test, count=3)
 
 
-def test_requests_reach_those_behind_a_hole() -> None:
+def test_requests_reach_nodes_behind_a_gap() -> None:
     async def test(session: Session) -> None:
         front = session.front
         await session.start(0, 2)
@@ -281,7 +281,7 @@ def test_requests_reach_those_behind_a_hole() -> None:
     run(test, count=3, fan_out=1)
 
 
-def test_another_release_is_not_seated_and_told_with_its_host() -> None:
+def test_another_release_is_not_seated_and_reported_with_its_host() -> None:
     async def test(session: Session) -> None:
         front = session.front
         await session.start(0)
@@ -397,7 +397,7 @@ def test_aggregators_that_came_with_other_numbers_take_those_of_the_table() -> N
     run(test, count=4)
 
 
-def test_where_mpi_has_told_the_addresses_the_call_alone_is_enough() -> None:
+def test_where_mpi_has_distributed_the_addresses_the_call_alone_is_enough() -> None:
     async def test(session: Session) -> None:
         await session.start(*range(3), calls=True, mpi=True)
         await session.call(addresses=())
@@ -407,7 +407,7 @@ def test_where_mpi_has_told_the_addresses_the_call_alone_is_enough() -> None:
     run(test, count=3)
 
 
-def test_a_child_that_cannot_be_told_its_place_costs_only_itself() -> None:
+def test_a_child_that_cannot_be_given_its_place_costs_only_itself() -> None:
     async def test(session: Session) -> None:
         await session.start(0, 2, calls=True)
         session._sockets[1].close()
