@@ -1,4 +1,4 @@
-"""What is installed is what is in the checkout, and it is our ``pgdb`` that runs.
+"""The installed package is that of the checkout, and Python imports our ``pgdb``.
 
 Two other distributions bring a package ``pgdb``: PyGreSQL, and PyPI's own ``pgdb``.
 """

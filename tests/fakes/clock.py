@@ -12,12 +12,12 @@ YEARS_38_S = 1_200_000_000
 
 
 class Clock:
-    """What processes with `changes` in their environment take for the time of day."""
+    """Time of day for processes with `changes` in their environment."""
 
     def __init__(self, builder: Builder) -> None:
         self.library = builder.build_library("clock.c")
         self.file = builder.directory / f"clock-{uuid.uuid4().hex}"
-        """What says how it goes, for `set_clock`."""
+        """File that says how the clock goes, for `set_clock`."""
         self.set(0)
 
     @property

@@ -1,6 +1,6 @@
-"""A program that speaks MI as it is told to: ``python fake_gdb.py SCRIPT``.
+"""A program that answers MI by a script: ``python fake_gdb.py SCRIPT``.
 
-SCRIPT is a JSON object: command without its token -> list of what to do when it comes. Each thing
+SCRIPT is a JSON object: command without its token -> list of actions for that command. Each action
 is a line to print, in which TOKEN stands for the command's token, or one of
 
 * ``RAW text``: print the text without a newline, ``\\xNN`` as bytes,
@@ -11,7 +11,8 @@ is a line to print, in which TOKEN stands for the command's token, or one of
 * ``KILL``: end by SIGKILL,
 * ``SLEEP``: from here on ignore everything, the end of the input too.
 
-A command that is not in the script is answered with ``TOKEN^done``. The input's end is the end.
+The answer to a command that is not in the script is ``TOKEN^done``. The program ends when its input
+ends.
 """
 
 from __future__ import annotations

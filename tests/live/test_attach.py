@@ -108,14 +108,14 @@ def test_the_front_end_is_ended_while_breakpoints_are_set_and_ranks_run(
 
 def test_the_job_ends_under_the_debugger(build: Build, start_job: StartJob) -> None:
     with start_job(2, build("storm.c")) as job:
-        # It ends when it is told to: a number of steps might be over before we have attached.
+        # The program ends on an order: a number of steps might be over before we have attached.
         last = "set var main::iterations = hit_count + 100"
         finished = run_json("attach", *ex(last, "c", "bt"), job.pid)
         assert job.process.wait(DEADLINE_S) == 0
         ends = [each for line in finished.of_type("exit") for each in line["classes"]]
         assert {each["code"] for each in ends} == {0}
         assert sorted(each["ranks"] for each in ends) in (["0", "1"], ["0-1"])
-        # Who has ended has nothing to say.
+        # A rank that has ended has no answer.
         assert finished.answer("backtrace")["missing"]["lost"] == "0-1"
         assert finished.status == 4
 

@@ -1,4 +1,4 @@
-"""What users get wrong: one clear line, the right status, no traceback, nothing left behind."""
+"""Mistakes of users: one clear line, the right status, no traceback, nothing left behind."""
 
 from __future__ import annotations
 

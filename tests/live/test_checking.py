@@ -44,7 +44,7 @@ def test_comparing_and_checking(mpi: Mpi, build: Build, tmp_path: Path) -> None:
         "tbreak exchange",
         "c",
         "up",
-        # What holds, and what does not.
+        # Some checks hold, others fail.
         "assert size",
         "assert local increasing",
         "assert local in 0..4.5",

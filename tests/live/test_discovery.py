@@ -1,6 +1,6 @@
 """Finding the ranks of real jobs: every launcher, before and after MPI_Init, on one host and four.
 
-What a host of several has to say is asked there: a process of its own prints what it found.
+A process on each host prints the ranks that it found there.
 """
 
 from __future__ import annotations
@@ -264,6 +264,7 @@ def test_a_job_that_has_ended_says_so(builder: Builder, mpi: Mpi, ring: Program)
         find_job(job.pid)
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_finding_32_ranks_reads_little_of_each_process(
     builder: Builder, mpi: Mpi, nompi: Program, monkeypatch: pytest.MonkeyPatch
@@ -277,7 +278,7 @@ def test_finding_32_ranks_reads_little_of_each_process(
 
     with run_job(builder, mpi.line(32, nompi), nompi, 32, in_mpi=False) as job:
         monkeypatch.setattr(procfs, "_read", counted)
-        # What prterun does to answer is not for us to say.
+        # The reads of prterun while it answers are not ours to count.
         found = find_job(job.pid, pmix=no_pmix)
         monkeypatch.undo()
         assert_found(found, job, nompi)
@@ -319,7 +320,7 @@ def test_ranks_on_four_hosts_are_found(builder: Builder, four_hosts: Hosts, name
         assert found["table"] == (table[:2] if name == "openmpi5" else table)
         assert found["hosts"] == list(four_hosts.names)
         assert (found["local"], found["size"]) == ("0-1", 8)
-        # Each host's own ranks are found there by what the launcher's host has told.
+        # Each host finds its own ranks from the report of the launcher's host.
         for number, host in enumerate(four_hosts.names):
             own = {str(rank): job.ranks[rank] for rank in (2 * number, 2 * number + 1)}
             selector = found["selector"]
@@ -367,7 +368,7 @@ def test_ranks_may_all_be_on_other_hosts(builder: Builder, four_hosts: Hosts, na
         assert (found["hosts"], found["local"], found["size"]) == (["h2", "h3"], "", size)
         selector = found["selector"]
         if name == "intel":
-            # Its launcher tells the key of the job to nobody but the ranks.
+            # The launcher gives the job's key to the ranks only.
             assert selector == ""
         else:
             own = {str(rank): job.ranks[rank] for rank in (2, 3)}

@@ -9,7 +9,7 @@ from bench.emulate.farm import ARM_FAULTS, PROGRAM, Farm, Plan, running_farm
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Stack, Stop
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.alone]
 RANKS, AGGREGATORS, FAN_OUT, CLASSES = 64, 4, 2, 5
 DYING, SILENT = 5, 40
 

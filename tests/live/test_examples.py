@@ -1,8 +1,7 @@
-"""The example programs: their sessions find the bugs, and examples/README.md tells the truth.
+"""The example programs: their sessions find the bugs, and examples/README.md is true.
 
-What the page says of a session is checked in the JSON of that session, under every MPI; and what
-the JSON says must stand in the transcript on the page. Lines are named by the markers of the
-sources, never by number.
+The JSON of each session confirms the page's statements, under every MPI; and the transcript on the
+page contains what the JSON says. Lines are named by the markers of the sources, never by number.
 """
 
 from __future__ import annotations
@@ -178,7 +177,7 @@ def run(build: Build, mpi: Mpi, tmp_path: Path) -> RunSession:
         changes = {}
         if program.source.suffix == ".py":
             words = [str(program.path)]
-            # mpi4py takes the MPI of its own environment unless it is told.
+            # mpi4py uses the MPI of its own environment by default.
             changes = mpi4py_environment(find_launcher(mpi.launcher), tmp_path)
         line = mpi.line(RANKS, Path(sys.executable) if words else program, *words)
         text = (EXAMPLES / "sessions" / f"{session}.pgdb").read_text(encoding="utf-8")

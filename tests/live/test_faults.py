@@ -1,4 +1,4 @@
-"""What of ours or of the job's may fail at a rank: the others go on, and nothing is left in it.
+"""Faults at one rank, in PGDB or in the job: the other ranks go on, and nothing is left in them.
 
 Faults of aggregators and hosts are in ``test_overlay.py`` and ``test_hosts.py``.
 """
@@ -42,14 +42,14 @@ from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json, r
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 TELLS_LATER = tuple(int(each) for each in os.uname().release.split(".")[:2]) >= (6, 15)
-"""Whether the kernel tells how a process has ended that somebody has waited for."""
+"""Whether the kernel keeps the exit status of a process whose parent has waited for it."""
 
 # Far more than it takes, and far less than what a silent GDB cost before it was ended by force.
 LEAVING_S = 60.0
 
 
 class Heard:
-    """What a session has told."""
+    """Notifications of a session."""
 
     def __init__(self) -> None:
         self.all: list[Notification] = []
@@ -58,7 +58,7 @@ class Heard:
         self.all.append(told)
 
     def of(self, kind: type[object]) -> RankSet:
-        """Return the ranks that have told an event of a kind."""
+        """Return the ranks with an event of a kind."""
         return RankSet.union(
             each.ranks
             for told in list(self.all)
@@ -491,7 +491,7 @@ def test_a_rank_executes_a_program_while_a_command_is_under_way(
             for rank in (1, 2):
                 orders.give(rank, b"e")
             wait_until(lambda: all(map(orders.is_obeyed, (1, 2))), "they have done so")
-            # What was asked for holds in the new program as it did in the old one.
+            # Settings and breakpoints hold in the new program as in the old one.
             wait_broken(job.ranks)
             assert session.interrupt(timeout_s=DEADLINE_S).check().ranks == session.set
             session.execute("frame function main").check()

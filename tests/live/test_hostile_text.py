@@ -1,7 +1,7 @@
 """A job whose output and whose names of symbols, files and programs would drive the terminal.
 
-What may reach it is in :mod:`pgdb.controls`; here whole sessions are looked through, so that no way
-past it is forgotten.
+:mod:`pgdb.controls` says which characters may reach the terminal; these tests search whole sessions
+for others, so that no route past it is forgotten.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def test_nothing_of_it_is_in_json(hostile: Program, mpi: Mpi) -> None:
     )  # fmt: skip
     check_bytes(finished.stdout, "stdout")
     check_bytes(finished.stderr or b" ", "stderr")
-    # Who reads JSON has it all.
+    # JSON contains all of it.
     shown = "".join(each["text"] for each in finished.of_type("output"))
     assert "\x1b]0;7731\x07" in shown and "\u202etxt" in shown
     assert ODD_NAME in finished.objects[0]["job"]

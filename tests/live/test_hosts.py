@@ -250,7 +250,7 @@ def test_the_ranks_of_a_launch_are_as_without_us(
         terminal.expect_ranks("exited normally", "0-7")
         terminal.line("quit")
         assert terminal.wait() == 0
-        # What the ranks print takes a way of its own, and may be later than what GDB says of them.
+        # The ranks' output takes another route than GDB's answers, and may be later.
         for rank in range(RANKS):
             assert f"nompi rank {rank} of 8" in terminal.text
         assert_nothing_left(terminal.mark)
@@ -361,7 +361,7 @@ def test_the_front_end_is_killed_in_the_middle_of_the_start(
     mpi = find_mpi(name)
     program = builder.build(mpi, "nompi.c")
     end, go = tmp_path / "end", tmp_path / "go"
-    # The GDBs come when the ranks are on their way already.
+    # The GDBs attach when the ranks already run.
     gdb = tmp_path / "gdb"
     gdb.write_text(
         "#!/bin/sh\n"
@@ -526,7 +526,7 @@ def test_hosts_are_lost_during_a_session(builder: Builder, four_hosts: Hosts) ->
             four_hosts.cut("h2")
             four_hosts.cut("h3")
             four_hosts.crash("h4")
-            # What has no answer from a host does not keep the others from answering.
+            # Ranks without an answer from a host do not keep the others from answering.
             terminal.line("proc 0-1 interrupt")
             terminal.expect_ranks("interrupted in ", "0-1")
             said: set[str] = set()
@@ -535,7 +535,7 @@ def test_hosts_are_lost_during_a_session(builder: Builder, four_hosts: Hosts) ->
                 left_s = begun + LOSS_DEADLINE_S - time.monotonic()
                 told = terminal.expect(r"\[([0-9,-]+)\] lost: (.*)", deadline_s=max(0.1, left_s))
                 hosts = _ranks_of_hosts(told[1])
-                # Some are told as behind an aggregator that is lost, for now.
+                # Some ranks are reported as behind a lost aggregator at first.
                 if named := re.match(r"with (?:host|aggregator \d+ on) (h\d)\b", told[2]):
                     assert named[1] in hosts, told[0]
                     names.add(named[1])
@@ -550,7 +550,7 @@ def test_hosts_are_lost_during_a_session(builder: Builder, four_hosts: Hosts) ->
             terminal.line("quit")
             terminal.expect("leaving the job running")
             terminal.wait()
-            # Its aggregator has found no parent for the grace time, and let go of its ranks.
+            # Their aggregator has found no parent for the grace time, and has detached.
             wait_until(
                 lambda: not any(map(is_traced, lost["h3"])), "the ranks of h3 are free", DEADLINE_S
             )
@@ -601,7 +601,7 @@ def test_something_of_ours_is_killed(builder: Builder, four_hosts: Hosts, who: s
             if who == "aggregator":
                 # h4 finds its way past it.
                 ask_until(terminal, "ranks", r"\[6-7\] running on h4")
-            # Who is left answers, and all are told of.
+            # The remaining ranks answer, and the report names all others.
             terminal.ask("interrupt")
             terminal.ask("p 1 + 1")
             if who == "aggregator":

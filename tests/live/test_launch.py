@@ -195,7 +195,7 @@ def test_a_crash_interrupts_the_rest(mpi: Mpi, build: Build) -> None:
     program = build("crash.c")
     finished = run_json("launch", *ex("c", "proc @error bt"), *mpi.line(3, program, "1"))
     assert finished.status == 5
-    # The others may be stopped on their way to where they wait, at two places.
+    # The others may be stopped before the place where they wait, at two places.
     told = {
         rank: each["record"]
         for each in finished.answer("continue")["classes"]

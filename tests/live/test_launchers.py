@@ -1,7 +1,7 @@
-"""Getting hold of the jobs of every launcher, started in all the ways that users start them.
+"""Attaching to the jobs of every launcher, started in all the ways that users start them.
 
-Each launcher on this host and on four: attached to and let go untouched, launched and run to its
-end. Then what stands between a launcher and its ranks, or between a user and the launcher.
+Each launcher on this host and on four: attach and detach without a trace, launch and run to the
+end. Then programs between a launcher and its ranks, or between a user and the launcher.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Scene:
 
     @property
     def shares(self) -> list[dict[str, str]]:
-        """What ``hello`` says of the hosts of a job with so many ranks."""
+        """Output of ``hello`` about the hosts of a job with so many ranks."""
         if not self.names:
             return [{"host": os.uname().nodename, "ranks": f"0-{self.ranks - 1}"}]
         return [

@@ -135,7 +135,7 @@ def test_a_rank_that_was_stopped_before_is_told_to_be_stopped_again(
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_the_front_end_of_a_launched_job_dies(mpi: Mpi, build: Build, how: signal.Signals) -> None:
-    """Killed, it leaves the job running free; told to end, it kills the job as always."""
+    """After SIGKILL it leaves the job running free; after SIGTERM it kills the job as always."""
     program = build("storm.c")
     with FrontEnd(
         "launch", "--batch", "--json", "--grace", "2",
@@ -169,7 +169,8 @@ def test_the_launcher_of_the_aggregators_is_killed(build: Build, start_job: Star
             ]
             assert len(launchers) == 1
             os.kill(launchers[0], signal.SIGKILL)
-            # Under some launchers the aggregators outlive it; both is well, as long as it is told.
+            # Under some launchers the aggregators outlive it; both are right, as long as the user
+            # reads it.
             answer = session.evaluate("1", timeout_s=60)
             said = RankSet.union(each.ranks for each in answer.classes)
             assert said | answer.missing.ranks == session.set
@@ -181,7 +182,7 @@ def test_the_launcher_of_the_aggregators_is_killed(build: Build, start_job: Star
 def test_the_front_end_is_ended_while_it_starts(
     mpi: Mpi, build: Build, how: signal.Signals
 ) -> None:
-    """A half held job ends with the session, or, if that was killed, is let go."""
+    """A half held job ends with the session, or, if that was killed, runs on."""
     line = mpi.line(2, build("storm.c"), "100")
     with FrontEnd("launch", "--batch", "--grace", "2", *line, stderr=subprocess.PIPE) as front_end:
         wait_until(

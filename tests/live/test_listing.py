@@ -1,4 +1,4 @@
-"""The list of running jobs, the question to prterun and what Slurm tells, with real jobs."""
+"""The list of running jobs, the query to prterun and the answers of Slurm, with real jobs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_one_entry_for_a_job(builder: Builder, name: str, in_mpi: bool) -> None:
     with run_job(builder, line, program, 3, in_mpi=in_mpi) as job:
         found = job_of(job.pid)
         assert found is not None
-        # What mpirun has become, or has run, names itself otherwise.
+        # The programs that mpirun has become, or has started, have other names.
         assert found.command.split(" ", 1)[1] == " ".join(line[1:])
         assert (found.ranks, found.hosts) == (3, 1)
         assert found.is_ours

@@ -1,4 +1,4 @@
-"""What a real tree of aggregators makes of the answers of six ranks: sums, summaries, recall."""
+"""Answers of six ranks after a real tree of aggregators: sums, summaries, recall."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_numbers_and_addresses_of_real_ranks(
             assert re.fullmatch(r"\(struct particle \*\) 0x[0-9a-f]{5,16}", address)
             assert text(class_.filled) in (address, f"(struct particle *) {DIFFERENT}")
 
-        # More different values than the front end tells one by one: of them a summary.
+        # The front end lists fewer different values than there are: the rest is a summary.
         for name, limit in (("MOST_DISTINCT", 3), ("FEW_OF_A_TEMPLATE", 1)):
             monkeypatch.setattr(merging, name, limit)
         ranks = session.evaluate("rank")
@@ -98,7 +98,7 @@ def test_numbers_and_addresses_of_real_ranks(
             str(rank): str(rank) for rank in range(RANKS)
         }
 
-        # What says little is not kept, and that is said.
+        # Short answers are not kept, and the message says so.
         run = session.step()
         forgotten = session.recall(run, RankSet([1]))
         assert forgotten.classes == () and forgotten.missing.lost == RankSet([1])

@@ -123,7 +123,7 @@ class Ranks:
         return await asyncio.gather(*(each.perform(operation, number) for each in self.all))
 
     async def heard(self, kind: type[Event], count: int) -> None:
-        """Wait until every rank has told so many events of a kind."""
+        """Wait until every rank has reported so many events of a kind."""
         while any(sum(isinstance(e, kind) for e in told) < count for told in self.told.values()):
             await asyncio.sleep(0.01)
 
@@ -180,12 +180,12 @@ def test_all_ranks_are_forked_from_one(built: Path) -> None:
             assert len(found.parents()) == 1 and os.getpid() not in found.parents()
             for stack in await found.ask(Backtrace()):
                 assert functions(stack)[-2:] == ["go_on", "main"]
-            # The frame that the stop was told with is the one that commands look at.
+            # Commands look at the frame that the stop was reported with.
             for stop, said in zip(stops, await found.ask(Console(command="frame")), strict=True):
                 assert f"#{stop.frame.level} " in said.text and stop.frame.level > 0
             values = await found.ask(Evaluate(expression="steps"))
             assert all(isinstance(each, Value) and int(each.text) > 0 for each in values)
-            # What the symbols were read into is gone again.
+            # The process that has read the symbols is gone again.
             (inferiors, *_) = await found.ask(Console(command="info inferiors"))
             assert isinstance(inferiors, Text)
             assert [line.split()[:1] for line in inferiors.text.splitlines()[1:]] == [["*"]]
@@ -202,7 +202,7 @@ def test_all_ranks_are_forked_from_one(built: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("c++"), reason="this machine has no C++ compiler")
 def test_values_of_classes_are_printed_as_by_any_gdb(tmp_path: Path) -> None:
-    """Before a GDB has been told anything but to list its stack, too, and no less afterwards."""
+    """The stacks are complete also before a GDB has been asked anything else, and afterwards."""
     (tmp_path / "say.cpp").write_text(SAY)
     line = ["c++", "-g", "-O0", "-o", "say", "say.cpp"]
     subprocess.run(line, cwd=tmp_path, check=True, stdin=subprocess.DEVNULL, timeout=120)

@@ -86,7 +86,7 @@ def ranks_of(mark: str, name: str) -> dict[int, int]:
 
 
 def assert_free(ranks: dict[int, int]) -> None:
-    """Check that ranks in a container run free, get on, and have no breakpoint in them."""
+    """Check that ranks in a container run free, progress, and have no breakpoint in them."""
     for pid in ranks.values():
         assert not is_traced(pid)
         assert repair(pid) == Repair()
@@ -330,7 +330,7 @@ def started(*words: str, name: str = "", executes_itself: bool = False) -> Itera
 
 
 class Told(list[Event]):
-    """What a rank has told unasked."""
+    """Notifications of one rank."""
 
     def __call__(self, rank: int, event: Event) -> None:
         assert rank == 0
@@ -353,7 +353,7 @@ async def inferior(told: Told) -> AsyncIterator[GdbDebugger]:
 
 
 async def attach_to(pid: int) -> tuple[Record, tuple[Frame, ...]]:
-    """Attach to a process, look where it is, let it go."""
+    """Attach to a process, look where it is, detach."""
     async with asyncio.timeout(DEADLINE_S), inferior(Told()) as rank:
         record = await rank.attach(pid, 1)
         stack = await rank.perform(Backtrace(limit=0), 2)
@@ -488,7 +488,7 @@ def test_a_rank_that_executes_programs_all_the_time(builder: Builder) -> None:
 
 
 async def take(pid: int, *commands: str) -> tuple[Record, list[str], list[Event]]:
-    """Take a held rank to its main, have GDB carry commands out, let it go."""
+    """Bring a held rank to its main, run GDB commands, detach."""
     told = Told()
     async with asyncio.timeout(DEADLINE_S), inferior(told) as rank:
         record = await rank.acquire_held(pid, 1)
@@ -501,7 +501,7 @@ async def take(pid: int, *commands: str) -> tuple[Record, list[str], list[Event]
 
 @contextmanager
 def held(*program: str) -> Iterator[int]:
-    """Have a rank held that is no launcher's."""
+    """Hold a rank that has no launcher."""
     words = [sys.executable, "-I", "-S", hold.__file__, uuid.uuid4().hex, "127.0.0.1:1", "30", "1"]
     # Not the first rank of its host, which would not stay without a front end.
     variables = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}

@@ -1,8 +1,8 @@
-"""Two users on one host: nobody gets hold of another's job, session or files, root of all jobs.
+"""Two users on one host: neither reaches the other's job, session or files; root reaches all jobs.
 
-The other user is made for the test and may do nothing but read what everybody may. Where the
-interpreter or PGDB are in folders that only root can enter, they are mounted for that user's
-processes alone, in a mount namespace of their own.
+The other user is made for the test and may only read what everybody may. Where the interpreter or
+PGDB are in folders that only root can enter, they are mounted for that user's processes alone, in a
+mount namespace of their own.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class User:
     folder: Path
     """A directory of the user's."""
     opened: tuple[str, ...]
-    """What is to be had although it lies where only root can look."""
+    """Folders that only root can enter, and that the user needs."""
     closed: tuple[str, ...]
 
     def line(self, *words: object) -> list[str]:
@@ -87,7 +87,7 @@ class User:
 
     @property
     def changes(self) -> dict[str, str]:
-        """What the user's environment has otherwise than ours."""
+        """Differences of the user's environment from ours."""
         return {
             "HOME": str(self.folder),
             "USER": self.name,
@@ -206,7 +206,7 @@ def job_by(other: User, build: Build, launcher: str | Path) -> Iterator[tuple[in
             "the other user's ranks are up",
             START_DEADLINE_S,
         )
-        # What unshare, sh and setpriv have become.
+        # The program that unshare, sh and setpriv have executed.
         yield process.pid, ranks_with(f"{MARK}={mark}", copied)
     finally:
         end_marked(mark)

@@ -34,7 +34,7 @@ def test_a_reader_that_pauses_holds_nothing_up(
         ) as front_end:
             assert front_end.stdout is not None
             room_bytes = fcntl.fcntl(front_end.stdout, fcntl.F_GETPIPE_SZ)
-            # What comes behind the long answers is carried out, though nobody has read those.
+            # PGDB carries out the commands behind the long answers, though nobody has read those.
             wait_until(saved.exists, "the session is saved", DEADLINE_S)
             out, _ = front_end.communicate(timeout=DEADLINE_S)
             assert front_end.returncode == 0, out[-2000:]

@@ -147,5 +147,5 @@ def test_an_idle_session_uses_no_time(build: Build, start_job: StartJob) -> None
                 for pid in pids
             )
 
-        # What polls never is; what is left to do of the start takes its time on a busy machine.
+        # No poll remains; the rest of the start takes its time on a busy machine.
         wait_until(is_idle, "the session is idle", DEADLINE_S)

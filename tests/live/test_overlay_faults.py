@@ -77,7 +77,7 @@ def job(builder: Builder, program: Program) -> Iterator[Job]:
 
 
 class Ears:
-    """What a session tells unasked."""
+    """Notifications of a session."""
 
     def __init__(self) -> None:
         self.told: list[Notification] = []
@@ -284,7 +284,7 @@ def test_the_clock_is_set_all_the_time(job: Job, builder: Builder) -> None:
         terminal.line("c")
         terminal.expect_ranks("Breakpoint 1, hit", "0-7")
         terminal.ask("p hit_count > 0", r"\[0-7\] hit_count > 0 = 1")
-        # What is waited for comes when it is due, and no sooner.
+        # Each timer ends when it is due, and no sooner.
         gdb = int(status(job.ranks[3], "TracerPid"))
         os.kill(gdb, signal.SIGSTOP)
         terminal.ask("timeout 1 p 6 * 7", r"\[3\] +no answer yet after \d+ s")
@@ -359,7 +359,7 @@ def test_places_that_may_not_be_written_to(job: Job, tmp_path: Path) -> None:
 def test_the_disk_gets_full_during_a_session(job: Job, tmp_path: Path) -> None:
     variables = ("TMPDIR", "XDG_RUNTIME_DIR", "HOME", "XDG_STATE_HOME")
     command = on_a_full_disk(tmp_path)
-    # Full only when it is told to be.
+    # The file system is full only on request.
     command[4] = 'mount -t tmpfs -o size=4M,mode=700 tmpfs "$0" && exec "$@"'
     changes = dict.fromkeys(variables, str(tmp_path))
     with Terminal(*command, "attach", job.pid, changes=changes) as terminal:

@@ -85,7 +85,7 @@ def test_recording_is_written_when_the_terminal_is_lost(
     options = ("--record", str(recording), "--log", str(log))
     with start_job(2, build("storm.c")) as job:
         with Terminal(*PGDB, "attach", *options, str(job.pid), changes=changes) as terminal:
-            # What was kept is of no use; the session goes on.
+            # The kept answers are lost; the session goes on.
             terminal.expect(r"note: \S*settings\.json cannot be read")
             terminal.expect(r"\(pgdb 0-1\)")
             terminal.line("p 40 + 2")
@@ -99,7 +99,7 @@ def test_recording_is_written_when_the_terminal_is_lost(
     with Terminal(*PGDB, "replay", str(recording), changes=changes) as terminal:
         terminal.expect(r"recording job\.pgdb of ")
         terminal.expect(r"\(pgdb 0-1 recorded\)")
-        # What was typed before the terminal was lost is in the history.
+        # Lines typed before the terminal was lost are in the history.
         terminal.send("\x1b[A\r")
         terminal.expect(r"\[0-1\] 40 \+ 2 = 42")
         terminal.line("quit")

@@ -114,7 +114,7 @@ def test_jobs_of_another_host_and_attach_to_the_only_one(
                 return " 4 " in row
 
             wait_until(is_listed, "the ranks are counted", DEADLINE_S)
-            # Those of the login host are others.
+            # The login host has other processes.
             finished = run_pgdb("jobs", command=command)
             assert str(job.pid) not in finished.out
             finished = run_json(
@@ -180,7 +180,8 @@ def test_an_ssh_of_the_session_is_killed(builder: Builder, four_hosts: Hosts, wh
                     terminal.line("interrupt")
                     terminal.expect_ranks("interrupted in ", "0-3")
                 else:
-                    # What was started there ends with the agent, and lets the ranks go.
+                    # Processes that were started there end with the agent, and detach from the
+                    # ranks.
                     wait_until(
                         lambda: not any(map(is_traced, job.ranks.values())), "all are free", 60
                     )
@@ -280,7 +281,7 @@ def shipping(hosts: Hosts) -> list[str]:
 
 
 def entries(hosts: Hosts, host: str) -> list[str]:
-    """Return what a host has in its cache, with what tells whether it was made anew."""
+    """Return the files of a host's cache, with their times, which show a new file."""
     script = f"cd {CACHE}/pgdb && stat --format='%n %i %a' . *"
     return [
         line

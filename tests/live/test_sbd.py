@@ -159,7 +159,7 @@ def test_four_hosts(builder: Builder, four_hosts: Hosts, tmp_path: Path) -> None
         assert found["h4"] == Counts(cached=needed, received=0, read=0, left=0)
         assert spoilt.read_bytes() == program.path.read_bytes()
 
-        # What an interrupted transfer has left is gone on with.
+        # The next transfer continues an interrupted one.
         spoilt.unlink()
         partial = caches["h2"].begin(key, Version.of(program.path.stat()))
         partial.append(program.path.read_bytes()[:1000])

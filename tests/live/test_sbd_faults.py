@@ -42,7 +42,7 @@ BALLAST_BYTES = 64 << 20
 
 @pytest.fixture(scope="module")
 def ballast(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What makes a program so large that it takes its time to be sent."""
+    """Flags that make a program so large that its transfer takes time."""
     folder = tmp_path_factory.mktemp("ballast")
     (folder / "data").write_bytes(os.urandom(BALLAST_BYTES))
     source = folder / "ballast.s"
@@ -165,7 +165,7 @@ def test_a_host_is_cut_off_for_a_moment_in_the_middle_of_a_transfer(
     with in_a_chain(builder, four_hosts, tmp_path, large) as (job, terminal):
         wait_under_way(tmp_path / "h3", large)
         four_hosts.cut("h3")
-        # What is at h3 already is all that comes.
+        # Only the part that h3 has already arrives.
         seen = [-1]
         wait_until(lambda: seen.append(partials(tmp_path / "h3")) or seen[-1] == seen[-2], "still")
         four_hosts.heal("h3")
@@ -216,7 +216,7 @@ def test_the_cache_is_kept_below_its_size(builder: Builder, tmp_path: Path, ball
         assert here.left == 0
         assert not cached(cache, first.path).exists()
         assert objects(cache) == libraries | {cached(cache, second.path)}
-        # One that is too small for what is needed is the slower way, which is told once.
+        # A cache that is too small is the slower way; one message says so.
         finished = look(job, cache, "--sbd-cache-size=1")
         told = [line for line in finished.out.splitlines() if "--sbd: " in line]
         assert len(told) == 1 and "the 1 MiB of --sbd-cache-size" in told[0], finished.out

@@ -187,7 +187,7 @@ def test_a_gdb_that_fails_leaves_no_core_file(mpi: Mpi, build: Build, tmp_path: 
 # -- several hosts -------------------------------------------------------------------------------
 
 PRIVATE_KEY = b"MC4CAQAwBQYDK2VwBCIEI"
-"""How every Ed25519 key begins in a PEM file (RFC 8410): with its structure, in base64."""
+"""First characters of every Ed25519 key in a PEM file (RFC 8410): its structure, in base64."""
 WAYS = [
     ("openmpi", [], False),
     ("openmpi", ["--connect"], False),

@@ -295,7 +295,7 @@ def test_jobs_that_do_not_run(cluster: Slurm, tmp_path: Path) -> None:
         lambda: number_of_job(cluster).split() == [held], "the other job ends", START_DEADLINE_S
     )
     assert f"Slurm job {ended} has ended (COMPLETED)" in refusal(f"{ended}.0")
-    # A number alone may be a process id: then both are told.
+    # A number alone may be a process id: then the message names both.
     for target in ("4194305", "4194305.0"):
         assert "squeue knows no job 4194305" in refusal(target)
 

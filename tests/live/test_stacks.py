@@ -160,7 +160,7 @@ def test_thread_apply_all_backtrace(build: Build, mpi: AnMpi) -> None:
         assert sum(found.get("count", 1) for found in each["record"]["stacks"]) == 3
     assert all(len(each["stack"]["frames"]) == 1 for each in one["classes"][0]["record"]["stacks"])
     assert {each["record"]["kind"] for each in whole["classes"]} == {"threads"}
-    # What GDB alone can do it does, thread by thread.
+    # GDB carries out its own commands thread by thread.
     assert "No locals." in finished.answer("thread apply all bt full")["classes"][0]["text"]
     assert "[Current thread is 1" in finished.answer("thread")["classes"][0]["text"]
     assert finished.answer("thread apply 1 continue 5")["classes"][0]["record"]["kind"] == "stop"

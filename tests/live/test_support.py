@@ -36,7 +36,7 @@ pytestmark = pytest.mark.mpi
 
 MPIS = ("openmpi", "openmpi5", "mpich", "mpich-system", "intel")
 ELSEWHERE = ("openmpi", "openmpi5", "mpich", "intel")
-"""Those that work on several hosts."""
+"""MPIs that work on several hosts."""
 
 
 def host_of(pid: int) -> str:

@@ -25,7 +25,7 @@ _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 @dataclass(frozen=True)
 class Counts:
-    """What ``info sbd`` says of one host."""
+    """Parsed answer of ``info sbd`` for one host."""
 
     cached: int
     received: int

@@ -1,4 +1,4 @@
-"""ELF objects made by hand, as small or as large as a test wants them."""
+"""ELF objects that tests write byte by byte, of any size."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ COMMAND_TIMEOUT_S = 120.0
 NETWORK = "10.77.0"
 """Of every set of hosts: none is seen from outside of it."""
 PASSED_VARIABLES = ("PGDB_TEST_*", "LD_PRELOAD")
-"""What ssh takes along: the marks by which tests find processes, and the library of run_job."""
+"""Variables that ssh passes on: the marks by which tests find processes, and the library of
+run_job."""
 
 _TOOLS = ("hostname", "ip", "mount", "nsenter", "ssh", "ssh-keygen", "unshare")
 _SSHD = "/usr/sbin/sshd"
@@ -68,10 +69,10 @@ Host *
   SendEnv {variables}
 """
 
-# Runs in the new namespaces and keeps them. With SIGCHLD ignored the kernel itself buries what
-# ends: the first process of a pid namespace is the parent of all its orphans. What the user's shell
-# runs first is taken away: with pyenv that is a rehash under a lock, and one that a test has killed
-# leaves the lock behind, for which every later ssh then waits a minute.
+# This script runs in the new namespaces and keeps them. With SIGCHLD ignored the kernel reaps all
+# children: the first process of a pid namespace is the parent of all its orphans. The start-up
+# files of the user's shell are hidden: with pyenv they do a rehash under a lock, and a shell that a
+# test has killed leaves the lock behind, for which every later ssh waits a minute.
 _INIT = """\
 set -e
 hostname {name}
@@ -89,7 +90,7 @@ trap '' CHLD
 exec cat
 """
 
-# What is shared of the machine's /tmp keeps its path.
+# Shared folders of the machine's /tmp keep their paths.
 _OWN_FILES = """\
 own={directory}/tmp-{name}
 mkdir $own
@@ -244,14 +245,14 @@ class Hosts:
             if host not in self._sshds or self._sshds[host].poll() is not None:
                 self.start_sshd(host)
         for host in self.names:
-            # Who could not be reached before is not asked again for some seconds.
+            # The kernel does not retry an address for some seconds after a failure.
             flush = self.command(host, ["ip", "neigh", "flush", "all"])
             subprocess.run(flush, check=True, timeout=COMMAND_TIMEOUT_S)
 
     # -- how it is made ------------------------------------------------------------------------
 
     def start(self, tell: Callable[[str], None], shared: Sequence[Path]) -> None:
-        """Make the hosts; *tell* is what ends them."""
+        """Make the hosts; *tell* gives the ender what it ends."""
         self._tell = tell
         self._write_files()
         self._switch = self._keep_namespaces(["--net"], "echo ready; exec cat")

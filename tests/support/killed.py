@@ -1,8 +1,8 @@
 """Writers that are killed: ``python -m tests.support.killed KIND HOW FOLDER``.
 
-Each write is that of a process of its own, a fork of this one. What is found each time is checked
-here: the file is the one before or the new one, whole, and no more than one unfinished file is
-left. Prints how many processes were killed.
+Each write runs in a process of its own, a fork of this one. After each kill this module checks that
+the file is the one before or the new one, whole, and that at most one unfinished file is left. It
+prints the number of killed processes.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Typed:
 
 
 class Recorded:
-    """What ``session save`` and ``--record`` write."""
+    """Recordings, as ``session save`` and ``--record`` write them."""
 
     def __init__(self) -> None:
         packed = zlib.compress((ROOT / "fuzz/corpus/recording/asked").read_bytes())
@@ -84,7 +84,7 @@ class Recorded:
 
 
 class Answered:
-    """What ``save -o`` writes."""
+    """Answers, as ``save -o`` writes them."""
 
     def write(self, path: Path, number: int) -> None:
         answer = Answer("print " + "x" * SIZE, RankSet(), ())
@@ -95,7 +95,7 @@ class Answered:
 
 
 class Dumped:
-    """What ``dump`` writes."""
+    """Arrays, as ``dump`` writes them."""
 
     def write(self, path: Path, number: int) -> None:
         array_files.write_array(numpy.full(SIZE, number), path)
@@ -120,7 +120,7 @@ _WATCHED = (user_files.__file__, array_files.__file__)
 
 
 def forked(work: Callable[[], None]) -> int:
-    """Have a process of its own do *work*; return its id."""
+    """Run *work* in a new process; return its id."""
     pid = os.fork()
     if pid:
         return pid

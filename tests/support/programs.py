@@ -33,7 +33,7 @@ MPI_DIRECTORIES = {
 }
 """Variables that name the directory of an MPI's mpirun, as scripts/test.sh sets them."""
 
-# What works is never as late as these: they are for a machine on which all takes ten times as long.
+# These deadlines are for a machine on which all takes ten times as long as usual.
 START_DEADLINE_S = 120.0
 END_DEADLINE_S = 60.0
 LEAVE_DEADLINE_S = 25.0
@@ -116,7 +116,7 @@ class Mpi:
     """Compiler of each suffix, such as ``.c``."""
     options: tuple[str, ...]
     flags: tuple[str, ...] = ()
-    """What the compilers need to be told to build for this MPI."""
+    """Compiler flags to build for this MPI."""
 
     def line(
         self, ranks: int, program: Program | Path | str, *args: str, hosts: Sequence[str] = ()
@@ -340,7 +340,7 @@ def wait_until(holds: Callable[[], object], what: str, deadline_s: float = END_D
         if holds():
             return
         assert not is_last, f"not within {deadline_s:g} s: {what}"
-        # The kernel tells nobody of what is asked for here; no rank waits for this.
+        # The kernel sends no notification of these conditions; no rank waits for this loop.
         time.sleep(POLL_S)
 
 
@@ -409,7 +409,8 @@ def variables_of(pid: int) -> dict[str, str]:
 
     :raises OSError: if it has gone.
     """
-    # What ends, or executes another program, while it is read is cut off anywhere.
+    # The environment of a process that ends or executes another program meanwhile is cut off
+    # anywhere.
     whole = _environment(pid).split(b"\0")[:-1]
     pairs = (each.decode("utf-8", "replace").partition("=") for each in whole)
     return {name: value for name, _, value in pairs}
@@ -425,8 +426,8 @@ def _environment(pid: int) -> bytes:
     while True:
         is_last = time.monotonic() >= end
         found = (entry / "environ").read_bytes()
-        # While a process executes a program it has neither words nor variables to show, though it
-        # has a program. What has none, a zombie or the kernel's, raises.
+        # While a process executes a program, its command line and environment are empty, though it
+        # has a program. For a process without one (a zombie, the kernel's) this raises.
         if found or is_last or (os.readlink(entry / "exe") and (entry / "cmdline").read_bytes()):
             return found
         time.sleep(POLL_S)
@@ -602,7 +603,7 @@ class Job:
 
 
 class Orders:
-    """What ranks of storm.c are told to do, whatever holds them at that moment."""
+    """Orders for ranks of storm.c, which they obey whatever holds them at that moment."""
 
     def __init__(self, directory: Path) -> None:
         self._file = directory / f"orders-{uuid.uuid4().hex}"
@@ -611,7 +612,7 @@ class Orders:
         """Of the program."""
 
     def give(self, rank: int, order: bytes) -> None:
-        """Have a rank obey before its next call."""
+        """Make a rank obey before its next call."""
         with self._file.open("r+b") as file:
             file.seek(rank)
             file.write(order)
@@ -661,7 +662,7 @@ def run_job(
                 return len(found) == ranks and (not in_mpi or os.path.getsize(ready.name) == ranks)
 
             wait_until(is_up, f"{ranks} ranks of {line} are up", START_DEADLINE_S)
-            # It tells of itself from inside of MPI_Init, and may be kept from running there.
+            # A rank reports itself from inside MPI_Init, and may be held up there.
             (_wait_under_way if in_mpi else wait_settled)(found.values())
             yield Job(process=process, ranks=found)
         finally:

@@ -143,7 +143,7 @@ RECORDS: dict[type, st.SearchStrategy[Any]] = {
     Exit: _struct(Exit, code=st.none() | small, signal=st.sampled_from(["", "SIGKILL"]), run=small),
     Running: _struct(Running, run=small),
 }
-"""How to make each kind of record; a test checks that none is left out."""
+"""Strategy for each kind of record; a test checks that none is missing."""
 
 EVENTS: dict[type, st.SearchStrategy[Any]] = {
     Stop: RECORDS[Stop],
@@ -156,7 +156,7 @@ EVENTS: dict[type, st.SearchStrategy[Any]] = {
 
 records = st.one_of(list(RECORDS.values()))
 leaf_records = st.one_of([made for kind, made in RECORDS.items() if kind is not Various])
-"""What one rank says; Various is made on the way up."""
+"""Records that one rank can answer; aggregators make Various."""
 events = st.one_of(list(EVENTS.values()))
 
 

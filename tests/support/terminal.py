@@ -49,7 +49,7 @@ LEAVE_S = 10.0
 """Nothing of a session is to be left after that. The soak fails if something is; tests have a limit
 for machines that are busier still, and the end of a run says how long it took."""
 LEAVING_S: list[float] = []
-"""How long the processes of each session took to end, less the grace time."""
+"""Time that the processes of each session took to end after the grace time, in seconds."""
 PROMPT = r"\(pgdb [0-9,/-]+( running)?\)"
 # The last: one that has not come whole yet.
 _ESCAPES = re.compile(
@@ -59,7 +59,7 @@ _ESCAPES = re.compile(
 
 @dataclass(frozen=True)
 class Finished:
-    """How a run of PGDB has ended."""
+    """Result of a run of PGDB."""
 
     status: int
     stdout: bytes
@@ -76,7 +76,7 @@ class Finished:
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        """What a run with ``--json`` has written."""
+        """Output of a run with ``--json``."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     def of_type(self, kind: str) -> list[dict[str, Any]]:
@@ -226,7 +226,7 @@ class FrontEnd(subprocess.Popen[bytes]):
     def wait_answered(self, command: str) -> None:
         """Read, with ``--json``, up to the answer to a command, as PGDB names it."""
         assert self.stdout is not None
-        # Who reads lines waits for the next without end.
+        # A reader of lines waits for the next line without end.
         ender = threading.Timer(DEADLINE_S, self.kill)
         ender.start()
         try:
@@ -326,7 +326,7 @@ class Terminal:
     def expect_all(self, *patterns: str, deadline_s: float = DEADLINE_S) -> None:
         """Wait until several things are shown, in any order.
 
-        What the job prints and what PGDB says of it come on ways of their own.
+        The job's output and PGDB's own lines arrive by different routes.
         """
         at = last = self._seen
         end = time.monotonic() + deadline_s
@@ -379,7 +379,7 @@ class Terminal:
         end = time.monotonic() + deadline_s
         while (left := end - time.monotonic()) > 0 and self._read(min(left, 1.0)):
             self._reap(0.0)
-            # A job that was let go may have the terminal open still; nothing more is shown then.
+            # A detached job may still have the terminal open; nothing more is shown then.
             if self.status is not None and not self._selector.select(1.0):
                 break
         self._reap(max(0.0, end - time.monotonic()))
@@ -419,9 +419,9 @@ def wait_broken(ranks: Mapping[int, int]) -> None:
 
 @contextlib.contextmanager
 def leaving_nothing(hosts: Hosts, *, deadline_s: float = LEAVE_DEADLINE_S) -> Iterator[None]:
-    """Check that what comes up on hosts, whatever it is, has gone soon after the context.
+    """Check that all processes that start on hosts have ended soon after the context.
 
-    That is stricter than a mark, which does not tell whether a process has lost it on its way.
+    That is stricter than a mark, because a process may have lost its mark.
     """
     before = {host: set(hosts.processes(host)) for host in hosts.names}
 
@@ -436,7 +436,7 @@ def leaving_nothing(hosts: Hosts, *, deadline_s: float = LEAVE_DEADLINE_S) -> It
     try:
         yield
     except BaseException:
-        # What a test leaves that has failed is not to harm the next.
+        # Processes of a failed test must not disturb the next test.
         kill_all(left, "the processes on the hosts")
         raise
     end = time.monotonic() + deadline_s
@@ -492,7 +492,8 @@ def _breakpoints(mapped: bytes, wanted: bytes) -> list[int]:
 
 
 def assert_untouched(ranks: Mapping[int, int], *, progress: int = 20) -> None:
-    """Check that ranks (rank -> pid) run free, get on, and have nothing of ours in their code."""
+    """Check that ranks (rank -> pid) run free, progress, and have no breakpoint of ours in their
+    code."""
     for rank, pid in ranks.items():
         assert status(pid, "TracerPid") == "0", f"rank {rank} is traced"
         assert status(pid, "State")[0] in "RSD", f"rank {rank} is {status(pid, 'State')}"
