@@ -11,7 +11,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("examples/README.md", "fuzz/README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+PAGES = ("examples/README.md", "fuzz/README.md", "tests/README.md", "CHANGELOG.md")
+PAGES += ("CONTRIBUTING.md",)
 # Files that pages link to, shown by the browser as they are.
 SOURCES = ("examples/**/*.c", "examples/**/*.cpp", "examples/**/*.f90", "examples/**/*.py")
 SOURCES += ("examples/**/*.pgdb",)
@@ -39,7 +40,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return _without_docs(markdown, "../" * name.count("/")).replace("](README.md", "](index.md")
     # A page in docs/reference/ calls the checkout's root ../../, and that of the site ../.
     markdown = re.sub(r"\]\((\.\./)+README\.md", "](../index.md", markdown)
-    names = "examples/|fuzz/|CHANGELOG|CONTRIBUTING"
+    names = "examples/|fuzz/|tests/|CHANGELOG|CONTRIBUTING"
     return re.sub(rf"\]\(\.\./\.\./({names})", r"](../\1", markdown)
 
 

@@ -31,6 +31,7 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "examples" / "README.md",
     ROOT / "fuzz" / "README.md",
+    ROOT / "tests" / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 WIDTH = 80
