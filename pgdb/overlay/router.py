@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.graph import (
     AnswerGraph,
-    Known,
+    PathTable,
     from_graph,
     merger_to_graph,
     read_graph,
@@ -49,8 +49,14 @@ class Gathered:
     """The gathered answers to one request."""
 
     __slots__ = (
-        "_classes", "_is_long", "_known", "_merger",
-        "elapsed_s", "is_late", "missing", "request_id",
+        "_classes",
+        "_is_long",
+        "_merger",
+        "_table",
+        "elapsed_s",
+        "is_late",
+        "missing",
+        "request_id",
     )  # fmt: skip
 
     def __init__(
@@ -61,7 +67,7 @@ class Gathered:
         *,
         is_late: bool = False,
         merger: Merger[Record] | None = None,
-        known: Known | None = None,
+        table: PathTable | None = None,
         is_long: bool = False,
         elapsed_s: float | None = None,
     ) -> None:
@@ -73,7 +79,7 @@ class Gathered:
         """Whether these are further answers, after the deadline's reply."""
         self._classes = classes
         self._merger: Merger[Record] = merger or Merger()
-        self._known = known
+        self._table = table
         self._is_long = is_long
 
     @property
@@ -102,12 +108,12 @@ class Gathered:
 
         The answers of many ranks take megabytes, so they are released.
         """
-        known = self._known or Known()
+        table = self._table or PathTable()
         if self._classes is None:
-            graph = merger_to_graph(self._merger, self.missing, known)
-            self._merger, self._known = Merger(), None
+            graph = merger_to_graph(self._merger, self.missing, table)
+            self._merger, self._table = Merger(), None
         else:
-            graph = to_graph(self._classes, self.missing, known)
+            graph = to_graph(self._classes, self.missing, table)
         return Reply(request_id=self.request_id, graph=graph.deflate(), late=self.is_late)
 
 
@@ -120,7 +126,7 @@ class Gathering:
         self.waiting = request.ranks
         self.missing = Missing()
         self.merger: Merger[Record] = Merger(request.ranks if _are_many(request.ranks) else None)
-        self.known = Known(self.merger.templates)
+        self.table = PathTable(self.merger.templates)
         self._is_long = False
 
     def add(self, classes: tuple[EquivalenceClass[Record], ...], missing: Missing) -> None:
@@ -144,7 +150,7 @@ class Gathering:
 
         :raises ProtocolError: if the graph is invalid.
         """
-        answers = read_graph(graph, self.known)
+        answers = read_graph(graph, self.table)
         if answers.labels is not None and self.merger.add_labels(answers.labels, answers.said):
             self.add((), answers.missing)
         else:
@@ -167,7 +173,7 @@ class Gathering:
             request_id=self.request.request_id,
             missing=self.missing | Missing(late=self.waiting),
             merger=self.merger,
-            known=self.known,
+            table=self.table,
             is_long=self._is_long,
         )
 

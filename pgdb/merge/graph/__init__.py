@@ -12,7 +12,7 @@ that differ only in some values (:mod:`pgdb.merge.templates`).
 from pgdb.merge.graph.decode import Answers, from_graph, read_graph
 from pgdb.merge.graph.encode import merger_to_graph, to_graph
 from pgdb.merge.graph.export import to_networkx
-from pgdb.merge.graph.known import Known
+from pgdb.merge.graph.path_table import PathTable
 from pgdb.merge.graph.wire import (
     MAX_ITEMS,
     AnswerGraph,
@@ -36,9 +36,9 @@ __all__ = [
     "Column",
     "End",
     "Item",
-    "Known",
     "Line",
     "Node",
+    "PathTable",
     "ThreadEnd",
     "Whole",
     "from_graph",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pgdb.errors import ProtocolError
 from pgdb.merge.classes import EquivalenceClass, Missing, Said
-from pgdb.merge.graph.known import Known
+from pgdb.merge.graph.path_table import PathTable
 from pgdb.merge.graph.wire import MAX_ITEMS, MISSING_KINDS, AnswerGraph
 from pgdb.merge.partition_labels import Labels
 from pgdb.merge.rankset_codec import read_partition
@@ -56,21 +56,21 @@ class Answers:
 
 
 def from_graph(
-    graph: AnswerGraph, known: Known | None = None
+    graph: AnswerGraph, table: PathTable | None = None
 ) -> tuple[tuple[EquivalenceClass[Record], ...], Missing]:
     """Return the classes that *graph* was made of, least rank first, and the missing ranks.
 
-    The content of *graph* is looked up in *known* and added to it.
+    The content of *graph* is looked up in *table* and added to it.
 
     :raises ProtocolError: if a node stands before its parent, an end has no node, the path of an
         end
         does not fit its record, columns do not fit their template, or the partition is invalid.
     """
-    answers = read_graph(graph, known or Known())
+    answers = read_graph(graph, table or PathTable())
     return answers.classes, answers.missing
 
 
-def read_graph(graph: AnswerGraph, known: Known) -> Answers:
+def read_graph(graph: AnswerGraph, table: PathTable) -> Answers:
     """Return the content of *graph*; many ranks stay labels, without a set for each class.
 
     :raises ProtocolError: as :func:`from_graph` does.
@@ -82,7 +82,7 @@ def read_graph(graph: AnswerGraph, known: Known) -> Answers:
     for number, node in enumerate(nodes):
         if not -1 <= node.parent < number:
             raise ProtocolError(f"answer graph: node {number} has parent {node.parent}")
-        places.append(known.place(places[node.parent + 1], bytes(node.item)))
+        places.append(table.place(places[node.parent + 1], bytes(node.item)))
         depths.append(depths[node.parent + 1] + 1)
     if not set(graph.missing) <= set(MISSING_KINDS) or len(set(graph.missing)) < len(graph.missing):
         raise ProtocolError(f"answer graph: no way to be missing: {graph.missing}")
@@ -97,7 +97,7 @@ def read_graph(graph: AnswerGraph, known: Known) -> Answers:
         if not -1 <= end.node < len(nodes):
             raise ProtocolError(f"answer graph: an end at node {end.node} of {len(nodes)}")
         room -= depths[end.node + 1]
-        size, found = known.said(places[end.node + 1], end, room)
+        size, found = table.said(places[end.node + 1], end, room)
         room -= size
         said += found
     return Answers(said, sets, graph.missing)

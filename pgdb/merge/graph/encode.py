@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing, Said
-from pgdb.merge.graph.known import Known
+from pgdb.merge.graph.path_table import PathTable
 from pgdb.merge.graph.wire import MISSING_KINDS, AnswerGraph, Column, End, Node
 from pgdb.merge.rankset_codec import pack_labels, to_partition
 from pgdb.merge.templates import Templated, TemplateTable
@@ -22,25 +22,25 @@ Answered = TypeVar("Answered", Said[Record], EquivalenceClass[Record])
 def to_graph(
     classes: Iterable[EquivalenceClass[Record]],
     missing: Missing | None = None,
-    known: Known | None = None,
+    table: PathTable | None = None,
 ) -> AnswerGraph:
     """Return the graph of *classes*, with each distinct item at each position once.
 
-    Items and records are looked up in *known* and added to it.
+    Items and records are looked up in *table* and added to it.
     """
-    nodes, ends, members = _to_nodes(tuple(classes), known or Known())
+    nodes, ends, members = _to_nodes(tuple(classes), table or PathTable())
     sets = [each.ranks for each in members]
     kinds = [name for name in MISSING_KINDS if missing is not None and getattr(missing, name)]
     sets += [getattr(missing, name) for name in kinds]
     return AnswerGraph(nodes=nodes, ends=ends, partition=to_partition(sets), missing=tuple(kinds))
 
 
-def merger_to_graph(merger: Merger[Record], missing: Missing, known: Known) -> AnswerGraph:
+def merger_to_graph(merger: Merger[Record], missing: Missing, table: PathTable) -> AnswerGraph:
     """Return the graph of the content of *merger*; many ranks stay labels, without a set for each
     class."""
     found = merger.labels()
     if found is None:
-        return to_graph(merger.classes, missing, known)
+        return to_graph(merger.classes, missing, table)
     import numpy
 
     said, labels = found
@@ -49,35 +49,35 @@ def merger_to_graph(merger: Merger[Record], missing: Missing, known: Known) -> A
         labels = labels.with_sets([getattr(missing, name) for name in kinds])
     # Ends are ordered by the least rank of their class.
     order = numpy.argsort(labels.firsts()[: len(said)], kind="stable").tolist()
-    nodes, ends, members = _to_nodes([said[number] for number in order], known)
-    table = numpy.arange(labels.count, dtype=numpy.uint16)
+    nodes, ends, members = _to_nodes([said[number] for number in order], table)
+    places = numpy.arange(labels.count, dtype=numpy.uint16)
     for place, each in enumerate(members):
-        table[each.number] = place
+        places[each.number] = place
     return AnswerGraph(
         nodes=nodes,
         ends=ends,
-        partition=pack_labels(labels.renumbered(table, labels.count)),
+        partition=pack_labels(labels.renumbered(places, labels.count)),
         missing=tuple(kinds),
     )
 
 
 def _to_nodes(
-    classes: Sequence[Answered], known: Known
+    classes: Sequence[Answered], table: PathTable
 ) -> tuple[tuple[Node, ...], tuple[End, ...], list[Answered]]:
     """Return the nodes and ends of *classes*, and the classes in the order of the ends."""
     nodes: list[Node] = []
-    numbers: dict[int, int] = {-1: -1}  # of nodes here, by the number of the node in *known*
+    numbers: dict[int, int] = {-1: -1}  # of nodes here, by the number of the node in *table*
     ends = []
     members: list[Answered] = []
-    for family in _families(classes, known.templates):
-        at, shape = known.end(family.record)
+    for family in _families(classes, table.templates):
+        at, shape = table.end(family.record)
         way = []
         while at not in numbers:
             way.append(at)
-            at = known.nodes[at][0]
+            at = table.nodes[at][0]
         end = numbers[at]
         for number in reversed(way):
-            nodes.append(Node(end, known.nodes[number][1]))
+            nodes.append(Node(end, table.nodes[number][1]))
             end = numbers[number] = len(nodes) - 1
         members += family.members
         ends.append(

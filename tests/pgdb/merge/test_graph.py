@@ -18,9 +18,9 @@ from pgdb.merge.graph import (
     AnswerGraph,
     Call,
     End,
-    Known,
     Line,
     Node,
+    PathTable,
     Whole,
     from_graph,
     to_graph,
@@ -332,7 +332,7 @@ def test_levels_are_no_part_of_a_node() -> None:
 
 def test_children_that_say_the_same_give_the_same_records() -> None:
     frames = tuple(Frame(level=level, function=f"f{level}", line=level) for level in range(1, 4))
-    known = Known()
+    table = PathTable()
     replies = []
     for first in (0, 100):
         said = tuple(
@@ -343,10 +343,10 @@ def test_children_that_say_the_same_give_the_same_records() -> None:
             for at in range(10)
         )
         replies.append((said, to_graph(said)))
-    (one, _), (other, _) = (from_graph(graph, known) for _, graph in replies)
+    (one, _), (other, _) = (from_graph(graph, table) for _, graph in replies)
     for (said, graph), arrived in zip(replies, (one, other), strict=True):
         # Knowledge from one child does not change the answers of another one.
         assert arrived == from_graph(graph)[0]
         assert {each.record for each in arrived} == {each.record for each in said}
     assert all(a.record is b.record for a, b in zip(one, other, strict=True))
-    assert to_graph(other, None, known) == to_graph(other)
+    assert to_graph(other, None, table) == to_graph(other)

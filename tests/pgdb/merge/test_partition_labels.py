@@ -16,7 +16,16 @@ from pgdb.errors import ProtocolError
 from pgdb.merge import classes as answer
 from pgdb.merge import partition_labels, rankset_codec
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
-from pgdb.merge.graph import AnswerGraph, End, Known, Line, Node, from_graph, read_graph, to_graph
+from pgdb.merge.graph import (
+    AnswerGraph,
+    End,
+    Line,
+    Node,
+    PathTable,
+    from_graph,
+    read_graph,
+    to_graph,
+)
 from pgdb.merge.partition_labels import Field, Labels
 from pgdb.merge.totals import summarize
 from pgdb.overlay.messages import Detach, Reply, Request, decode, encode
@@ -276,9 +285,9 @@ def test_what_was_said_before_is_not_decoded_again(monkeypatch: pytest.MonkeyPat
         to_graph([class_of(RankSet([100 * child + at]), answer_of(at)) for at in range(20)])
         for child in range(3)
     ]
-    known = Known()
-    first = read_graph(graphs[0], known)
+    table = PathTable()
+    first = read_graph(graphs[0], table)
     with monkeypatch.context() as patch:
-        patch.setattr("pgdb.merge.graph.known.decode_with", lambda *_: pytest.fail("it was"))
+        patch.setattr("pgdb.merge.graph.path_table.decode_with", lambda *_: pytest.fail("it was"))
         for graph in graphs[1:]:
-            assert read_graph(graph, known).said == first.said
+            assert read_graph(graph, table).said == first.said

@@ -27,7 +27,7 @@ from pgdb.merge.templates import Templated, TemplateTable
 from pgdb.records import Frame, Record, Stack
 
 
-class Known:
+class PathTable:
     """The templates and paths that one node has seen in the answers to one question.
 
     The children of an inner node mostly send equal items. Each item is kept once and each record is
