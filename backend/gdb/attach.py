@@ -43,7 +43,7 @@ async def as_they_are(files: RankFiles, pid: int) -> RankFiles:
     return files
 
 
-class Taken(msgspec.Struct, frozen=True):
+class Acquired(msgspec.Struct, frozen=True):
     """A rank that is stopped under its GDB, or that has ended on the way there."""
 
     pid: int
@@ -60,16 +60,16 @@ class Taken(msgspec.Struct, frozen=True):
     """What is unusual about the rank and the user should know."""
 
 
-class Taking:
+class Attacher:
     """Takes hold of one rank with one GDB, which has seen no other process."""
 
     def __init__(
         self,
         gdb: RankGdb,
         *,
-        await_stop: Callable[[], asyncio.Future[dict[str, Any]]],
+        expect_stop: Callable[[], asyncio.Future[dict[str, Any]]],
         run: Callable[[str], Awaitable[dict[str, Any]]],
-        tell: Callable[[Event], None],
+        notify: Callable[[Event], None],
         program: str,
         localise: Localise,
         gdb_factory: GdbFactory,
@@ -79,12 +79,12 @@ class Taking:
         self._gdb_factory = gdb_factory
         self._pauser = pauser
         self._localise = localise
-        self._await_stop = await_stop
+        self._expect_stop = expect_stop
         self._run = run
-        self._tell = tell
+        self._notify = notify
         self._program = program
 
-    async def attach(self, pid: int) -> Taken | Failure:
+    async def attach(self, pid: int) -> Acquired | Failure:
         """Attach to the process *pid*, which is left stopped.
 
         :raises GdbError: if GDB ends.
@@ -96,7 +96,7 @@ class Taking:
         try:
             files = await self._localise(rank_files.look_at(pid), pid)
             is_forked = await self._gdb_factory.start_for(self._gdb, files, pid)
-            self._tell(Progress(stage="gdb"))
+            self._notify(Progress(stage="gdb"))
             await self._name_files(files, are_read=is_forked)
             if was_stopped:
                 # What attaching leaves behind in each of its threads is a SIGSTOP, at which
@@ -128,20 +128,20 @@ class Taking:
             notes.append("was stopped by a signal before, and will be again when it is let go")
         if files.replaced:
             notes.append(_about_replaced(files.replaced))
-        taken = self._taken(pid, "attached", payload, notes)
-        return replace(taken, was_stopped=was_stopped, mapped=files.mapped)
+        acquired = self._acquired(pid, "attached", payload, notes)
+        return replace(acquired, was_stopped=was_stopped, mapped=files.mapped)
 
-    async def take_held(self, pid: int, *, goes_on: bool = True) -> Taken | Failure:
+    async def acquire_held(self, pid: int, *, runs_on: bool = True) -> Acquired | Failure:
         """Attach to a held rank, let it execute its program and stop that in ``main``.
 
-        One that *goes_on* runs on without a debugger if it cannot be attached to; else it is held
+        One that *runs_on* runs on without a debugger if it cannot be attached to; else it is held
         still, and another try may succeed. One that has begun meanwhile, since nobody holds a rank
         for ever, is attached to where it is.
 
         :raises GdbError: if GDB ends, or refuses.
         """
         await self._gdb_factory.start(self._gdb)
-        self._tell(Progress(stage="gdb"))
+        self._notify(Progress(stage="gdb"))
         # Symbols of the interpreter that runs the hold program are of no interest.
         await self._must("-gdb-set auto-solib-add off")
         if self._brings_files:
@@ -149,7 +149,7 @@ class Taking:
             await self._must(f"-gdb-set sysroot {_NOWHERE}")
         payload = await self._attach(pid)
         if isinstance(payload, Failure):
-            if goes_on:
+            if runs_on:
                 _release(pid)  # it must not wait for its deadline
             return payload
         status = procfs.read_stat(pid)
@@ -158,18 +158,18 @@ class Taking:
             if self._brings_files:
                 await self._bring_files(pid)
             await self._gdb.send(console("sharedlibrary"))
-            return self._taken(pid, "attached", payload)
+            return self._acquired(pid, "attached", payload)
         await self._must(console("catch exec"))
         _release(pid)
         following = Following(self._gdb, self._run, self._program)
         payload, pid = await following.to_program(pid)
         if payload.get("reason") != "exec":
-            return Taken(pid, "main", payload)
+            return Acquired(pid, "main", payload)
         await self._must(console("delete"))
         if self._brings_files:
             payload = await self._to_entry(pid, payload)
             if payload.get("reason") not in ("breakpoint-hit", "exec"):
-                return Taken(pid, "main", payload)
+                return Acquired(pid, "main", payload)
         await self._must("-gdb-set auto-solib-add on")
         await self._gdb_factory.executed(self._gdb, pid)
         if self._brings_files:
@@ -223,7 +223,7 @@ class Taking:
             await self._gdb.send(f"-file-exec-and-symbols {quote(files.executable)}")
 
     async def _attach(self, pid: int) -> dict[str, Any] | Failure:
-        stopped = self._await_stop()
+        stopped = self._expect_stop()
         result = await self._gdb.send(f"-target-attach {pid}")
         if result.kind == "error":
             stopped.cancel()
@@ -236,14 +236,14 @@ class Taking:
         if not stopped.done():
             stopped.cancel()
             return _refused(pid, f"process {pid} has ended")
-        self._tell(Progress(stage="attached"))
+        self._notify(Progress(stage="attached"))
         return stopped.result()
 
-    async def _run_to_main(self, pid: int, payload: dict[str, Any]) -> Taken:
+    async def _run_to_main(self, pid: int, payload: dict[str, Any]) -> Acquired:
         for function in _MAINS:
             result = await self._gdb.send(f"-break-insert -t {function}")
             if result.kind == "done":
-                return self._taken(pid, "main", await self._run("-exec-continue"))
+                return self._acquired(pid, "main", await self._run("-exec-continue"))
         files = await self._gdb.send(console("info files"))
         entry = _ENTRY_POINT.search(files.text)
         pc = await self._gdb.send("-data-evaluate-expression (long)$pc")
@@ -251,19 +251,19 @@ class Taking:
             result = await self._gdb.send(f"-break-insert -t *{entry[1]}")
             if result.kind == "done":
                 payload = await self._run("-exec-continue")
-        return self._taken(pid, "entry", payload)
+        return self._acquired(pid, "entry", payload)
 
-    def _taken(
+    def _acquired(
         self,
         pid: int,
         reason: Literal["attached", "main", "entry"],
         payload: dict[str, Any],
         notes: Sequence[str] = (),
-    ) -> Taken:
+    ) -> Acquired:
         name = os.path.basename(procfs.executable(pid) or "")
         script = interpreted_script(pid)
         program = f"{name} running {os.path.basename(script)}" if script else ""
-        return Taken(pid, reason, payload, program, notes=tuple(notes))
+        return Acquired(pid, reason, payload, program, notes=tuple(notes))
 
     async def _must(self, command: str) -> Result:
         result = await self._gdb.send(command)

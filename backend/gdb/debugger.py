@@ -1,9 +1,10 @@
-"""One rank under one GDB: how it is taken hold of, driven, and let go unharmed.
+"""One rank under one GDB: attached to, driven, and detached from unharmed.
 
-States: ``new`` -> ``stopped`` <-> ``running`` -> ``exited`` | ``detached`` | ``gone``. Commands
-are carried out one after the other, except an interrupt, which must get through to a rank whose
-GDB is busy. The invariant that matters most: whatever happens here, the rank ends up running
-free with no breakpoint left in it, unless it was to be killed.
+The states are those of :class:`~pgdb.backend.rank.machine.RankMachine`. This module feeds it GDB's
+reports, the end of the process and the operations, and carries out its actions. Operations are
+carried out one after the other, except an interrupt, which must reach a rank whose GDB is busy. The
+most important invariant: the rank ends up running free with no breakpoint left in it, unless it was
+to be killed.
 """
 
 from __future__ import annotations
@@ -12,79 +13,69 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 import signal
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any
-
-from msgspec.structs import replace
 
 from pgdb.backend.care import liveness
 from pgdb.backend.care.breakpoint_repair import repair, wake
 from pgdb.backend.care.gdb_interrupt import GdbInterrupt
 from pgdb.backend.care.pausing import Pauser
 from pgdb.backend.care.sigtrap_guard import SigtrapGuard
-from pgdb.backend.gdb import blocks, decode, queries, reduction
-from pgdb.backend.gdb.attach import Localise, Taken, Taking, as_they_are
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.attach import Acquired, Attacher, Localise, as_they_are
 from pgdb.backend.gdb.breakpoints import Breakpoints
-from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.operations import Operations, run_command
 from pgdb.backend.gdb.process import END_WHEN_FREE
+from pgdb.backend.gdb.process_watch import ProcessWatch
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
 from pgdb.backend.gdb.stacks import Stacks
+from pgdb.backend.gdb.stop_report import StopReports, as_interrupt
+from pgdb.backend.rank import events
+from pgdb.backend.rank.machine import RankMachine
 from pgdb.backend.rank.protocol import EVERYTHING, NeedsStopError, State
+from pgdb.backend.rank.states import Controlled, Detaching, Live
 from pgdb.backend.sbd.rank_files import RankGdb
 from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
-from pgdb.overlay.messages import (
-    Acquire,
-    AnyOperation,
-    Backtrace,
-    BreakpointCommands,
-    ChangeBreakpoints,
-    Console,
-    Detach,
-    Evaluate,
-    InsertBreakpoint,
-    Interrupt,
-    Kill,
-    ListBreakpoints,
-    ListVariables,
-    ReadBlock,
-    Reattach,
-    Recall,
-    Reduce,
-    Resume,
-    Script,
-    SelectFrame,
-)
-from pgdb.records import (
-    Done,
-    Event,
-    Exit,
-    Failure,
-    Frame,
-    Gone,
-    Output,
-    Record,
-    Running,
-    Stop,
-    Text,
-)
+from pgdb.overlay.messages import AnyOperation, Console, Detach, Interrupt, Kill, Resume
+from pgdb.records import Done, Event, Exit, Failure, Output, Record, Running, Stop, Text
 
 LOG = logging.getLogger(__name__)
 
 _STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
-
-_STACK_FOR_STOP = 64
-_OF_ATTACHING = ("0", "SIGSTOP", "SIGTRAP")
+_INTERRUPT_TIMEOUT_S = 10.0
+_KILL_TIMEOUT_S = 5.0
+_LAST_WORDS_S = 1.0
+"""Time that a GDB has to report by itself that its rank has ended."""
+_BLOCKED_FOR_S, _BLOCKED_LOOK_S = 1.0, 0.02
+_DRAIN_TIMEOUT_S = 2.0
+_STOPPED_AGAIN = "stopped again, by the signal from before"
+_BLOCKED = (
+    f"all its threads block {INTERRUPT.name}, "
+    "which is what interrupts a rank; a breakpoint stops it"
+)
+_CALL_BLOCKED = (
+    "GDB waits for a function that the rank is in, where all threads block SIGINT; it cannot be "
+    "interrupted"
+)
+_LET_GO_BY_COMMAND = "a command has had GDB let go of it"
+_OVER: dict[State, str] = {
+    "exited": "The program has ended on this rank.",
+    "detached": "PGDB is detached from this rank.",
+    "gone": "The debugger of this rank is gone; the rank runs on free.",
+}
 
 
 class GdbDebugger:
-    """The debugger's side of one rank; lives on the aggregator's event loop."""
+    """The debugger of one rank; lives on the aggregator's event loop."""
 
     capabilities = EVERYTHING
+    machine_is_strict = False
+    """Whether an event that cannot happen raises; for tests."""
 
     def __init__(
         self,
@@ -98,92 +89,88 @@ class GdbDebugger:
         is_guarded: bool = False,
     ) -> None:
         self.rank = rank
-        self.state: State = "new"
-        self.pid = 0
-        self.run = 0
-        """Number of the request that set the rank running last."""
-        self._last_event: Event | None = None
-        self._notify_aggregator = notify
+        self.machine = RankMachine(rank, is_strict=self.machine_is_strict)
+        self._process = ProcessWatch()
+        self._notify_leaf = notify
         self._gdb = RankGdb(self)
-        self._lock = asyncio.Lock()
-        self._breakpoints = Breakpoints(self._gdb)
-        self._stacks = Stacks(self._gdb)
         self._gdb_interrupt = GdbInterrupt(self._gdb)
         self._guard = SigtrapGuard(self._gdb) if is_guarded else None
-        self._displays = False
-        self._group_has_ended = False  # of processes that GDB has, as it says
-        self._stop_count = 0
-        self._interrupting = False
-        self._resuming = False
-        self._interrupt_when_running = False
-        self._awaited_stop: asyncio.Future[dict[str, Any]] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._ending = False
-        self._letting_go = False
-        # GDB has been told to end as soon as the rank, stopped and without breakpoints, is free.
-        self._may_end = False
-        # When what is being carried out is to be done, on the loop's clock.
-        self._due_s: float | None = None
-        self._start_time_ticks: int | None = None
-        self._was_stopped = False  # by a signal, before it was attached to
-        self._is_tried_again = False  # by another GDB, if this one ends as it attaches
-        self._unwatch: Callable[[], None] = lambda: None
-        self._process: liveness.ProcessEnd | None = None
-        self._over = asyncio.Event()  # set once nothing more is to come of the rank
-        self._taking = Taking(
+        self._breakpoints = Breakpoints(self._gdb)
+        self._stacks = Stacks(self._gdb)
+        self._stops = StopReports(self._gdb, self._stacks, self._breakpoints)
+        self._operations = Operations(
             self._gdb,
-            await_stop=self._await_stop,
+            self._breakpoints,
+            self._stacks,
+            adopt_run=lambda run: self._feed(events.RunAdopted(run)),
+        )
+        self._attacher = Attacher(
+            self._gdb,
+            expect_stop=self._expect_first_stop,
             run=self._internal_run,
-            tell=self._tell,
+            notify=self._notify,
             program=program,
             localise=localise,
             gdb_factory=gdb_factory,
             pauser=pauser or Pauser(),
         )
+        self._lock = asyncio.Lock()
+        self._awaited: asyncio.Future[dict[str, Any]] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._arming: asyncio.Task[GdbError | None] | None = None
+        # Time at which the current operation is overdue, on the loop's clock.
+        self._due_s: float | None = None
 
-    # -- what the leaf asks for ------------------------------------------------------------
+    # -- the interface of the leaf -------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """State of the rank."""
+        return self.machine.word
+
+    @property
+    def current_event(self) -> Event | None:
+        """Current event of the rank; None before the GDB is attached and once it is detached."""
+        return self.machine.current_event
+
+    @property
+    def program_pid(self) -> int | None:
+        """Process id of the program: 0 if no GDB was ever attached, None if it has ended."""
+        return self._process.program_pid
+
+    @property
+    def gdb_pid(self) -> int:
+        """Process id of this rank's GDB."""
+        return self._gdb.pid
 
     async def perform(
         self, operation: AnyOperation, request_id: int, timeout_s: float | None = None
     ) -> Record:
-        """Carry out one operation; one that takes longer than *timeout_s* is overdue.
+        """Carry out one operation and return its answer; it is overdue after *timeout_s*.
 
-        :raises NeedsStopError: if it needs a stopped rank and this one runs.
+        :raises NeedsStopError: if the operation needs a stopped rank and the rank runs.
         """
         if isinstance(operation, Interrupt):
             return await self._interrupt()
         if isinstance(operation, Kill):
             return self._kill()
         async with self._lock:
-            if self.state in _ENDED:
-                return Failure(message=_ENDED[self.state])
+            if self.state in _OVER:
+                return Failure(message=_OVER[self.state])
             if timeout_s is not None:
                 self._due_s = asyncio.get_running_loop().time() + timeout_s
             try:
                 return await self._perform(operation, request_id)
             except GdbError as error:
                 if self.state == "exited":
-                    return Failure(message=_ENDED[self.state])
+                    return Failure(message=_OVER[self.state])
                 return Failure(message=f"{'' if self._gdb.is_alive else 'no debugger: '}{error}")
             finally:
                 self._due_s = None
-                if self._group_has_ended:
-                    self._see_whether_it_is_free()
-
-    def _see_whether_it_is_free(self) -> None:
-        """Look whether a command (``thread apply all detach``) has let the rank go."""
-        self._group_has_ended = False
-        status = procfs.read_stat(self.pid)
-        is_ours = self.state in ("stopped", "running") and not (self._ending or self._letting_go)
-        if is_ours and status is not None and not status.tracer_pid and not status.has_ended:
-            self._take_free()
-            self._tell(Gone(why="a command has had GDB let go of it"))
+                self._find_whether_free()
 
     async def is_silent(self) -> bool:
-        """Return whether nothing can be asked: something else is overdue, and GDB hangs.
-
-        That takes a moment to find out.
-        """
+        """Return whether GDB hangs in an overdue operation; takes some seconds if so."""
         due_s = self._due_s
         if due_s is None or asyncio.get_running_loop().time() < due_s:
             return False
@@ -194,98 +181,77 @@ class GdbDebugger:
         return self._due_s == due_s and procfs.work_done(self.gdb_pid) == before
 
     async def attach(self, pid: int, request_id: int, *, is_retried: bool = False) -> Record:
-        """Attach to the running rank *pid* and say where it is.
+        """Attach to the running process *pid* and return where it stopped.
 
-        If its GDB dies meanwhile that is told as a loss, but for one that *is_retried*.
-
-        :raises GdbError: if the GDB cannot be had, refuses, or ends.
+        :param is_retried: another GDB is tried if this one dies meanwhile, so that the death is
+            not notified as a loss.
+        :raises GdbError: if the GDB cannot be started, refuses, or ends.
         """
-        self.pid = pid
-        self._is_tried_again = is_retried
+        self._feed(events.AttachBegun(is_retried))
         status = procfs.read_stat(pid)
-        self._was_stopped = status is not None and status.state == "T"
-        # A GDB may hang over a process that is killed as it is attached to.
-        self._watch()
+        self._process.was_stopped = status is not None and status.state == "T"
+        # A GDB may hang over a process that is killed while GDB attaches to it.
+        self._watch(pid)
         try:
-            record = await self._first_stop(await self._taking.attach(pid), request_id)
+            return await self._first_stop(await self._attacher.attach(pid), request_id)
         except GdbError:
-            if self.state != "exited" or not isinstance(self._last_event, Exit):
+            end = self.machine.last_event
+            if self.state != "exited" or not isinstance(end, Exit):
                 raise
-            return self._last_event
-        self._is_tried_again = False
-        return record
+            return end
 
     async def acquire_held(self, pid: int, request_id: int, *, runs_on: bool = True) -> Record:
-        """Attach to a held rank, let it execute its program and stop that in ``main``.
+        """Attach to the held process *pid*, let it execute its program, and stop that in ``main``.
 
-        One that *runs_on* goes on without a debugger if that fails.
+        :param runs_on: the rank runs on without a GDB if that fails; else it stays held.
+        :raises GdbError: if the GDB cannot be started, refuses, or ends.
         """
-        self.pid = pid
-        taken = await self._taking.take_held(pid, goes_on=runs_on)
-        return await self._first_stop(taken, request_id)
-
-    @property
-    def program_pid(self) -> int | None:
-        """Process id of the rank's program, None if it has ended; 0 if it was never taken hold of.
-
-        Another process may have its number by now.
-        """
-        if self._start_time_ticks is None:
-            return 0
-        now = procfs.read_stat(self.pid)
-        is_it = now is not None and now.start_time_ticks == self._start_time_ticks
-        return self.pid if is_it and now is not None and not now.has_ended else None
+        self._feed(events.AttachBegun())
+        self._process.pid = pid
+        acquired = await self._attacher.acquire_held(pid, runs_on=runs_on)
+        return await self._first_stop(acquired, request_id)
 
     def note_end(self) -> Exit:
-        """Take that the program has ended, which its GDB could not tell; return how, if known."""
-        if self.state == "exited" and isinstance(self._last_event, Exit):
-            return self._last_event
-        end = self._process.how(self.run) if self._process is not None else None
-        return self._ended(end or Exit(run=self.run))
+        """Record that the program has ended, which its GDB could not report; return the end."""
+        known, run = self.machine.last_event, self.machine.run
+        if self.state == "exited" and isinstance(known, Exit):
+            return known
+        end = self._process.how(run) or Exit(run=run)
+        self._feed(events.EndLearned(end))
+        return end
 
     async def has_debugger(self, timeout_s: float) -> bool:
-        """Return whether the rank is under a GDB that answers, within a time.
+        """Return whether the rank is under a GDB that answers within *timeout_s*.
 
-        One that computes is waited for, one that was stopped by a signal is woken.
+        A GDB that computes is waited for, one that a signal has stopped is woken.
         """
         if self.state not in ("stopped", "running") or not self._gdb.is_alive:
             return False
         is_there = await liveness.answers(self._gdb, timeout_s)
-        return is_there or await self._gdb_interrupt.send_until_it_answers(self.pid)
+        return is_there or await self._gdb_interrupt.send_until_it_answers(self._process.pid)
 
     async def abandon(self) -> None:
-        """End the GDB: by force if it has the rank, from which then is taken out what it leaves.
+        """End a GDB that does not answer: by SIGKILL if it has the rank, which is repaired then.
 
-        It is for one that does not answer.
-
-        :raises GdbError: if that cannot be ended.
+        :raises GdbError: if the GDB cannot be ended.
         """
-        self._ending = True
-        self._unwatch()
-        self._forget_process()
-        self._over.set()
+        self._feed(events.EndBegun())
         if self._gdb.is_alive and self.state != "detached":
             LOG.warning("rank %d: GDB %d hangs and is killed", self.rank, self._gdb.pid)
             self._gdb.kill()
         if not await self._gdb.close(_KILL_TIMEOUT_S):
-            # As where a file system hangs. Once it ends, the rank is mended as after any other end.
-            self._ending = False
+            # As where a file system hangs.
+            self._feed(events.EndFailed())
             raise GdbError(f"GDB {self._gdb.pid} cannot be ended")
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self.pid and self.state in ("stopped", "running"):
-            await self._mend()
-        if self.state != "exited":
-            self.state = "gone"
+        await self._has_ended()
+        self._feed(events.Abandoned())
 
     async def detach(self, timeout_s: float) -> None:
-        """Detach if need be and end the GDB; the rank runs on."""
-        self._ending = True
-        self._unwatch()
-        self._forget_process()
-        self._over.set()
-        # Half of the time for one that computes, the other for it to give that up.
+        """Detach if attached, and end the GDB; the rank runs on."""
+        self._feed(events.EndBegun())
+        # Half of the time for a GDB that computes, the other half for it to give that up.
         is_there = await liveness.answers(self._gdb, timeout_s / 2)
-        if not (is_there or await self._gdb_interrupt.send_until_it_answers(self.pid)):
+        if not (is_there or await self._gdb_interrupt.send_until_it_answers(self._process.pid)):
             await self.abandon()
             return
         async with self._lock:
@@ -294,126 +260,88 @@ class GdbDebugger:
                     async with asyncio.timeout(timeout_s):
                         await self._detach()
         if await self._gdb.close(timeout_s):
-            if self.pid and self.state in ("stopped", "running"):
-                # It was killed before it could detach.
-                await self._mend()
-            return
-        if self.pid and not procfs.is_alive(self.pid):
-            # Ended by its job while GDB let it go, which leaves GDB 13.1 spinning (see _kill).
+            await self._has_ended()
+        elif self._process.pid and not procfs.is_alive(self._process.pid):
+            # Its job ended it while GDB detached, which leaves GDB 13.1 spinning (see _kill).
             self._gdb.kill()
         else:
             await self.abandon()
 
-    @property
-    def current_event(self) -> Event | None:
-        """What the rank is doing, as an event, None if it has not been taken hold of, or let go."""
-        if self.state == "running":
-            return Running(run=self.run)
-        return self._last_event if self.state != "detached" else None
+    async def _has_ended(self) -> None:
+        """Take that GDB has ended, before its output has; wait until the rank is repaired."""
+        if isinstance(self.machine.state, Live):
+            # GDB was killed before it could detach.
+            self.on_end("its GDB was ended")
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    @property
-    def gdb_pid(self) -> int:
-        """Process id of this rank's GDB."""
-        return self._gdb.pid
-
-    # -- operations ------------------------------------------------------------------------
+    # -- operations ----------------------------------------------------------------------------
 
     async def _perform(self, operation: AnyOperation, request_id: int) -> Record:
         if operation.needs_stopped_rank or operation.sets_running:
             self._need_stop()
-        match operation:
-            case Evaluate(expression=expression, format=letters):
-                return await queries.evaluate(self._gdb, expression, letters)
-            case Backtrace():
-                return await self._stacks.backtrace(self.pid, operation)
-            case SelectFrame(command=command):
-                return await queries.select_frame(self._gdb, command)
-            case ListVariables(which=which):
-                return await queries.variables(self._gdb, which)
-            case Reduce(expression=expression, limit_bytes=limit_bytes):
-                return await reduction.read_numbers(self._gdb, expression, limit_bytes, self.pid)
-            case ReadBlock():
-                return await blocks.read_block(self._gdb, operation, self.pid)
-            case Resume(command=command, argument=argument):
-                return await self._resume(_RESUME.get(command, ""), command, argument, request_id)
-            case Console(command=command, run=True):
-                return await self._resume("", command, "", request_id)
-            case Console(command=command):
-                if command.startswith("display "):
-                    self._displays = True
-                return self._text(await self._gdb.send(console(command)), request_id)
-            case Script(lines=lines):
-                return await self._script(lines, request_id)
-            case InsertBreakpoint(command=command, first_number=first):
-                return await self._breakpoints.insert(command, first)
-            case ChangeBreakpoints(command=command, numbers=numbers, argument=argument):
-                return await self._breakpoints.change(command, numbers, argument)
-            case BreakpointCommands(numbers=numbers, commands=commands):
-                return await self._breakpoints.attach_commands(numbers, commands)
-            case ListBreakpoints():
-                return await self._breakpoints.list()
-            case Detach():
-                await self._detach()
-                is_stopped = self._was_stopped and self.state == "detached"
-                return Text(text=_STOPPED_AGAIN) if is_stopped else Done()
-            case Acquire() | Reattach() | Interrupt() | Kill() | Recall():
-                raise AssertionError(f"{operation} is not carried out here")
+        if isinstance(operation, Resume) or (isinstance(operation, Console) and operation.run):
+            return await self._resume(run_command(operation), request_id)
+        if isinstance(operation, Detach):
+            await self._detach()
+            is_stopped = self._process.was_stopped and self.state == "detached"
+            return Text(text=_STOPPED_AGAIN) if is_stopped else Done()
+        if isinstance(operation, Console):
+            self._stops.take_command(operation.command)
+        return await self._operations.perform(operation, request_id, self._process.pid)
 
-    async def _resume(self, mi: str, word: str, argument: str, request_id: int) -> Record:
-        command = mi
-        if argument or not mi:
-            # In the foreground GDB would read nothing until the rank has stopped: neither what
-            # interrupts it nor the end of its input.
-            line = f"{word} {argument}".strip().removesuffix("&").rstrip()
-            command = console(f"{line} &")
-        before, self.run = self.run, request_id
-        self._resuming = True
+    def _need_stop(self) -> None:
+        if self.state != "stopped":
+            raise NeedsStopError
+
+    async def _resume(self, command: str, request_id: int) -> Record:
+        before = self.machine.run
+        self._feed(events.RunSent(request_id))
         result = await self._gdb.send(command)
         if result.kind == "running":
             return Running(run=request_id)
-        self.run, self._resuming, self._interrupt_when_running = before, False, False
+        self._feed(events.RunRefused(request_id, before))
         if result.kind == "error":
             return failure(result)
         return Text(text=result.text) if result.text else Done()
 
-    async def _script(self, lines: Sequence[str], request_id: int) -> Record:
-        # Sent line by line, a "commands" or "define" would swallow the MI commands behind it.
-        # No other file can come in the place of one that has no name.
-        descriptor = os.memfd_create("pgdb-script", os.MFD_CLOEXEC)
-        with os.fdopen(descriptor, "w") as file:
-            name = f"/proc/{os.getpid()}/fd/{descriptor}"
-            file.write("\n".join(lines) + "\n")
-            file.flush()
-            result = await self._gdb.send(console(f"source {name}"))
-            if result.kind == "error":
-                message = re.sub(rf"{re.escape(name)}:(\d+): ", r"line \1: ", result.message)
-                return Failure(message=message.replace("Error in sourced command file:\n", ""))
-        return self._text(result, request_id)
-
     async def _interrupt(self) -> Record:
-        if self.state == "stopped" and not (self._resuming or self._letting_go):
+        if self.machine.is_at_rest:
             # GDB may have called a function of the program's, or compute. Commands of a breakpoint
-            # may be about to set the rank running, so that what it does now says little.
-            if not await self._gdb_interrupt.send_if_silent(self.pid):
-                return Failure(
-                    message="GDB waits for a function that the rank is in, where all threads block "
-                    "SIGINT; it cannot be interrupted"
-                )
-        if self.state != "running" and not self._resuming:
+            # may be about to set the rank running, so that GDB's current work says little.
+            if not await self._gdb_interrupt.send_if_silent(self._process.pid):
+                return Failure(message=_CALL_BLOCKED)
+        if not self.machine.moves:
             return Done()
         if await self._blocks_interrupts():
             return Failure(message=_BLOCKED)
-        if self.state != "running" and not self._resuming:
-            return Done()
-        if self.state != "running":
-            # It is about to run: GDB has the command and has not said so yet.
-            self._interrupt_when_running = True
-            return Done()
         try:
-            await self._stop_it()
+            await self._stop()
         except GdbError as error:
             return Failure(message=f"no debugger: {error}")
         return Done()
+
+    async def _stop(self) -> None:
+        """Interrupt a rank that runs; return once the signal is sent, or the rank has stopped.
+
+        :raises GdbError: if GDB ends.
+        """
+        self._feed(events.InterruptWanted())
+        arming = self._arming
+        if arming is not None and not arming.done() and (error := await asyncio.shield(arming)):
+            raise error
+
+    async def _arm(self) -> GdbError | None:
+        """Make GDB stop at our signal, then send it."""
+        try:
+            answer = self._gdb.send(console(_STOP_AT_INTERRUPT))
+            result = await self._gdb_interrupt.wait_for(answer, self._process.pid)
+            if result.kind == "error" and self.state == "running":
+                # GDB has given up this very command: it could not be seen to do anything else.
+                await self._gdb.send(console(_STOP_AT_INTERRUPT))
+        except GdbError as error:
+            return error
+        self._feed(events.Armed())
+        return None
 
     async def _blocks_interrupts(self) -> bool:
         """Return whether the rank blocks the signal for good.
@@ -422,70 +350,48 @@ class GdbDebugger:
         """
         loop = asyncio.get_running_loop()
         end_s = loop.time() + _BLOCKED_FOR_S
-        while procfs.blocked_in_all_threads(self.pid, INTERRUPT):
+        while procfs.blocked_in_all_threads(self._process.pid, INTERRUPT):
             if loop.time() > end_s:
                 return True
-            # Nothing tells of the end of that.
+            # No event reports the end of that.
             await asyncio.sleep(_BLOCKED_LOOK_S)
         return False
 
-    async def _stop_it(self) -> None:
-        # From here on GDB stops at the signal; any other stop takes that back at once, so that
-        # a signal that comes too late is swallowed instead of stopping a later run.
-        self._interrupting = True
-        told = self._gdb.send(console(_STOP_AT_INTERRUPT))
-        result = await self._gdb_interrupt.wait_for(told, self.pid)
-        if result.kind == "error":
-            # It was this command that GDB has given up: it could not be seen to do anything else.
-            self._interrupting = self.state == "running"
-            await self._gdb.send(console(_STOP_AT_INTERRUPT))
-        if self.state == "running":
-            with contextlib.suppress(OSError):
-                os.kill(self.pid, INTERRUPT)
-
-    async def _stop_quietly(self) -> None:
-        with contextlib.suppress(GdbError):
-            await self._stop_it()
-
     def _kill(self) -> Record:
-        if self.state in ("exited", "detached", "gone", "new"):
+        if self.state not in ("stopped", "running"):
             return Done()
-        self._ending = True
         try:
-            os.kill(self.pid, signal.SIGKILL)
+            os.kill(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
         except OSError as error:
-            self._ending = False
-            return Failure(message=f"cannot kill process {self.pid}: {error.strerror}")
-        # A GDB that has the rank stopped would not notice.
-        self._tell(self._ended(Exit(signal="SIGKILL", run=self.run)))
-        # Not by the end of its input: GDB 13.1 then spins for ever if it has not noticed the end of
-        # a rank that it was stepping over a breakpoint, as it does for every shared object that
-        # MPI_Init loads (3 of 11 sessions closed just after a continue in main). There is no rank
-        # left that it could leave a breakpoint in.
-        self._gdb.kill()
+            return Failure(message=f"cannot kill process {self._process.pid}: {error.strerror}")
+        # A GDB that has the rank stopped would not notice. GDB is killed, and not ended by the end
+        # of its input: GDB 13.1 then spins for ever if it has not noticed the end of a rank that it
+        # was stepping over a breakpoint, as it does for every shared object that MPI_Init loads (3
+        # of 11 sessions closed just after a continue in main). No rank is left that could keep a
+        # breakpoint.
+        self._feed(events.Killed())
         return Done()
 
     async def _detach(self) -> None:
-        self._letting_go = True
+        if self.state not in ("stopped", "running"):
+            raise GdbError("it has no debugger")
+        self._feed(events.DetachBegun())
         try:
             await self._let_free()
         except TimeoutError:
             raise GdbError(f"it has not stopped within {_INTERRUPT_TIMEOUT_S:g} s") from None
         finally:
-            self._letting_go = False
+            # A GDB that was told to detach does so, even if nobody waits for that any longer.
+            if isinstance(self.machine.state, Detaching):
+                self._feed(events.DetachFailed())
 
     async def _let_free(self) -> None:
         if self.state == "running":
             if await self._blocks_interrupts():
                 raise GdbError(_BLOCKED)
-            stopped = self._await_stop()
-            await self._stop_it()
-            async with asyncio.timeout(_INTERRUPT_TIMEOUT_S):
-                payload = await stopped
-            if (end := decode.exit_of(payload, run=self.run)) is not None:
-                self._ended(end)
+            if (payload := await self._stop_and_wait()) is not None and self._take_end(payload):
                 return
         if not self._gdb.is_asked_only:
             await self._gdb.send(console("delete"))
@@ -496,7 +402,7 @@ class GdbDebugger:
             return
         if self._guard is not None:
             await self._guard.remove()
-        self._may_end = True
+        self._feed(events.FreeSent())
         _, detached = self._gdb.ask_together(console(END_WHEN_FREE), "-target-detach")
         try:
             result = await detached
@@ -505,363 +411,249 @@ class GdbDebugger:
                 raise
             return
         if result.kind == "error":
-            self._may_end = False
+            self._feed(events.DetachFailed())
             raise GdbError(result.message)
-        self._take_free()
+        self._feed(events.Freed())
 
     @property
     def _is_detached(self) -> bool:
         return self.state == "detached"
 
-    def _take_free(self) -> None:
-        """Take that the rank has no debugger any longer, as it is to be."""
-        self.state = "detached"
-        self._unwatch()
-        self._forget_process()
-        self._over.set()
-        self._breakpoints.forget()
+    async def _stop_and_wait(self) -> dict[str, Any] | None:
+        """Interrupt the rank and return the payload of its stop; None if it has stopped already."""
+        if self.state != "running":
+            return None
+        stopped = self._expect_stop()
+        try:
+            await self._stop()
+            async with asyncio.timeout(_INTERRUPT_TIMEOUT_S):
+                return await stopped
+        finally:
+            self._feed(events.StopNotAwaited())
 
     async def _drain_interrupt(self) -> None:
         """Take a pending interrupt out of a rank that would notice it.
 
-        It was sent while the rank stopped for another reason. By default the signal does
-        nothing; a handler of the program would be called for no reason of its own.
+        It was sent while the rank stopped for another reason. By default the signal does nothing; a
+        handler of the program would be called without a reason of its own.
         """
-        pending = procfs.pending_signals(self.pid) or ()
+        pid = self._process.pid
+        pending = procfs.pending_signals(pid) or ()
         is_caught = (
             INTERRUPT in pending
-            and INTERRUPT in (procfs.caught_signals(self.pid) or ())
-            # One that is blocked does not come, however long the rank runs for it.
-            and not procfs.blocked_in_all_threads(self.pid, INTERRUPT)
+            and INTERRUPT in (procfs.caught_signals(pid) or ())
+            # A blocked signal does not come, however long the rank runs for it.
+            and not procfs.blocked_in_all_threads(pid, INTERRUPT)
         )
-        # A call can have returned between GDB's SIGINT and the rank's taking it.
+        # A call can have returned between GDB's SIGINT and its delivery to the rank.
         is_left = self._gdb_interrupt.has_happened and signal.SIGINT in pending
         if not is_caught and not is_left:
             return
         await self._gdb.send(console(_STOP_AT_INTERRUPT))
-        self._interrupting = True
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_TIMEOUT_S):
-                payload = await self._internal_run("-exec-continue")
-                if (end := decode.exit_of(payload, run=self.run)) is not None:
-                    self._ended(end)
+                self._take_end(await self._internal_run("-exec-continue", is_armed=True))
 
-    # -- taking hold -----------------------------------------------------------------------
+    def _take_end(self, payload: dict[str, Any]) -> bool:
+        """Record the end of the program if *payload* reports it; return whether it does."""
+        end = decode.exit_of(payload, run=self.machine.run)
+        if end is not None:
+            self._feed(events.EndLearned(end))
+        return end is not None
 
-    async def _first_stop(self, taken: Taken | Failure, request_id: int) -> Record:
-        if isinstance(taken, Failure):
-            self._unwatch()
-            self._forget_process()
-            if not procfs.is_alive(self.pid):
-                self._over.set()
-                self.state = "exited"
-                # It could hold the remains, which the launcher then waits for.
-                self._gdb.kill()
-            return taken
-        self.pid, reason = taken.pid, taken.reason
-        self._was_stopped = taken.was_stopped
-        self._stacks.know(taken.pid, taken.mapped)
-        self._watch()
-        if (end := decode.exit_of(taken.payload, run=request_id)) is not None:
-            return self._ended(end)
-        self.state = "stopped"
-        notes = [*taken.notes]
-        if self._guard is not None and (why := await self._guard.install(self.pid)):
+    def _find_whether_free(self) -> None:
+        """Find out whether a command (``thread apply all detach``) has detached the rank."""
+        state = self.machine.state
+        if isinstance(state, Controlled) and state.has_lost_process:
+            is_free = self._process.is_free
+            self._feed(events.FoundFree(_LET_GO_BY_COMMAND) if is_free else events.FoundTraced())
+
+    # -- attaching -----------------------------------------------------------------------------
+
+    async def _first_stop(self, acquired: Acquired | Failure, request_id: int) -> Record:
+        if isinstance(acquired, Failure):
+            self._feed(events.AttachRefused(not procfs.is_alive(self._process.pid)))
+            return acquired
+        self._process.was_stopped = acquired.was_stopped
+        self._stacks.know(acquired.pid, acquired.mapped)
+        self._watch(acquired.pid)
+        if (end := decode.exit_of(acquired.payload, run=request_id)) is not None:
+            self._feed(events.EndLearned(end))
+            return end
+        notes = [*acquired.notes]
+        if self._guard is not None and (why := await self._guard.install(acquired.pid)):
             notes.append(f"is not guarded against the end of its GDB: {why}")
-        stop = decode.stop(taken.payload, run=request_id, numbers={})
-        # A rank can be stopped by a signal of its own on the way; SIGTRAP is how the kernel tells
-        # a debugger that has just attached that the rank executes another program.
-        by_signal = stop.reason == "signal-received" and stop.signal not in _OF_ATTACHING
-        frames = await self._stacks.folded(self.pid, _STACK_FOR_STOP)
-        frame, inside = decode.place(frames)
-        await self._select(frame)
-        if reason == "entry":
-            frame, inside = (frames[0] if frames else None), ""
-        record = Stop(
-            reason="signal-received" if by_signal else reason,
-            run=request_id,
-            signal=stop.signal if by_signal else "",
-            meaning=stop.meaning if by_signal else "",
-            frame=frame or stop.frame,
-            inside=inside,
-            detail="; ".join(notes),
-            program=taken.program,
-        )
-        self._last_event = record
-        return record
+        stop = await self._stops.first(acquired, request_id, notes)
+        self._feed(events.Attached(stop))
+        return stop
 
-    async def _internal_run(self, command: str) -> dict[str, Any]:
-        """Let the rank run to a stop that is ours alone."""
-        stopped = self._await_stop()
-        self._resuming = True
-        result = await self._gdb.send(command)
-        if result.kind == "error":
-            self._awaited_stop, self._resuming, self._interrupt_when_running = None, False, False
-            raise GdbError(result.message)
-        return await stopped
+    def _watch(self, pid: int) -> None:
+        def on_end() -> None:
+            self._keep(self._process_ended())
 
-    def _await_stop(self) -> asyncio.Future[dict[str, Any]]:
-        self._awaited_stop = asyncio.get_running_loop().create_future()
-        return self._awaited_stop
+        self._process.begin(pid, on_end)
 
-    # -- what GDB tells --------------------------------------------------------------------
+    async def _internal_run(self, command: str, *, is_armed: bool = False) -> dict[str, Any]:
+        """Let the rank run to a stop that is ours alone; return the payload of the stop.
+
+        :raises GdbError: if the rank cannot run, or GDB ends.
+        """
+        stopped, run = self._expect_stop(), self.machine.run
+        self._feed(events.RunSent(run, is_armed))
+        try:
+            result = await self._gdb.send(command)
+            if result.kind == "error":
+                self._feed(events.RunRefused(run, run))
+                raise GdbError(result.message)
+            return await stopped
+        finally:
+            self._feed(events.StopNotAwaited())
+
+    def _expect_first_stop(self) -> asyncio.Future[dict[str, Any]]:
+        self._feed(events.AttachSent())
+        return self._new_future()
+
+    def _expect_stop(self) -> asyncio.Future[dict[str, Any]]:
+        self._feed(events.StopAwaited())
+        return self._new_future()
+
+    def _new_future(self) -> asyncio.Future[dict[str, Any]]:
+        self._awaited = asyncio.get_running_loop().create_future()
+        return self._awaited
+
+    # -- reports of GDB and of the kernel ------------------------------------------------------
 
     def on_stopped(self, payload: dict[str, Any]) -> None:
         """Take a ``*stopped``."""
-        if self.state in ("exited", "detached"):
-            return
-        was_running, self.state = self.state == "running", "stopped"
-        self._stop_count += 1
-        interrupting, self._interrupting = self._interrupting, False
-        if interrupting and self._gdb.is_alive:
-            self._gdb.send(console(IGNORE_INTERRUPT))
-        awaited, self._awaited_stop = self._awaited_stop, None
-        if awaited is not None and not awaited.done():
-            awaited.set_result(payload)
-            return
-        if self._ending:
-            return
-        if (end := decode.exit_of(payload, run=self.run)) is not None:
-            self._ended(end)
-            self._tell(end)
-            return
-        stop = self._stop_of(payload)
-        if self._gdb_interrupt.is_awaited and stop.signal == signal.SIGINT.name:
-            stop = replace(stop, reason="interrupted", signal="", meaning="")
-            self._keep(self._notify_of_gdb_interrupt(stop, payload, was_running=was_running))
-            return
-        # The kernel may give the signal to any thread, one of the MPI's own for example; where the
-        # program is, its first thread tells.
-        is_elsewhere = stop.reason == "interrupted" and payload.get("thread-id", "1") != "1"
-        if is_elsewhere or self._displays or self._tasks or not _has_source(stop.frame):
-            # Looking around takes a moment; GDB answers in order, so stops are told in order too.
-            self._keep(self._tell_stop(stop, is_elsewhere))
-        else:
-            self._tell(stop)
-
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def _stop_of(self, payload: dict[str, Any]) -> Stop:
-        stop = decode.stop(payload, run=self.run, numbers=self._breakpoints.numbers)
-        log = self._gdb.take_run_log()
-        if (begin := log.find(_CONDITION_FAILED)) >= 0:
-            why = self._breakpoints.job_numbers(log[begin:])
-            stop = replace(stop, detail=f"{why}; {stop.detail}" if stop.detail else why)
-        if not payload.get("reason") and (hit := self._breakpoints.last_hit):
-            # A breakpoint whose commands begin with "silent" stops without a word.
-            stop = replace(stop, reason="breakpoint-hit", breakpoint=hit, meaning="")
-        if stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
-            stop = replace(stop, reason="interrupted", signal="", meaning="")
-        return stop
-
-    async def _notify_of_gdb_interrupt(
-        self, stop: Stop, payload: dict[str, Any], *, was_running: bool
-    ) -> None:
-        """Tell of a stop at our SIGINT, but for one in a function that GDB has gone back from."""
-        count, thread = self._stop_count, payload.get("thread-id", "1")
-        frame = payload.get("frame", {})
-        with contextlib.suppress(GdbError):
-            # Not the selected frame: a command of the user's own may have gone on with "up".
-            now = await self._gdb.send(f"-stack-info-frame --thread {thread} --frame 0")
-            is_there = decode.addresses([now.payload.get("frame", {})]) == decode.addresses([frame])
-            # Out of a condition GDB goes back, and mostly stops at the breakpoint itself.
-            if is_there or (was_running and self._stop_count == count):
-                here = stop if is_there else replace(stop, frame=None)
-                await self._tell_stop(here, is_elsewhere=thread != "1")
-
-    async def _tell_stop(self, stop: Stop, is_elsewhere: bool) -> None:
-        frame, inside = stop.frame, ""
-        try:
-            if is_elsewhere:
-                await self._gdb.send("-thread-select 1")
-                frame = None
-            if not _has_source(frame):
-                frame, inside = decode.place(await self._stacks.folded(self.pid, _STACK_FOR_STOP))
-                await self._select(frame)
-            if self._displays:
-                shown = await self._gdb.send(console("display"))
-            else:
-                shown = None
-        except GdbError:
-            return
-        self._tell(replace(stop, frame=frame, inside=inside))
-        if shown is not None and shown.text.strip():
-            self._tell(Output(text=shown.text.rstrip("\n")))
+        if self._awaited is not None and self._awaited.done():
+            # The operation has given up, and has not run since.
+            self._awaited = None
+            self._feed(events.StopNotAwaited())
+        self._feed(events.HasStopped(payload, decode.exit_of(payload, run=0)))
 
     def on_running(self) -> None:
         """Take a ``*running``."""
-        unasked = self.state == "stopped" and not self._resuming
-        self.state, self._resuming = "running", False
-        if self._interrupt_when_running:
-            self._interrupt_when_running = False
-            self._keep(self._stop_quietly())
-        if unasked:
-            # Commands attached to a breakpoint went on.
-            self._tell(Running(run=self.run))
+        self._feed(events.IsRunning())
 
     def on_run_failed(self, message: str) -> None:
-        """Take that the rank does not run after all: a breakpoint cannot be put in, for one."""
-        log = self._gdb.take_run_log().removeprefix("Warning: ")
-        why = self._breakpoints.job_numbers(log or message)
-        interrupting, self._interrupting = self._interrupting, False
-        if interrupting and self._gdb.is_alive:
-            self._gdb.send(console(IGNORE_INTERRUPT))
-        awaited, self._awaited_stop = self._awaited_stop, None
-        self._interrupt_when_running = False
-        if self.state != "running":
-            return
-        self.state = "stopped"
-        if awaited is not None and not awaited.done():
-            awaited.set_exception(GdbError(why))
-            awaited.exception()
-        elif not self._ending:
-            stop = Stop(reason="other", run=self.run, meaning=f"it cannot run: {why}")
-            self._keep(self._tell_stop(stop, is_elsewhere=False))
+        """Take that the rank does not run after all, as where a breakpoint cannot be put in."""
+        self._feed(events.RunFailed(self._stops.why_refused(message)))
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         """Take a ``=…``."""
-        self._group_has_ended |= name == "thread-group-exited"
+        if name == "thread-group-exited":
+            self._feed(events.LostProcess())
         self._breakpoints.on_notice(name, payload)
         self._stacks.on_notice(name)
 
     def on_output(self, text: str) -> None:
-        """Take what GDB printed unasked: the output of breakpoint commands, and its own stops."""
-        if self.state == "stopped" and not self._letting_go and text.strip():
-            self._tell(Output(text=text.rstrip("\n")))
+        """Take text that GDB printed unasked: output of breakpoint commands, and its own stops."""
+        if self.state == "stopped" and not self.machine.is_detaching and text.strip():
+            self._notify(Output(text=text.rstrip("\n")))
 
     def on_end(self, why: str) -> None:
         """Take that GDB has ended."""
-        awaited, self._awaited_stop = self._awaited_stop, None
-        if awaited is not None and not awaited.done():
-            awaited.set_exception(GdbError(why))
-            awaited.exception()
-        self._unwatch()
-        self._over.set()
-        if self.state in ("exited", "detached"):
-            return
-        status = procfs.read_stat(self.pid) if self._may_end else None
-        if status is not None and not status.tracer_pid:
-            self._take_free()
-            return
-        if self._ending:
-            return
-        self.state = "gone"
-        self._keep(self._after_gdb(why))
+        self._feed(events.DebuggerEnded(why, self._process.is_free))
 
-    async def _after_gdb(self, why: str) -> None:
-        """Take care of a rank whose GDB has died, and tell."""
-        LOG.warning("rank %d: %s", self.rank, why)
-        if self.pid:
-            await self._mend()
-        if not self._is_tried_again:
-            self._tell(Gone(why=why))
-
-    async def _mend(self) -> None:
-        """Take out what a GDB has left that was killed."""
-        repaired = (await asyncio.to_thread(repair, self.pid)).restored
-        LOG.warning("rank %d: %d breakpoints taken out", self.rank, repaired)
-        if not self._was_stopped:
-            await wake(self.pid)
-
-    def _watch(self) -> None:
-        """Begin to watch the rank's process."""
-        status = procfs.read_stat(self.pid)
-        self._start_time_ticks = status.start_time_ticks if status is not None else None
-        self._unwatch()
-        self._forget_process()
-        process = self._process = liveness.ProcessEnd(self.pid)
-        self._unwatch = liveness.watch_end_of_traced(
-            self.pid, lambda: self._keep(self._process_ended(process))
-        )
-
-    def _forget_process(self) -> None:
-        if self._process is not None:
-            self._process.close()
-
-    async def _process_ended(self, process: liveness.ProcessEnd) -> None:
+    async def _process_ended(self) -> None:
         """Take that the process has ended, which GDB 13.1 does not notice of a stopped one."""
-        end = process.how(self.run)
-        # One that has let it run is about to tell, unless it hangs.
+        end = self._process.how(self.machine.run)
+        # A GDB that let the process run is about to report its end, unless GDB hangs.
         for patience_s in (_LAST_WORDS_S, _INTERRUPT_TIMEOUT_S):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(patience_s):
-                    await self._over.wait()
+            if await self._process.stops_within(patience_s):
                 return
-            end = end or process.how(self.run)
+            end = end or self._process.how(self.machine.run)
             if end is not None:
                 break
-        end = self._ended(end or Exit(run=self.run))
-        if not self._is_tried_again:
-            self._tell(end)
-        # It would keep the remains, for which the launcher waits.
-        self._gdb.kill()
+        self._feed(events.ProcessEnded(end or Exit(run=self.machine.run)))
 
-    # -- small things ----------------------------------------------------------------------
+    # -- actions -------------------------------------------------------------------------------
 
-    def _need_stop(self) -> None:
-        if self.state != "stopped":
-            raise NeedsStopError
+    def _feed(self, event: events.RankEvent) -> None:
+        for action in self.machine.on(event):
+            self._carry_out(action)
 
-    async def _select(self, frame: Frame | None) -> None:
-        """Select the frame that the stop is told with, so that it is what commands look at."""
-        if frame is not None and frame.level:
-            await self._gdb.ask_together(console(f"frame {frame.level}"))[0]
+    def _carry_out(self, action: events.Action) -> None:
+        match action:
+            case events.Arm():
+                self._arming = self._keep(self._arm())
+            case events.Disarm():
+                if self._gdb.is_alive:
+                    self._gdb.send(console(IGNORE_INTERRUPT))
+            case events.SendSignal():
+                with contextlib.suppress(OSError):
+                    os.kill(self._process.pid, INTERRUPT)
+            case events.ReportStop():
+                self._report(action)
+            case events.ReportRefusedRun(why=why, run=run):
+                stop = Stop(reason="other", run=run, meaning=f"it cannot run: {why}")
+                self._keep(self._describe(stop, is_elsewhere=False))
+            case events.ResolveStop(payload=payload):
+                if self._awaited is not None and not self._awaited.done():
+                    self._awaited.set_result(payload)
+            case events.FailStop(why=why):
+                if self._awaited is not None and not self._awaited.done():
+                    self._awaited.set_exception(GdbError(why))
+                    self._awaited.exception()
+            case events.Notify(event=event):
+                self._notify(event)
+            case events.Repair(then=then):
+                self._keep(self._repair(then))
+            case events.StopWatching(forgets=forgets):
+                self._process.stop(forgets=forgets)
+            case events.ForgetBreakpoints():
+                self._breakpoints.forget()
+            case events.KillDebugger():
+                self._gdb.kill()
 
-    def _text(self, result: Result, request_id: int) -> Record:
-        if result.kind == "running":
-            self.run = request_id
-            return Running(run=request_id)
-        if result.kind == "error":
-            return failure(result)
-        text = self._breakpoints.job_numbers(result.text + result.log).rstrip("\n")
-        return Text(text=text) if text else Done()
+    def _notify(self, event: Event) -> None:
+        self._notify_leaf(self.rank, event)
 
-    def _ended(self, end: Exit) -> Exit:
-        self.state = "exited"
-        self._unwatch()
-        self._forget_process()
-        self._over.set()
-        self._last_event = end
-        self._breakpoints.forget()
-        return end
+    def _report(self, action: events.ReportStop) -> None:
+        payload = action.payload
+        stop = self._stops.stop_of(payload, action.run)
+        if self._gdb_interrupt.is_awaited and stop.signal == signal.SIGINT.name:
+            self._keep(self._report_gdb_interrupt(as_interrupt(stop), action))
+        elif self._tasks or not self._stops.is_complete(stop, payload):
+            # Finding the frame takes a moment; GDB answers in order, so stops are reported in
+            # order too.
+            is_elsewhere = self._stops.is_elsewhere(stop, payload)
+            self._keep(self._describe(stop, is_elsewhere=is_elsewhere))
+        else:
+            self._feed(events.Described(stop))
 
-    def _tell(self, event: Event) -> None:
-        if isinstance(event, Stop | Exit | Running | Gone):
-            self._last_event = event
-        self._notify_aggregator(self.rank, event)
+    async def _report_gdb_interrupt(self, stop: Stop, action: events.ReportStop) -> None:
+        """Report a stop at our SIGINT, except one in a function that GDB has gone back from."""
+        found = await self._stops.after_gdb_interrupt(
+            stop,
+            action.payload,
+            stays_stopped=lambda: action.was_running and self.machine.stops == action.count,
+        )
+        if found is not None:
+            is_elsewhere = action.payload.get("thread-id", "1") != "1"
+            await self._describe(found, is_elsewhere=is_elsewhere)
 
+    async def _describe(self, stop: Stop, *, is_elsewhere: bool) -> None:
+        """Report a stop with its frame; if GDB ends meanwhile, that is reported."""
+        with contextlib.suppress(GdbError):
+            pid = self._process.pid
+            described, text = await self._stops.describe(stop, pid, is_elsewhere=is_elsewhere)
+            self._feed(events.Described(described))
+            if text:
+                self._notify(Output(text=text))
 
-def _has_source(frame: Frame | None) -> bool:
-    return frame is not None and bool(frame.fullname) and decode.is_readable(frame.fullname)
+    async def _repair(self, then: Event | None) -> None:
+        """Remove what a killed GDB has left in the rank, and let the rank run."""
+        LOG.warning("rank %d: its GDB has ended", self.rank)
+        repaired = await asyncio.to_thread(repair, self._process.pid)
+        LOG.warning("rank %d: %d breakpoints removed", self.rank, repaired)
+        if not self._process.was_stopped:
+            await wake(self._process.pid)
+        if then is not None:
+            self._feed(events.Described(then))
 
-
-_INTERRUPT_TIMEOUT_S = 10.0
-_KILL_TIMEOUT_S = 5.0
-_LAST_WORDS_S = 1.0
-"""How long a GDB has to tell by itself that its rank has ended."""
-_BLOCKED_FOR_S, _BLOCKED_LOOK_S = 1.0, 0.02
-_DRAIN_TIMEOUT_S = 2.0
-_STOPPED_AGAIN = "stopped again, by the signal from before"
-_BLOCKED = (
-    f"all its threads block {INTERRUPT.name}, "
-    "which is what interrupts a rank; a breakpoint stops it"
-)
-_CONDITION_FAILED = "Error in testing "
-"""How GDB begins to say that a breakpoint stops the rank because its condition has failed."""
-_ENDED: dict[str, str] = {
-    "exited": "The program has ended on this rank.",
-    "detached": "PGDB is detached from this rank.",
-    "gone": "The debugger of this rank is gone; the rank runs on free.",
-}
-_RESUME = {
-    "continue": "-exec-continue",
-    "step": "-exec-step",
-    "next": "-exec-next",
-    "stepi": "-exec-step-instruction",
-    "nexti": "-exec-next-instruction",
-    "finish": "-exec-finish",
-    "until": "-exec-until",
-}
+    def _keep(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

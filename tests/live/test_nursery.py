@@ -24,7 +24,15 @@ from pgdb.backend.zygote.index_cache import IndexCache, is_whole
 from pgdb.backend.zygote.nursery import Nurseries
 from pgdb.errors import GdbError
 from pgdb.jobs.gdb_program import check_gdb
-from pgdb.overlay.messages import Backtrace, Console, Detach, Evaluate, InsertBreakpoint, Resume
+from pgdb.overlay.messages import (
+    Backtrace,
+    Console,
+    Detach,
+    Evaluate,
+    InsertBreakpoint,
+    Interrupt,
+    Resume,
+)
 from pgdb.records import Breakpoint, Done, Event, Failure, Gone, Running, Stack, Stop, Text, Value
 from tests.support.programs import (
     Program,
@@ -296,7 +304,7 @@ def test_what_is_loaded_later_is_found(built: Path, tmp_path: Path) -> None:
             await found.ask(Resume(command="continue"), 3)
             go.touch()
             wait_opened(pids, built / "visit.so")
-            await asyncio.gather(*(each._stop_it() for each in found.all))
+            await found.ask(Interrupt(), 4)
             await found.heard(Stop, 1)
             await found.ask(InsertBreakpoint(command="break visit", first_number=1))
             await found.ask(Console(command="set variable is_free = 1"))
@@ -608,7 +616,7 @@ def test_gdbs_let_go_when_nobody_listens(built: Path) -> None:
             await found.ask(Resume(command="continue"), 3)
             gdbs = [each.gdb_pid for each in found.all]
             for each in found.all:
-                each._ending = True
+                vars(each)["on_end"] = lambda why: None  # nobody repairs the rank
                 each._gdb._process._transport.abort()  # type: ignore[union-attr]
             for gdb in gdbs:
                 while is_alive(gdb):

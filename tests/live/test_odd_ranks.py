@@ -17,6 +17,7 @@ import pytest
 
 from pgdb.backend.care.breakpoint_repair import Repair, repair
 from pgdb.backend.gdb.debugger import GdbDebugger
+from pgdb.backend.rank.states import Interrupting, Resuming
 from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.jobs import hold
@@ -415,11 +416,11 @@ def test_a_rank_that_is_about_to_run_says_that_it_blocks_the_signal(
         async with asyncio.timeout(DEADLINE_S), inferior(Told()) as rank:
             assert isinstance(await rank.attach(pid, 1), Stop)
             running = asyncio.create_task(rank.perform(Resume(command="continue"), 2))
-            while not rank._resuming:
+            while not isinstance(rank.machine.motion, Resuming):
                 await asyncio.sleep(0)
             assert rank.state == "stopped"
             said = await rank.perform(Interrupt(), 3)
-            return said, await running, rank._interrupt_when_running
+            return said, await running, isinstance(rank.machine.motion, Interrupting)
 
     with start_job(2, build("masks.c"), "block") as job:
         said, *others = asyncio.run(debug(job.ranks[0]))

@@ -1,0 +1,130 @@
+"""The operations on one rank that neither set it running nor detach it, as GDB commands."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+
+from pgdb.backend.gdb import blocks, queries, reduction
+from pgdb.backend.gdb.breakpoints import Breakpoints
+from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.gdb.stacks import Stacks
+from pgdb.overlay.messages import (
+    AnyOperation,
+    Backtrace,
+    BreakpointCommands,
+    ChangeBreakpoints,
+    Console,
+    Evaluate,
+    InsertBreakpoint,
+    ListBreakpoints,
+    ListVariables,
+    ReadBlock,
+    Reduce,
+    Resume,
+    Script,
+    SelectFrame,
+)
+from pgdb.records import Done, Failure, Record, Running, Text
+
+_RESUME = {
+    "continue": "-exec-continue",
+    "step": "-exec-step",
+    "next": "-exec-next",
+    "stepi": "-exec-step-instruction",
+    "nexti": "-exec-next-instruction",
+    "finish": "-exec-finish",
+    "until": "-exec-until",
+}
+
+
+class Operations:
+    """Carries out operations with one GDB."""
+
+    def __init__(
+        self,
+        gdb: GdbSession,
+        breakpoints: Breakpoints,
+        stacks: Stacks,
+        *,
+        adopt_run: Callable[[int], None],
+    ) -> None:
+        self._gdb = gdb
+        self._breakpoints = breakpoints
+        self._stacks = stacks
+        self._adopt_run = adopt_run
+
+    async def perform(self, operation: AnyOperation, request_id: int, pid: int) -> Record:
+        """Carry out an operation on the rank with process *pid*; return its answer.
+
+        :raises NeedsStopError: if GDB refuses because the rank runs.
+        :raises GdbError: if GDB ends.
+        """
+        match operation:
+            case Evaluate(expression=expression, format=letters):
+                return await queries.evaluate(self._gdb, expression, letters)
+            case Backtrace():
+                return await self._stacks.backtrace(pid, operation)
+            case SelectFrame(command=command):
+                return await queries.select_frame(self._gdb, command)
+            case ListVariables(which=which):
+                return await queries.variables(self._gdb, which)
+            case Reduce(expression=expression, limit_bytes=limit_bytes):
+                return await reduction.read_numbers(self._gdb, expression, limit_bytes, pid)
+            case ReadBlock():
+                return await blocks.read_block(self._gdb, operation, pid)
+            case Console(command=command):
+                return self._text(await self._gdb.send(console(command)), request_id)
+            case Script(lines=lines):
+                return await self._script(lines, request_id)
+            case InsertBreakpoint(command=command, first_number=first):
+                return await self._breakpoints.insert(command, first)
+            case ChangeBreakpoints(command=command, numbers=numbers, argument=argument):
+                return await self._breakpoints.change(command, numbers, argument)
+            case BreakpointCommands(numbers=numbers, commands=commands):
+                return await self._breakpoints.attach_commands(numbers, commands)
+            case ListBreakpoints():
+                return await self._breakpoints.list()
+            case _:
+                raise AssertionError(f"{operation} is not carried out here")
+
+    async def _script(self, lines: Sequence[str], request_id: int) -> Record:
+        # Sent line by line, a "commands" or "define" would swallow the MI commands behind it.
+        # No other file can come in the place of a file without a name.
+        descriptor = os.memfd_create("pgdb-script", os.MFD_CLOEXEC)
+        with os.fdopen(descriptor, "w") as file:
+            name = f"/proc/{os.getpid()}/fd/{descriptor}"
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            result = await self._gdb.send(console(f"source {name}"))
+            if result.kind == "error":
+                message = re.sub(rf"{re.escape(name)}:(\d+): ", r"line \1: ", result.message)
+                return Failure(message=message.replace("Error in sourced command file:\n", ""))
+        return self._text(result, request_id)
+
+    def _text(self, result: Result, request_id: int) -> Record:
+        if result.kind == "running":
+            self._adopt_run(request_id)
+            return Running(run=request_id)
+        if result.kind == "error":
+            return failure(result)
+        text = self._breakpoints.job_numbers(result.text + result.log).rstrip("\n")
+        return Text(text=text) if text else Done()
+
+
+def run_command(operation: Resume | Console) -> str:
+    """Return the MI command that sets the rank running."""
+    if isinstance(operation, Console):
+        mi, word, argument = "", operation.command, ""
+    else:
+        word, argument = operation.command, operation.argument
+        mi = _RESUME.get(word, "")
+    if mi and not argument:
+        return mi
+    # In the foreground GDB would read nothing until the rank has stopped: neither an interrupt nor
+    # the end of its input.
+    line = f"{word} {argument}".strip().removesuffix("&").rstrip()
+    return console(f"{line} &")

@@ -1,0 +1,144 @@
+"""Stops of one rank as records: the reason, and the frame that the user sees."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.attach import Acquired
+from pgdb.backend.gdb.breakpoints import Breakpoints
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.gdb.settings import INTERRUPT
+from pgdb.backend.gdb.stacks import Stacks
+from pgdb.errors import GdbError
+from pgdb.records import Frame, Stop
+
+_FRAMES_FOR_STOP = 64
+_SIGNALS_OF_ATTACHING = ("0", "SIGSTOP", "SIGTRAP")
+_CONDITION_FAILED = "Error in testing "
+"""First words of GDB's message that a rank is stopped because a condition failed."""
+
+
+class StopReports:
+    """Makes the records of one rank's stops."""
+
+    def __init__(self, gdb: GdbSession, stacks: Stacks, breakpoints: Breakpoints) -> None:
+        self._gdb = gdb
+        self._stacks = stacks
+        self._breakpoints = breakpoints
+        self._shows_displays = False
+
+    def take_command(self, command: str) -> None:
+        """Note a command of the user's: ``display`` adds to all later stops."""
+        self._shows_displays |= command.startswith("display ")
+
+    def stop_of(self, payload: dict[str, Any], run: int) -> Stop:
+        """Return the stop of a ``*stopped`` that ends *run*."""
+        stop = decode.stop(payload, run=run, numbers=self._breakpoints.numbers)
+        log = self._gdb.take_run_log()
+        if (begin := log.find(_CONDITION_FAILED)) >= 0:
+            why = self._breakpoints.job_numbers(log[begin:])
+            stop = replace(stop, detail=f"{why}; {stop.detail}" if stop.detail else why)
+        if not payload.get("reason") and (hit := self._breakpoints.last_hit):
+            # A breakpoint whose commands begin with "silent" stops without a reason.
+            stop = replace(stop, reason="breakpoint-hit", breakpoint=hit, meaning="")
+        if stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
+            stop = as_interrupt(stop)
+        return stop
+
+    def why_refused(self, message: str) -> str:
+        """Return GDB's reason for not setting the rank running."""
+        log = self._gdb.take_run_log().removeprefix("Warning: ")
+        return self._breakpoints.job_numbers(log or message)
+
+    def is_complete(self, stop: Stop, payload: dict[str, Any]) -> bool:
+        """Return whether :meth:`describe` would add nothing."""
+        is_elsewhere = self.is_elsewhere(stop, payload)
+        return not (is_elsewhere or self._shows_displays) and _has_source(stop.frame)
+
+    @staticmethod
+    def is_elsewhere(stop: Stop, payload: dict[str, Any]) -> bool:
+        """Return whether another thread than the first one took our interrupt.
+
+        The kernel may give the signal to any thread, such as one of MPI's own. The first thread
+        shows where the program is.
+        """
+        return stop.reason == "interrupted" and payload.get("thread-id", "1") != "1"
+
+    async def describe(self, stop: Stop, pid: int, *, is_elsewhere: bool) -> tuple[Stop, str]:
+        """Return a stop with its frame, which is selected then, and the text of the displays.
+
+        :raises GdbError: if GDB ends.
+        """
+        frame, inside = stop.frame, ""
+        if is_elsewhere:
+            await self._gdb.send("-thread-select 1")
+            frame = None
+        if not _has_source(frame):
+            frame, inside = decode.place(await self._stacks.folded(pid, _FRAMES_FOR_STOP))
+            await self._select(frame)
+        text = ""
+        if self._shows_displays:
+            text = (await self._gdb.send(console("display"))).text.rstrip("\n")
+        return replace(stop, frame=frame, inside=inside), text if text.strip() else ""
+
+    async def after_gdb_interrupt(
+        self, stop: Stop, payload: dict[str, Any], *, stays_stopped: Callable[[], bool]
+    ) -> Stop | None:
+        """Return a stop at our SIGINT; None for one in a function that GDB has gone back from."""
+        thread = payload.get("thread-id", "1")
+        frame = payload.get("frame", {})
+        with contextlib.suppress(GdbError):
+            # Not the selected frame: a command of the user's own may have continued with "up".
+            now = await self._gdb.send(f"-stack-info-frame --thread {thread} --frame 0")
+            is_there = decode.addresses([now.payload.get("frame", {})]) == decode.addresses([frame])
+            # GDB goes back from a condition's function, and mostly stops at the breakpoint itself.
+            if is_there:
+                return stop
+            if stays_stopped():
+                return replace(stop, frame=None)
+        return None
+
+    async def first(self, acquired: Acquired, run: int, notes: list[str]) -> Stop:
+        """Return the first stop of a rank.
+
+        :raises GdbError: if GDB ends.
+        """
+        stop, reason = decode.stop(acquired.payload, run=run, numbers={}), acquired.reason
+        # A signal of the rank's own can stop it on the way. SIGTRAP is how the kernel reports to a
+        # debugger that has just attached that the rank executes another program.
+        by_signal = stop.reason == "signal-received" and stop.signal not in _SIGNALS_OF_ATTACHING
+        frames = await self._stacks.folded(acquired.pid, _FRAMES_FOR_STOP)
+        frame, inside = decode.place(frames)
+        await self._select(frame)
+        if reason == "entry":
+            frame, inside = (frames[0] if frames else None), ""
+        return Stop(
+            reason="signal-received" if by_signal else reason,
+            run=run,
+            signal=stop.signal if by_signal else "",
+            meaning=stop.meaning if by_signal else "",
+            frame=frame or stop.frame,
+            inside=inside,
+            detail="; ".join(notes),
+            program=acquired.program,
+        )
+
+    async def _select(self, frame: Frame | None) -> None:
+        """Select the frame that the stop is reported with, so that commands look at that frame."""
+        if frame is not None and frame.level:
+            await self._gdb.ask_together(console(f"frame {frame.level}"))[0]
+
+
+def as_interrupt(stop: Stop) -> Stop:
+    """Return a stop at a signal of ours as an interrupt."""
+    return replace(stop, reason="interrupted", signal="", meaning="")
+
+
+def _has_source(frame: Frame | None) -> bool:
+    return frame is not None and bool(frame.fullname) and decode.is_readable(frame.fullname)
