@@ -645,7 +645,7 @@ class GdbDebugger:
     async def _repair(self, then: Event | None) -> None:
         """Remove what a killed GDB has left in the rank, and let the rank run."""
         LOG.warning("rank %d: its GDB has ended", self.rank)
-        repaired = await asyncio.to_thread(repair, self._process.pid)
+        repaired = (await asyncio.to_thread(repair, self._process.pid)).restored
         LOG.warning("rank %d: %d breakpoints removed", self.rank, repaired)
         if not self._process.was_stopped:
             await wake(self._process.pid)
