@@ -414,7 +414,7 @@ class RankMachine:
                 )
             case EndFailed() if isinstance(state, Ending):
                 # Once the debugger ends after all, the rank is repaired as after any other end.
-                self.state = Controlled(state.motion)
+                self.state = Controlled(state.motion, state.is_awaited)
                 return NOTHING
             case Abandoned() if not isinstance(state, Exited):
                 self.state = Gone("")

@@ -313,6 +313,7 @@ class Rank(RuleBasedStateMachine):
             if self.resuming is None:
                 return  # GDB has ended meanwhile, and the operation with it
             self.resuming = None
+            self.true_run = before if self.true_run == run else self.true_run
             self.feed(RunRefused(run, before))
             if self.awaits and self.outcome is None:
                 self.awaits = ""
@@ -420,9 +421,10 @@ class Rank(RuleBasedStateMachine):
         report = self.reports.pop(0)
         if isinstance(report, Armed):
             self.is_armed = True
-        if isinstance(report, IsRunning) and self.resuming is not None:
+        motion = self.machine.motion
+        if isinstance(report, IsRunning) and isinstance(motion, Resuming):
             # GDB does not say whose command it was: commands of a breakpoint can have been first.
-            self.true_run = self.resuming[0]
+            self.true_run = motion.run
         self.feed(report)
 
     def deliver_all(self) -> None:
@@ -871,6 +873,13 @@ def test_a_killed_rank_has_exited() -> None:
         Notify(end),
         KillDebugger(),
     )
+
+
+def test_a_stop_is_awaited_still_after_a_debugger_could_not_be_ended() -> None:
+    machine = controlled(RunSent(5), IsRunning(), DetachBegun(), StopAwaited())
+    machine.on(EndBegun())
+    machine.on(EndFailed())
+    assert machine.on(HasStopped("late")) == (ResolveStop("late"),)
 
 
 @pytest.mark.parametrize(
