@@ -55,11 +55,14 @@ def check_place(path: Path) -> None:
     :raises CommandError: if it cannot; the message has the reason.
     """
     try:
-        # If the path cannot be examined, exists() raises an error or returns False, by Python's
-        # version.
-        target = path if path.exists() else path.parent
-        if path.exists() and not path.is_file():
-            why = "it is a directory" if path.is_dir() else "it is no regular file"
+        # Not exists(): since Python 3.14 it returns False where the path cannot be examined.
+        try:
+            mode = path.stat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            mode = 0
+        target = path if mode else path.parent
+        if mode and not stat.S_ISREG(mode):
+            why = "it is a directory" if stat.S_ISDIR(mode) else "it is no regular file"
         elif not path.parent.is_dir():
             why = f"there is no directory {path.parent}"
         elif not os.access(target, os.W_OK) or not os.access(path.parent, os.W_OK):

@@ -116,7 +116,8 @@ def test_launcher(start: Start, programs: Path) -> None:
     assert (job.ranks, job.hosts) == (None, None)
 
 
-def test_ranks_are_counted(start: Start) -> None:
+def test_ranks_are_counted(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "COUNTING_S", 60.0)
     ranks = "; ".join(f"PMI_RANK={rank} PMI_SIZE=3 ./ring 300 &" for rank in range(3))
     pid = start("mpirun", "-c", f"{ranks.replace('&;', '&')} wait")
     wait_for(pid, "ring")
