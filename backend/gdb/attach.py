@@ -1,4 +1,4 @@
-"""Taking hold of one rank: attaching to a process that runs, or leading a held one to its main."""
+"""Attaching to one rank: to a process that runs, or to a held one, which is led to its main."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from pgdb.patterns import pattern
 from pgdb.records import Event, Failure, Progress
 
 _ENTRY_POINT = pattern(r"Entry point: (0x[0-9a-f]+)")
-# How long GDB has to tell the end of a process that has ended as it attached.
+# Time in which GDB reports the end of a process that has ended while GDB attached to it.
 _LAST_WORDS_S = 1.0
 _NOWHERE = "/proc/self/none"
-# gfortran's "main" only calls the user's program, MAIN__, which GDB's start stops in. Python's
-# interpreter has no more than Py_BytesMain, which its main calls, where that is not exported.
+# gfortran's "main" only calls the user's program, MAIN__, in which GDB's "start" stops. Python's
+# interpreter has only Py_BytesMain, which its main calls, where main is not exported.
 _MAINS = ("MAIN__", "main", "Py_BytesMain")
 
 Localise = Callable[[RankFiles, int], Awaitable[RankFiles]]
-"""Has the files of a process brought to this host, and returns where they are then."""
+"""Function that brings the files of a process to this host and returns their places."""
 
 
 async def as_they_are(files: RankFiles, pid: int) -> RankFiles:
@@ -44,7 +44,7 @@ async def as_they_are(files: RankFiles, pid: int) -> RankFiles:
 
 
 class Acquired(msgspec.Struct, frozen=True):
-    """A rank that is stopped under its GDB, or that has ended on the way there."""
+    """A rank that is stopped under its GDB, or that has ended meanwhile."""
 
     pid: int
     reason: Literal["attached", "main", "entry"]
@@ -53,15 +53,15 @@ class Acquired(msgspec.Struct, frozen=True):
     program: str = ""
     """An interpreter and its script, such as ``python3.11 running job.py``."""
     was_stopped: bool = False
-    """Whether a signal had stopped it before."""
+    """Whether a signal had stopped the rank before."""
     mapped: tuple[rank_files.MappedFile, ...] = ()
-    """Its executable mappings shortly before it was stopped; empty if they were not looked at."""
+    """Executable mappings of the rank shortly before the stop; empty if nobody read them."""
     notes: tuple[str, ...] = ()
-    """What is unusual about the rank and the user should know."""
+    """Unusual facts about the rank, for the user."""
 
 
 class Attacher:
-    """Takes hold of one rank with one GDB, which has seen no other process."""
+    """Attaches one GDB, which has seen no other process, to one rank."""
 
     def __init__(
         self,
@@ -99,10 +99,10 @@ class Attacher:
             self._notify(Progress(stage="gdb"))
             await self._name_files(files, are_read=is_forked)
             if was_stopped:
-                # What attaching leaves behind in each of its threads is a SIGSTOP, at which
-                # GDB 13.1 stops on continue, and which it then passes on, so that with several
-                # threads there is no end of it. The kernel knows by itself that the process
-                # was stopped, and stops it again when GDB lets it go.
+                # Attaching leaves a SIGSTOP behind in each thread. GDB 13.1 stops at it on continue
+                # and passes it on, so that with several threads it never ends. The kernel knows by
+                # itself that the process was stopped, and stops the process again when GDB
+                # detaches.
                 await self._gdb.send(console("handle SIGSTOP nostop noprint nopass"))
             await self._pauser.release(pid)
             payload = await self._attach(pid)
@@ -111,10 +111,10 @@ class Attacher:
             if isinstance(payload, Failure):
                 return payload
             if rank_files.identity_of(pid) != files.identity:
-                # It has executed another program meanwhile.
+                # The process has executed another program meanwhile.
                 files = await self._localise(rank_files.look_at(pid), pid)
                 await self._name_files(files)
-                # The one that GDB has read has the same name, perhaps.
+                # The program that GDB has read may have the same name.
                 await self._gdb.send(
                     f"-file-exec-and-symbols {quote(files.executable or files.name)}"
                 )
@@ -134,18 +134,17 @@ class Attacher:
     async def acquire_held(self, pid: int, *, runs_on: bool = True) -> Acquired | Failure:
         """Attach to a held rank, let it execute its program and stop that in ``main``.
 
-        One that *runs_on* runs on without a debugger if it cannot be attached to; else it is held
-        still, and another try may succeed. One that has begun meanwhile, since nobody holds a rank
-        for ever, is attached to where it is.
-
+        :param runs_on: the rank runs on without a debugger if GDB cannot attach; else it stays
+            held, and another try may succeed. A rank that has begun meanwhile, since a hold has a
+            time limit, is attached to where it is.
         :raises GdbError: if GDB ends, or refuses.
         """
         await self._gdb_factory.start(self._gdb)
         self._notify(Progress(stage="gdb"))
-        # Symbols of the interpreter that runs the hold program are of no interest.
+        # Nobody needs symbols of the interpreter that runs the hold program.
         await self._must("-gdb-set auto-solib-add off")
         if self._brings_files:
-            # GDB finds no file before they have been brought.
+            # GDB must find no file before the files have been brought.
             await self._must(f"-gdb-set sysroot {_NOWHERE}")
         payload = await self._attach(pid)
         if isinstance(payload, Failure):
@@ -185,7 +184,7 @@ class Attacher:
         return self._localise is not as_they_are
 
     async def _to_entry(self, pid: int, payload: dict[str, Any]) -> dict[str, Any]:
-        """Let a program that has just been executed come to where all its libraries are loaded."""
+        """Run a program that was just executed until all its libraries are loaded."""
         try:
             entry = entry_point(pid)
         except OSError:
@@ -194,7 +193,8 @@ class Attacher:
         return await self._run("-exec-continue")
 
     async def _bring_files(self, pid: int) -> None:
-        """Have the files of a rank brought, and GDB read the symbols that it has not yet read."""
+        """Bring the files of a rank to this host, and make GDB read the symbols that it has not
+        read yet."""
         files = RankFiles(root="", executable="", name="", identity=(0, 0), replaced=())
         with contextlib.suppress(OSError):
             files = rank_files.look_at(pid)
@@ -207,7 +207,7 @@ class Attacher:
         await self._gdb.send(console("sharedlibrary"))
 
     async def _name_files(self, files: RankFiles, *, are_read: bool = False) -> None:
-        """Tell GDB where the files are that it does not find by itself."""
+        """Send GDB the places of files that it does not find by itself."""
         self._gdb.rename(files.names)
         if are_read:
             return
@@ -219,7 +219,7 @@ class Attacher:
         if files.root:
             await self._must(f"-gdb-set sysroot {files.root}")
         if files.executable:
-            # One without symbols, or that GDB cannot read, is no reason not to go on.
+            # GDB can go on with a program without symbols, or one that it cannot read.
             await self._gdb.send(f"-file-exec-and-symbols {quote(files.executable)}")
 
     async def _attach(self, pid: int) -> dict[str, Any] | Failure:
@@ -230,7 +230,7 @@ class Attacher:
             return _refused(pid, procfs.why_not_traceable(pid) or result.message.rstrip("."))
         async with _end_of(pid) as ended:
             await asyncio.wait((stopped, ended), return_when=asyncio.FIRST_COMPLETED)
-            # GDB 13.1 says nothing of a process that is killed as it attaches.
+            # GDB 13.1 reports nothing of a process that is killed while GDB attaches to it.
             if not stopped.done():
                 await asyncio.wait((stopped,), timeout=_LAST_WORDS_S)
         if not stopped.done():
@@ -274,7 +274,7 @@ class Attacher:
 
 @contextlib.asynccontextmanager
 async def _end_of(pid: int) -> AsyncIterator[asyncio.Future[None]]:
-    """Give a future that is done when the process has ended."""
+    """Provide a future that is done when the process has ended."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     call_off = watch_end(pid, lambda: ended.set_result(None))
     try:
@@ -284,9 +284,10 @@ async def _end_of(pid: int) -> AsyncIterator[asyncio.Future[None]]:
 
 
 def _release(pid: int) -> None:
-    """Let a held rank go on, unless it does so by itself since the front end has died.
+    """Let a held rank run on, unless it runs on by itself since the front end has died.
 
-    The signal is sent to what may wait for it only, and does no harm where that is no longer so.
+    The signal is sent only to a process that may wait for it, and does no harm to one that does not
+    wait any longer.
     """
     status = procfs.read_stat(pid)
     if status is not None and status.comm == hold.HELD_NAME:

@@ -2,7 +2,7 @@
 
 The front end gives every breakpoint one number for the whole job; each GDB counts for itself.
 The translation is kept here, at the leaf, so that its size does not depend on the number of
-ranks anywhere. Breakpoints of PGDB's own have no job-wide number and are never shown.
+ranks anywhere. PGDB's own breakpoints have no job-wide number and are never shown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.patterns import pattern
 from pgdb.records import Breakpoint, BreakpointList, BreakpointsMade, Done, Failure, Record, Text
 
-# It begins with what can be searched for fast: texts may have megabytes.
+# The pattern begins with a part that can be searched for fast: texts may have megabytes.
 _NUMBER = pattern(
     r"(point(?:(?<=[Bb]reakpoint)|(?<=[WwCc]atchpoint))(?: number)? )(\d+)",
 )
@@ -30,7 +30,8 @@ class Breakpoints:
 
     def __init__(self, gdb: GdbSession) -> None:
         self.numbers: dict[int, int] = {}
-        """GDB's number -> job-wide number; a deleted one stays, its last stop may be on the way."""
+        """GDB's number -> job-wide number; a deleted one stays, as its last stop may be in flight.
+        """
         self._active: dict[int, int] = {}
         self._last_hit: int | None = None
         self._gdb = gdb
@@ -53,7 +54,7 @@ class Breakpoints:
                 self._active.pop(self.numbers[int(payload["id"])], None)
 
     def job_numbers(self, text: str) -> str:
-        """Return a text of GDB with its breakpoint numbers made job-wide."""
+        """Return a text of GDB with job-wide breakpoint numbers."""
 
         def translate(match: re.Match[str]) -> str:
             number = self.numbers.get(int(match[2]))
@@ -83,7 +84,8 @@ class Breakpoints:
         return BreakpointsMade(breakpoints=tuple(made))
 
     async def change(self, command: str, numbers: Sequence[str], argument: str) -> Record:
-        """Run ``delete``, ``enable`` … on job-wide *numbers*, on all if there are none."""
+        """Run ``delete``, ``enable`` … on job-wide *numbers*, or on all breakpoints if there are
+        none."""
         own = []
         for number in numbers:
             whole, dot, location = number.partition(".")
@@ -102,7 +104,7 @@ class Breakpoints:
         return Text(text=text) if text else Done()
 
     async def attach_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Record:
-        """Have GDB commands carried out when a breakpoint is hit."""
+        """Attach GDB commands to breakpoints, which GDB carries out at each hit."""
         for number in numbers:
             own = self._active.get(int(number))
             if own is None:
@@ -114,7 +116,7 @@ class Breakpoints:
         return Done()
 
     async def list(self) -> Record:
-        """List what has a job-wide number."""
+        """List the breakpoints with a job-wide number."""
         result = await self._gdb.send("-break-list")
         if result.kind == "error":
             return failure(result)

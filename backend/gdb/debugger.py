@@ -62,7 +62,7 @@ _CALL_BLOCKED = (
     "GDB waits for a function that the rank is in, where all threads block SIGINT; it cannot be "
     "interrupted"
 )
-_LET_GO_BY_COMMAND = "a command has had GDB let go of it"
+_DETACHED_BY_COMMAND = "a command has made GDB detach from it"
 _OVER: dict[State, str] = {
     "exited": "The program has ended on this rank.",
     "detached": "PGDB is detached from this rank.",
@@ -466,7 +466,7 @@ class GdbDebugger:
         state = self.machine.state
         if isinstance(state, Controlled) and state.has_lost_process:
             is_free = self._process.is_free
-            self._feed(events.FoundFree(_LET_GO_BY_COMMAND) if is_free else events.FoundTraced())
+            self._feed(events.FoundFree(_DETACHED_BY_COMMAND) if is_free else events.FoundTraced())
 
     # -- attaching -----------------------------------------------------------------------------
 

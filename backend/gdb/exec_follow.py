@@ -1,9 +1,9 @@
-"""From the held process to the rank's program: through wrappers that execute or fork it.
+"""From the held process to the rank's program: through wrappers that execute or fork the program.
 
 A wrapper that executes the program in its place (env, numactl, a shell script with exec) stays
-one process, and GDB follows it. A script that forks the program is followed into its children:
-every child is kept until it is seen to execute the program, which becomes the rank, while the
-script runs on free and waits for it as without us.
+one process, and GDB follows it. GDB follows a script that forks the program into its children:
+every child is kept until it executes the program and becomes the rank. The script then runs on
+free, and waits for the rank as it does without a debugger.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pgdb.jobs import procfs
 from pgdb.patterns import pattern
 from pgdb.regular_files import open_regular
 
-# Programs that run another one in their place; the rank's program is what they execute.
+# Programs that execute another one in their place, which is the rank's program.
 _EXECUTING = frozenset(
     "env numactl taskset nice ionice stdbuf setsid nohup chrt prlimit setarch linux64".split()
 )
-# Programs that may run it as a child of theirs.
+# Programs that may run the rank's program as a child.
 _FORKING = frozenset("sh bash dash zsh ksh time timeout perl tclsh".split())
 _LIVE = pattern(r"^(\*?)\s+(\d+)\s+process (\d+)", re.M)
 _ENDED = pattern(r"^\s+(\d+)\s+<null>", re.M)
@@ -82,7 +82,7 @@ class Following:
             return self._program in (name, os.path.basename(script))
         if name in _EXECUTING or name in _FORKING:
             return False
-        # A script calls many programs before the one that matters.
+        # A script runs many programs before the rank's.
         return (
             not is_child
             or _mentions(f"/proc/{pid}/exe", b"MPI_Init")
@@ -97,7 +97,7 @@ class Following:
                 raise GdbError(result.message)
 
     async def _live(self) -> dict[int, tuple[bool, int]]:
-        """Return the inferiors that live: number -> (is it the current one, process id)."""
+        """Return the live inferiors: number -> (whether it is the current one, process id)."""
         told = await self._gdb.send(console("info inferiors"))
         return {
             int(number): (bool(star), int(pid)) for star, number, pid in _LIVE.findall(told.text)
@@ -109,7 +109,7 @@ class Following:
         for number, (is_current, _) in live.items():
             if not is_current:
                 await self._gdb.send(console(f"detach inferiors {number}"))
-        # A function of the rank is looked up in all that GDB has, and a shell has a main, too.
+        # GDB looks up a function of the rank in all its inferiors, and a shell has a main, too.
         told = await self._gdb.send(console("info inferiors"))
         for number in _ENDED.findall(told.text):
             await self._gdb.send(console(f"remove-inferiors {number}"))
@@ -118,9 +118,9 @@ class Following:
 
 
 def interpreted_script(pid: int) -> str:
-    """Return the script that an interpreter runs in *pid*, as it is called in its command line.
+    """Return the script that an interpreter runs in *pid*, as its command line names it.
 
-    It is empty where the process runs no interpreter, or one without a script.
+    The result is empty if the process runs no interpreter, or an interpreter without a script.
     """
     if not _INTERPRETER.match(os.path.basename(procfs.executable(pid) or "")):
         return ""
@@ -138,12 +138,12 @@ def interpreted_script(pid: int) -> str:
 
 
 def _path_of(pid: int, name: str) -> str:
-    """Return the path of the file that the process knows by a name."""
+    """Return our path of the file that the process knows by *name*."""
     return f"/proc/{pid}/{'root' if name.startswith('/') else 'cwd/'}{name}"
 
 
 def _mentions(path: str, mark: bytes) -> bool:
-    """Return whether a file holds *mark*."""
+    """Return whether a file contains *mark*."""
     try:
         with (
             open_regular(path) as file,

@@ -35,7 +35,7 @@ class ProcessWatch:
         self._unwatch = liveness.watch_end_of_traced(pid, on_end)
 
     def stop(self, *, forgets: bool = True) -> None:
-        """Stop watching; unless *forgets*, :meth:`how` can still tell how the process ended."""
+        """Stop watching; unless *forgets*, :meth:`how` can still return how the process ended."""
         self._unwatch()
         self._unwatch = lambda: None
         self._over.set()

@@ -43,9 +43,8 @@ async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:
     if result.kind != "done":
         return failure(result)
     text = result.text.rstrip("\n")
-    # What the program itself prints does not come this way, so that the value is what
-    # follows the first history number; "print (void)0" has none.
-    # Output of a breakpoint's commands can stand before it.
+    # Output of the program itself does not come this way, so the value follows the first history
+    # number; "print (void)0" has none. Output of a breakpoint's commands can stand before it.
     match = max(_VALUE.finditer(text), key=lambda found: found.start(), default=None)
     return Value(text=text[match.end() :] if match else text)
 

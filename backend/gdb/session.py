@@ -1,8 +1,8 @@
-"""One conversation with one GDB: commands matched with results by token, the rest as events.
+"""One conversation with one GDB: results are matched with commands by token, the rest are events.
 
-Driven by tokens alone: no prompt is waited for, nothing is polled. GDB carries commands out in
-the order in which they come, so what it prints belongs to the oldest one without a result, and
-to none when there is no such command.
+The session is driven by tokens alone: it waits for no prompt and polls nothing. GDB carries
+commands out in their order, so its output belongs to the oldest command without a result, and to no
+command if there is none.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _NOTHING_GIVEN_UP = "Quit\n"  # at a SIGINT; a command that is given up has an e
 
 
 class Listener(Protocol):
-    """What a GDB tells unasked."""
+    """Receiver of GDB's events."""
 
     def on_stopped(self, payload: dict[str, Any]) -> None:
-        """The inferior has stopped or ended."""
+        """Take that the inferior has stopped or ended."""
 
     def on_running(self) -> None:
-        """The inferior runs."""
+        """Take that the inferior runs."""
 
     def on_run_failed(self, message: str) -> None:
-        """The inferior does not run after all, of which GDB had said that it does."""
+        """Take that the inferior does not run after all, although GDB had reported that it does."""
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
-        """Something has changed: breakpoints, threads, libraries."""
+        """Take a change: of breakpoints, threads, libraries."""
 
     def on_output(self, text: str) -> None:
-        """GDB printed something that belongs to no command."""
+        """Take output of GDB that belongs to no command."""
 
     def on_end(self, why: str) -> None:
-        """GDB has ended; there are no further calls."""
+        """Take that GDB has ended; no further calls follow."""
 
 
 @dataclass(slots=True)
@@ -57,23 +57,24 @@ class _Pending:
 
 
 class GdbSession:
-    """A running GDB and the commands that it has not answered yet."""
+    """A running GDB and the commands that it has not answered."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._process: GdbProcess | None = None
         self._token = 0
         self.changes = 0
-        """Grows with all commands that are no questions, and with all that GDB tells unasked."""
-        # In the order in which they were sent, which is the order of dicts.
+        """Counter that grows with each command that is no question, and with each event of GDB's.
+        """
+        # In the order in which they were sent: dicts keep it.
         self._pending: dict[int, _Pending] = {}
         self._ran: int | None = None
-        """The command that has set the inferior running last."""
+        """The latest command that has set the inferior running."""
         self._run_log = ""
         self._closing = False
         self._put_off = ""
         self._has_failed = False
-        # What has come behind a big line that is being parsed.
+        # Lines behind a big line that is being parsed.
         self._backlog: list[bytes | Pieces] | None = None
         self._parsing: asyncio.Task[None] | None = None
         self._how = ""
@@ -86,7 +87,7 @@ class GdbSession:
         if not self._closing:
             self._process = await start(self._line, self._ended)
         if self._closing:
-            # It has no rank yet, and another one may be to have it by now.
+            # This GDB has no rank yet, and another one may be about to attach.
             self.kill()
             raise GdbError("its GDB was given up before it was there")
 
@@ -108,7 +109,7 @@ class GdbSession:
         return self.send_together(command)[0]
 
     def send_together(self, *commands: str) -> list[asyncio.Future[Result]]:
-        """Send MI commands at once, so that GDB need not be woken for each; see :meth:`send`."""
+        """Send MI commands in one write, so that GDB wakes once; see :meth:`send`."""
         self.changes += 1
         first, self._put_off = self._put_off, ""
         if not first:
@@ -127,16 +128,16 @@ class GdbSession:
             self.put_off(command)
 
     def put_off(self, command: str) -> None:
-        """Have *command* sent before the first that is not a question."""
+        """Send *command* before the next command that is no question."""
         self._put_off = command
 
     @property
     def is_asked_only(self) -> bool:
-        """Whether there is a command put off still: GDB has been told nothing since."""
+        """Whether a command is still put off: GDB has got only questions since."""
         return bool(self._put_off)
 
     def ask_together(self, *commands: str) -> list[asyncio.Future[Result]]:
-        """Send MI commands at which nothing changes that GDB tells of a stack; else as above."""
+        """Send MI commands that do not change GDB's stacks; see :meth:`send_together`."""
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Result]] = [loop.create_future() for _ in commands]
         process = self._process
@@ -151,7 +152,7 @@ class GdbSession:
         lines = []
         for command, future in zip(commands, futures, strict=True):
             self._token += 1
-            # Only console commands print; what comes while an MI command is under way is unasked.
+            # Only console commands print; output during an MI command belongs to no command.
             prints = command.startswith("-interpreter-exec")
             self._pending[self._token] = _Pending(future, Result(kind=""), prints, [])
             lines.append(f"{self._token}{command}")
@@ -159,32 +160,32 @@ class GdbSession:
         return futures
 
     def wake(self) -> None:
-        """Let GDB go on if somebody has stopped it by a signal."""
+        """Resume GDB if a signal has stopped it."""
         if self._process is not None:
             self._process.wake()
 
     def interrupt(self) -> None:
-        """Have GDB give up what it does, as by Ctrl-C."""
+        """Make GDB give up its current work, as Ctrl-C does."""
         if self._process is not None:
             self._process.interrupt()
 
     def close_input(self) -> None:
-        """Let GDB detach and end in its own time."""
+        """Make GDB detach and end in its own time."""
         self._closing = True
         if self._process is not None:
             self._process.close_input()
 
     def kill(self) -> None:
-        """End GDB at once; only where there is no rank any longer, or where nothing else helps.
+        """End GDB at once; only if its rank has ended, or if nothing else helps.
 
-        See :mod:`.process` for what that leaves in a rank.
+        :mod:`.process` says what that leaves in a rank.
         """
         self._closing = True
         if self._process is not None:
             self._process.kill()
 
     async def close(self, timeout_s: float) -> bool:
-        """Close GDB's input, at which it detaches and ends; return whether it ended in time."""
+        """Close GDB's input, so that GDB detaches and ends; return whether it ended in time."""
         self.close_input()
         if self._process is None:
             return True
@@ -220,11 +221,11 @@ class GdbSession:
             self._parsing = asyncio.get_running_loop().create_task(self._take_big(line))
 
     def _renamed(self, line: bytes) -> bytes:
-        """Return what is to be read in place of *line*; may be called in a thread."""
+        """Return the line to be read in place of *line*; may be called in a thread."""
         return line
 
     async def _take_big(self, pieces: Pieces) -> None:
-        """Parse a big line while the loop goes on, then take it and what has come since."""
+        """Parse a big line while the loop runs, then take it and the lines that have come since."""
         lines: deque[bytes | Pieces] = deque([pieces])
         try:
             while lines:
@@ -267,11 +268,12 @@ class GdbSession:
             if self._pending:
                 self._oldest().result.log += part.text
             if self._ran is not None or not self._pending:
-                # A command sent while the rank runs may be open when the run is complained of.
+                # A command that was sent while the rank runs may be open when GDB complains of the
+                # run.
                 self._run_log = (self._run_log + part.text)[-_MOST_OF_LOG:]
 
     def take_run_log(self) -> str:
-        """Return what GDB has complained of lately while the rank ran, on one line."""
+        """Return GDB's recent complaints about the run, on one line."""
         log, self._run_log = self._run_log, ""
         return " ".join(log.split())
 
@@ -281,7 +283,7 @@ class GdbSession:
     def _result(self, part: Line) -> None:
         entry = self._pending.pop(part.token, None) if part.token is not None else None
         if entry is None and part.name == "error" and part.token == self._ran is not None:
-            # GDB says that it runs before it puts breakpoints in, for one.
+            # GDB reports that the rank runs before it inserts breakpoints, for example.
             self._ran = None
             self._listener.on_run_failed(Result(part.name, part.payload).message)
             return
@@ -305,6 +307,6 @@ class GdbSession:
         for entry in pending.values():
             if not entry.future.done():
                 entry.future.set_exception(GdbError(why))
-                # Somebody who gave up waiting must not make asyncio complain of it.
+                # asyncio must not complain if the waiting caller has given up.
                 entry.future.exception()
         self._listener.on_end(why)

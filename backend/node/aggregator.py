@@ -1,8 +1,7 @@
 """One aggregator: a node of the tree between a parent and its children, with a leaf of its own.
 
-It lives as long as its session: it leaves when told to, when the process that started it ends,
-or when no parent and no ancestor has been reachable for the grace time. However it leaves, its
-ranks run on free.
+It lives as long as its session: it leaves when it is asked to, when the process that started it
+ends, or when no ancestor has been reachable for the grace time. In each case its ranks run on free.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ LOG = logging.getLogger(__name__)
 FIRST_RETRY_S = 0.1
 LAST_RETRY_S = 2.0
 NEXT_ANCESTOR_S = 1.0
-"""How long an ancestor may take to answer before the next one is tried as well."""
+"""Time after which the next ancestor is tried as well, in seconds."""
 HAND_ON_TIMEOUT_S = 5.0
 MOST_UNSENT = 16
-"""Answers that wait for a parent; each can be some megabytes."""
+"""Number of answers that wait for a parent; each can have some megabytes."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -66,9 +65,9 @@ class Place(msgspec.Struct, frozen=True):
     """``host:port`` at which the front end listens; empty if it calls node 0."""
     own_address: str
     grace_s: float
-    """How long to live on without any parent."""
+    """Time to live without a parent, in seconds."""
     addresses: tuple[str, ...] = ()
-    """``host:port`` of every aggregator; empty when a :class:`Table` is to tell (no MPI)."""
+    """``host:port`` of every aggregator; empty if a :class:`Table` will bring them (no MPI)."""
 
 
 class Aggregator(TreeNode):
@@ -82,7 +81,7 @@ class Aggregator(TreeNode):
         self._joins = 0
         self._unsent: list[Reply] = []
         self.failure = ""
-        """Why it could not join the session; empty as long as all is well."""
+        """Reason why it could not join the session; empty if it did."""
         self._called: asyncio.Future[Channel] = self._loop.create_future()
         self._has_ranks = False
         self._is_asked = False
@@ -91,7 +90,7 @@ class Aggregator(TreeNode):
             self._table_has_come.set()
         self._setup: Setup | None = None
         self._generation = 0
-        # A task that nobody holds may be collected before it is done.
+        # A task without a reference may be collected before it is done.
         self._handing_on: asyncio.Task[None] | None = None
         self._finding: asyncio.Task[None] | None = None
         self._grace_s = place.grace_s
@@ -105,11 +104,11 @@ class Aggregator(TreeNode):
         )
 
     async def run(self) -> None:
-        """Serve until it is time to leave, then let the ranks go."""
+        """Serve until it is time to leave, then detach from the ranks."""
         upward = asyncio.create_task(self._keep_parent())
         await self._leaving.wait()
         LOG.info("leaving")
-        # Children first hear that it is over, so that they do not look for another parent.
+        # Children are informed first, so that they do not look for another parent.
         self.down(Shutdown())
         await self._leaf.close()
         if self.delivery is not None:
@@ -132,7 +131,7 @@ class Aggregator(TreeNode):
     # -- links that others open --------------------------------------------------------------
 
     async def serve_link(self, channel: Channel) -> None:
-        """Run one link: of a child, or of a front end or parent that brings the table."""
+        """Serve one link: of a child, or of a front end or parent that brings the table."""
         try:
             first = await channel.receive()
         except PgdbError as error:
@@ -149,7 +148,7 @@ class Aggregator(TreeNode):
         if self._called.done():
             self._called = self._loop.create_future()
         self._called.set_result(channel)
-        # The link is the parent's from now on; whoever serves that closes it.
+        # The link is the parent's from now on; the code that serves the parent closes it.
         await channel.wait_ended()
 
     def _take_table(self, table: Table) -> None:
@@ -162,7 +161,7 @@ class Aggregator(TreeNode):
         self._table_has_come.set()
 
     async def _hand_on(self, table: Table) -> None:
-        """Tell the children their place, where the front end can call only node 0."""
+        """Send the children their places, where the front end can reach only node 0."""
         for child in self.topology.children(self.number):
             try:
                 channel = await connect(table.addresses[child], self._place.credentials)
@@ -176,9 +175,9 @@ class Aggregator(TreeNode):
     # -- upwards -----------------------------------------------------------------------------
 
     def up(self, message: AnyMessage) -> None:
-        """Send a message to the parent; without one only answers wait for the next (see Announce).
+        """Send a message to the parent; without a parent only answers wait for one (see Announce).
 
-        Who asked has been told that the ranks are lost, and takes what they say as late.
+        The front end has learned that the ranks are lost, and takes their answers as late ones.
         """
         if self._parent is not None:
             self._parent.send(message)
@@ -186,7 +185,7 @@ class Aggregator(TreeNode):
             self._unsent.append(message)
 
     async def _keep_parent(self) -> None:
-        """Have a parent: the own one first, then its ancestors up to the front end."""
+        """Keep a link to a parent: the own one first, then its ancestors up to the front end."""
         limit_s = self._grace_s
         try:
             if not self._addresses:
@@ -231,9 +230,11 @@ class Aggregator(TreeNode):
                     return await self._reach_one_of(ancestors)
                 except LinkError:
                     if not self._joins and not self._generation:
-                        # All listen before they learn of each other: there is nothing to wait for.
+                        # All aggregators listen before they learn of each other, so waiting cannot
+                        # help.
                         raise
-                # A front end that we cannot call calls those that have lost their parent.
+                # A front end that we cannot reach calls the aggregators that have lost their
+                # parent.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
                         return await self._take_call()
@@ -242,11 +243,11 @@ class Aggregator(TreeNode):
     async def _reach_one_of(self, ancestors: Sequence[int]) -> Channel:
         """Connect to the first ancestor that answers, unless we are called meanwhile.
 
-        The nearest is tried first. One that hangs, or whose host is silent, takes its time: those
-        above it are not to wait for that until our grace time is over. At the start all of them
-        live, and the tree is to be what it is meant to be.
+        The nearest ancestor is tried first. An ancestor that hangs, or whose host is silent, takes
+        its time; the ancestors above it must not wait for that until our grace time is over. At the
+        start all ancestors live, and the tree must get its intended shape.
 
-        :raises LinkError: if none can be reached.
+        :raises LinkError: if no ancestor can be reached.
         """
         patience_s = NEXT_ANCESTOR_S if self._joins or self._generation else None
         problem = LinkError("it has no ancestors")
@@ -319,7 +320,7 @@ class Aggregator(TreeNode):
         channel.send(self._hello())
         self._parent = channel
         if self._setup is not None:
-            # No old event is sent again: what the ranks do now is the truth.
+            # No old event is sent again: the current state of the ranks counts.
             self._announce()
         unsent, self._unsent = self._unsent, []
         for reply in unsent:
@@ -352,7 +353,7 @@ class Aggregator(TreeNode):
         merger.add_classes(self._leaf.states())
         nodes = {self.number, *(n for nodes in self._nodes_below.values() for n in nodes)}
         self.up(Announce(nodes=tuple(sorted(nodes)), classes=merger.classes))
-        # Those below were lost to whoever is above with us, and have noticed nothing.
+        # The aggregators below were lost with us to those above, and have noticed nothing.
         self.down(Announce(nodes=(), classes=()))
 
     def _find(self, find: Find) -> None:
@@ -363,7 +364,7 @@ class Aggregator(TreeNode):
         self.up(Found(node=self.number, jobs=await self._leaf.find(find, self.number)))
 
     def _take_setup(self, setup: Setup) -> None:
-        # Kept for what holds for all; what its ranks are is in the shares.
+        # The part for all is kept; the shares have the ranks of each.
         self._setup = replace(setup, shares=())
         self.apply_setup(setup)
         share = self.shares.get(self.number)
@@ -374,7 +375,7 @@ class Aggregator(TreeNode):
     # -- the leaf ----------------------------------------------------------------------------
 
     def ask_own(self, request: Request, ranks: RankSet) -> None:
-        """Have this aggregator's GDBs answer."""
+        """Let this aggregator's debuggers answer."""
         self._is_asked = True
         self._leaf.ask(request, ranks)
 

@@ -16,11 +16,10 @@ _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 
 class Collector:
-    """Hears which ranks of this host are held, from themselves.
+    """Collects the held ranks of this host, from the ranks' own reports.
 
-    A rank that came before us is found in /proc; one that comes later sends a datagram. The
-    kernel vouches for its process and user. Each one's environment tells how many there are
-    to come.
+    A rank that came before us is found in /proc; a rank that comes later sends a datagram. The
+    kernel vouches for its process and user. Each rank's environment says how many are to come.
     """
 
     def __init__(self, mark: str, share: int, shares: int) -> None:
@@ -35,8 +34,8 @@ class Collector:
         """Ranks in MPI_COMM_WORLD, 0 until the first one is held."""
 
     def listen(self) -> None:
-        """Begin to hear datagrams, then look for ranks that are held already."""
-        # Ranks that did not come to a Slurm node in Slurm's way do not know its name for it.
+        """Begin to receive datagrams, then search for ranks that are held already."""
+        # Ranks that Slurm's own launcher did not start do not know Slurm's name of the node.
         for node in dict.fromkeys((os.environ.get("SLURMD_NODENAME", ""), "")):
             self._listen_at(hold.collector_address(self._mark, self._share, node))
         for pid in procfs.all_pids():
@@ -52,7 +51,7 @@ class Collector:
     async def wait_all(self) -> dict[int, int]:
         """Wait until all ranks of the share are held; return the process id of each.
 
-        Whoever waits brings the deadline: a rank may end, or never come.
+        The caller brings the deadline: a rank may end, or never come.
         """
         await self._all_held.wait()
         return dict(sorted(self._held.items()))
@@ -63,7 +62,7 @@ class Collector:
         try:
             listening.bind(address)
         except OSError as error:
-            # Another node's aggregator on this machine has it.
+            # The aggregator of another node on this machine has the address.
             LOG.info("cannot listen for held ranks at %r: %s", address, error.strerror)
             listening.close()
             return
@@ -86,7 +85,7 @@ class Collector:
         status = procfs.read_stat(pid)
         if status is None or status.comm != hold.HELD_NAME:
             return
-        # Root could read the environment of anybody's process that calls itself so.
+        # Root could read the environment of any user's process with that name.
         if status.uid not in (os.geteuid(), 0):
             return
         line = procfs.command_line(pid)

@@ -214,7 +214,7 @@ class Leaf:
         self._on_answer(request.request_id, answer)
 
     async def _perform(self, request: Request, debugger: RankDebugger) -> Record:
-        """Have a debugger carry out a request; return its answer."""
+        """Carry out a request with a debugger; return its answer."""
         operation, request_id = request.operation, request.request_id
         if isinstance(operation, Acquire):
             return await self._acquire(debugger, request_id)
@@ -293,7 +293,7 @@ class Leaf:
         if pid is None or old.state == "exited":
             return old.note_end()
         if await old.has_debugger(_ANSWER_TIMEOUT_S):
-            return Text(text="its debugger answers; there is nothing to mend")
+            return Text(text="its debugger answers; there is nothing to repair")
         if self._debuggers[rank] is not old:
             return Failure(message="another 'reattach' is under way on this rank")
         new = self._debuggers[rank] = self._shared.make(rank)

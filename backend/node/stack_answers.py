@@ -44,24 +44,24 @@ def event_of(record: Record | Event) -> Event:
 
 
 class StackAnswers:
-    """Merges the stacks that come at one time before they are told.
+    """Merges the stacks that come at one time before they are reported.
 
-    Ranks of a host share their stacks (see :mod:`.stacks`), so that what is made of one is found by
-    its identity.
+    Ranks of a host share their stacks (see :mod:`pgdb.backend.gdb.stacks`), so that the result for
+    a stack is found by the stack's identity.
     """
 
     def __init__(self, memory: AnswerCache, on_answer: OnAnswer) -> None:
         self._memory = memory
         self._on_answer = on_answer
         self._flush: asyncio.Handle | None = None
-        # By request, by identity of the stack; the ranks that gave it.
+        # Ranks that gave a stack, by request and by the stack's identity.
         self._new: dict[tuple[int, bool], dict[int, tuple[Stack, list[int]]]] = {}
-        # By identity, too; an entry keeps the stack, so that it is no other's meanwhile.
+        # By identity, too; an entry keeps its stack, so that no other stack gets that identity.
         self._made: dict[tuple[int, bool], tuple[Stack, bytes, Normalized]] = {}
         self._shared: dict[Record | Event, Record | Event] = {}
 
     def add(self, request_id: int, rank: int, stack: Stack, *, split: bool) -> None:
-        """Take the stack of a rank; it is told before the loop waits for anything else."""
+        """Take the stack of a rank; it is reported before the loop waits for anything else."""
         said = self._new.setdefault((request_id, split), {})
         said.setdefault(id(stack), (stack, []))[1].append(rank)
         if self._flush is None:
@@ -94,14 +94,14 @@ class StackAnswers:
                     request_id, EquivalenceClass(ranks=RankSet(ranks), record=record, slots=slots)
                 )
         if self._new:
-            # The others in the next round of the loop.
+            # The remaining stacks follow in the next round of the loop.
             self._flush = asyncio.get_running_loop().call_soon(self._tell)
 
     def _make(self, stack: Stack, split: bool) -> tuple[bytes, Normalized]:
         known = self._made.get((id(stack), split))
         if known is None:
             normalized = normalize_record(stack, join_arguments=not split)
-            # Stacks that are equal but for what was normalized share the rest.
+            # Stacks that are equal once normalized share one record.
             if len(self._shared) >= _MOST_MADE:
                 self._shared.clear()
             shared = self._shared.setdefault(normalized.record, normalized.record)

@@ -46,7 +46,7 @@ HIT = Stop(reason="breakpoint-hit", breakpoint=1, frame=HERE)
 
 
 class Tree:
-    """What a leaf reports to its aggregator."""
+    """An aggregator that records the reports of its leaf."""
 
     def __init__(self, ranks: Mapping[int, Canned], *, is_held: bool = False) -> None:
         self.answers: dict[int, list[EquivalenceClass[Record]]] = {}

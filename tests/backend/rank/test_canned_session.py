@@ -33,7 +33,7 @@ DEADLINE_S = 30.0
 
 
 class InProcess:
-    """What has started aggregators in this very process."""
+    """A starter of aggregators in this very process."""
 
     pid = 0
 

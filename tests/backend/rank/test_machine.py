@@ -83,12 +83,12 @@ from pgdb.records import Running as RunningEvent
 TRANSCRIPTS = Path(__file__).resolve().parents[2] / "transcripts"
 FIRST = Stop(reason="attached")
 ODDS = st.integers(0, 5)
-"""What ends a life is done in one of six cases, so that lives are long."""
+"""Rules that end a life act in one of six cases, so that lives are long."""
 
 
 @dataclass
 class Process:
-    """What is true of the rank's process."""
+    """The true state of the rank's process."""
 
     is_alive: bool = True
     is_traced: bool = False
@@ -112,7 +112,7 @@ class Rank(RuleBasedStateMachine):
         self.has_gdb = False
         self.is_armed = False
         self.reports: list[RankEvent] = []
-        """What GDB has printed and we have not read."""
+        """Output of GDB that we have not read."""
         self.undescribed: list[ReportStop] = []
         self.is_watched = False
         self.awaits = ""
@@ -126,9 +126,9 @@ class Rank(RuleBasedStateMachine):
         """Whether GDB has said everything once, in order."""
         self.true_run = 0
         self.payloads: dict[int, int] = {}
-        """How often each stop was handed on."""
+        """Number of times that each stop was handed on."""
         self.quiet: set[int] = set()
-        """Stops that nobody is told, since the session ends."""
+        """Stops that are not reported, since the session ends."""
         self.ends: set[int] = set()
         """Stops that are the end of the process, which are reported as that."""
         self.notified: list[Event] = []
@@ -219,7 +219,7 @@ class Rank(RuleBasedStateMachine):
         if not by_kill:
             self.process.has_breakpoints = self.process.is_stopped = False
         is_free = self.process.is_alive
-        # What GDB has printed is read before its end, but for what is in its buffers.
+        # The output of GDB is read before its end, except what is in its buffers.
         self.reports = [each for each in self.reports if not isinstance(each, Armed)]
         self.reports.append(DebuggerEnded("GDB was ended", is_free))
 
@@ -588,7 +588,7 @@ class Rank(RuleBasedStateMachine):
     def teardown(self) -> None:
         """End the session: whatever has happened, the rank runs free and all was answered."""
         if self.awaits and self.outcome is None:
-            # What awaits a stop gets one, or a reason, once GDB has ended.
+            # The operation gets a stop, or a reason, once GDB has ended.
             self.gdb_ends(by_kill=True)
             self.deliver_all()
             assert self.outcome is not None, "an operation waits for ever"
