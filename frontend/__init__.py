@@ -1,4 +1,4 @@
-"""What the user runs: the session, its commands, rendering, and the user interfaces over them."""
+"""The program that the user runs: session, commands, presentation and user interfaces."""
 
 import importlib
 

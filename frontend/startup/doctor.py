@@ -52,7 +52,7 @@ def run_doctor(*, as_json: bool, gdb: str, out: TextIO) -> int:
 
 
 def _in_json(finding: Finding) -> str:
-    # Programs read this form, whose key for the message is "told".
+    # The key of the message is an older word, which programs read.
     fields = {"told" if key == "message" else key: value for key, value in asdict(finding).items()}
     return json.dumps(fields)
 

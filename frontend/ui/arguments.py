@@ -293,10 +293,10 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         help="show what this host lacks, and what to do",
     )
-    replaying = modes.add_parser(
+    replay = modes.add_parser(
         "replay", parents=[scripted], allow_abbrev=False, help="open a recording, without its job"
     )
-    replaying.add_argument(
+    replay.add_argument(
         "target",
         metavar="FILE",
         action=_Named,

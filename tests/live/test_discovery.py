@@ -250,7 +250,7 @@ def test_the_program_below_a_wrapper_script_is_found(
         assert ranks_of(find_job(job.ranks[1])) == wrappers
 
 
-def test_pids_given_by_hand_know_their_ranks(builder: Builder, mpi: Mpi, ring: Program) -> None:
+def test_explicit_pids_know_their_ranks(builder: Builder, mpi: Mpi, ring: Program) -> None:
     with run_job(builder, mpi.line(3, ring), ring, 3) as job:
         found = find_pids([str(job.ranks[rank]) for rank in (2, 0)])
     assert ranks_of(found) == {0: job.ranks[0], 2: job.ranks[2]}

@@ -301,7 +301,7 @@ def test_any_process_of_a_job_stands_for_it(builder: Builder, mpi: Mpi, tmp_path
             assert_untouched(job.ranks, progress=5)
 
 
-def test_pids_by_hand(builder: Builder, openmpi: Mpi, tmp_path: Path) -> None:
+def test_explicit_pids(builder: Builder, openmpi: Mpi, tmp_path: Path) -> None:
     ring = builder.build(openmpi, "ring")
     with run_job(builder, openmpi.line(3, ring), ring, 3) as job:
         pids = [str(job.ranks[rank]) for rank in (2, 0)]

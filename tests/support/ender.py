@@ -34,12 +34,12 @@ def ending(directory: Path) -> Iterator[Callable[[str], None]]:
         assert process.stdin is not None
         pipe = process.stdin
 
-        def tell(line: str) -> None:
+        def report(line: str) -> None:
             pipe.write(line + "\n")
             pipe.flush()
 
         try:
-            yield tell
+            yield report
         finally:
             pipe.close()
             assert process.wait() == 0, "some processes of the test cannot be killed"

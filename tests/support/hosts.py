@@ -251,9 +251,9 @@ class Hosts:
 
     # -- how it is made ------------------------------------------------------------------------
 
-    def start(self, tell: Callable[[str], None], shared: Sequence[Path]) -> None:
-        """Make the hosts; *tell* gives the ender what it ends."""
-        self._tell = tell
+    def start(self, report: Callable[[str], None], shared: Sequence[Path]) -> None:
+        """Make the hosts; *report* passes the ender what it ends."""
+        self._report = report
         self._write_files()
         self._switch = self._keep_namespaces(["--net"], "echo ready; exec cat")
         switch = ["nsenter", f"--target={self._switch.pid}", "--net", "ip", "-batch", "-"]
@@ -337,7 +337,7 @@ class Hosts:
             process.kill()
             more, _ = process.communicate()
             raise AssertionError(f"no host: {said}{more}")
-        self._tell(f"net {_inode(process.pid)}")
+        self._report(f"net {_inode(process.pid)}")
         return process
 
     def _enter(self, host: str) -> list[str]:
@@ -382,8 +382,8 @@ def several_hosts(
     hosts = Hosts([f"h{number}" for number in range(1, count + 1)], directory, own_pids=own_pids)
     with ExitStack() as stack:
         stack.callback(hosts.reap)
-        tell = stack.enter_context(ender.ending(directory))
-        hosts.start(tell, [directory, *_always_shared(), *shared])
+        report = stack.enter_context(ender.ending(directory))
+        hosts.start(report, [directory, *_always_shared(), *shared])
         yield hosts
 
 

@@ -277,8 +277,8 @@ def private_slurm(nodes: int = 2, *, hosts: Hosts | None = None) -> Iterator[Slu
     names = hosts.names if hosts else [f"n{number}" for number in range(1, nodes + 1)]
     slurm = Slurm(names, directory, hosts)
     with ExitStack() as stack:
-        tell = stack.enter_context(ender.ending(directory))
-        tell(f"env {_MARK}={slurm.environment[_MARK]}")
+        report = stack.enter_context(ender.ending(directory))
+        report(f"env {_MARK}={slurm.environment[_MARK]}")
         stack.callback(slurm.stop)
         slurm.start()
         yield slurm

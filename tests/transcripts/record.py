@@ -1,7 +1,7 @@
 """Record what a real GDB says: python tests/transcripts/record.py GDB [GDB…]
 
 Writes session-app-…, -attach-…, -crash-… and -fortran-gdbVERSION.mi beside this file; the others
-here were recorded by hand. The programs of this folder are made and run in /tmp/app, so that no
+here were recorded one by one. The programs of this folder are made and run in /tmp/app, so that no
 path of this machine is in what is recorded; a recording with one is not written. Numbers of
 processes and threads are replaced by made-up ones.
 """
@@ -184,7 +184,7 @@ def neutral(lines: Sequence[str], gdb: str) -> str:
 
     :raises SystemExit: if something of this machine is in it.
     """
-    # What the program itself prints comes in between; it is no MI.
+    # The program prints lines in between, which are no MI.
     text = "\n".join(line for line in lines if not re.match(r"round \d+$| {3}\d", line)) + "\n"
     numbers: dict[str, str] = {}
     for found in re.findall(r'(?:LWP |process |pid="|attach )(\d+)', text):

@@ -20,7 +20,7 @@ from pgdb.frontend.api.gdb_commands import (
 )
 
 # Asks a GDB for its commands and for what each beginning of a word stands for. Aliases stand in
-# the first line of a help text behind the name; where there is none, the text itself tells
+# the first line of a help text behind the name; where there is none, the text itself shows
 # whether two words are the same command.
 _ASK = """
 import gdb, json

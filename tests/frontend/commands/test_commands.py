@@ -1,4 +1,4 @@
-"""What is typed and where it goes: the command table and its help, bad options, files of trees."""
+"""The command table and its help, bad options, files of trees."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_a_line_that_is_no_text_costs_only_itself() -> None:
 
 def test_a_bug_in_a_command_costs_that_command(monkeypatch: pytest.MonkeyPatch) -> None:
     class Errors:
-        """Keeps what is told."""
+        """Keeps the errors that are shown."""
 
         def __init__(self) -> None:
             self.told: list[PgdbError] = []

@@ -90,8 +90,8 @@ def test_every_call_on_ranks_is_there_with_the_same_arguments() -> None:
 
 def test_every_call_on_a_session_is_there() -> None:
     calls = public(sync.Session) | public(sync_generated.SessionCalls)
-    by_hand = {"close", "subscribe", "ranks", "has_ended", "start_answer", "set"}
-    assert public(aio.Session) - INNER["Session"] | by_hand == calls & public(aio.Session) | {"set"}
+    written = {"close", "subscribe", "ranks", "has_ended", "start_answer", "set"}
+    assert public(aio.Session) - INNER["Session"] | written == calls & public(aio.Session) | {"set"}
     for name in ("close", "parse_ranks", "named_set", "__getitem__"):
         assert shape(getattr(sync.Session, name)) == shape(getattr(aio.Session, name)), name
 

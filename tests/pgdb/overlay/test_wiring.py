@@ -345,11 +345,11 @@ def test_one_of_an_earlier_attempt_that_leaves_late_does_not_take_anothers_place
         forgotten = asyncio.Event()
         forget = front.root.forget_hello
 
-        def forget_and_tell(hello: Hello) -> None:
+        def forget_and_note(hello: Hello) -> None:
             forget(hello)
             forgotten.set()
 
-        monkeypatch.setattr(front.root, "forget_hello", forget_and_tell)
+        monkeypatch.setattr(front.root, "forget_hello", forget_and_note)
         await session.start(0)
         await front.wait(lambda: front.root.asking == {0})
         first = front.root._asking[0][0]
