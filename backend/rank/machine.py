@@ -151,8 +151,8 @@ class RankMachine:
 
     @property
     def is_detaching(self) -> bool:
-        """Whether the rank is being detached."""
-        return isinstance(self.state, Detaching | Freeing)
+        """Whether the rank is being detached, or its debugger ended."""
+        return isinstance(self.state, Detaching | Freeing | Ending)
 
     @property
     def is_retried(self) -> bool:

@@ -851,6 +851,7 @@ def test_a_detach_that_fails_keeps_the_rank() -> None:
 
 def test_nothing_is_reported_once_the_session_ends() -> None:
     machine = controlled(RunSent(5), IsRunning(), EndBegun())
+    assert machine.is_detaching and not machine.is_at_rest
     assert machine.on(HasStopped("hit")) == ()
     assert machine.on(IsRunning()) == ()
     assert machine.on(DebuggerEnded("ended")) == (StopWatching(forgets=False), Repair(None))
