@@ -15,12 +15,13 @@ import functools
 import os
 import platform
 import signal
+import weakref
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 import msgspec
 
-from pgdb.backend.sbd.rank_files import MappedFile, mapped, open_mapped
+from pgdb.backend.sbd.rank_files import MappedFile, can_open_any, mapped, open_mapped
 from pgdb.jobs import procfs
 
 _PAGE_BYTES = 4096
@@ -56,15 +57,30 @@ class RankText:
 
     def __init__(self) -> None:
         self._held: dict[_Key, _Original] = {}
+        self._is_outdated = False
+        weakref.finalize(self, _release, self._held)
+
+    def outdate(self) -> None:
+        """Note that the process has loaded code; :meth:`refresh` holds it."""
+        self._is_outdated = True
+
+    def refresh(self, pid: int) -> None:
+        """Hold the text that was loaded since the last call."""
+        if self._is_outdated:
+            self.keep(pid)
 
     def keep(self, pid: int) -> tuple[str, ...]:
         """Hold the text of each executable mapping; return the paths of what cannot be held.
 
         Call it while no breakpoint is inserted: when the process was acquired, and before it runs
-        on with libraries that it has loaded since.
+        on with libraries that it has loaded since. Nothing is held where the files of mappings can
+        be opened at any time.
         """
         failed = []
+        self._is_outdated = False
         for mapping in mapped(pid):
+            if not self._held and can_open_any(pid, mapping):
+                break
             key = (mapping.file, mapping.path, mapping.offset_bytes, mapping.end - mapping.start)
             if key in self._held:
                 continue
@@ -106,10 +122,8 @@ class RankText:
         return Repair(restored=restored, unknown=tuple(dict.fromkeys(unknown)))
 
     def close(self) -> None:
-        """Release what is held."""
-        held, self._held = self._held, {}
-        for original in held.values():
-            original.release()
+        """Release all text."""
+        _release(self._held)
 
     def _repair_mapping(
         self, pid: int, memory: int, mapping: MappedFile, instruction: bytes
@@ -123,6 +137,11 @@ class RankText:
             return _repair_mapping(memory, read, mapping, instruction)
         finally:
             os.close(file)
+
+
+def _release(held: dict[_Key, _Original]) -> None:
+    while held:
+        held.popitem()[1].release()
 
 
 def repair(pid: int) -> Repair:

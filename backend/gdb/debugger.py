@@ -17,8 +17,10 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from msgspec.structs import replace
+
 from pgdb.backend.care import liveness
-from pgdb.backend.care.breakpoint_repair import repair, wake
+from pgdb.backend.care.breakpoint_repair import RankText, wake
 from pgdb.backend.care.gdb_interrupt import GdbInterrupt
 from pgdb.backend.care.pausing import Pauser
 from pgdb.backend.care.sigtrap_guard import SigtrapGuard
@@ -42,11 +44,12 @@ from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
 from pgdb.overlay.messages import AnyOperation, Console, Detach, Interrupt, Kill, Resume
-from pgdb.records import Done, Event, Exit, Failure, Output, Record, Running, Stop, Text
+from pgdb.records import Done, Event, Exit, Failure, Gone, Output, Record, Running, Stop, Text
 
 LOG = logging.getLogger(__name__)
 
 _STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
+_LEFTOVER = "a breakpoint may be left in it, at which it ends by SIGTRAP: PGDB cannot compare {}"
 _INTERRUPT_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 5.0
 _LAST_WORDS_S = 1.0
@@ -91,6 +94,7 @@ class GdbDebugger:
         self.rank = rank
         self.machine = RankMachine(rank, is_strict=self.machine_is_strict)
         self._process = ProcessWatch()
+        self._text = RankText()
         self._notify_leaf = notify
         self._gdb = RankGdb(self)
         self._gdb_interrupt = GdbInterrupt(self._gdb)
@@ -295,6 +299,7 @@ class GdbDebugger:
 
     async def _resume(self, command: str, request_id: int) -> Record:
         before = self.machine.run
+        self._text.refresh(self._process.pid)
         self._feed(events.RunSent(request_id))
         result = await self._gdb.send(command)
         if result.kind == "running":
@@ -481,6 +486,11 @@ class GdbDebugger:
             self._feed(events.EndLearned(end))
             return end
         notes = [*acquired.notes]
+        if unheld := await asyncio.to_thread(self._text.keep, acquired.pid):
+            notes.append(
+                f"if its GDB is killed, breakpoints in {', '.join(unheld)} stay and end the rank "
+                "by SIGTRAP: their text cannot be read"
+            )
         if self._guard is not None and (why := await self._guard.install(acquired.pid)):
             notes.append(f"is not guarded against the end of its GDB: {why}")
         stop = await self._stops.first(acquired, request_id, notes)
@@ -545,6 +555,8 @@ class GdbDebugger:
             self._feed(events.LostProcess())
         self._breakpoints.on_notice(name, payload)
         self._stacks.on_notice(name)
+        if name == "library-loaded":
+            self._text.outdate()
 
     def on_output(self, text: str) -> None:
         """Take text that GDB printed unasked: output of breakpoint commands, and its own stops."""
@@ -645,8 +657,13 @@ class GdbDebugger:
     async def _repair(self, then: Event | None) -> None:
         """Remove what a killed GDB has left in the rank, and let the rank run."""
         LOG.warning("rank %d: its GDB has ended", self.rank)
-        repaired = (await asyncio.to_thread(repair, self._process.pid)).restored
-        LOG.warning("rank %d: %d breakpoints removed", self.rank, repaired)
+        repaired = await asyncio.to_thread(self._text.repair, self._process.pid)
+        LOG.warning("rank %d: %d breakpoints removed", self.rank, repaired.restored)
+        if repaired.unknown:
+            unknown = ", ".join(repaired.unknown)
+            LOG.warning("rank %d: not compared: %s", self.rank, unknown)
+            if isinstance(then, Gone):
+                then = replace(then, why=f"{then.why}; {_LEFTOVER.format(unknown)}")
         if not self._process.was_stopped:
             await wake(self._process.pid)
         if then is not None:

@@ -169,11 +169,27 @@ def open_mapped(pid: int, mapping: MappedFile) -> int:
     flags = os.O_RDONLY | os.O_CLOEXEC
     try:
         # The very file, even if deleted; needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
-        return os.open(f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}", flags)
+        return os.open(_map_file(pid, mapping), flags)
     except OSError:
         if mapping.is_deleted:
             return _open_executable(pid, mapping)
     return os.open(f"/proc/{pid}/root{_below_root(pid, mapping.path)}", flags)
+
+
+def can_open_any(pid: int, mapping: MappedFile) -> bool:
+    """Return whether the files of mappings of *pid* can be opened even when deleted.
+
+    It takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
+    """
+    try:
+        os.close(os.open(_map_file(pid, mapping), os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
+def _map_file(pid: int, mapping: MappedFile) -> str:
+    return f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}"
 
 
 def _open_executable(pid: int, mapping: MappedFile) -> int:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -667,6 +668,34 @@ def test_breakpoints_that_nobody_could_be_asked_for_are_set_when_ranks_are_back(
             # It was a temporary one, and the next has a number of its own.
             made = session.ranks("1").break_at("hit").check().classes[0].filled
             assert [each.number for each in made.breakpoints] == [3]
+        assert_untouched(job.ranks)
+
+
+def test_a_rank_whose_program_is_rebuilt_survives_its_gdb(
+    build: Build, tmp_path: Path, start_job: StartJob
+) -> None:
+    """As an ordinary user, too, who cannot open the file that the rank has mapped."""
+    heard = Heard()
+    source = build("storm.c")
+    program = replace(source, path=Path(shutil.copy(source.path, tmp_path / "storm")))
+    with start_job(2, program) as job:
+        with pgdb.attach(job.pid, on_event=heard) as session:
+            session.break_at("fork_children").check()
+            session.continue_(wait=False).check()
+            wait_broken(job.ranks)
+            rebuilt = tmp_path / "rebuilt"
+            shutil.copy("/bin/true", rebuilt)
+            rebuilt.rename(program.path)
+            os.kill(gdb_of(job, 1), signal.SIGKILL)
+            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is reported", DEADLINE_S)
+            (loss,) = [
+                each.record.why
+                for notification in heard.all
+                for each in notification.classes
+                if isinstance(each.record, Gone)
+            ]
+            assert "SIGTRAP" not in loss
+            assert_untouched({1: job.ranks[1]})
         assert_untouched(job.ranks)
 
 
