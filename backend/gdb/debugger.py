@@ -272,7 +272,7 @@ class GdbDebugger:
             await self.abandon()
 
     async def _has_ended(self) -> None:
-        """Take that GDB has ended, before its output has; wait until the rank is repaired."""
+        """Record that GDB has ended before its output has; wait until the rank is repaired."""
         if isinstance(self.machine.state, Live):
             # GDB was killed before it could detach.
             self.on_end("its GDB was ended")
@@ -388,7 +388,7 @@ class GdbDebugger:
         except TimeoutError:
             raise GdbError(f"it has not stopped within {_INTERRUPT_TIMEOUT_S:g} s") from None
         finally:
-            # A GDB that was told to detach does so, even if nobody waits for that any longer.
+            # A GDB that got the command to detach does so even if nobody waits for it.
             if isinstance(self.machine.state, Detaching):
                 self._feed(events.DetachFailed())
 
@@ -546,7 +546,7 @@ class GdbDebugger:
         self._feed(events.IsRunning())
 
     def on_run_failed(self, message: str) -> None:
-        """Take that the rank does not run after all, as where a breakpoint cannot be put in."""
+        """Record that the rank does not run after all, as when a breakpoint cannot be inserted."""
         self._feed(events.RunFailed(self._stops.why_refused(message)))
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
@@ -564,11 +564,11 @@ class GdbDebugger:
             self._notify(Output(text=text.rstrip("\n")))
 
     def on_end(self, why: str) -> None:
-        """Take that GDB has ended."""
+        """Record that GDB has ended."""
         self._feed(events.DebuggerEnded(why, self._process.is_free))
 
     async def _process_ended(self) -> None:
-        """Take that the process has ended, which GDB 13.1 does not notice of a stopped one."""
+        """Record the end of the process, which GDB 13.1 does not notice of a stopped one."""
         end = self._process.how(self.machine.run)
         # A GDB that let the process run is about to report its end, unless GDB hangs.
         for patience_s in (_LAST_WORDS_S, _INTERRUPT_TIMEOUT_S):

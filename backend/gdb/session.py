@@ -30,13 +30,13 @@ class Listener(Protocol):
     """Receiver of GDB's events."""
 
     def on_stopped(self, payload: dict[str, Any]) -> None:
-        """Take that the inferior has stopped or ended."""
+        """Receive the report that the inferior has stopped or ended."""
 
     def on_running(self) -> None:
-        """Take that the inferior runs."""
+        """Receive the report that the inferior runs."""
 
     def on_run_failed(self, message: str) -> None:
-        """Take that the inferior does not run after all, although GDB had reported that it does."""
+        """Receive the report that the inferior does not run after all."""
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         """Take a change: of breakpoints, threads, libraries."""
@@ -45,7 +45,7 @@ class Listener(Protocol):
         """Take output of GDB that belongs to no command."""
 
     def on_end(self, why: str) -> None:
-        """Take that GDB has ended; no further calls follow."""
+        """Receive the end of GDB; no further calls follow."""
 
 
 @dataclass(slots=True)

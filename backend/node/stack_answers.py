@@ -65,9 +65,9 @@ class StackAnswers:
         said = self._new.setdefault((request_id, split), {})
         said.setdefault(id(stack), (stack, []))[1].append(rank)
         if self._flush is None:
-            self._flush = asyncio.get_running_loop().call_soon(self._tell)
+            self._flush = asyncio.get_running_loop().call_soon(self._report)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self._flush = None
         new, self._new = self._new, {}
         frames = 0
@@ -95,7 +95,7 @@ class StackAnswers:
                 )
         if self._new:
             # The remaining stacks follow in the next round of the loop.
-            self._flush = asyncio.get_running_loop().call_soon(self._tell)
+            self._flush = asyncio.get_running_loop().call_soon(self._report)
 
     def _make(self, stack: Stack, split: bool) -> tuple[bytes, Normalized]:
         known = self._made.get((id(stack), split))

@@ -83,7 +83,7 @@ class DetachFailed(msgspec.Struct, frozen=True):
 
 
 class FreeSent(msgspec.Struct, frozen=True):
-    """The debugger was told to detach, and to end once that is done."""
+    """The debugger got the command to detach, and to end once that is done."""
 
 
 class Freed(msgspec.Struct, frozen=True):

@@ -131,7 +131,7 @@ class RankMachine:
 
     @property
     def motion(self) -> Motion:
-        """What the process does under its debugger."""
+        """Motion of the process under its debugger."""
         return self.state.motion if isinstance(self.state, Live) else Unattached()
 
     @property

@@ -87,7 +87,7 @@ class Detaching(msgspec.Struct, frozen=True):
 
 
 class Freeing(msgspec.Struct, frozen=True):
-    """The debugger was told to detach, and to end then."""
+    """The debugger got the command to detach, and to end then."""
 
     motion: Motion
     is_awaited: bool = False
@@ -99,7 +99,7 @@ class Ending(msgspec.Struct, frozen=True):
     motion: Motion
     is_awaited: bool = False
     is_freeing: bool = False
-    """Whether the debugger was told to detach and to end then."""
+    """Whether the debugger got the command to detach and to end then."""
 
 
 Live = Acquiring | Controlled | Detaching | Freeing | Ending

@@ -29,7 +29,7 @@ Script = dict[str, list[str]]
 
 
 class Recorder:
-    """Keeps what a GDB tells unasked."""
+    """Keeps the events that a GDB reports."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []

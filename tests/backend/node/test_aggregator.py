@@ -1,4 +1,4 @@
-"""What an aggregator says of itself to a new parent."""
+"""Announcement of an aggregator to a new parent."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_answers_that_were_ready_without_a_parent_come_to_the_next_one() -> None
         with an_aggregator() as aggregator:
             reply = Gathered(5, (said,)).reply()
             aggregator.up(reply)
-            aggregator.up(Events(classes=()))  # what is so now is told anew
+            aggregator.up(Events(classes=()))  # the current state is announced anew
             for _ in range(2):
                 parent = Parent()
                 with pytest.raises(LinkError):

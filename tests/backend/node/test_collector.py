@@ -37,7 +37,7 @@ RANK = {"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0", "MPI_LOCALNRAN
 )
 def test_only_processes_of_the_user_are_ranks(user: int | None, counts: bool) -> None:
     mark = f"pgdb-{uuid.uuid4().hex}"
-    # What any user can see of a rank, and do.
+    # Any user can see this much of a rank, and do this.
     process = subprocess.Popen(
         [sys.executable if user is None else "python3", "-I", "-S", "-c", POSES, mark],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Stacks that are merged at the leaf before they are told: the same classes as one by one."""
+"""Stacks that are merged at the leaf before they are reported: the same classes as one by one."""
 
 from __future__ import annotations
 

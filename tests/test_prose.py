@@ -1,0 +1,155 @@
+"""Prose rules for docstrings, comments and pages: retired words, and sentences without a subject.
+
+CONTRIBUTING.md says how sentences are written. A word list cannot judge a sentence; it only keeps
+the worst from coming back.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+FOLDERS = ("pgdb", "frontend", "backend", "tests", "bench", "fuzz", "examples", "scripts", "docs")
+
+BARE_RELATIVE = "What|Who|Whose|Whom|Whoever|Whatever|Whichever"
+
+RULES: tuple[tuple[str, str], ...] = (
+    (rf"\A(?:{BARE_RELATIVE}|Those|How|Take that|Have a)\b", "text begins with no subject"),
+    (rf"(?:(?<=[.!?;:] )|(?<=\n))(?:{BARE_RELATIVE}) ", "sentence begins with a bare relative"),
+    (r"(?:(?<=[.!?] )|(?<=\n))Those (?:that|who|which) ", "sentence begins with a bare relative"),
+    (r"\btak(?:e|es|en|ing) (?:\w+ )?hold\b|\bhold of\b", "say: attach to, acquire"),
+    (r"\b(?:had|have|has) again\b", "say: reattached"),
+    (r"\blet(?:s|ting)? (?:\w+ ){0,2}go\b(?! on)", "say: detach, release"),
+    (r"\bget(?:s|ting)? on\b(?! with)|\bon (?:its|their) way\b", "say: progresses, in flight"),
+    (r"\b(?:mend|mends|mended|mending)\b", "say: restore, repair"),
+    (r"\b(?:tell|tells|telling|told)\b", "say: report, notify, show, say"),
+    (r"\b(?:lookout|uncut|reviving|reviver|breakin|headstart)\b", "a module's former name"),
+    (r"\bhead start\b", "say: symbol prefetch"),
+    (r"\b(?:ladder|rungs?)\b", "say: discovery, step"),
+    (r"\bby hand\b", "say: explicit"),
+)
+"""Pattern and remedy of each rule."""
+
+EXCEPTIONS = {"CHANGELOG.md", "tests/test_prose.py"}
+"""Files that name retired words on purpose."""
+
+
+def findings(text: str) -> Iterator[str]:
+    """Yield each match of a rule in *text*, with its remedy."""
+    for pattern, remedy in RULES:
+        for match in re.finditer(pattern, text):
+            yield f"{match[0]!r}: {remedy}"
+
+
+def python_texts(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line number and text of each docstring and comment block."""
+    for node in ast.walk(ast.parse(source)):
+        for child in ast.iter_child_nodes(node):
+            if (
+                isinstance(child, ast.Expr)
+                and isinstance(child.value, ast.Constant)
+                and isinstance(child.value.value, str)
+            ):
+                yield child.lineno, child.value.value
+    block: list[str] = []
+    begin = last = 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        line = token.start[0]
+        if block and line != last + 1:
+            yield begin, "\n".join(block)
+            block = []
+        if not block:
+            begin = line
+        block.append(token.string[1:].strip())
+        last = line
+    if block:
+        yield begin, "\n".join(block)
+
+
+def page_texts(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line number and text of each paragraph of a Markdown page, code blocks left out."""
+    is_code = False
+    block: list[str] = []
+    begin = 0
+    for number, line in enumerate([*source.split("\n"), ""], 1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif not is_code and line.strip():
+            if not block:
+                begin = number
+            block.append(re.sub(r"`[^`]*`", "`…`", line.strip()))
+            continue
+        if block:
+            yield begin, "\n".join(block)
+            block = []
+
+
+def files() -> list[Path]:
+    """Return the Python files and Markdown pages of the project."""
+    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    for folder in FOLDERS:
+        for pattern in ("*.py", "*.md"):
+            found += sorted((ROOT / folder).rglob(pattern))
+    return [
+        path
+        for path in found
+        if path.is_file()
+        and not any(part.is_symlink() for part in path.parents)
+        and str(path.relative_to(ROOT)) not in EXCEPTIONS
+    ]
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_sentences_keep_the_rules(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    texts = python_texts(source) if path.suffix == ".py" else page_texts(source)
+    found = [f"{path.name}:{line}: {each}" for line, text in texts for each in findings(text)]
+    assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is asked when a command's time is over.",
+        "It ends. Whoever reads it waits.",
+        "Take hold of a rank.",
+        "The rank is let go.",
+        "It tells the user.",
+        "the head start",
+    ],
+)
+def test_rules_find(text: str) -> None:
+    assert [*findings(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Timeout for state-changing requests sent after the command's deadline.",
+        "Reattach ranks whose debugger died. The session goes on.",
+        "Return what the rank printed.",
+    ],
+)
+def test_rules_allow(text: str) -> None:
+    assert not [*findings(text)]
+
+
+def test_texts_of_a_file_are_found() -> None:
+    source = '"""Module."""\n# one\n# two\nx = 1  # three\n"""Attribute."""\n'
+    assert sorted(python_texts(source)) == [
+        (1, "Module."),
+        (2, "one\ntwo\nthree"),
+        (5, "Attribute."),
+    ]
+    page = "# Title\n\n```\nWhat is code\n```\nText\n`told`\n"
+    assert [*page_texts(page)] == [(1, "# Title"), (6, "Text\n`…`")]
