@@ -125,7 +125,7 @@ class Attacher:
             return _refused(pid, why or str(error.strerror))
         notes = []
         if was_stopped:
-            notes.append("was stopped by a signal before, and will be again when it is let go")
+            notes.append("was stopped by a signal before, and will be again when PGDB detaches")
         if files.replaced:
             notes.append(_about_replaced(files.replaced))
         acquired = self._acquired(pid, "attached", payload, notes)

@@ -372,7 +372,7 @@ def test_what_is_unusual_about_a_rank_is_told(builder: Builder, tmp_path: Path) 
         assert isinstance(record, Stop)
         assert record.reason == "attached"
         stopped, replaced = record.detail.split("; ", 1)
-        assert stopped == "was stopped by a signal before, and will be again when it is let go"
+        assert stopped == "was stopped by a signal before, and will be again when PGDB detaches"
         assert replaced.startswith(f"{path} has been deleted or replaced")
         assert frames[-1].function == "main"
         wait_until(lambda: status(pid, "State").startswith("T"), "it is stopped again")
