@@ -334,8 +334,10 @@ class RankView:
         are compared by value, all else by rank, unless *by* says otherwise; see
         :func:`pgdb.frontend.analysis.comparing.compare`. *timeout_s* is for both sides together.
 
-        :raises UsageError: if a tolerance is negative, or ranks cannot be paired.
+        :raises UsageError: if a tolerance is negative, ranks cannot be paired, or *other* is text.
         """
+        if not isinstance(other, Answer) and not hasattr(other, "evaluate_in_full"):
+            raise UsageError(f"{other!r} is neither an answer nor a view on ranks")
         with deadline.within(timeout_s):
             mine = await self.evaluate_in_full(expression)
             if isinstance(other, Answer):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.assertions import Check
@@ -49,6 +50,8 @@ class Ranks:
         """Return the argument of a call in this session's loop for ranks of any session."""
         if isinstance(other, Answer):
             return other
+        if not isinstance(other, Ranks):
+            raise UsageError(f"{other!r} is neither an answer nor a view on ranks")
         return other._view if other._loop is self._loop else _RanksElsewhere(other)
 
     def evaluate(
@@ -221,7 +224,7 @@ class Ranks:
         are compared by value, all else by rank, unless *by* says otherwise; see
         :func:`pgdb.frontend.analysis.comparing.compare`. *timeout_s* is for both sides together.
 
-        :raises UsageError: if a tolerance is negative, or ranks cannot be paired.
+        :raises UsageError: if a tolerance is negative, ranks cannot be paired, or *other* is text.
         """
         return self._loop.call(
             lambda: self._view.compare(

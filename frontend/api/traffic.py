@@ -101,13 +101,14 @@ class Traffic:
         """Ask ranks; those that have ended or are lost count as missing at once.
 
         :raises SessionEndedError: if the session is over.
-        :raises UsageError: if *command* is not UTF-8.
+        :raises UsageError: if *command* is not UTF-8, or a field of *operation* has a wrong value.
         :raises CommandError: if the transport cannot carry the operation out.
         """
         core, transport, state = self._core, self._core.transport, self._core.state
         if core.is_over:
             raise SessionEndedError(transport.when_closed)
         gdb_commands.check_text(command)
+        operation.check()
         number = request_id if request_id is not None else transport.next_id()
         if core.log is not None:
             core.log.request(number, operation, ranks)

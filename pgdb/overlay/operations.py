@@ -10,6 +10,8 @@ from typing import ClassVar, Literal
 
 import msgspec
 
+from pgdb.errors import UsageError
+
 RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
 """GDB's commands that set a rank running, spelled out."""
 
@@ -42,6 +44,16 @@ class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unkn
     """Whether earlier answers may be wrong after it."""
     logged: ClassVar[Mapping[str, Logged]] = {}
     """The fields that a log shows, besides numbers."""
+
+    def check(self) -> None:
+        """Check the types and values of the fields as an aggregator does, which closes its link.
+
+        :raises UsageError: if an aggregator would refuse the operation.
+        """
+        try:
+            msgspec.msgpack.decode(msgspec.msgpack.encode(self), type=type(self))
+        except (msgspec.ValidationError, TypeError, OverflowError, UnicodeEncodeError) as error:
+            raise UsageError(f"{type(self).__name__}: {error}") from None
 
     @property
     def sets_running(self) -> bool:

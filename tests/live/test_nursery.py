@@ -39,6 +39,7 @@ from tests.support.programs import (
     has_opened,
     is_alive,
     is_traced,
+    require_calls,
     status,
     wait_opened,
     wait_progress,
@@ -211,6 +212,7 @@ def test_all_ranks_are_forked_from_one(built: Path) -> None:
 @pytest.mark.skipif(not shutil.which("c++"), reason="this machine has no C++ compiler")
 def test_values_of_classes_are_printed_as_by_any_gdb(tmp_path: Path) -> None:
     """The stacks are complete also before a GDB has been asked anything else, and afterwards."""
+    require_calls()
     (tmp_path / "say.cpp").write_text(SAY)
     line = ["c++", "-g", "-O0", "-o", "say", "say.cpp"]
     subprocess.run(line, cwd=tmp_path, check=True, stdin=subprocess.DEVNULL, timeout=120)

@@ -267,7 +267,7 @@ def test_root_does_not_run_the_launcher_that_another_user_has_made(
             assert own not in {Path(f"/proc/{pid}/exe").resolve() for pid in ours}
             assert session[0:RANKS].evaluate("6 * 7").ranks == session.set
         (note,) = [each for each in steps if str(own) in each]
-        assert note.startswith(f"note: {own} is what another user may have put there"), note
+        assert note.startswith(f"note: {own} may be another user's file"), note
         assert_untouched(ranks)
 
 

@@ -41,6 +41,7 @@ _PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 # not answer in time has no part in the tests that follow.
 CONFIG = """\
 ClusterName=pgdb
+FirstJobId=50000000
 SlurmctldHost={machine}({address})
 SlurmctldPort={port}
 SlurmUser=root

@@ -579,3 +579,8 @@ def test_calls_of_several_threads_go_on_at_once(loop: LoopThread) -> None:
     for thread in threads:
         thread.join(DEADLINE_S)
         assert not thread.is_alive()
+
+
+def test_compare_refuses_what_has_no_values(loop: LoopThread) -> None:
+    with pytest.raises(UsageError, match="'2-3' is neither an answer nor a view on ranks"):
+        _Side("1").on(loop).compare("x", cast("Answer", "2-3"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, get_args
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pgdb.errors import ProtocolError
+from pgdb.errors import ProtocolError, UsageError
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import to_graph
 from pgdb.merge.rankset_codec import MAX_PACKED_RANK
@@ -408,3 +409,25 @@ def test_operations_that_only_read_are_recorded_and_outdate_nothing() -> None:
     assert Console(command="until 5", run=True).sets_running
     assert Evaluate(expression="x", format="x").asks_for_numbers
     assert not Evaluate(expression="x", format="a").asks_for_numbers
+
+
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [
+        (Resume(command="next 2"), "Resume: Invalid enum value 'next 2'"),
+        (Evaluate(expression=3), "Evaluate: Expected `str`, got `int`"),
+        (Evaluate(expression="a\udc80"), "surrogates not allowed"),
+        (ReadBlock(expression="x", start=1 << 70, limit_bytes=1), "ReadBlock: "),
+    ],
+)
+def test_operations_that_an_aggregator_would_refuse_are_usage_errors(
+    operation: AnyOperation, reason: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(reason)):
+        operation.check()
+
+
+def test_every_operation_that_is_sent_passes_its_own_check() -> None:
+    Resume(command="next", argument="2").check()
+    Evaluate(expression="x").check()
+    Backtrace(limit=-3, threads=True).check()
