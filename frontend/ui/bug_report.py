@@ -30,7 +30,7 @@ from pgdb.version import __version__
 _TOOLS = ("gdb", "mpirun", "mpiexec", "mpicc", "srun", "gcc")
 _TOOL_TIMEOUT_S = 20.0
 _PACKAGES = "msgspec numpy prompt_toolkit pyroaring mpi4py cryptography rich".split()
-_README = """What is in this archive, made by 'pgdb report-bug':
+_README = """Contents of this archive, made by 'pgdb report-bug':
 
 {files}
 Nothing was sent anywhere. Look through it before you attach it to a report:
