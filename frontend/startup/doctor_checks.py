@@ -28,6 +28,7 @@ from pgdb.version import __version__
 
 ROUND_TRIP_TIMEOUT_S = 5.0
 MINIMUM_FILES_COUNT = 1024
+_GDB_OF_LARGE_REGISTERS = (14, 1)
 MINIMUM_PROCESSES_COUNT = 256
 MINIMUM_SPACE_BYTES = 64 << 20
 _CAP_SYS_PTRACE = 19  # include/uapi/linux/capability.h
@@ -105,6 +106,22 @@ def check_gdb(host: Host) -> Iterator[Finding]:
             f"{version} ({path}) has no Python, and so no pretty printers for C++",
             "install the full gdb package rather than gdb-minimal, or name another GDB with --gdb",
         )
+    if tuple(map(int, version.split("."))) < _GDB_OF_LARGE_REGISTERS and _has_amx(host):
+        yield Finding(
+            "GDB",
+            "warning",
+            f"{version} cannot write vector registers on this processor: it can call no function "
+            "of a program, and a rank whose call is interrupted stays inside it",
+            "use GDB 14 or newer: --gdb PATH, or pip install 'pgdb-mpi[embedded]'",
+        )
+
+
+def _has_amx(host: Host) -> bool:
+    """Return whether the kernel's register sets are larger than older GDBs know."""
+    try:
+        return " amx_tile " in (host.proc / "cpuinfo").read_text()
+    except OSError:
+        return False
 
 
 # -- what the kernel allows --------------------------------------------------------------------

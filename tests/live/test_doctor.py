@@ -16,7 +16,7 @@ from pgdb.frontend.startup import doctor, doctor_checks, doctor_launchers
 from pgdb.frontend.startup.doctor_findings import Finding, Host
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import find_launcher
-from tests.support.programs import Mpi
+from tests.support.programs import Mpi, why_no_calls
 
 DEADLINE_S = 120.0
 
@@ -124,5 +124,6 @@ def test_no_process_of_the_trial_is_left(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_gdb_here() -> None:
-    (found,) = doctor_checks.check_gdb(Host())
+    found, *registers = doctor_checks.check_gdb(Host())
     assert found.verdict in ("ok", "warning"), found
+    assert bool(registers) == bool(why_no_calls())

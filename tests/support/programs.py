@@ -497,12 +497,13 @@ def require_calls() -> None:
 
     GDB before 14 cannot on processors with AMX: the kernel refuses its register sets.
     """
-    if said := _why_no_calls():
+    if said := why_no_calls():
         pytest.skip(f"this machine's GDB cannot call functions of a program: {said}")
 
 
 @cache
-def _why_no_calls() -> str:
+def why_no_calls() -> str:
+    """Return what GDB says where it cannot call functions of a program, else nothing."""
     command = ["gdb", "-nx", "-q", "-batch", "-ex", "print (int)getpid()", "-p"]
     with subprocess.Popen([shutil.which("sleep") or "sleep", "300"]) as process:
         try:

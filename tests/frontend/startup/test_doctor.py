@@ -157,6 +157,28 @@ def test_gdb_that_is_too_old_or_has_no_python(tmp_path: Path) -> None:
     assert found.verdict == "problem" and "--gdb" in found.remedy
 
 
+@pytest.mark.parametrize(
+    ("version", "flags", "warns"),
+    [
+        ("13.1", "fpu amx_tile avx", True),
+        ("14.1", "fpu amx_tile avx", False),
+        ("13.1", "fpu avx", False),
+    ],
+)
+def test_gdb_that_cannot_write_the_registers_of_this_processor(
+    tmp_path: Path, version: str, flags: str, warns: bool
+) -> None:
+    gdb = script(
+        tmp_path / "gdb", f'test "$1" = --version && echo "GNU gdb (GDB) {version}" || echo 42'
+    )
+    (tmp_path / "cpuinfo").write_text(f"flags\t\t: {flags} xsave\n")
+    first, *others = made(doctor_checks.check_gdb, Host(gdb=str(gdb), proc=tmp_path))
+    assert first.verdict == "ok"
+    assert [(each.verdict, "vector registers" in each.message) for each in others] == [
+        ("warning", True)
+    ] * warns
+
+
 # -- the kernel --------------------------------------------------------------------------------
 
 
