@@ -28,6 +28,7 @@ from tests.support.programs import (
     find_mpi,
     is_alive,
     is_traced,
+    parent_of,
     processes_with,
     run_job,
     wait_until,
@@ -225,11 +226,13 @@ def test_mpirun_in_a_batch_job(
     assert places(finished) == RankSet(ranks)
     assert f"found a job on 2 hosts (Slurm job {number})" in finished.err
     # On its own node mpirun is a process like any other; before MPI_Init its table may be empty.
-    (mpirun,) = (
+    launchers = {
         pid
         for pid, words in processes_with(f"SLURM_JOB_ID={number}").items()
         if words.startswith(f"{mpi.launcher} ")
-    )
+    }
+    # Its children are called the same until they have executed their programs.
+    (mpirun,) = (pid for pid in launchers if parent_of(pid) not in launchers)
     on_node = ["nsenter", f"--target={mpirun}", "--uts", "--ipc", "--mount", *PGDB]
     finished = run_json("attach", *ex("bt"), mpirun, command=on_node)
     assert finished.status == 0, finished.out
