@@ -26,6 +26,7 @@ COLUMNS, ROWS = 106, 60
 TIMEOUT_S = 60
 SHELL_PROMPT = re.compile(r"^\$ *$")
 PROMPT = re.compile(r"^\(pgdb [^)]*\) *$")
+QUESTION = re.compile(r"\(y or n\) *$")
 LAUNCH = "pgdb launch mpirun -n 32 --oversubscribe build/hang_one_rank"
 # A command, and the seconds after which Ctrl-C interrupts it (0: wait for the prompt).
 SESSION = (
@@ -144,8 +145,11 @@ def record(launch: str, session: tuple[tuple[str, float], ...]) -> tuple[str, st
                     terminal.press("C-c")
                 terminal.wait_for(PROMPT)
             shown = terminal.screen(), terminal.screen(colours=True)
-            terminal.type("detach")
-            time.sleep(2.0)
+            # The job was started for the recording, and would spin for ever if it were detached.
+            terminal.type("kill")
+            terminal.wait_for(QUESTION)
+            terminal.type("y")
+            terminal.wait_for(PROMPT)
         finally:
             terminal.close()
     return shown
