@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Protocol
 import hypothesis
 import pytest
 
+from pgdb.backend.node.daemon import ILLEGAL_EVENTS_VARIABLE
 from tests.support import autogroup
 from tests.support.hosts import Hosts, several_hosts
 from tests.support.programs import (
@@ -44,6 +46,9 @@ OURS = ("pgdb.backend", "hold.py", "keeper.py", "gdb -nx -q -i=mi3")
 # Every process that a test starts inherits this variable. Each worker of pytest-xdist imports this
 # file and has a value of its own, so that a worker counts the processes of its own tests only.
 os.environ[_RUN_VARIABLE] = _RUN
+# Aggregators append to this file, which no test makes, each event that a rank's machine ignored.
+_ILLEGAL_EVENTS = Path(tempfile.gettempdir(), f"pgdb-illegal-events-{_RUN}")
+os.environ[ILLEGAL_EVENTS_VARIABLE] = str(_ILLEGAL_EVENTS)
 # Open MPI refuses to run as root without these variables (4.1 reads the first two, 5 the others),
 # and tests run as root in containers.
 for _name in ("OMPI", "PRTE"):
@@ -275,6 +280,20 @@ def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
         kill_all(lambda: set(our_processes()) - before, "our processes")
         if left:
             pytest.fail(f"left behind after {LEAVE_DEADLINE_S:g} s: {left}", pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_illegal_event(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a live test in which a rank's state machine got an event that its state excludes.
+
+    The machine ignores such an event in the field. Aggregators on hosts of their own do not inherit
+    the variable; those of this host do.
+    """
+    yield
+    if is_live(request.node) and _ILLEGAL_EVENTS.exists():
+        events = _ILLEGAL_EVENTS.read_text()
+        _ILLEGAL_EVENTS.unlink()
+        pytest.fail(f"illegal events of ranks:\n{events}", pytrace=False)
 
 
 @pytest.fixture(autouse=True)

@@ -27,6 +27,14 @@ from pgdb.overlay.bootstrap_env import (
 )
 from pgdb.overlay.own_process import mark_own
 
+ILLEGAL_EVENTS_VARIABLE = "PGDB_ILLEGAL_EVENTS"
+"""Environment variable with a file to which the rank machines append each event that they ignored.
+
+The live tests set it, and fail if the file is not empty.
+"""
+RANK_MACHINE = "pgdb.backend.rank.machine"
+"""Name of the rank machine's logger; to import the module here would delay the daemon's start."""
+
 
 def main() -> None:
     """Run one aggregator until it leaves."""
@@ -36,6 +44,8 @@ def main() -> None:
         HarmlessFormatter(f"%(asctime)s {socket.gethostname()} aggregator[%(process)d] %(message)s")
     )
     logging.basicConfig(level=os.environ.get("PGDB_LOG_LEVEL", "WARNING"), handlers=[handler])
+    if path := os.environ.get(ILLEGAL_EVENTS_VARIABLE):
+        append_illegal_events(path)
     hint = Hint.take(os.environ)
     clean_environment(os.environ)
     identity = rank_environment(os.environ)
@@ -43,6 +53,14 @@ def main() -> None:
     os.write(1, f"{rank} {size}\n".encode("ascii"))
     if not asyncio.run(_run(hint)):
         sys.exit(CANNOT_JOIN)
+
+
+def append_illegal_events(path: str) -> logging.Handler:
+    """Append to the file what this process's rank machines report as errors; return the handler."""
+    handler = logging.FileHandler(path, delay=True)
+    handler.setFormatter(HarmlessFormatter("%(message)s"))
+    logging.getLogger(RANK_MACHINE).addHandler(handler)
+    return handler
 
 
 def clean_environment(environment: MutableMapping[str, str]) -> None:

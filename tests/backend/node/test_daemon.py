@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
+
 import pytest
 
-from pgdb.backend.node.daemon import clean_environment
+from pgdb.backend.node.daemon import RANK_MACHINE, append_illegal_events, clean_environment
 from pgdb.backend.node.serving import host_for_links
+from pgdb.backend.rank.events import HasStopped
+from pgdb.backend.rank.machine import RankMachine
 from pgdb.overlay import addresses
 from pgdb.overlay.rendezvous import Rendezvous
 
@@ -47,3 +52,15 @@ def test_what_gdb_gets_has_neither_the_key_nor_the_working_directory() -> None:
         "PGDB_USER_LD_LIBRARY_PATH": "/lib:$ORIGIN/lib",
         "OTHER": ":",
     }
+
+
+def test_an_illegal_event_of_a_rank_is_appended_to_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    handler = append_illegal_events(str(path))
+    try:
+        assert not path.exists()
+        RankMachine(7).on(HasStopped())
+        assert path.read_text().startswith("rank 7: HasStopped(")
+    finally:
+        logging.getLogger(RANK_MACHINE).removeHandler(handler)
+        handler.close()
