@@ -119,8 +119,8 @@ class Totals:
         self._bins = bins
         self._counts = list(bins.counts) if bins is not None else []
 
-    def add_text(self, ranks: RankSet, text: str) -> None:
-        """Add the value *text* of each of *ranks*."""
+    def add_text(self, ranks: RankSet, text: str, times: int = 1) -> None:
+        """Add the value *text* that each of *ranks* has *times* times."""
         number = parse_number(text)
         if number is None or (isinstance(number, int) and abs(number) > _MAX_DOUBLE):
             self.others.append(ranks)
@@ -131,7 +131,7 @@ class Totals:
         elif number == -math.inf:
             self.below.append(ranks)
         else:
-            self.add_number(ranks, number)
+            self.add_number(ranks, number, times)
 
     def add_number(self, ranks: RankSet, number: Number, times: int = 1) -> None:
         """Add a finite number that each of *ranks* has *times* times."""

@@ -10,7 +10,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.histogram import has_integers
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.text.layout import brackets
-from pgdb.frontend.show.text.value_text import sparkline
+from pgdb.frontend.show.text.value_text import bars_title, sparkline
 from pgdb.merge.summary import SKETCH_SIZE, Number, Summary, iterate_bins, power_range
 from pgdb.ranks import RankSet
 
@@ -52,8 +52,9 @@ def _numbers(found: Summary, width: int) -> Iterator[str]:
         distinct = f"{about}{found.distinct} different"
         deviation = f"std dev {found.deviation:.6g}"
         yield from _columns((f"mean {found.mean:<12.6g}", f"{distinct:<19}", deviation), width)
-        if line := sparkline(found, width - len("  by rank ")):
-            yield f"  by rank {line}"
+        title = f"  {bars_title(found)} "
+        if line := sparkline(found, width - len(title)):
+            yield f"{title}{line}"
         yield from _histogram(found, width)
     for ranks, what in (
         (found.nan, "NaN"),

@@ -24,8 +24,8 @@ from pgdb.frontend.show.text.layout import (
     Row,
 )
 from pgdb.merge.normalize import DIFFERENT
-from pgdb.merge.summary import SKETCH_SIZE, Summary
-from pgdb.merge.totals import summarize
+from pgdb.merge.summary import SKETCH_SIZE, Number, Summary
+from pgdb.merge.totals import Totals, summarize
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER
@@ -86,8 +86,9 @@ def summary_lines(
         values = f"{about}{count} different values" if count > 1 else "the only number"
         line = f"{low} … {high}, {values}  "
         # The shape is left out if it does not fit.
-        bars = sparkline(summary, min(_SPARKLINE_WIDTH, room - len(line)))
-        lines.append(f"{line}{bars}".rstrip())
+        title = f"{_what_bars_show(summary)} "
+        bars = sparkline(summary, min(_SPARKLINE_WIDTH, room - len(line) - len(title)))
+        lines.append(f"{line}{title.lstrip()}{bars}".rstrip() if bars else line.rstrip())
         parts = [
             f"min {low} {layout.brackets(summary.at_low)}",
             f"max {high} {layout.brackets(summary.at_high)}",
@@ -110,13 +111,14 @@ def summary_lines(
 
 
 def sparkline(summary: Summary, width: int) -> str:
-    """Return the numbers in order of ranks as a line of at most *width* bars."""
-    _, lows, highs = summary.profile
-    known = [
-        (low, high)
-        for low, high in zip(lows, highs, strict=True)
-        if low is not None and high is not None
-    ]
+    """Return the numbers in order of ranks as a line of at most *width* bars.
+
+    Arrays show as their greatest numbers, or as their least numbers where those vary more from rank
+    to rank (see :func:`bars_title`). Between the least number and the greatest number of all ranks,
+    the height is to scale, so nearly equal arrays have equal bars. Nothing is returned where all
+    bars would be equal.
+    """
+    known = _known_cells(summary)
     if (
         min(len(known), width) < 2
         or summary.low is None
@@ -127,15 +129,58 @@ def sparkline(summary: Summary, width: int) -> str:
     # Halved: the range of two large doubles can exceed the largest double.
     bottom, top = summary.low / 2, summary.high / 2
     middle = bottom + top
-    bars = []
+    side = _side(summary, known)
+    heights = []
     cells = min(len(known), width)
     for cell in range(cells):
         part = known[cell * len(known) // cells : (cell + 1) * len(known) // cells]
         # A cell shows its extreme, which an average would hide.
-        peak = max((each for pair in part for each in pair), key=lambda value: abs(value - middle))
+        if side == "max":
+            peak = max(high for _, high in part)
+        elif side == "min":
+            peak = min(low for low, _ in part)
+        else:
+            ends = (each for pair in part for each in pair)
+            peak = max(ends, key=lambda value: abs(value - middle))
         height = (peak / 2 - bottom) / (top - bottom)
-        bars.append(_BARS[min(len(_BARS) - 1, int(height * len(_BARS)))])
-    return "".join(bars)
+        heights.append(min(len(_BARS) - 1, int(height * len(_BARS))))
+    if side and len({*heights}) == 1:
+        return ""
+    return "".join(_BARS[height] for height in heights)
+
+
+def bars_title(summary: Summary) -> str:
+    """Return the name of the numbers that :func:`sparkline` draws: ``max by rank`` for arrays."""
+    return f"{_side(summary, _known_cells(summary))} by rank".lstrip()
+
+
+def _what_bars_show(summary: Summary) -> str:
+    """Return the title of the bars of arrays; numbers of single ranks need none."""
+    return bars_title(summary) if _has_arrays(summary) else ""
+
+
+def _known_cells(summary: Summary) -> list[tuple[Number, Number]]:
+    _, lows, highs = summary.profile
+    return [
+        (low, high)
+        for low, high in zip(lows, highs, strict=True)
+        if low is not None and high is not None
+    ]
+
+
+def _has_arrays(summary: Summary) -> bool:
+    """Return whether ranks have several numbers each."""
+    if summary.block == 1 and any(low != high for low, high in _known_cells(summary)):
+        return True
+    return summary.count > len(summary.cells) * summary.block
+
+
+def _side(summary: Summary, known: Sequence[tuple[Number, Number]]) -> str:
+    """Return the end of the ranks' arrays that varies most; empty for single numbers."""
+    if not _has_arrays(summary) or not known:
+        return ""
+    lows, highs = [low / 2 for low, _ in known], [high / 2 for _, high in known]
+    return "min" if max(lows) - min(lows) > max(highs) - min(highs) else "max"
 
 
 # -- a few values, or many -----------------------------------------------------------------------
@@ -225,7 +270,11 @@ def _summed_elements(texts: Texts) -> Summary | None:
     elements = [(ranks, _elements(parse(text))) for ranks, text in texts]
     if len(elements) < 2 or not all(each for _, each in elements):
         return None
-    return summarize((ranks, str(number)) for ranks, found in elements for number in found)
+    totals = Totals()
+    for ranks, found in elements:
+        for number, count in found.items():
+            totals.add_text(ranks, str(number), count)
+    return totals.summary()
 
 
 def _is_long(label: str, texts: Texts, layout: Layout, used: int) -> bool:
@@ -266,20 +315,21 @@ def _elements_text(elements: Mapping[str, RankSet], all_ranks: RankSet, layout: 
     return ", ".join(parts if len(elements) == len(shown) else [*parts, "…"])
 
 
-def _elements(node: Node) -> list[int | float]:
-    """Return the numbers of an array that has only numbers, with each run of equal numbers once."""
+def _elements(node: Node) -> dict[int | float, int]:
+    """Return the numbers of an array that has only numbers, each with its count."""
     if isinstance(node, Leaf) or not node.is_array:
-        return []
-    found: list[int | float] = []
+        return {}
+    found: dict[int | float, int] = {}
     for item in node.items:
         if isinstance(item.value, Group):
             inner = _elements(item.value)
         else:
             number = number_of(item.value.text)
-            inner = [] if number is None else [number]
+            inner = {} if number is None else {number: 1}
         if not inner:
-            return []
-        found += inner
+            return {}
+        for number, count in inner.items():
+            found[number] = found.get(number, 0) + count * item.count
     return found
 
 
