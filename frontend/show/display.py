@@ -6,11 +6,12 @@ The REPL and text batch mode share it; :mod:`pgdb.frontend.ui.batch` has the JSO
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from pgdb.controls import OutputFilter, harmless
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
 _MOST_OF_A_LINE = 1 << 16
 WINDOW_S = 0.15
 """Window in which stops are merged into one message, in seconds."""
+QUIET_S = 0.3
+"""Time without output after which an unfinished line of the job is shown, in seconds."""
+QUIET_AT_PROMPT_S = 1.0
+"""The same while the prompt is on the screen, where the unfinished line has to be ended."""
 
 
 class TextDisplay:
@@ -56,6 +61,9 @@ class TextDisplay:
         self._open_lines: dict[str, str] = {}
         self._filters: dict[str, OutputFilter] = {}  # of the job's output, at a terminal
         self._last_word = ""
+        self._unfinished = ""
+        self._quiet: asyncio.TimerHandle | None = None
+        self._is_prompting = False
 
     # -- Display -----------------------------------------------------------------------------
 
@@ -153,27 +161,71 @@ class TextDisplay:
         text = self._open_lines.pop(output.stream, "") + came
         whole, newline, rest = text.rpartition("\n")
         if newline:
-            self._write(whole + newline)
+            self._write(whole + newline, output.stream)
         if len(rest) > _MOST_OF_A_LINE:
             # The line may never end, and each piece would copy the whole of it.
-            self._write(rest + "\n" * self._is_terminal)
+            self._write(rest + "\n" * self._is_terminal, output.stream)
         elif rest:
             self._open_lines[output.stream] = rest
+        self._watch_open_lines()
+
+    def _watch_open_lines(self) -> None:
+        """Show unfinished lines once no output comes: the job may have put a question."""
+        if self._quiet is not None:
+            self._quiet.cancel()
+            self._quiet = None
+        if not self._open_lines or not self._is_terminal:
+            return
+        delay_s = QUIET_AT_PROMPT_S if self._is_prompting else QUIET_S
+        with contextlib.suppress(RuntimeError):  # no event loop, so no job that waits
+            self._quiet = asyncio.get_running_loop().call_later(delay_s, self._show_open_lines)
+
+    def _show_open_lines(self) -> None:
+        self._quiet = None
+        open_lines, self._open_lines = self._open_lines, {}
+        for stream, rest in open_lines.items():
+            # A prompt cannot stand behind an unfinished line: it is drawn from the first column.
+            self._write(rest + "\n" * self._is_prompting, stream)
+
+    @contextlib.contextmanager
+    def prompting(self) -> Iterator[None]:
+        """Keep the first column for a prompt that is on the screen meanwhile."""
+        if self._unfinished:
+            self._write("")
+        self._is_prompting = True
+        try:
+            yield
+        finally:
+            self._is_prompting = False
+
+    def line_was_typed(self) -> None:
+        """Take note that the user has ended the line on the screen, with input for the job."""
+        self._unfinished = ""
 
     def _end_lines(self) -> None:
         for stream, kept in self._filters.items():
             if text := kept.end():
                 self._open_lines[stream] = self._open_lines.get(stream, "") + text
-        for rest in self._open_lines.values():
-            self._write(rest + "\n")
+        for stream, rest in self._open_lines.items():
+            self._write(rest + "\n", stream)
         self._open_lines.clear()
+        if self._unfinished:
+            self._write("")
 
     def close(self) -> None:
         """Show the output that is kept back."""
         self.flush()
         self._end_lines()
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, stream: str = "") -> None:
+        """Write text, on a line of its own unless it goes on with an unfinished line of *stream*.
+
+        *stream* is that of the job from which the text comes; empty for a text of PGDB's own.
+        """
+        if self._unfinished and stream != self._unfinished:
+            text = "\n" + text
+        if self._is_terminal:
+            self._unfinished = "" if text.endswith("\n") else stream
         out = self._out if self._out is not None else sys.stdout
         out.write(text)
         out.flush()

@@ -277,7 +277,8 @@ def make_parser() -> argparse.ArgumentParser:
         action=_Named,
         metavar="FILE",
         default="",
-        help="the job's input: a file, or - for pgdb's standard input",
+        help="the job's input: a file, or - for pgdb's standard input, which is the default "
+        "where that is no terminal",
     )
     _add_settings(launching, "launch")
     launching.add_argument(

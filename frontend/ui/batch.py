@@ -42,6 +42,8 @@ class Script:
             except (OSError, UnicodeDecodeError) as error:
                 reason = getattr(error, "strerror", None) or "it is no text file"
                 raise UsageError(f"-x {value}: {reason}") from None
+        self.has_commands = bool(parts)
+        """Whether the command line has commands."""
         self._lines: Iterator[str] = iter(lines)
 
     async def read(self, prompt: str) -> str | None:

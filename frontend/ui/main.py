@@ -8,15 +8,13 @@ import io
 import logging
 import os
 import signal
-import stat
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdb import core_limit
 from pgdb.controls import HarmlessFormatter, harmless
-from pgdb.errors import CommandError, PgdbError, StartError, UsageError
+from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.api.notifications import Notification, RankEvents
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
@@ -30,11 +28,12 @@ from pgdb.frontend.startup.stdio_relay import relay_pipes
 from pgdb.frontend.store.settings import read_settings, settings_path
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
-from pgdb.frontend.system.workers import beside, with_file
+from pgdb.frontend.system.workers import with_file
 from pgdb.frontend.transport.recording import recording_of
-from pgdb.frontend.ui.arguments import DEFAULT_SETTLE_S, Arguments, parse
+from pgdb.frontend.ui.arguments import DEFAULT_SETTLE_S, parse
 from pgdb.frontend.ui.batch import BatchText, JsonDisplay, complain_of_rest, run_script
 from pgdb.frontend.ui.cli_jobs import choose_job, look
+from pgdb.frontend.ui.job_input import JobInput, open_closed_input
 from pgdb.overlay.own_process import mark_own
 
 if TYPE_CHECKING:
@@ -44,13 +43,12 @@ LOG = logging.getLogger(__name__)
 
 SETTINGS_S = 5.0
 """Timeout for the settings file, in seconds; a hanging file system does not hold the prompt up."""
-NOTE_S = 1.0
-"""Delay of the note that the start waits for ``--stdin``, in seconds."""
 
 
 def run() -> None:
     """Run the program ``pgdb`` and exit."""
     mark_own()
+    open_closed_input()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # In a locale that is not UTF-8, an unknown character must not end the program.
@@ -90,7 +88,7 @@ def main(argv: Sequence[str]) -> int:
             return asyncio.run(look(arguments.mode, arguments.options, as_json=arguments.json))
         if arguments.mode != "replay":
             core_limit.leave_none()
-        return asyncio.run(_Program(arguments).run())
+        return asyncio.run(_Program(JobInput(arguments)).run())
     except PgdbError as error:
         _complain(str(error))
         return EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
@@ -116,8 +114,9 @@ def _begin_logging(options: SessionOptions) -> None:
 class _Program:
     """One run of the program."""
 
-    def __init__(self, arguments: Arguments) -> None:
-        self._arguments = arguments
+    def __init__(self, job_input: JobInput) -> None:
+        self._job_input = job_input
+        self._arguments = arguments = job_input.arguments
         self._display: BatchText | JsonDisplay = (
             JsonDisplay(sys.stdout) if arguments.json else BatchText()
         )
@@ -196,7 +195,9 @@ class _Program:
                 listener=self._notify,
             )
         else:
-            stdin = await self._stdin()
+            if self._job_input.note:
+                step(f"note: {self._job_input.note}")
+            stdin = await self._job_input.open(step)
             try:
                 session = await launch(
                     arguments.line,
@@ -210,55 +211,6 @@ class _Program:
                     os.close(stdin)
         self._progress.end()
         return session
-
-    async def _stdin(self) -> int | None:
-        """Return the descriptor for the job's input, None for a pipe that the prompt feeds."""
-        wanted = self._arguments.stdin
-        if wanted == "-":
-            return sys.stdin.fileno()
-        if wanted:
-            return await self._open_input(wanted)
-        if self._arguments.batch:
-            return os.open(os.devnull, os.O_RDONLY)
-        return None
-
-    async def _open_input(self, name: str) -> int:
-        """Open a file for the job's input; a named pipe waits for its writer, as in a shell.
-
-        A pipe opened without waiting, before it has a writer, would be at its end for the job.
-
-        :raises UsageError: if it cannot be opened.
-        :raises StartError: if it is not open by the deadline of the start.
-        """
-        limit_s = self._arguments.options.start_timeout_s
-        why = ""
-
-        def open_it() -> int:
-            nonlocal why
-            if Path(name).is_fifo():
-                why = ": no program has opened the named pipe for writing"
-            return os.open(name, os.O_RDONLY)
-
-        def note_wait() -> None:
-            self._progress.step(f"note: --stdin {name} is not open yet{why}")
-
-        note = asyncio.get_running_loop().call_later(NOTE_S, note_wait)
-        try:
-            async with asyncio.timeout(limit_s) as limit:
-                descriptor = await beside(open_it, name="stdin")
-        except OSError as error:
-            if limit.expired():
-                raise StartError(
-                    f"--stdin {name} could not be opened within {limit_s:g} s{why}; "
-                    "--start-timeout gives it longer"
-                ) from None
-            raise UsageError(f"--stdin {name}: {error.strerror}") from None
-        finally:
-            note.cancel()
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise UsageError(f"--stdin {name}: it is a directory")
-        return descriptor
 
     async def _serve(self, session: Session) -> bool | None:
         arguments = self._arguments

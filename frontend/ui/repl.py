@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -90,10 +91,14 @@ class Repl:
         """Return the next line; pasted text can have several."""
         if not self._pasted:
             # prompt_toolkit calls for the text at each drawing, also below a notification.
-            return self._first_of(await self._prompt.prompt_async(self._prompt_text))
+            return self._first_of(await self._typed(self._prompt, self._prompt_text))
         line = self._pasted.popleft()
         self.display.text(f"{self._prompt_text()}{line}")
         return line
+
+    async def _typed(self, prompt: PromptSession[str], text: str | Callable[[], str]) -> str:
+        with self.display.prompting():
+            return await prompt.prompt_async(text)
 
     def _first_of(self, text: str) -> str:
         first, *others = text.split("\n")
@@ -202,6 +207,8 @@ class Repl:
                 return
             data = os.read(stdin, 4096)
             if data:
+                if data.endswith(b"\n"):
+                    self.display.line_was_typed()
                 job.write(data)
             else:
                 job.close_input()
@@ -225,13 +232,13 @@ class Repl:
         if self._pasted:
             return self._pasted.popleft()
         try:
-            return self._first_of(await self._prompt.prompt_async(prompt))
+            return self._first_of(await self._typed(self._prompt, prompt))
         except (EOFError, KeyboardInterrupt):
             return None
 
     async def _confirm(self, question: str) -> bool:
         try:
-            reply = await self._question.prompt_async(f"{question} (y or n) ")
+            reply = await self._typed(self._question, f"{question} (y or n) ")
         except KeyboardInterrupt:
             return False
         except EOFError:

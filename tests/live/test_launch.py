@@ -129,6 +129,27 @@ def test_output_in_json_has_every_byte(mpi: Mpi, build: Build) -> None:
         assert len(text) == sum(map(len, wanted)), text
 
 
+def test_the_job_reads_the_standard_input_that_is_no_terminal(mpi: Mpi, build: Build) -> None:
+    """As it does under the launcher alone: ``mpirun -n 4 ./app < in``."""
+    line = mpi.line(2, build("echo.c"))
+    finished = run_pgdb("launch", "--batch", *ex("c"), *line, stdin=b"one\ntwo words\nno end")
+    assert finished.status == 0, finished.err
+    for number, text in enumerate(("one", "two words", "no end"), 1):
+        assert f"rank 0 got: {text}\n" in finished.out, number
+    assert "rank 0 got 3 lines\n" in finished.out
+
+
+def test_without_a_terminal_the_commands_of_the_line_are_all(mpi: Mpi, build: Build) -> None:
+    line = mpi.line(2, build("echo.c"))
+    finished = run_pgdb("launch", *ex("c"), *line, stdin=b"one\n")
+    assert finished.status == 0, finished.err
+    assert "rank 0 got: one\n" in finished.out and "exited normally" in finished.out
+    assert "note: standard input is not a terminal: the job reads it" in finished.err
+    refused = run_pgdb("launch", *line, stdin=b"one\n")
+    assert (refused.status, refused.out) == (2, "")
+    assert "--stdin FILE" in refused.err and "-ex COMMAND" in refused.err
+
+
 def test_input_from_a_file(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.write_text("one\ntwo words\nthree, with no end")

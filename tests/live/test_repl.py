@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import time
 from collections.abc import Iterator
@@ -227,6 +228,37 @@ def test_what_is_typed_reaches_the_job(mpi: Mpi, build: Build, tmp_path: Path) -
         terminal.line("quit")
         assert terminal.wait() == 0
         assert_nothing_left(terminal.mark)
+
+
+def test_the_prompt_reads_the_terminal_where_the_job_reads_a_file(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    program = build("echo.c")
+    lines = tmp_path / "lines"
+    lines.write_text("from the file\nand its end")
+    words = shlex.join([*PGDB, "launch", *mpi.line(2, program)])
+    changes = {"XDG_STATE_HOME": str(tmp_path)}
+    with Terminal("sh", "-c", f"{words} <{lines}", changes=changes) as terminal:
+        terminal.expect(r"\[0-1\] stopped in main")
+        terminal.expect(PROMPT)
+        terminal.ask("p 3 + 3", r"\[0-1\] 3 \+ 3 = 6")
+        terminal.line("c")
+        terminal.expect_all(
+            "rank 0 got: from the file", "rank 0 got: and its end", r"exited normally"
+        )
+        terminal.line("quit")
+        assert terminal.wait() == 0
+        assert_nothing_left(terminal.mark)
+
+
+def test_a_question_is_shown_before_its_answer(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    with launched(mpi, build("question.c"), home=tmp_path) as terminal:
+        terminal.line("c")
+        terminal.expect(r"Enter n: $")
+        terminal.send("5\n")
+        terminal.expect_all(r"n is 5\n", r"exited normally")
+        terminal.line("quit")
+        assert terminal.wait() == 0
 
 
 def test_output_does_not_break_the_line_at_the_prompt(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import io
+from collections.abc import Iterable
 
 import pytest
 
 from pgdb.errors import CommandError, StartError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.notifications import JobOutput, LateAnswer, Notification
+from pgdb.frontend.api.notifications import (
+    JobOutput,
+    LateAnswer,
+    Notification,
+    SessionNotice,
+)
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.discovery.listing import RunningJob
 from pgdb.frontend.show.display import StartProgress, TextDisplay
@@ -93,6 +101,61 @@ def test_output_of_the_job_is_made_harmless_at_a_terminal_only(is_terminal: bool
         assert out.getvalue() == f"one {TAME}\n{red}\x1b[0m\n\\033[3\n"
     else:
         assert out.getvalue() == f"one {EVIL}\n\x1b[31mred\x1b[0m\n\x1b[3\n"
+
+
+def shown_of(pieces: Iterable[str | Notification], *, at_prompt: bool) -> str:
+    """Return the screen after pieces of output, each of which is followed by silence."""
+    out = Screen(is_terminal=True)
+    display = TextDisplay(out)
+
+    async def show() -> None:
+        silence_s = 0.01
+        with display.prompting() if at_prompt else contextlib.nullcontext():
+            for piece in pieces:
+                display.notify(printed(piece) if isinstance(piece, str) else piece)
+                while display._quiet is not None:
+                    await asyncio.sleep(silence_s)
+        display.close()
+
+    asyncio.run(show())
+    return out.getvalue()
+
+
+@pytest.fixture
+def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgdb.frontend.show.display.QUIET_S", 0.02)
+    monkeypatch.setattr("pgdb.frontend.show.display.QUIET_AT_PROMPT_S", 0.02)
+
+
+def test_a_question_without_a_line_end_is_shown_when_nothing_follows(short_silence: None) -> None:
+    assert shown_of(["Enter n: ", "it is 5\n", "bye"], at_prompt=False) == (
+        "Enter n: it is 5\nbye\n"
+    )
+    # The prompt is drawn from the first column.
+    assert shown_of(["Enter n: ", "it is 5\n"], at_prompt=True) == "Enter n: \nit is 5\n"
+
+
+def test_other_texts_begin_below_an_unfinished_line(short_silence: None) -> None:
+    note = SessionNotice(text="slow")
+    shown = shown_of(["Enter n: ", note, printed("oops\n", "stderr"), "5"], at_prompt=False)
+    assert shown == "Enter n: \nnote: slow\noops\n5\n"
+    shown = shown_of(["Enter n: ", printed("oops\n", "stderr")], at_prompt=False)
+    assert shown == "Enter n: \noops\n"
+
+
+def test_a_typed_line_ends_the_line_of_the_question(short_silence: None) -> None:
+    out = Screen(is_terminal=True)
+    display = TextDisplay(out)
+
+    async def show() -> None:
+        display.notify(printed("Enter n: "))
+        while display._quiet is not None:
+            await asyncio.sleep(0.01)
+        display.line_was_typed()
+        display.text("stopped")
+
+    asyncio.run(show())
+    assert out.getvalue() == "Enter n: stopped\n"  # with the line that the terminal echoes
 
 
 class Stream(io.TextIOWrapper):

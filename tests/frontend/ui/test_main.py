@@ -15,8 +15,10 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.commands.dispatch import EXIT_START, EXIT_USAGE
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.system import workers
+from pgdb.frontend.ui import job_input
 from pgdb.frontend.ui import main as main_module
 from pgdb.frontend.ui.arguments import parse
+from pgdb.frontend.ui.job_input import JobInput
 from pgdb.frontend.ui.main import main
 
 
@@ -97,7 +99,7 @@ def test_input_from_a_pipe_is_there_when_its_writer_is(
         raise StartError(f"there was {os.read(stdin, 99)!r}, then {os.read(stdin, 99)!r}")
 
     monkeypatch.setattr(main_module, "launch", launch)
-    monkeypatch.setattr(main_module, "NOTE_S", 0.0)
+    monkeypatch.setattr(job_input, "NOTE_S", 0.0)
     monkeypatch.setattr(main_module.StartProgress, "step", come)
     assert main(["launch", "--batch", "--stdin", str(pipe), "mpirun", "./x"]) == EXIT_START
     assert capsys.readouterr().err == "pgdb: there was b'input', then b''\n"
@@ -130,7 +132,7 @@ def test_a_prompt_comes_though_the_kept_settings_do_not(
         def apply(self, settings: Settings) -> None:
             told.append(f"timeout {settings.values['timeout_s']}")
 
-    program: Any = main_module._Program(parse(["attach", "--timeout", "7"]))
+    program: Any = main_module._Program(JobInput(parse(["attach", "--timeout", "7"])))
     both: Any = Listens()
     try:
         asyncio.run(asyncio.wait_for(program._use_kept_settings(both, both), 60))
