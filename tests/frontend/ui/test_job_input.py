@@ -1,4 +1,4 @@
-"""Who reads the standard input: the prompt or the job."""
+"""The reader of the standard input: the prompt or the job."""
 
 from __future__ import annotations
 
