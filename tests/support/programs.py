@@ -242,7 +242,8 @@ class Builder:
     def build(self, mpi: Mpi, name: str, *flags: str) -> Program:
         """Return the program of the source file *name*, such as ``ring.c`` or ``ring``.
 
-        The flags are ``-g -O0`` and *flags*; a script needs no build.
+        The flags are ``-g -O0`` and *flags*, of which ``-O2`` takes the place of ``-O0``; a script
+        needs no build.
         """
         key = (mpi.name, name, *flags)
         if key not in self._built:
@@ -260,7 +261,8 @@ class Builder:
         path = directory / source.stem
         # Modules of a Fortran program go to the compiler's working directory. -g and -O0 come last
         # because MPICH's mpifort adds -O2.
-        words = [compiler, *mpi.flags, *flags, "-g", "-O0", "-o", str(path), str(source)]
+        level = next((flag for flag in flags if flag.startswith("-O")), "-O0")
+        words = [compiler, *mpi.flags, *flags, "-g", level, "-o", str(path), str(source)]
         self._compile_once([*words, "-lm", "-ldl"], directory)
         return Program(path=path, source=source)
 
