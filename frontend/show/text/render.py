@@ -13,6 +13,7 @@ from pgdb.frontend.analysis import calltree_text
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree_text import Absent
 from pgdb.frontend.analysis.outliers import is_smallest
+from pgdb.frontend.analysis.prominence import Prominence, most_prominent_first
 from pgdb.frontend.show.text import thread_stacks
 from pgdb.frontend.show.text.breakpoint_text import breakpoint_made, breakpoint_table
 from pgdb.frontend.show.text.event_text import ReadSource, event, no_source
@@ -25,7 +26,7 @@ from pgdb.frontend.show.text.layout import (
     brackets,
 )
 from pgdb.frontend.show.text.stack_text import has_recursion, stack
-from pgdb.frontend.show.text.value_text import Said, summary_lines, value_rows
+from pgdb.frontend.show.text.value_text import Said, rated_value_rows, summary_lines, value_rows
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.templates import count_placeholders, fill_template
@@ -49,6 +50,9 @@ from pgdb.records import (
     Variables,
     Various,
 )
+
+_NO_FEW = (Prominence.NUMBERS, 0)
+"""Rating of every variable of which no few ranks differ."""
 
 
 def answer(
@@ -255,10 +259,10 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
                 own = columns[column : column + item.value.count(PLACEHOLDER)]
                 column += item.value.count(PLACEHOLDER)
             order.setdefault(key, []).append(Said(each.ranks, item.value, slots, own))
-    rows: list[Row] = []
-    for name, values in order.items():
-        rows += value_rows(name, values, layout)
-    return rows + others
+    blocks = [rated_value_rows(name, values, layout) for name, values in order.items()]
+    # Variables of which no few ranks differ keep the order of the program.
+    ordered = most_prominent_first(blocks, lambda block: min(block[0], _NO_FEW))
+    return [row for _, rows in ordered for row in rows] + others
 
 
 def _various(each: EquivalenceClass[Record], command: str) -> str:

@@ -6,14 +6,22 @@ numbers are summarized. Structures and arrays are compared field by field.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
 
-from pgdb.frontend.analysis.diff import Comparison, Place, compare, leaves, placeholders
+from pgdb.frontend.analysis.diff import Place, compare, leaves, placeholders
 from pgdb.frontend.analysis.outliers import is_outlier
+from pgdb.frontend.analysis.prominence import (
+    Prominence,
+    Rating,
+    most_prominent_first,
+    rate_summary,
+    rate_texts,
+)
 from pgdb.frontend.analysis.values import Group, Leaf, Node, filled, number_of, parse
 from pgdb.frontend.show.text.layout import (
     DIFFERS,
@@ -23,7 +31,7 @@ from pgdb.frontend.show.text.layout import (
     Layout,
     Row,
 )
-from pgdb.merge.normalize import DIFFERENT
+from pgdb.merge.normalize import DIFFERENT, join_slots
 from pgdb.merge.summary import SKETCH_SIZE, Number, Summary
 from pgdb.merge.totals import Totals, summarize
 from pgdb.patterns import pattern
@@ -40,6 +48,7 @@ _USUAL_WIDTH = 100  # of summaries in a log
 _MOST_ELEMENTS = 3  # that are named as NaN or infinite
 _RUN = pattern(r"\[(\d+)\]@\d+\Z")
 _INDEX = pattern(r"\[(\d+)\]")
+_EQUAL: Rating = (Prominence.EQUAL, 0)
 _NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 Texts = Sequence[tuple[RankSet, str]]
@@ -59,13 +68,20 @@ class Said(msgspec.Struct, frozen=True):
 
 def value_rows(name: str, said: Sequence[Said], layout: Layout) -> list[Row]:
     """Return the rows of one value; *name* is its name, or empty."""
+    return rated_value_rows(name, said, layout)[1]
+
+
+def rated_value_rows(name: str, said: Sequence[Said], layout: Layout) -> tuple[Rating, list[Row]]:
+    """Return the prominence of the differences of one value, and its rows."""
     label = f"{name} = " if name else ""
-    plain = [each for each in said if each.columns is None]
-    rows = _plain_rows(label, plain, layout)
+    rating, rows = _plain_rows(label, [each for each in said if each.columns is None], layout)
     for each in said:
         if each.columns is not None:
+            count = len(each.ranks)
+            ratings = [rate_summary(column, count) for column in each.columns]
+            rating = min(rating, *ratings, (Prominence.REST, 0))
             rows += _template_rows(label, each, layout)
-    return rows
+    return rating, rows
 
 
 def summary_lines(
@@ -186,19 +202,40 @@ def _side(summary: Summary, known: Sequence[tuple[Number, Number]]) -> str:
 # -- a few values, or many -----------------------------------------------------------------------
 
 
-def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> list[Row]:
+def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Rating, list[Row]]:
+    if not layout.whole:
+        said = _with_equal_joined(said)
     nodes = [(each.ranks, parse(each.text, each.slots)) for each in said]
     if layout.whole or len(nodes) < 2:
-        return [(ranks, f"{label}{filled(node)}") for ranks, node in nodes]
+        return _EQUAL, [(ranks, f"{label}{filled(node)}") for ranks, node in nodes]
     comparison = compare(nodes)
-    places = comparison.places
+    places = most_prominent_first(comparison.places, lambda place: rate_texts(place.texts))
     if not places:  # equal after all: classes that differ in another variable
-        return [(RankSet.union(ranks for ranks, _ in nodes), f"{label}{comparison.common}")]
+        ranks = RankSet.union(ranks for ranks, _ in nodes)
+        return _EQUAL, [(ranks, f"{label}{comparison.common}")]
+    rating = rate_texts(places[0].texts)
     if comparison.common == DIFFERENT:
-        return _choice(label, places[0].texts, layout, path=places[0].path)
+        return rating, _choice(label, places[0].texts, layout, path=places[0].path)
     if not comparison.has_common and len(nodes) <= HANDFUL and _have_one_partition(places):
-        return _choice(label, _texts(nodes), layout)
-    return _compared(label, nodes, comparison, layout)
+        return rating, _choice(label, _texts(nodes), layout)
+    return rating, _compared(label, nodes, comparison.common, places, layout)
+
+
+def _with_equal_joined(said: Sequence[Said]) -> list[Said]:
+    """Return values with equal ones joined: the classes of several variables differ in another."""
+    members: dict[tuple[str, int], list[Said]] = {}
+    for each in said:
+        members.setdefault((each.text, len(each.slots)), []).append(each)
+    return [
+        same[0]
+        if len(same) == 1
+        else Said(
+            RankSet.union(each.ranks for each in same),
+            same[0].text,
+            functools.reduce(join_slots, (each.slots for each in same)),
+        )
+        for same in members.values()
+    ]
 
 
 def _texts(nodes: Iterable[tuple[RankSet, Node]]) -> Texts:
@@ -337,11 +374,15 @@ def _elements(node: Node) -> dict[int | float, int]:
 
 
 def _compared(
-    label: str, nodes: Sequence[tuple[RankSet, Node]], comparison: Comparison, layout: Layout
+    label: str,
+    nodes: Sequence[tuple[RankSet, Node]],
+    common: str,
+    ordered: Sequence[Place],
+    layout: Layout,
 ) -> list[Row]:
     all_ranks = RankSet.union(ranks for ranks, _ in nodes)
-    places = comparison.places[:_MOST_PLACES]
-    rows: list[Row] = [(all_ranks, f"{label}{comparison.common}")]
+    places = ordered[:_MOST_PLACES]
+    rows: list[Row] = [(all_ranks, f"{label}{common}")]
     paths = [place.path or label.removesuffix(" = ") for place in places]
     column = min(max(map(len, paths)), _PATH_WIDTH)
     start_width = len(_INDENT) + column + 2
@@ -362,7 +403,7 @@ def _compared(
                 text = start + text
             rows.append((None, text))
             start = " " * start_width
-    if left := len(comparison.places) - len(places):
+    if left := len(ordered) - len(places):
         layout.is_shortened = True
         rows.append((None, f"{_INDENT}({left} more places differ)"))
     return rows
@@ -386,7 +427,10 @@ def _template_rows(label: str, said: Said, layout: Layout) -> list[Row]:
     parts = [piece + (constant or DIFFERENT) for piece, constant in zip(pieces, constants)]  # noqa: B905
     rows: list[Row] = [(said.ranks, f"{label}{''.join(parts)}{pieces[-1]}")]
     differing = [placeholder for placeholder in found if not constants[placeholder.number]]
-    shown = differing[:_MOST_PLACES]
+    ordered = most_prominent_first(
+        differing, lambda each: rate_summary(columns[each.number], len(said.ranks))
+    )
+    shown = ordered[:_MOST_PLACES]
     width = min(max((len(placeholder.path) for placeholder in shown), default=0), _PATH_WIDTH)
     for placeholder in shown:
         start = f"{_INDENT}{placeholder.path:<{width}}  "

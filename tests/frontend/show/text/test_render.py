@@ -195,6 +195,75 @@ def various(form: Record, *columns: Sequence[str]) -> EquivalenceClass[Record]:
     )
 
 
+def fields(rank: int, **odd: str) -> str:
+    """Return a structure of which each field differs between all ranks, except for *odd* ones."""
+    named = {f"f{number}": f"{rank + number}.5" for number in range(40)}
+    return (
+        "{" + ", ".join(f"{name} = {odd.get(name, value)}" for name, value in named.items()) + "}"
+    )
+
+
+def test_the_most_prominent_place_comes_before_the_other_fields() -> None:
+    usual = {"f20": "1", "f30": "2", "f38": "0.5"}
+    said = [fields(rank, **usual) for rank in range(4)]
+    said[2] = fields(2, **usual | {"f38": "-nan(0x8000000000000)"})
+    said[3] = fields(3, **usual | {"f20": "7"})
+    lines = shown(by_rank("print s", said))
+    assert [line.split() for line in lines[1:6]] == [
+        [".f38", "[0-1,3]", "0.5"],
+        ["[2]", "-nan(0x8000000000000)", "<--", "differs", "@3"],
+        [".f20", "[0-2]", "1"],
+        ["[3]", "7", "<--", "differs", "@4"],
+        [".f0", "[0]", "0.5", "@1"],
+    ]
+    assert lines[-2:] == ["    (27 more places differ)", "(expand 5 shows all of it)"]
+
+
+def test_a_variable_that_few_ranks_differ_in_comes_first() -> None:
+    def variables(rank: int, odd: str, alone: str) -> Variables:
+        values = {"same": "1", "mine": str(rank), "alone": alone, "last": '"a"', "odd": odd}
+        return Variables(items=tuple(Variable(*item) for item in values.items()))
+
+    said = [variables(rank, "inf" if rank == 1 else "2.5", "3") for rank in range(3)]
+    said.append(variables(3, "2.5", "4"))
+    assert shown(by_rank("info locals", said)) == [
+        "[0,2-3] odd = 2.5",
+        "[1]     odd = inf  <-- differs  @2",
+        "[0-2]   alone = 3",
+        "[3]     alone = 4  <-- differs  @4",
+        "[0-3]   same = 1",
+        "[0]     mine = 0  @1",
+        "[1]     mine = 1  @2",
+        "[2]     mine = 2  @3",
+        "[3]     mine = 3  @4",
+        '[0-3]   last = "a"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("usual", "odd"),
+    [
+        ("1 + 2i", "1 + 3i"),
+        ("std::set with 2 elements = {1, 2}", "std::set with 2 elements = {3, 4}"),
+        (
+            "std::vector of length 1, capacity 1 = {std::vector of length 1, capacity 1 = {1}}",
+            "std::vector of length 1, capacity 1 = {std::vector of length 1, capacity 1 = {2}}",
+        ),
+        ("((1,2),(3,4))", "((5,6),(7,8))"),
+        ('{"a", "b"}', '{"c", "d"}'),
+    ],
+)
+def test_a_variable_is_one_value_of_ranks_that_differ_in_another(usual: str, odd: str) -> None:
+    def variables(rank: int) -> Variables:
+        value = odd if rank == 3 else usual
+        return Variables(items=(Variable("value", value), Variable("mine", str(rank))))
+
+    lines = shown(by_rank("info locals", [variables(rank) for rank in range(4)]), width=0)
+    values = render.answer(answer("print value", ("0-2", usual), ("3", odd))).replace("  @1", "")
+    assert lines[:-4] == [line.replace("@2", "@4") for line in values.split("\n")]
+    assert [line.split()[0] for line in lines[-4:]] == ["[0]", "[1]", "[2]", "[3]"]
+
+
 def test_summaries_of_aggregators_look_the_same() -> None:
     ids = [str(rank) for rank in range(2000)]
     rates = [str(rank / 8) for rank in range(1999)] + ["nan"]
@@ -205,9 +274,9 @@ def test_summaries_of_aggregators_look_the_same() -> None:
     error = EquivalenceClass[Record](ranks=RankSet([2000]), record=Failure("No symbol."))
     lines = shown(Answer("print p", RankSet.range(0, 2001), (said, error)))
     assert lines[0] == "[0-1999] p = {id = …, x = {3, …}, name = …}  @1"
-    assert lines[1].startswith("    .id    0 … 1999, about ")
-    assert lines[3].startswith("    .x[1]  0 … 249.75, about ")
-    assert lines[5].strip() == "NaN on [1999]"
+    assert lines[1].startswith("    .x[1]  0 … 249.75, about ")  # the NaN comes first
+    assert lines[3].strip() == "NaN on [1999]"
+    assert lines[4].startswith("    .id    0 … 1999, about ")
     assert lines[6] == "    .name  different texts"
     assert lines[7] == "[2000]   error: No symbol.  @2"
     single = shown(Answer("print x", said.ranks, (various(Value(PLACEHOLDER), rates),)))
@@ -219,9 +288,9 @@ def test_summaries_of_aggregators_look_the_same() -> None:
     )
     listed = shown(Answer("info locals", said.ranks, (various(locals_form, ids, rates),)))
     assert [line.partition(" = ")[0].strip() for line in listed if " = " in line] == [
+        "[0-1999] c",  # with the NaN
         "[0-1999] a",
         "[0-1999] b",
-        "[0-1999] c",
     ]
     text = shown(Answer("info x", said.ranks, (various(Text(f"at {PLACEHOLDER}"), ids),)))
     assert text[:3] == ["[0-1999]", "at …", "different on each of 2000 ranks"]
