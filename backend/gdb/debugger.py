@@ -554,7 +554,7 @@ class GdbDebugger:
         if name == "thread-group-exited":
             self._feed(events.LostProcess())
         self._breakpoints.on_notice(name, payload)
-        self._stacks.on_notice(name)
+        self._stacks.on_notice(name, payload)
         if name == "library-loaded":
             self._text.outdate()
 

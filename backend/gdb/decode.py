@@ -41,6 +41,10 @@ _FORTRAN = pattern(r"\.(?:f|for|ftn|f\d\d|fpp)\Z", re.I)
 # "Thread 0x7f45e3636740 (LWP 6597)", "process 6597" without thread support
 _LWP = pattern(r"\b(?:LWP|process) (\d+)")
 _WATCHPOINTS = ("wpt", "hw-rwpt", "hw-awpt")
+LEFT_OUT = "..."
+"""Text in place of an argument's value that is left out, as GDB writes it."""
+# Structures and arrays of C and of Fortran at the depth at which GDB prints no more.
+_TOO_DEEP = frozenset({"{...}", "(...)"})
 
 
 def variables(items: Sequence[Any]) -> tuple[Variable, ...]:
@@ -119,9 +123,22 @@ def are_on_stack(frames: Sequence[Frame], line: Line) -> bool:
     )
 
 
+def arguments(items: Sequence[Any]) -> tuple[Variable, ...]:
+    """Decode the arguments of one frame: a list of ``{name=,value=}``, or of names alone."""
+    found = []
+    for item in items:
+        if isinstance(item, str):
+            found.append(Variable(name=item, value=LEFT_OUT))
+        elif isinstance(item, Mapping):
+            value = str(item.get("value", ""))
+            value = LEFT_OUT if value in _TOO_DEEP else value
+            found.append(Variable(name=str(item.get("name", "?")), value=value))
+    return tuple(found)
+
+
 def _arguments(payload: Mapping[str, Any]) -> dict[int, tuple[Variable, ...]]:
     return {
-        _number(each.get("level")): variables(items)
+        _number(each.get("level")): arguments(items)
         for each in _sequence(payload.get("stack-args"))
         if isinstance(each, Mapping) and (items := _sequence(each.get("args")))
     }
@@ -147,20 +164,6 @@ def with_arguments(
             replace(each, arguments=arguments[each.level]) if each.level in arguments else each
             for each in frames
         ]
-    )
-
-
-def stack(frames: Sequence[Any], arguments: Sequence[Any]) -> tuple[Frame, ...]:
-    """Join the results of -stack-list-frames and -stack-list-arguments by level."""
-    by_level = {
-        str(each.get("level")): _sequence(each.get("args"))
-        for each in arguments
-        if isinstance(each, Mapping)
-    }
-    return tuple(
-        frame({**each, "args": by_level.get(str(each.get("level")), ())})
-        for each in frames
-        if isinstance(each, Mapping)
     )
 
 

@@ -69,7 +69,7 @@ class Operations:
             case Backtrace():
                 return await self._stacks.backtrace(pid, operation)
             case SelectFrame(command=command):
-                return await queries.select_frame(self._gdb, command)
+                return await queries.select_frame(self._gdb, self._stacks.arguments, command)
             case ListVariables(which=which):
                 return await queries.variables(self._gdb, which)
             case Reduce(expression=expression, limit_bytes=limit_bytes):

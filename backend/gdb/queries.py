@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.rank.protocol import NeedsStopError
@@ -49,7 +50,7 @@ async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:
     return Value(text=text[match.end() :] if match else text)
 
 
-async def select_frame(gdb: GdbSession, command: str) -> Record:
+async def select_frame(gdb: GdbSession, shown: FrameArguments, command: str) -> Record:
     """Run ``frame …``, ``up …`` or ``down …`` and return the frame that is selected then."""
     result = await gdb.send(console(command))
     if result.kind != "done":
@@ -59,9 +60,10 @@ async def select_frame(gdb: GdbSession, command: str) -> Record:
         return failure(selected)
     frame = decode.frame(selected.payload["frame"])
     level = frame.level
-    arguments = await gdb.send(f"-stack-list-arguments 1 {level} {level}")
-    frames = decode.stack([selected.payload["frame"]], arguments.payload.get("stack-args", ()))
-    return Stack(frames=(decode.at_level(frames[0], 0),), hidden=str(level))
+    (asked,) = shown.ask(gdb.ask_together, where=f"@ {level} {level}")
+    values = shown.shown(decode.arguments_of((await asked).line))
+    (frame,) = decode.with_arguments([frame], values)
+    return Stack(frames=(decode.at_level(frame, 0),), hidden=str(level))
 
 
 async def variables(gdb: GdbSession, which: str) -> Record:

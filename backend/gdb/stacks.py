@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.mpi_frames import (
     Objects,
@@ -68,6 +69,8 @@ class Stacks:
     """Reads stacks from the GDB of one rank; caches facts about the program."""
 
     def __init__(self, gdb: GdbSession) -> None:
+        self.arguments = FrameArguments()
+        """Settings for the arguments of frames."""
         self._gdb = gdb
         self._pid = 0
         self._listed: _Listed | None = None
@@ -83,8 +86,9 @@ class Stacks:
             self._pid, self._objects = pid, _objects(pid, mappings)
             self._is_early = True
 
-    def on_notice(self, name: str) -> None:
-        """Drop all caches by address after libraries were loaded or unloaded."""
+    def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
+        """Record a changed setting; drop all caches by address if libraries have changed."""
+        self.arguments.on_notice(name, payload)
         if name in ("library-loaded", "library-unloaded"):
             self._objects = self._listed = None
             self._offsets.clear()
@@ -100,7 +104,7 @@ class Stacks:
                 return failure(result)
         if not asked.offsets:
             return await self._stack_like_others(listed, arguments, asked)
-        places = _with_arguments(listed, arguments)
+        places = self._with_arguments(listed, arguments)
         await self._learn_offsets([places])
         return await self._stack(places, asked)
 
@@ -112,7 +116,7 @@ class Stacks:
         listed, arguments = await self._ask(pid, limit)
         if listed.result.kind != "done" or arguments.kind != "done":
             return ()
-        return await self._fold(_with_arguments(listed, arguments))
+        return await self._fold(self._with_arguments(listed, arguments))
 
     # -- threads -----------------------------------------------------------------------------
 
@@ -163,14 +167,15 @@ class Stacks:
         may have changed, since other processes may write there.
         """
         gdb, listed = self._gdb, self._listed
-        values = f"-stack-list-arguments 1{_window(limit)}"
+        where = f"@{_window(limit)}"
         if listed is not None and listed.changes == gdb.changes and listed.has(limit):
             if listed.arguments is not None:
                 return listed, listed.arguments
-            (asked,) = gdb.ask_together(values)
+            (asked,) = self.arguments.ask(gdb.ask_together, where=where)
             return listed, await asked
         changes = gdb.changes
-        asked_first, asked = gdb.ask_together(f"-stack-list-frames{_window(limit)}", values)
+        frames_command = f"-stack-list-frames{_window(limit)}"
+        asked_first, asked = self.arguments.ask(gdb.ask_together, frames_command, where=where)
         result = await asked_first
         frames, addresses = decode.frames_of(result.line)
         objects = self._objects_of(pid)
@@ -191,9 +196,10 @@ class Stacks:
 
     async def _list_thread(self, pid: int, thread: str, limit: int) -> tuple[Place, ...] | Failure:
         # GDB switches to the thread and back, and then computes frames anew.
-        asked, asked_too = self._gdb.send_together(
+        asked, asked_too = self.arguments.ask(
+            self._gdb.send_together,
             f"-stack-list-frames --thread {thread}{_window(limit)}",
-            f"-stack-list-arguments --thread {thread} 1{_window(limit)}",
+            where=f"--thread {thread} @{_window(limit)}",
         )
         return self._placed(pid, await asked, await asked_too)
 
@@ -202,8 +208,8 @@ class Stacks:
             if result.kind != "done":
                 return failure(result)
         frames, addresses = decode.frames_of(listed.line)
-        frames = decode.with_arguments(frames, decode.arguments_of(arguments.line))
-        return self._places(pid, frames, addresses)
+        values = self.arguments.shown(decode.arguments_of(arguments.line))
+        return self._places(pid, decode.with_arguments(frames, values), addresses)
 
     async def _stack_like_others(
         self, listed: _Listed, arguments: Result, asked: Backtrace
@@ -215,17 +221,23 @@ class Stacks:
         """
         shape, others = listed.result.line.shape, arguments.line.shape
         if shape is None or others is None or (shape.varying_count and not shape.frames):
-            return await self._stack(_with_arguments(listed, arguments), asked)
-        key = (shape, others, tuple(arguments.line.varying), listed.key, asked)
+            return await self._stack(self._with_arguments(listed, arguments), asked)
+        presence = self.arguments.only_presence
+        key = (shape, others, tuple(arguments.line.varying), listed.key, asked, presence)
         stack = _KNOWN.get(key)
         if stack is None:
-            places = _with_arguments(listed, arguments)
+            places = self._with_arguments(listed, arguments)
             stack = await self._stack(places, asked)
             if not self._looks_up(places, asked):
                 while len(_KNOWN) >= _MOST_KNOWN:
                     del _KNOWN[next(iter(_KNOWN))]
                 _KNOWN[key] = stack
         return stack
+
+    def _with_arguments(self, listed: _Listed, arguments: Result) -> tuple[Place, ...]:
+        values = self.arguments.shown(decode.arguments_of(arguments.line))
+        frames = decode.with_arguments(listed.frames, values)
+        return tuple(map(Place, frames, listed.addresses, listed.owners))
 
     def _places(
         self, pid: int, frames: Sequence[Frame], addresses: Sequence[int]
@@ -358,11 +370,6 @@ def _objects(pid: int, mappings: Sequence[MappedFile]) -> Objects:
     except OSError:
         executable = ""
     return Objects(mappings, executable)
-
-
-def _with_arguments(listed: _Listed, arguments: Result) -> tuple[Place, ...]:
-    frames = decode.with_arguments(listed.frames, decode.arguments_of(arguments.line))
-    return tuple(map(Place, frames, listed.addresses, listed.owners))
 
 
 def _standing(frames: Sequence[Mapping[str, Any]]) -> tuple[tuple[Frame, ...], tuple[int, ...]]:

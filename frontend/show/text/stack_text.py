@@ -59,7 +59,11 @@ def _recursion(said: Stack) -> dict[int, tuple[int, str]]:
 
 def frame(each: Frame) -> str:
     """Return a frame as GDB prints it, without level and address."""
-    arguments = ", ".join(f"{item.name}={item.value}" for item in each.arguments)
+    # GDB's "print frame-arguments presence" shows three points in place of all arguments.
+    arguments = ", ".join(
+        f"{item.name}={item.value}" if item.value or item.name != "..." else item.name
+        for item in each.arguments
+    )
     text = f"{each.function} ({arguments})"
     if each.line:
         return f"{text} at {each.file}:{each.line}"

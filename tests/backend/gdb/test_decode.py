@@ -142,9 +142,9 @@ def test_a_silent_stop_says_nothing_at_all(name: str) -> None:
 
 
 def test_stacks_are_joined_with_their_arguments() -> None:
-    listed = answer("break", "-stack-list-frames")["stack"]
-    arguments = answer("break", "-stack-list-arguments 1")["stack-args"]
-    inner, outer = decode.stack(listed, arguments)
+    frames = tuple(map(decode.frame, answer("break", "-stack-list-frames")["stack"]))
+    arguments = Line("^", name="done", payload=answer("break", "-stack-list-arguments 1"))
+    inner, outer = decode.with_arguments(frames, decode.arguments_of(arguments))
     assert (inner.level, inner.function, inner.line) == (0, "twice", 7)
     assert inner.arguments == (
         Variable(name="x", value="1"),
@@ -153,11 +153,11 @@ def test_stacks_are_joined_with_their_arguments() -> None:
     )
     assert (outer.level, outer.function) == (1, "main")
     assert [each.name for each in outer.arguments] == ["argc", "argv"]
-    assert decode.stack(listed, ())[0].arguments == ()
+    assert decode.with_arguments(frames, {})[0].arguments == ()
 
 
 def test_frames_without_line_information() -> None:
-    frames = decode.stack(answer("attach", "-stack-list-frames")["stack"], ())
+    frames = tuple(map(decode.frame, answer("attach", "-stack-list-frames")["stack"]))
     unknown = [each for each in frames if each.function == "??"]
     assert unknown and all(each.line == 0 and each.fullname == "" for each in unknown)
     library = decode.frame({"func": "MPI_Recv", "from": "/lib/libmpi.so.40"})

@@ -1,0 +1,86 @@
+"""The arguments that frames are shown with, as GDB's settings ask for.
+
+``-stack-list-arguments`` obeys no setting for frames: it prints whole objects, and Fortran arrays
+whose bounds the procedure has not set yet, which takes GDB 13.1 for ever. With ``print max-depth
+0`` it prints only scalars, which is what ``bt`` prints by default. The form that lists simple
+values prints whole objects behind references, and GDB 13.1 refuses it for Fortran arrays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from pgdb.backend.gdb.decode import LEFT_OUT
+from pgdb.backend.gdb.mi import Result
+from pgdb.records import Variable
+
+_MODE = "print frame-arguments"
+_DEPTH = "print max-depth"
+_ONLY_SCALARS = f"-gdb-set {_DEPTH} 0"
+
+Arguments = Mapping[int, tuple[Variable, ...]]
+"""The arguments of each level that has any."""
+
+PRESENCE = (Variable(name=LEFT_OUT, value=""),)
+"""The arguments of a frame that shows only that it has some."""
+
+
+class Send(Protocol):
+    """A way to send commands to a GDB in one write."""
+
+    def __call__(self, *commands: str) -> list[asyncio.Future[Result]]:
+        """Send commands; return their results."""
+
+
+class FrameArguments:
+    """GDB's settings for the arguments of frames, and the commands that list arguments so."""
+
+    def __init__(self) -> None:
+        # The defaults of GDB; every GDB is started without start files.
+        self._mode = "scalars"
+        self._depth = "20"
+
+    def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
+        """Record a setting that a command of the user's has changed."""
+        if name != "cmd-param-changed":
+            return
+        if payload.get("param") == _MODE:
+            self._mode = str(payload.get("value", ""))
+        elif payload.get("param") == _DEPTH:
+            self._depth = str(payload.get("value", ""))
+
+    @property
+    def only_presence(self) -> bool:
+        """Whether frames show only whether they have arguments."""
+        return self._mode == "presence"
+
+    def ask(self, send: Send, *before: str, where: str) -> list[asyncio.Future[Result]]:
+        """Send commands and then the one that lists arguments; return the results of these.
+
+        *where* has an ``@`` for the form of the list: the option for a thread before it, the range
+        of levels behind it.
+        """
+        if self._mode in ("none", "presence"):
+            return send(*before, f"-stack-list-arguments {where.replace('@', '0')}")
+        command = f"-stack-list-arguments {where.replace('@', '1')}"
+        if self._mode == "all" or self._depth == "0":
+            return send(*before, command)
+        restore = f"-gdb-set {_DEPTH} {self._depth}"
+        *asked, _, arguments, restored = send(*before, _ONLY_SCALARS, command, restore)
+        restored.add_done_callback(functools.partial(_repeat_if_interrupted, send, restore))
+        return [*asked, arguments]
+
+    def shown(self, arguments: Arguments) -> Arguments:
+        """Return the arguments of each level as they are shown."""
+        return dict.fromkeys(arguments, PRESENCE) if self.only_presence else arguments
+
+
+def _repeat_if_interrupted(send: Send, command: str, done: asyncio.Future[Result]) -> None:
+    """Send a command once more that an interrupt of GDB's work has hit."""
+    if done.cancelled() or done.exception() is not None or done.result().kind != "error":
+        return
+    if done.result().message.startswith("Quit"):
+        send(command)
