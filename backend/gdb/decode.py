@@ -43,6 +43,10 @@ _LWP = pattern(r"\b(?:LWP|process) (\d+)")
 _WATCHPOINTS = ("wpt", "hw-rwpt", "hw-awpt")
 LEFT_OUT = "..."
 """Text in place of an argument's value that is left out, as GDB writes it."""
+_ABSENT = "<absent>"
+"""Text in place of the value of an optional argument that the caller has not given."""
+_NOT_READ = "<error reading variable: "
+_NULL = f"{_NOT_READ}Cannot access memory at address 0x0>"
 # Structures and arrays of C and of Fortran at the depth at which GDB prints no more.
 _TOO_DEEP = frozenset({"{...}", "(...)"})
 
@@ -62,13 +66,15 @@ def variables(items: Sequence[Any]) -> tuple[Variable, ...]:
 
 def frame(payload: Mapping[str, Any]) -> Frame:
     """Decode a ``frame={…}``."""
+    file = str(payload.get("file", ""))
+    # An argument that has lost its value has a second one, NAME@entry, with its value at entry;
+    # both are shown, as by GDB.
+    listed = arguments(_sequence(payload.get("args")))
     return Frame(
         level=_number(payload.get("level", "0")),
         function=str(payload.get("func", "??")),
-        # An argument that has lost its value has a second one, NAME@entry, with its value at entry;
-        # both are shown, as by GDB.
-        arguments=variables(_sequence(payload.get("args"))),
-        file=str(payload.get("file", "")),
+        arguments=_of_fortran(listed, whole=True) if listed and _FORTRAN.search(file) else listed,
+        file=file,
         fullname=str(payload.get("fullname", "")),
         line=_number(payload.get("line", "0")),
         library=str(payload.get("from", "")),
@@ -156,15 +162,42 @@ def _filled(items: Sequence[Variable], take: Callable[[], str]) -> tuple[Variabl
 
 
 def with_arguments(
-    frames: Sequence[Frame], arguments: Mapping[int, tuple[Variable, ...]]
+    frames: Sequence[Frame], arguments: Mapping[int, tuple[Variable, ...]], *, whole: bool = False
 ) -> tuple[Frame, ...]:
-    """Return the frames with the arguments of their levels."""
+    """Return the frames with the arguments of their levels; *whole* keeps strings of Fortran."""
     return tuple(
         [
-            replace(each, arguments=arguments[each.level]) if each.level in arguments else each
+            replace(each, arguments=_shown_in(each, arguments[each.level], whole))
+            if each.level in arguments
+            else each
             for each in frames
         ]
     )
+
+
+def _shown_in(each: Frame, items: tuple[Variable, ...], whole: bool) -> tuple[Variable, ...]:
+    return _of_fortran(items, whole=whole) if _FORTRAN.search(each.file) else items
+
+
+def _of_fortran(items: tuple[Variable, ...], *, whole: bool) -> tuple[Variable, ...]:
+    """Return arguments without texts that depend on bounds which GDB may have read elsewhere.
+
+    GDB 13.1 takes bounds and lengths from the selected frame, whichever frame an argument belongs
+    to, and from variables that the procedure sets only after its entry. So strings are left out, as
+    GDB's own "bt" does, and so are arrays whose nonsensical size GDB complains of. A null reference
+    is an optional argument that is absent.
+    """
+    found = []
+    for each in items:
+        value = each.value
+        if value == _NULL:
+            value = _ABSENT
+        elif value.startswith(_NOT_READ) and "Cannot access memory" not in value:
+            value = LEFT_OUT
+        elif value[:1] == "'" and not whole:
+            value = LEFT_OUT
+        found.append(each if value is each.value else replace(each, value=value))
+    return tuple(found)
 
 
 def addresses(frames: Sequence[Any]) -> tuple[int, ...]:

@@ -40,7 +40,8 @@ class FrameArguments:
 
     def __init__(self) -> None:
         # The defaults of GDB; every GDB is started without start files.
-        self._mode = "scalars"
+        self.mode = "scalars"
+        """The value of ``print frame-arguments``."""
         self._depth = "20"
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
@@ -48,14 +49,19 @@ class FrameArguments:
         if name != "cmd-param-changed":
             return
         if payload.get("param") == _MODE:
-            self._mode = str(payload.get("value", ""))
+            self.mode = str(payload.get("value", ""))
         elif payload.get("param") == _DEPTH:
             self._depth = str(payload.get("value", ""))
 
     @property
     def only_presence(self) -> bool:
         """Whether frames show only whether they have arguments."""
-        return self._mode == "presence"
+        return self.mode == "presence"
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether frames show whole arguments."""
+        return self.mode == "all"
 
     def ask(self, send: Send, *before: str, where: str) -> list[asyncio.Future[Result]]:
         """Send commands and then the one that lists arguments; return the results of these.
@@ -63,10 +69,10 @@ class FrameArguments:
         *where* has an ``@`` for the form of the list: the option for a thread before it, the range
         of levels behind it.
         """
-        if self._mode in ("none", "presence"):
+        if self.mode in ("none", "presence"):
             return send(*before, f"-stack-list-arguments {where.replace('@', '0')}")
         command = f"-stack-list-arguments {where.replace('@', '1')}"
-        if self._mode == "all" or self._depth == "0":
+        if self.mode == "all" or self._depth == "0":
             return send(*before, command)
         restore = f"-gdb-set {_DEPTH} {self._depth}"
         *asked, _, arguments, restored = send(*before, _ONLY_SCALARS, command, restore)

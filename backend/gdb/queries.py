@@ -62,7 +62,7 @@ async def select_frame(gdb: GdbSession, shown: FrameArguments, command: str) -> 
     level = frame.level
     (asked,) = shown.ask(gdb.ask_together, where=f"@ {level} {level}")
     values = shown.shown(decode.arguments_of((await asked).line))
-    (frame,) = decode.with_arguments([frame], values)
+    (frame,) = decode.with_arguments([frame], values, whole=shown.are_whole)
     return Stack(frames=(decode.at_level(frame, 0),), hidden=str(level))
 
 

@@ -209,7 +209,8 @@ class Stacks:
                 return failure(result)
         frames, addresses = decode.frames_of(listed.line)
         values = self.arguments.shown(decode.arguments_of(arguments.line))
-        return self._places(pid, decode.with_arguments(frames, values), addresses)
+        frames = decode.with_arguments(frames, values, whole=self.arguments.are_whole)
+        return self._places(pid, frames, addresses)
 
     async def _stack_like_others(
         self, listed: _Listed, arguments: Result, asked: Backtrace
@@ -222,8 +223,8 @@ class Stacks:
         shape, others = listed.result.line.shape, arguments.line.shape
         if shape is None or others is None or (shape.varying_count and not shape.frames):
             return await self._stack(self._with_arguments(listed, arguments), asked)
-        presence = self.arguments.only_presence
-        key = (shape, others, tuple(arguments.line.varying), listed.key, asked, presence)
+        mode = self.arguments.mode
+        key = (shape, others, tuple(arguments.line.varying), listed.key, asked, mode)
         stack = _KNOWN.get(key)
         if stack is None:
             places = self._with_arguments(listed, arguments)
@@ -236,7 +237,7 @@ class Stacks:
 
     def _with_arguments(self, listed: _Listed, arguments: Result) -> tuple[Place, ...]:
         values = self.arguments.shown(decode.arguments_of(arguments.line))
-        frames = decode.with_arguments(listed.frames, values)
+        frames = decode.with_arguments(listed.frames, values, whole=self.arguments.are_whole)
         return tuple(map(Place, frames, listed.addresses, listed.owners))
 
     def _places(

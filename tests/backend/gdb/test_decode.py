@@ -156,6 +156,28 @@ def test_stacks_are_joined_with_their_arguments() -> None:
     assert decode.with_arguments(frames, {})[0].arguments == ()
 
 
+def test_fortran_arguments_do_not_depend_on_bounds_that_are_not_set() -> None:
+    not_read = "<error reading variable: "
+    values = {
+        "n": "14",
+        "density": f"{not_read}value requires 62750744 bytes, which is more than max-value-size>",
+        "a": f"{not_read}Location address is not set.>",
+        "label": "'\\000'",
+        "field": "...",
+        "maybe": f"{not_read}Cannot access memory at address 0x0>",
+        "wild": f"{not_read}Cannot access memory at address 0x3e8>",
+    }
+    args = [{"name": name, "value": value} for name, value in values.items()]
+    frame = decode.frame({"func": "sweep", "file": "../src/sweep.F90", "args": args})
+    shown = {each.name: each.value for each in frame.arguments}
+    expected = {**values, "density": "...", "a": "...", "maybe": "<absent>"}
+    assert shown == expected
+    (frame,) = decode.with_arguments([frame], {0: decode.arguments(args)})
+    assert {each.name: each.value for each in frame.arguments} == {**expected, "label": "..."}
+    in_c = decode.frame({"func": "sweep", "file": "sweep.c", "args": args})
+    assert [each.value for each in in_c.arguments] == [*values.values()]
+
+
 def test_frames_without_line_information() -> None:
     frames = tuple(map(decode.frame, answer("attach", "-stack-list-frames")["stack"]))
     unknown = [each for each in frames if each.function == "??"]

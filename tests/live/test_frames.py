@@ -1,0 +1,75 @@
+"""Frames of real programs: arguments that are big, or whose bounds the procedure has not set yet."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.conftest import Build
+from tests.support.programs import Mpi
+from tests.support.terminal import ex, run_pgdb
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+ABSENT = "maybe=<absent>"
+
+
+def shown(out: str, command: str) -> list[list[str]]:
+    """Return the lines that a batch run shows for each such command."""
+    parts = re.split(r"^\(pgdb [\d,-]+\) (.*)\n", out, flags=re.M)
+    return [
+        text.splitlines()
+        for line, text in zip(parts[1::2], parts[2::2], strict=True)
+        if line == command
+    ]
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_fortran_arrays_without_bounds_never_hang(mpi: Mpi, build: Build, level: str) -> None:
+    program = build("bounds.f90", level)
+    commands = ("tbreak sweep", "c", "bt", "frame", "tree", "up", "down")
+    inner = (f"tbreak {program.at('doubled')}", "c", "bt")
+    finished = run_pgdb("launch", "--batch", *ex(*commands, *inner), *mpi.line(2, program))
+    assert finished.status == 0, finished.out
+    sweep = rf"fields_of_bounds::sweep \(.*density=\.\.\., pressure=\.\.\., .*{ABSENT}"
+    at_entry, in_result = shown(finished.out, "c")
+    assert re.search(sweep, at_entry[0]), at_entry
+    entry, result = shown(finished.out, "bt")
+    assert entry[0] == "[0-1]" and re.match(rf"#0 +{sweep}", entry[1]), entry
+    # GDB takes a string's length from the selected frame, whichever frame the string belongs to.
+    assert not [line for line in result if "'" in line or "<error" in line], result
+    assert [line.split()[1] for line in result[1:]] == [
+        "fields_of_bounds::doubled",
+        "fields_of_bounds::once",
+        "fields_of_bounds::shaped",
+        "fields_of_bounds::sweep",
+        "bounds",
+    ]
+    (selected,), (again,) = shown(finished.out, "frame"), shown(finished.out, "down")
+    assert re.search(sweep, selected[0]) and re.search(sweep, again[0])
+    ((tree,),) = shown(finished.out, "tree")
+    assert "fields_of_bounds::sweep" in tree and tree.endswith("[0-1]")
+    assert "<error" not in in_result[0]
+
+
+def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build) -> None:
+    program = build("frames.cpp", "-O0")
+    modes = [("none", ()), ("presence", ()), ("all", ("set print elements 4",))]
+    commands = ["tbreak advance", "c", "bt"]
+    for mode, more in modes:
+        commands += [f"set print frame-arguments {mode}", *more, "bt"]
+    depth = ("set print max-depth 1", "bt", "set print frame-arguments scalars", "bt", "p mesh")
+    finished = run_pgdb("launch", "--batch", *ex(*commands, *depth), *mpi.line(2, program))
+    assert finished.status == 0, finished.out
+    left_out = "(domain=..., other=…, mesh=..., name=\"short\", text=…, dt=..., mode=IMPLICIT, "
+    assert left_out in shown(finished.out, "c")[0][0]
+    scalars, names, presence, whole, shallow, again = shown(finished.out, "bt")
+    assert left_out in scalars[1] and len(scalars) == 3
+    assert " advance (domain=..., other=..., mesh=..., name=..., " in names[1]
+    assert " advance (...) at " in presence[1] and " main (...) at " in presence[2]
+    assert 'name="shor"...' in whole[1] and "std::vector of length 3, capacity 3 = {" in whole[1]
+    assert "mesh={rows = std::vector of length 3, capacity 3 = {...}, " in shallow[1]
+    assert 'mesh=..., name="shor"..., ' in again[1]
+    # The depth that the user has set holds for values after it was left for a moment.
+    (value,) = shown(finished.out, "p mesh")
+    assert "std::vector of length 3, capacity 3 = {...}" in value[0], value
