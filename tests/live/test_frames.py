@@ -1,4 +1,4 @@
-"""Frames of real programs: arguments that are big, or whose bounds the procedure has not set yet."""
+"""Frames of real programs: arguments that are big, or whose bounds are not set yet."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build) -> None:
     depth = ("set print max-depth 1", "bt", "set print frame-arguments scalars", "bt", "p mesh")
     finished = run_pgdb("launch", "--batch", *ex(*commands, *depth), *mpi.line(2, program))
     assert finished.status == 0, finished.out
-    left_out = "(domain=..., other=…, mesh=..., name=\"short\", text=…, dt=..., mode=IMPLICIT, "
+    left_out = '(domain=..., other=…, mesh=..., name="short", text=…, dt=..., mode=IMPLICIT, '
     assert left_out in shown(finished.out, "c")[0][0]
     scalars, names, presence, whole, shallow, again = shown(finished.out, "bt")
     assert left_out in scalars[1] and len(scalars) == 3
