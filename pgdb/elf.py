@@ -21,10 +21,18 @@ MAX_ENTRIES = 4096
 MAX_NOTES_BYTES = 1 << 16
 MAX_NAME_BYTES = 4096
 PT_LOAD = 1
+PT_GNU_EH_FRAME = 0x6474E550
+"""Segment with the sorted table of functions that exceptions and stack traces use."""
 _PT_DYNAMIC, _PT_INTERP, _PT_NOTE, _PT_PHDR = 2, 3, 4, 6
 _SHT_NOTE = 7
 _NT_GNU_BUILD_ID = 3
 _DT_NULL, _DT_DEBUG = 0, 21
+# The encodings of .eh_frame_hdr that all linkers write (Linux Standard Base, chapter 10.6): a
+# pointer relative to its own place, a count, and pairs relative to the header; of four bytes each.
+_EH_ENCODINGS = b"\x01\x1b\x03\x3b"
+_EH_PAIRS_AT = 12
+# Size in bytes of a pointer of each form, the lower half of an encoding (DW_EH_PE_…).
+_POINTER_BYTES = {0x02: 2, 0x03: 4, 0x04: 8, 0x0A: 2, 0x0B: 4, 0x0C: 8}
 
 
 def reader(file: int) -> Read:
@@ -250,6 +258,83 @@ def _loaded(read: Read, debug: int, form: str, width: int) -> Iterator[Loaded]:
             )
         except struct.error:
             return
+
+
+def function_start(
+    read: Read, table: int, address: int, *, order: Literal["<", ">"], is_64: bool
+) -> int | None:
+    """Return the start of the function that contains *address*, None if the table has none.
+
+    *table* is the address of ``.eh_frame_hdr`` in memory. Few bytes are read, however many
+    functions the object has.
+    """
+    head = read(table, _EH_PAIRS_AT)
+    if head[:4] != _EH_ENCODINGS:
+        return None
+    try:
+        count = struct.unpack_from(f"{order}I", head, 8)[0]
+        low, high = 0, count
+
+        def pair(index: int) -> tuple[int, int]:
+            begin, entry = struct.unpack(f"{order}ii", read(table + _EH_PAIRS_AT + 8 * index, 8))
+            return table + begin, table + entry
+
+        while low < high:
+            middle = (low + high) // 2
+            if pair(middle)[0] <= address:
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return None
+        start, entry = pair(low - 1)
+        size_bytes = _described_bytes(read, entry, order=order, is_64=is_64)
+    except (IndexError, struct.error):
+        return None
+    return start if address < start + size_bytes else None
+
+
+def _described_bytes(read: Read, entry: int, *, order: Literal["<", ">"], is_64: bool) -> int:
+    """Return the size of the code that an entry of ``.eh_frame`` describes.
+
+    :raises IndexError: if the entry is damaged.
+    :raises struct.error: if it cannot be read.
+    """
+    _, back = struct.unpack(f"{order}II", read(entry, 8))
+    # Entries with equal properties share a head.
+    head = read(entry + 4 - back, 256)
+    version = head[8]
+    augmentation, _, rest = head[9:].partition(b"\0")
+    encoding = 0
+    if augmentation[:1] == b"z":
+        at = _after_number(rest, _after_number(rest, 0))  # alignment factors
+        at = at + 1 if version == 1 else _after_number(rest, at)  # register of the return address
+        at = _after_number(rest, at)  # length of what follows
+        for letter in augmentation[1:]:
+            if letter in b"RL":
+                encoding = rest[at] if letter in b"R" else encoding
+                at += 1
+            elif letter in b"P":
+                at += 1 + _pointer_bytes(rest[at], is_64)
+    size = _pointer_bytes(encoding, is_64)
+    raw = read(entry + 8 + size, size)
+    if len(raw) < size:
+        raise IndexError("the entry is cut off")
+    return int.from_bytes(raw, "little" if order == "<" else "big")
+
+
+def _pointer_bytes(encoding: int, is_64: bool) -> int:
+    return _POINTER_BYTES.get(encoding & 0x0F, 8 if is_64 else 4)
+
+
+def _after_number(data: bytes, at: int) -> int:
+    """Return the place behind a number in LEB128.
+
+    :raises IndexError: if it has no end.
+    """
+    while data[at] & 0x80:
+        at += 1
+    return at + 1
 
 
 def segments_of(head: Header, read: Read) -> Iterator[Segment]:

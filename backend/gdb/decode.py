@@ -227,6 +227,11 @@ def threads(payload: Mapping[str, Any]) -> tuple[Thread, ...]:
     return tuple(found)
 
 
+def mappings(value: Any) -> list[Mapping[str, Any]]:
+    """Return the mappings in a list of GDB's."""
+    return [each for each in _sequence(value) if isinstance(each, Mapping)]
+
+
 def only_instruction(payload: Mapping[str, Any]) -> str:
     """Return the only instruction in a result of -data-disassemble, empty unless it is one."""
     found = _sequence(payload.get("asm_insns"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pgdb.backend.gdb import blocks, queries, reduction
 from pgdb.backend.gdb.breakpoints import Breakpoints
@@ -28,7 +29,7 @@ from pgdb.overlay.messages import (
     Script,
     SelectFrame,
 )
-from pgdb.records import Done, Failure, Record, Running, Text
+from pgdb.records import Done, Failure, Frame, Record, Running, Text
 
 _RESUME = {
     "continue": "-exec-continue",
@@ -69,7 +70,8 @@ class Operations:
             case Backtrace():
                 return await self._stacks.backtrace(pid, operation)
             case SelectFrame(command=command):
-                return await queries.select_frame(self._gdb, self._stacks.arguments, command)
+                shown, named = self._stacks.arguments, self._named(pid)
+                return await queries.select_frame(self._gdb, shown, command, named)
             case ListVariables(which=which):
                 return await queries.variables(self._gdb, which)
             case Reduce(expression=expression, limit_bytes=limit_bytes):
@@ -90,6 +92,12 @@ class Operations:
                 return await self._breakpoints.list()
             case _:
                 raise AssertionError(f"{operation} is not carried out here")
+
+    def _named(self, pid: int) -> queries.Named:
+        def named(frame: Frame, payload: Mapping[str, Any]) -> Frame:
+            return self._stacks.named(pid, frame, payload) or frame
+
+        return named
 
     async def _script(self, lines: Sequence[str], request_id: int) -> Record:
         # Sent line by line, a "commands" or "define" would swallow the MI commands behind it.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.frame_arguments import FrameArguments
@@ -10,8 +12,14 @@ from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.rank.protocol import NeedsStopError
 from pgdb.patterns import pattern
-from pgdb.records import Failure, Record, Stack, Value, Variables
+from pgdb.records import Failure, Frame, Record, Stack, Value, Variables
 
+Named = Callable[[Frame, Mapping[str, Any]], Frame]
+"""A function that returns the frame of a ``frame={…}`` with a name for its function."""
+
+_FUNCTION = pattern(r"f[rame]*\s+f[unctio]*\s+(\S.*)\Z")
+_MOST_INLINED = 32
+"""Maximum number of frames at one address that are compared."""
 _VALUE = pattern(r"^\$\d+ = ", re.M)
 _STILL_RUNS = pattern(r"(selected|target|thread).* is running", re.I)
 
@@ -50,7 +58,9 @@ async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:
     return Value(text=text[match.end() :] if match else text)
 
 
-async def select_frame(gdb: GdbSession, shown: FrameArguments, command: str) -> Record:
+async def select_frame(
+    gdb: GdbSession, shown: FrameArguments, command: str, named: Named
+) -> Record:
     """Run ``frame …``, ``up …`` or ``down …`` and return the frame that is selected then."""
     result = await gdb.send(console(command))
     if result.kind != "done":
@@ -58,12 +68,44 @@ async def select_frame(gdb: GdbSession, shown: FrameArguments, command: str) -> 
     selected = await gdb.send("-stack-info-frame")
     if selected.kind != "done":
         return failure(selected)
-    frame = decode.frame(selected.payload["frame"])
+    payload = selected.payload["frame"]
+    if function := _FUNCTION.match(command):
+        payload = await _select_inlined(gdb, function[1], payload)
+    frame = decode.frame(payload)
     level = frame.level
     (asked,) = shown.ask(gdb.ask_together, where=f"@ {level} {level}")
     values = shown.shown(decode.arguments_of((await asked).line))
-    (frame,) = decode.with_arguments([frame], values, whole=shown.are_whole)
+    (frame,) = decode.with_arguments([named(frame, payload)], values, whole=shown.are_whole)
     return Stack(frames=(decode.at_level(frame, 0),), hidden=str(level))
+
+
+async def _select_inlined(
+    gdb: GdbSession, function: str, selected: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Select the frame of *function* in place of one at the same address; return the selected one.
+
+    GDB 13.1 compares addresses only: it takes the innermost function that the compiler has put into
+    *function* (or into the function that holds it).
+    """
+    if _is_function(selected, function):
+        return selected
+    level = decode.frame(selected).level
+    outer = await gdb.send(f"-stack-list-frames {level + 1} {level + _MOST_INLINED}")
+    for each in decode.mappings(outer.payload.get("stack")):
+        if each.get("addr") != selected.get("addr"):
+            break
+        if _is_function(each, function):
+            await gdb.send(console(f"frame {decode.frame(each).level}"))
+            return each
+    return selected
+
+
+def _is_function(payload: Mapping[str, Any], function: str) -> bool:
+    """Return whether a frame is of a function as the user wrote it, with or without parameters and
+    scope."""
+    name = decode.frame(payload).function.partition("(")[0]
+    wanted = function.partition("(")[0].strip()
+    return name == wanted or name.endswith(f"::{wanted}")
 
 
 async def variables(gdb: GdbSession, which: str) -> Record:

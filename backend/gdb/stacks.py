@@ -26,6 +26,7 @@ from pgdb.backend.gdb.mpi_frames import (
 )
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.gdb.unnamed import SIGNAL_FRAME, UNNAMED, UnnamedCode
 from pgdb.backend.sbd.rank_files import MappedFile, mapped
 from pgdb.overlay.messages import Backtrace
 from pgdb.patterns import pattern
@@ -77,11 +78,13 @@ class Stacks:
         # All three are valid until an object is loaded or unloaded; the last two are by address.
         self._objects: Objects | None = None
         self._is_early = False  # _objects are from shortly before the stop
+        self._unnamed = UnnamedCode()
         self._offsets: dict[int, str] = {}
         self._calls: dict[int, str] = {}
 
     def know(self, pid: int, mappings: Sequence[MappedFile]) -> None:
         """Store the mappings of *pid* from shortly before its stop, if there are any."""
+        self._unnamed.forget()
         if mappings:
             self._pid, self._objects = pid, _objects(pid, mappings)
             self._is_early = True
@@ -91,6 +94,7 @@ class Stacks:
         self.arguments.on_notice(name, payload)
         if name in ("library-loaded", "library-unloaded"):
             self._objects = self._listed = None
+            self._unnamed.forget()
             self._offsets.clear()
             self._calls.clear()
 
@@ -118,6 +122,12 @@ class Stacks:
             return ()
         return await self._fold(self._with_arguments(listed, arguments))
 
+    def named(self, pid: int, frame: Frame | None, payload: Any) -> Frame | None:
+        """Return the frame of a ``frame={…}`` of GDB with a name for its function."""
+        if frame is None or frame.function != UNNAMED:
+            return frame
+        return self._with_names(pid, (frame,), decode.addresses([payload]))[0]
+
     # -- threads -----------------------------------------------------------------------------
 
     async def _threads(self, pid: int, asked: Backtrace) -> Record:
@@ -140,7 +150,7 @@ class Stacks:
             is_cut = isinstance(answer, Failure)
             # The stack of a thread may be damaged: then only its innermost frame is shown.
             places = (
-                self._places(pid, *_standing(thread.frames))
+                self._places(pid, *self._standing(pid, thread.frames))
                 if isinstance(answer, Failure)
                 else answer
             )
@@ -177,7 +187,8 @@ class Stacks:
         frames_command = f"-stack-list-frames{_window(limit)}"
         asked_first, asked = self.arguments.ask(gdb.ask_together, frames_command, where=where)
         result = await asked_first
-        frames, addresses = decode.frames_of(result.line)
+        shared, addresses = decode.frames_of(result.line)
+        frames = self._with_names(pid, shared, addresses)
         objects = self._objects_of(pid)
         pairs = zip(addresses, frames, strict=True)
         if self._is_early and not all(map(objects.has, addresses)):
@@ -186,7 +197,8 @@ class Stacks:
             objects = self._objects_of(pid)
         owners = tuple([objects.owner(address, frame.library) for address, frame in pairs])
         # Strings cache their hashes; members of an enumeration compute theirs each time.
-        key = (objects.has_mpi, *[each.value for each in owners])
+        names = () if frames is shared else [each.function for each in frames]
+        key = (objects.has_mpi, *[each.value for each in owners], *names)
         listed = _Listed(limit, changes, result, frames, addresses, owners, key)
         self._listed = listed if result.kind == "done" else None
         arguments = await asked
@@ -208,6 +220,7 @@ class Stacks:
             if result.kind != "done":
                 return failure(result)
         frames, addresses = decode.frames_of(listed.line)
+        frames = self._with_names(pid, frames, addresses)
         values = self.arguments.shown(decode.arguments_of(arguments.line))
         frames = decode.with_arguments(frames, values, whole=self.arguments.are_whole)
         return self._places(pid, frames, addresses)
@@ -250,6 +263,29 @@ class Stacks:
                 for frame, address in zip(frames, addresses, strict=True)
             ]
         )
+
+    def _standing(
+        self, pid: int, frames: Sequence[Mapping[str, Any]]
+    ) -> tuple[tuple[Frame, ...], tuple[int, ...]]:
+        addresses = decode.addresses(frames)
+        return self._with_names(pid, tuple(map(decode.frame, frames)), addresses), addresses
+
+    def _with_names(
+        self, pid: int, frames: tuple[Frame, ...], addresses: Sequence[int]
+    ) -> tuple[Frame, ...]:
+        """Return the frames, each function without a symbol with a name for its code."""
+        if all(each.function != UNNAMED for each in frames):
+            return frames
+        found: list[Frame] = []
+        is_return = False
+        for frame, address in zip(frames, addresses, strict=True):
+            if frame.function == UNNAMED and address:
+                is_called = is_return or (frame.level > 0 and not found)
+                name = self._unnamed.name(pid, address, is_return=is_called)
+                frame = replace(frame, function=name)
+            is_return = frame.function != SIGNAL_FRAME
+            found.append(frame)
+        return tuple(found)
 
     def _objects_of(self, pid: int) -> Objects:
         if self._objects is None or self._pid != pid:
@@ -358,8 +394,8 @@ class Stacks:
                 and outer.address == place.address
                 and outer.frame.function != place.frame.function
             )
-            if not found or is_inlined or place.frame.function == "??":
-                offsets.append("")
+            if not found or is_inlined or place.frame.function == UNNAMED:
+                offsets.append(self._unnamed.offset(place.frame.function, place.address))
             else:
                 offsets.append(f"+{int(found) + place.address - address}")
         return tuple(offsets)
@@ -371,10 +407,6 @@ def _objects(pid: int, mappings: Sequence[MappedFile]) -> Objects:
     except OSError:
         executable = ""
     return Objects(mappings, executable)
-
-
-def _standing(frames: Sequence[Mapping[str, Any]]) -> tuple[tuple[Frame, ...], tuple[int, ...]]:
-    return tuple(map(decode.frame, frames)), decode.addresses(frames)
 
 
 def _looked_up(places: Sequence[Place]) -> list[int]:

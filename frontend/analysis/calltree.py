@@ -18,7 +18,7 @@ import msgspec
 from pgdb.frontend.analysis.outliers import is_smallest
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
-from pgdb.records import PLACEHOLDER, Failure, Frame, Record, Stack, Threads, Various
+from pgdb.records import PLACEHOLDER, SLOT, Failure, Frame, Record, Stack, Threads, Various
 
 if TYPE_CHECKING:
     import networkx
@@ -479,7 +479,8 @@ def _combine(one: Counts, other: Counts, how: Callable[[int, int], int]) -> Coun
 
 
 def _place(frame: Frame, by: TreeBy) -> Place:
-    function = _plain(frame.function)
+    # An address that is in no object file has been normalized.
+    function = _plain(frame.function.replace(SLOT, "??"))
     if function == "??" and frame.library:
         # Unknown functions of two libraries are different functions.
         function = f"?? ({_plain(base_name(frame.library))})"

@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 from msgspec.structs import replace
 
 from pgdb.records import (
+    SLOT,
     Block,
     BreakpointsMade,
     Event,
@@ -36,6 +37,9 @@ TextKind = Literal["value", "argument", "hidden", "text", "message"]
 of a command, an error."""
 Change = Callable[[str, TextKind], str]
 
+
+# No name of a function begins with a digit.
+_ADDRESS_BEGINS = ("0", SLOT)
 
 LONG_TEXT = 1 << 16
 """Length in characters or bytes from which a record is long."""
@@ -90,7 +94,12 @@ def map_texts(record: R, change: Change) -> R:
 
 
 def map_arguments(frame: Frame, change: Change) -> Frame:
-    """Return *frame* with the values of its arguments changed."""
+    """Return *frame* with the values of its arguments changed.
+
+    So is an address that stands for the name of the function, which no object file holds.
+    """
+    if frame.function[:1] in _ADDRESS_BEGINS:
+        frame = replace(frame, function=change(frame.function, "value"))
     arguments = _variables(frame.arguments, change, "argument")
     if arguments is frame.arguments:
         return frame

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from pgdb.backend.gdb.mi import Result
-from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.frame_arguments import FrameArguments
+from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.queries import failure, select_frame
 from pgdb.backend.rank.protocol import NeedsStopError
+from pgdb.records import Stack
+from tests.backend.gdb.test_stacks import ToldGdb
 
 
 def failed(message: str) -> Result:
@@ -28,3 +33,38 @@ def test_a_gdb_that_is_too_old_for_the_processor_is_named_with_the_way_out() -> 
 def test_a_rank_that_runs_is_no_failure() -> None:
     with pytest.raises(NeedsStopError):
         failure(failed("Selected thread is running."))
+
+
+@pytest.mark.parametrize(
+    ("command", "level"),
+    [
+        ("frame function main", "2"),
+        ("f fun main(int, char **)", "2"),
+        ("frame function inlined", "0"),
+        ("frame function solve", "1"),
+        ("frame function nobody", "0"),
+        ("frame function outer", "0"),
+        ("frame 0", "0"),
+    ],
+)
+def test_a_function_is_selected_and_no_function_inlined_into_it(command: str, level: str) -> None:
+    def frame(number: int, name: str, address: str = "0x1100") -> str:
+        return f'frame={{level="{number}",addr="{address}",func="{name}"}}'
+
+    outer = [frame(1, "app::solve(double)"), frame(2, "main"), frame(3, "outer", "0x1200")]
+    gdb = ToldGdb(
+        {
+            "-stack-info-frame": f"^done,{frame(0, 'inlined')}",
+            "-stack-list-frames 1 32": f"^done,stack=[{','.join(outer)}]",
+        }
+    )
+
+    async def select() -> object:
+        return await select_frame(gdb, FrameArguments(), command, lambda each, _: each)
+
+    selected = asyncio.run(select())
+    assert isinstance(selected, Stack) and selected.hidden == level
+    assert [each for each in gdb.asked if each.startswith("-interpreter")] == [
+        console(command),
+        *([console(f"frame {level}")] if level != "0" else []),
+    ]

@@ -335,3 +335,66 @@ def test_what_gdb_refuses_is_said() -> None:
     gdb = ToldGdb({"-stack-list-frames": error, "-thread-info": error})
     assert ask(gdb, Backtrace()) == Failure(message="No registers.")
     assert ask(gdb, Backtrace(threads=True)) == Failure(message="No registers.")
+
+
+class Names:
+    """Names by module, as of a process without symbols; counts what is asked."""
+
+    def __init__(self, base: int) -> None:
+        self.base = base
+        self.asked = 0
+
+    def forget(self) -> None:
+        pass
+
+    def name(self, pid: int, address: int, *, is_return: bool) -> str:
+        self.asked += 1
+        return f"app+{(address - self.base - is_return) & ~0xFF:#x}"
+
+    def offset(self, name: str, address: int) -> str:
+        module, _, start = name.partition("+0x")
+        return f"+{address - self.base - int(start, 16)}" if module == "app" and start else ""
+
+
+def unnamed(*addresses: int) -> dict[str, str]:
+    found = frames(*(("??", each) for each in addresses))
+    return {"-stack-list-frames": found, "-stack-list-frames 0 0": found}
+
+
+def ask_unnamed(answers: Mapping[str, str], asked: Backtrace, base: int) -> Record:
+    async def carry_out() -> Record:
+        stacks = Stacks(ToldGdb(answers))
+        stacks._unnamed = Names(base)  # type: ignore[assignment]
+        return await stacks.backtrace(PID, asked)
+
+    return asyncio.run(carry_out())
+
+
+def test_functions_without_symbols_are_told_apart_wherever_the_object_was_loaded() -> None:
+    one = ask_unnamed(unnamed(0x1110, 0x1230), Backtrace(), 0x1000)
+    moved = ask_unnamed(unnamed(0x1910, 0x1A30), Backtrace(), 0x1800)
+    other = ask_unnamed(unnamed(0x1110, 0x1330), Backtrace(), 0x1000)
+    assert functions(one) == functions(moved) == ["app+0x100", "app+0x200"]
+    assert functions(other) == ["app+0x100", "app+0x300"]
+    exact = ask_unnamed(unnamed(0x1110, 0x1230), Backtrace(offsets=True), 0x1000)
+    assert isinstance(exact, Stack)
+    assert [each.offset for each in exact.frames] == ["+16", "+48"]
+
+
+def test_the_frame_a_signal_interrupted_is_at_its_own_address() -> None:
+    found = frames(("handler", 0x1100), ("<signal handler called>", 0x1200), ("??", 0x1300))
+    stack = ask_unnamed({"-stack-list-frames": found}, Backtrace(), 0x1000)
+    assert functions(stack)[2] == "app+0x300"
+    found = frames(("handler", 0x1100), ("work", 0x1200), ("??", 0x1300))
+    stack = ask_unnamed({"-stack-list-frames": found}, Backtrace(), 0x1000)
+    assert functions(stack)[2] == "app+0x200"
+
+
+def test_stacks_with_symbols_ask_for_no_names() -> None:
+    async def carry_out() -> int:
+        stacks, names = Stacks(ToldGdb({"-stack-list-frames": SWEEPING})), Names(0)
+        stacks._unnamed = names  # type: ignore[assignment]
+        await stacks.backtrace(PID, Backtrace())
+        return names.asked
+
+    assert asyncio.run(carry_out()) == 0

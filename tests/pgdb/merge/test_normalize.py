@@ -335,3 +335,20 @@ def test_ranks_with_the_same_threads_are_of_one_class_whatever_their_order() -> 
 def test_slots_of_another_number_are_refused() -> None:
     with pytest.raises(ProtocolError, match="1 slots and 2 slots"):
         join_slots(("a",), ("a", "b"))
+
+
+@pytest.mark.parametrize("kind", ["a stack", "a stop"])
+def test_code_at_a_wild_address_is_no_place_of_its_own(kind: str) -> None:
+    """A jump through a damaged pointer ends at another address on every rank."""
+
+    def record_at(address: str) -> Record:
+        frame = Frame(level=0, function=address, arguments=(Variable("n", "3"),))
+        return Stack(frames=(frame,)) if kind == "a stack" else Stop(reason="other", frame=frame)
+
+    one, other = (normalize_record(record_at(each)) for each in ("0x7f0012345678", "0x55aa0000"))
+    null = normalize_record(record_at("0x10"))
+    assert one.record == other.record != null.record
+    assert fill_record(one.record, one.slots) == record_at("0x7f0012345678")
+    assert fill_record(null.record, null.slots) == record_at("0x10")
+    both = fill_record(one.record, join_slots(one.slots, other.slots))
+    assert DIFFERENT in str(both)
