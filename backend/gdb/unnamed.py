@@ -166,7 +166,7 @@ class _Object:
         )
 
     def function_start(self, address: int) -> int | None:
-        """Return the start of the function with *address*, None if the object does not tell it."""
+        """Return the start of the function with *address*, None if no table has it."""
         if self._table is None:
             return None
         try:
