@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,10 @@ from pathlib import Path
 
 import pytest
 
+MI_COMMAND = re.compile(
+    "-(?:break|catch|data|enable|environment|exec|file|gdb|inferior|info|interpreter|list|stack"
+    "|symbol|target|thread|var)-[a-z]"
+)
 ROOT = Path(__file__).resolve().parent.parent
 
 FOLDERS: dict[str, tuple[str, ...]] = {
@@ -373,6 +378,27 @@ def test_every_rule_between_folders_is_used() -> None:
 
 def test_no_cycle_of_imports() -> None:
     assert cycle_in(sources()) == []
+
+
+def mi_commands(source: str) -> list[str]:
+    """Return the strings of a source that begin as a GDB/MI command does."""
+    return [
+        node.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and MI_COMMAND.match(node.value)
+    ]
+
+
+def test_mi_commands_stand_in_one_folder() -> None:
+    assert mi_commands('ask(f"-stack-list-frames {n}", "a -data-evaluate")') == [
+        "-stack-list-frames "
+    ]
+    found = {module: mi_commands(source) for module, source in sources().items()}
+    with_commands = {module for module, commands in found.items() if commands}
+    assert with_commands
+    assert all(is_within(module, ("pgdb.backend.gdb",)) for module in with_commands)
 
 
 def test_table_of_third_parties_is_what_is_installed() -> None:

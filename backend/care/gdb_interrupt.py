@@ -54,7 +54,7 @@ class GdbInterrupt:
             self._gdb.interrupt()
             if not self.is_awaited:
                 self.is_awaited = True
-                self._gdb.send("-gdb-show confirm").add_done_callback(self._on_answer)
+                self._gdb.ping_after_interrupt().add_done_callback(self._on_answer)
         return True
 
     def _on_answer(self, answer: asyncio.Future[Result]) -> None:
@@ -62,7 +62,7 @@ class GdbInterrupt:
 
     async def send_if_silent(self, pid: int) -> bool:
         """Interrupt GDB if it does not answer in time; return False as :meth:`send` does."""
-        (answer,) = self._gdb.ask_together("-gdb-show confirm")
+        answer = self._gdb.ping()
         return bool((await asyncio.wait((answer,), timeout=_WAIT_S))[0]) or self.send(pid)
 
     async def send_until_it_answers(self, pid: int) -> bool:

@@ -171,7 +171,7 @@ async def answers(gdb: GdbSession, timeout_s: float) -> bool:
     if not gdb.is_alive:
         return True
     gdb.wake()
-    (asked,) = gdb.ask_together("-gdb-show confirm")
+    asked = gdb.ping()
     loop = asyncio.get_running_loop()
     due = loop.time() + timeout_s
     while (left_s := due - loop.time()) > 0:

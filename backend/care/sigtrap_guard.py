@@ -22,7 +22,6 @@ import re
 import signal
 import struct
 
-from pgdb.backend.gdb.mi import quote
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
@@ -82,7 +81,7 @@ class SigtrapGuard:
         # No other thread may run meanwhile. And a copy of an instruction that is stepped elsewhere
         # would be resumed there.
         for setting in ("scheduler-locking on", "displaced-stepping off"):
-            result = await self._gdb.send(f"-gdb-set {setting}")
+            result = await self._gdb.set(setting)
             if result.kind == "error":
                 return result.message
         try:
@@ -94,7 +93,7 @@ class SigtrapGuard:
         else:
             return ""
         finally:
-            await self._gdb.send("-gdb-set scheduler-locking replay")
+            await self._gdb.set("scheduler-locking replay")
 
     async def remove(self) -> None:
         """Remove the handler as far as it is still there.
@@ -104,7 +103,7 @@ class SigtrapGuard:
         page, self._page = self._page, 0
         if not page or not await self._is_ours(page):
             return  # or the program has executed another since
-        await self._gdb.send("-gdb-set scheduler-locking on")
+        await self._gdb.set("scheduler-locking on")
         try:
             await self._call(_SIGACTION, signal.SIGTRAP, 0, page + _OLD_ACTION, _SIGSET_BYTES)
             now = await self._gdb.read_memory(page + _OLD_ACTION, 8)
@@ -115,7 +114,7 @@ class SigtrapGuard:
         except _RefusedError:
             return  # the program has removed it itself
         finally:
-            await self._gdb.send("-gdb-set scheduler-locking replay")
+            await self._gdb.set("scheduler-locking replay")
 
     async def _is_ours(self, page: int) -> bool:
         try:
@@ -158,14 +157,14 @@ class SigtrapGuard:
         return value
 
     async def _evaluate(self, expression: str) -> int:
-        result = await self._gdb.send(f"-data-evaluate-expression {quote(expression)}")
+        result = await self._gdb.evaluate(expression)
         match = re.match(r"-?\d+", str(result.payload.get("value", "")))
         if result.kind == "error" or match is None:
             raise _RefusedError(result.message or f"{expression} has no value")
         return int(match[0])
 
     async def _write(self, address: int, data: bytes) -> None:
-        result = await self._gdb.send(f"-data-write-memory-bytes {address:#x} {data.hex()}")
+        result = await self._gdb.write_memory(address, data)
         if result.kind == "error":
             raise _RefusedError(result.message)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pgdb.backend.gdb import decode
-from pgdb.backend.gdb.mi import Line, Result, cut
+from pgdb.backend.gdb.mi import Line, Result, console, cut, quote
 from pgdb.backend.gdb.mi_lines import Pieces, cut_pieces
 from pgdb.backend.gdb.process import GdbProcess, Start
 from pgdb.errors import GdbError
@@ -46,6 +46,9 @@ class Listener(Protocol):
 
     def on_end(self, why: str) -> None:
         """Receive the end of GDB; no further calls follow."""
+
+
+_PING = "-gdb-show confirm"
 
 
 @dataclass(slots=True)
@@ -158,6 +161,30 @@ class GdbSession:
             lines.append(f"{self._token}{command}")
         process.write("\n".join(lines))
         return futures
+
+    def ping(self) -> asyncio.Future[Result]:
+        """Ask GDB a question that it answers at once, unless it does not read its input."""
+        return self.ask_together(_PING)[0]
+
+    def ping_after_interrupt(self) -> asyncio.Future[Result]:
+        """Ask as :meth:`ping` does; the interrupt may have changed GDB's stacks."""
+        return self.send(_PING)
+
+    def console(self, command: str) -> asyncio.Future[Result]:
+        """Send a command of GDB's command line; see :meth:`send`."""
+        return self.send(console(command))
+
+    def set(self, setting: str) -> asyncio.Future[Result]:
+        """Change a setting; *setting* is its name and its value."""
+        return self.send(f"-gdb-set {setting}")
+
+    def evaluate(self, expression: str) -> asyncio.Future[Result]:
+        """Evaluate an expression; the payload of the result has its ``value`` as text."""
+        return self.send(f"-data-evaluate-expression {quote(expression)}")
+
+    def write_memory(self, address: int, data: bytes) -> asyncio.Future[Result]:
+        """Write to the memory of the stopped rank."""
+        return self.send(f"-data-write-memory-bytes {address:#x} {data.hex()}")
 
     def wake(self) -> None:
         """Resume GDB if a signal has stopped it."""

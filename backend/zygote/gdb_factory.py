@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process import start_with
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import USE_INDEX_CACHE, Setting, settings
@@ -59,7 +58,7 @@ class GdbFactory:
     async def executed(self, gdb: GdbSession, pid: int) -> None:
         """Enable the index cache after the process of a GDB has executed its program."""
         if await self._index_cache.is_sound_for(pid):
-            await gdb.send(console(USE_INDEX_CACHE))
+            await gdb.console(USE_INDEX_CACHE)
 
     async def start_for(self, gdb: GdbSession, files: RankFiles, pid: int) -> bool:
         """Start a GDB for process *pid*; return whether it comes from a nursery.
@@ -89,7 +88,7 @@ class GdbFactory:
         :raises GdbError: if it is too old.
         """
         if self._version is None:
-            text = (await gdb.send(console("show version"))).text
+            text = (await gdb.console("show version")).text
             self._version = version_in(text) or MINIMUM_GDB
             version = ".".join(map(str, self._version))
             expected, self._expected_version = self._expected_version, ""
@@ -105,7 +104,7 @@ class GdbFactory:
             )
 
     async def _configure(self, gdb: GdbSession, settings: Sequence[Setting]) -> None:
-        answers = [gdb.send(console(each.command)) for each in settings]
+        answers = [gdb.console(each.command) for each in settings]
         for each, answer in zip(settings, answers, strict=True):
             result = await answer
             if result.kind != "error":
