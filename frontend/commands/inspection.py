@@ -118,7 +118,7 @@ async def _thread(call: Call) -> Outcome:
 
     'thread apply all bt' is merged over threads and ranks, as 'bt -threads' is: each stack once,
     with the ranks that have so many threads there. A number and the options of 'bt' may follow.
-    The text of all other forms is merged as it is.
+    The text of all other forms is merged line by line.
     """
     match = _APPLY_ALL.match(call.argument)
     if match is not None and gdb_commands.resolve(match[1]) == "backtrace":
@@ -168,8 +168,8 @@ async def _info(call: Call) -> Outcome:
     """Show the information that GDB has on a topic. All of GDB's topics work.
 
     'info locals' and 'info args' are merged variable by variable, 'info breakpoints' shows the
-    job-wide numbers, 'info sbd' the cost of bringing the ranks' files to the hosts (--sbd); the
-    text of all others is merged as it is.
+    job-wide numbers, 'info sbd' the cost of bringing the ranks' files to the hosts (--sbd). The
+    text of all others is merged line by line: equal lines once, then the parts that differ.
     """
     topic, _, rest = need_argument(call, "a topic, for example 'info locals'").partition(" ")
     ranks = call.view

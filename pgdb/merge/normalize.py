@@ -52,7 +52,10 @@ _BEFORE_TIMEOUT = pattern(
 )
 _MARKS = ("LWP ", "process ", "timeout=")
 """Every line with more to normalize than addresses holds one of these."""
-_ADDRESS_ALONE = pattern(r"0x(?<!\w0x)0*(?:5[5-6][0-9a-f]{10}|7[ef][0-9a-f]{10})\b")
+# "info registers" shows an address a second time, in decimal digits.
+_ADDRESS_ALONE = pattern(
+    r"0x(?<!\w0x)0*(?:5[5-6][0-9a-f]{10}|7[ef][0-9a-f]{10})\b(?:([ \t]+)([0-9]{14,15})\b)?"
+)
 # Python switches threads only between two substitutions, so a substitution must be short.
 SLICE = 1 << 17
 LONGEST_LINE = 1 << 16
@@ -132,11 +135,24 @@ def _normalize_addresses(text: str, begin: int, end: int, slots: list[str]) -> s
     """Normalize the addresses in whole lines of a text that hold nothing else to normalize."""
     if text.find("0x", begin, end) < 0:
         return text[begin:end]
+
+    def take(match: re.Match[str]) -> str:
+        blank, decimal = match[1], match[2]
+        if not decimal:
+            slots.append(match[0])
+            return SLOT
+        address = match[0][: -len(blank) - len(decimal)]
+        slots.append(address)
+        if int(decimal) != int(address, 16):
+            return f"{SLOT}{blank}{decimal}"
+        slots.append(decimal)
+        return f"{SLOT}{blank}{SLOT}"
+
     pieces = []
     while begin < end:
         # Lines stay whole: the characters around a number decide whether it is an address.
         until = (text.find("\n", begin + SLICE, end) + 1 or end) if end - begin > SLICE else end
-        pieces.append(_replaced(_ADDRESS_ALONE, text[begin:until], slots))
+        pieces.append(_ADDRESS_ALONE.sub(take, text[begin:until]))
         begin = until
     return "".join(pieces)
 

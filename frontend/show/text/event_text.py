@@ -7,10 +7,9 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from pgdb.frontend.show.text.layout import (
-    brackets,
-)
+from pgdb.frontend.show.text.layout import Layout, brackets
 from pgdb.frontend.show.text.stack_text import frame
+from pgdb.frontend.show.text.text_blocks import text_blocks
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
@@ -73,7 +72,13 @@ def events(
     A stop wider than *width* is shown without its long arguments; 0 means no limit.
     """
     lines = []
-    shown = [each for each in classes if isinstance(each.record, Stop | Exit | Output | Gone)]
+    blocks = text_blocks(classes, Layout(width=width))
+    merged = {number for block in blocks for number in block.members}
+    shown = [
+        each
+        for number, each in enumerate(classes)
+        if isinstance(each.record, Stop | Exit | Output | Gone) and number not in merged
+    ]
     column = max((len(brackets(each.ranks)) for each in shown), default=0)
     few = len(shown) <= 3
     for each in shown:
@@ -88,6 +93,7 @@ def events(
             source = read_source(record.frame.fullname, record.frame.line)
             if source is not None:
                 lines.append(f"{record.frame.line}\t{source}")
+    lines += [line for block in blocks for line in block.lines]
     return "\n".join(lines)
 
 

@@ -26,6 +26,7 @@ from pgdb.frontend.show.text.layout import (
     brackets,
 )
 from pgdb.frontend.show.text.stack_text import has_recursion, stack
+from pgdb.frontend.show.text.text_blocks import text_blocks
 from pgdb.frontend.show.text.value_text import Said, rated_value_rows, summary_lines, value_rows
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
@@ -148,7 +149,10 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
 
 
 def _blocks(said: Answer, layout: Layout) -> list[str]:
-    classes = said.classes
+    blocks = [] if layout.whole else text_blocks(said.classes, layout)
+    merged = {number for block in blocks for number in block.members}
+    classes = tuple(each for number, each in enumerate(said.classes) if number not in merged)
+    unmerged = len(classes)
     if len(classes) > MOST_CLASSES and not layout.whole:
         by_size = sorted(classes, key=lambda each: (-len(each.ranks), each.ranks.first))
         chosen = (*by_size[:SHOWN_OF_MANY], *by_size[-SHOWN_OF_MANY:])
@@ -157,16 +161,17 @@ def _blocks(said: Answer, layout: Layout) -> list[str]:
     texts = [(each, text) for each in classes if (text := _text(each, said, layout))]
     short = [each.ranks for each, text in texts if not _is_tall(each, text, said)]
     column = layout.column(short)
-    lines: list[str] = []
+    lines: list[str] = [line for block in blocks for line in block.lines]
     for each, text in texts:
         mark = layout.mark(each.ranks)
         if _is_tall(each, text, said):
             lines += (_heading(each, said, layout) + mark, text)
         else:
             lines.append(f"{layout.brackets(each.ranks):<{column}} {text}{mark}")
-    if left := len(said.classes) - len(classes):
+    if left := unmerged - len(classes):
         layout.is_shortened = True
         ranks = len(said.ranks) - sum(len(each.ranks) for each in classes)
+        ranks -= sum(len(block.ranks) for block in blocks)
         lines.append(f"({left} more classes with {ranks} ranks are folded)")
     return lines
 

@@ -215,9 +215,9 @@ def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
         return _EQUAL, [(ranks, f"{label}{comparison.common}")]
     rating = rate_texts(places[0].texts)
     if comparison.common == DIFFERENT:
-        return rating, _choice(label, places[0].texts, layout, path=places[0].path)
+        return rating, choice_rows(label, places[0].texts, layout, path=places[0].path)
     if not comparison.has_common and len(nodes) <= HANDFUL and _have_one_partition(places):
-        return rating, _choice(label, _texts(nodes), layout)
+        return rating, choice_rows(label, _texts(nodes), layout)
     return rating, _compared(label, nodes, comparison.common, places, layout)
 
 
@@ -248,7 +248,7 @@ def _have_one_partition(places: Sequence[Place]) -> bool:
     return all(each == sets[0] for each in sets[1:])
 
 
-def _choice(
+def choice_rows(
     label: str, texts: Texts, layout: Layout, used: int = 0, *, path: str = ""
 ) -> list[Row]:
     """Return a row for each of a few values, or the summary of many numbers.
@@ -380,13 +380,26 @@ def _compared(
     ordered: Sequence[Place],
     layout: Layout,
 ) -> list[Row]:
-    all_ranks = RankSet.union(ranks for ranks, _ in nodes)
+    ranks = RankSet.union(ranks for ranks, _ in nodes)
+    rows = place_rows(ranks, ordered, layout, name=label.removesuffix(" = "))
+    return [(ranks, f"{label}{common}"), *rows]
+
+
+def place_rows(
+    all_ranks: RankSet, ordered: Sequence[Place], layout: Layout, *, name: str = ""
+) -> list[Row]:
+    """Return the rows of places at which *all_ranks* differ, in their order, up to a limit.
+
+    *name* stands for the place of the whole value.
+    """
     places = ordered[:_MOST_PLACES]
-    rows: list[Row] = [(all_ranks, f"{label}{common}")]
-    paths = [place.path or label.removesuffix(" = ") for place in places]
+    rows: list[Row] = []
+    paths = [place.path or name for place in places]
     column = min(max(map(len, paths)), _PATH_WIDTH)
     start_width = len(_INDENT) + column + 2
-    blocks = [_choice("", place.texts, layout, start_width, path=place.path) for place in places]
+    blocks = [
+        choice_rows("", place.texts, layout, start_width, path=place.path) for place in places
+    ]
     ranks_column = layout.column([ranks for block in blocks for ranks, _ in block if ranks])
     for path, block in zip(paths, blocks, strict=True):
         start = f"{_INDENT}{path:<{column}}  "

@@ -323,7 +323,7 @@ def test_many_texts_are_folded_and_counted() -> None:
         "(24 more classes with 24 ranks are folded)",
         "(expand 5 shows all of it)",
     ]
-    folded = shown(by_rank("info x", [Text(f"text {rank}") for rank in range(32)]))
+    folded = shown(by_rank("info x", [Text(f"text-{rank}") for rank in range(32)]))
     assert folded[-2] == "(24 more classes with 24 ranks are folded)"
 
 
@@ -468,3 +468,51 @@ def test_values_on_several_lines() -> None:
         "    .b  [0-2] 2  @1",
         "        [3]   3  <-- differs  @2",
     ]
+
+
+def test_registers_of_which_few_differ() -> None:
+    usual = "rax            0x0                 0\nrbx            0x5                 5\n"
+    other = usual.replace("0x0                 0", "0x7                 7")
+    assert shown(answer("info registers", ("0-2", Text(usual)), ("3", Text(other)))) == [
+        "[0-3]",
+        "rax            …",
+        "rbx            0x5                 5",
+        "    rax  [0-2] 0x0  0  @1",
+        "         [3]   0x7  7  <-- differs  @2",
+    ]
+
+
+def test_outputs_that_have_nothing_in_common_stay_whole() -> None:
+    said = answer("info x", ("0-2", Text("a b\nc d")), ("3", Text("1 2\n3 4\n5 6")))
+    assert shown(said) == ["[0-2]  @1", "a b", "c d", "[3]  @2", "1 2", "3 4", "5 6"]
+
+
+def test_a_few_short_outputs_stay_apart_and_many_are_summed_up() -> None:
+    assert shown(by_rank("output x", [Text(f"{rank}") for rank in range(2)])) == [
+        "[0] 0  @1",
+        "[1] 1  @2",
+    ]
+    many = shown(by_rank("output x", [Text(f"step {rank} of 9") for rank in range(20)]))
+    assert many[0] == "[0-19] step … of 9"
+    assert many[1].startswith("    step  0 … 19, 20 different values")
+
+
+def test_structures_in_outputs_are_compared_by_field() -> None:
+    said = by_rank("display s", [Text(f"1: s = {{id = {rank}, n = 4}}") for rank in range(3)])
+    assert shown(said) == [
+        "[0-2] 1: s = {id = …, n = 4}",
+        "    s.id  [0] 0  @1",
+        "          [1] 1  @2",
+        "          [2] 2  @3",
+    ]
+
+
+def test_an_error_beside_outputs_has_its_own_line() -> None:
+    said = answer(
+        "info registers",
+        ("0-1", Text("rax 1\nrbx 2\nrcx 3")),
+        ("2", Text("rax 2\nrbx 2\nrcx 3")),
+        ("3", Failure("no registers")),
+    )
+    assert shown(said)[-1] == "[3] error: no registers  @3"
+    assert shown(said)[0] == "[0-2]"

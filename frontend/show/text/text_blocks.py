@@ -1,0 +1,70 @@
+"""Outputs of commands on many ranks: lines that are equal once, and the parts that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pgdb.frontend.analysis.prominence import most_prominent_first, rate_texts
+from pgdb.frontend.analysis.text_parts import Merged, Said, merge_texts
+from pgdb.frontend.show.text.layout import HANDFUL, Layout
+from pgdb.frontend.show.text.value_text import choice_rows, place_rows
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.normalize import DIFFERENT
+from pgdb.ranks import RankSet
+from pgdb.records import Event, Output, Record, Text
+
+
+class TextBlock(msgspec.Struct, frozen=True):
+    """The merged outputs of several classes."""
+
+    ranks: RankSet
+    members: tuple[int, ...]
+    """Indices of the classes."""
+    lines: tuple[str, ...]
+
+
+def text_blocks(
+    classes: Sequence[EquivalenceClass[Record] | EquivalenceClass[Event]],
+    layout: Layout,
+) -> list[TextBlock]:
+    """Return the outputs that can be merged by their parts.
+
+    A few outputs of one line each stay apart, unless they are structures: a line for each is
+    short.
+    """
+    numbers = [
+        number for number, each in enumerate(classes) if isinstance(each.record, Text | Output)
+    ]
+    if len(numbers) < 2:
+        return []
+    said = []
+    for number in numbers:
+        each = classes[number]
+        assert isinstance(each.record, Text | Output)
+        said.append(Said(each.ranks, each.record.text, each.slots))
+    blocks = []
+    for merged in merge_texts(said):
+        if len(merged.members) > 1 and _is_worth(merged):
+            members = tuple(numbers[member] for member in merged.members)
+            ranks = RankSet.union(classes[number].ranks for number in members)
+            blocks.append(TextBlock(ranks, members, tuple(_lines(merged, ranks, layout))))
+    return blocks
+
+
+def _is_worth(merged: Merged) -> bool:
+    return "\n" in merged.common or len(merged.members) > HANDFUL or merged.has_fields
+
+
+def _lines(merged: Merged, ranks: RankSet, layout: Layout) -> list[str]:
+    places = most_prominent_first(merged.places, lambda place: rate_texts(place.texts))
+    if merged.common == DIFFERENT and len(places) == 1:
+        return layout.lines(choice_rows("", places[0].texts, layout))
+    rows = place_rows(ranks, places, layout)
+    if "\n" in merged.common:
+        # The lines keep their columns, as GDB has aligned them.
+        heading = layout.brackets(ranks)
+        common = [layout.fit(line) for line in merged.common.split("\n")]
+        return [heading, *common, *layout.lines(rows)]
+    return layout.lines([(ranks, merged.common), *rows])

@@ -1,0 +1,99 @@
+"""Answers of which only parts differ: registers, threads, frames, displays, locals, results."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.conftest import Build
+from tests.live.test_values import shown
+from tests.support.programs import Mpi
+from tests.support.terminal import ex, run_pgdb
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+
+
+def parts(lines: list[str]) -> dict[str, list[str]]:
+    """Return the texts at each place, by its label; a text begins with its ranks."""
+    found: dict[str, list[str]] = {}
+    label = ""
+    for line in lines:
+        match = re.match(r"    (?:(\S.*?)  +|\s+)(\[[\d,-]+\].*?)(?:  @\d+)?$", line)
+        if match is not None:
+            label = match[1] or label
+            found.setdefault(label, []).append(re.sub(r"\] +", "] ", match[2]))
+    return found
+
+
+def test_the_parts_that_differ(mpi: Mpi, build: Build) -> None:
+    program = build("parts.cpp")
+    commands = (
+        f"tbreak {program.at('look')}",
+        "c",
+        "info locals",
+        "print cell",
+        "print $rax = rank == 3",
+        "print $rbx = 5",
+        "info registers rax rbx rsp rip",
+        "info frame",
+        "info threads",
+        "bt full",
+        "output cell",
+        "display odd",
+        "display cell",
+        "next",
+        "info display",
+    )
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(4, program))
+    assert finished.status == 0, finished.out
+    differs = "  <-- differs"
+
+    locals_ = shown(finished.out, "info locals")
+    assert [line.split("  @")[0] for line in locals_[:4]] == [
+        "[0,2-3] odd = 0.5",
+        f"[1]     odd = inf{differs}",
+        "[0-2]   outlier = 0",
+        f"[3]     outlier = 1{differs}",
+    ]
+    assert sum(" mine = " in line for line in locals_) == 4
+    for name in ("turn", "c_turn", "members", "nested", "ages", "both", "name", "is_on", "letter"):
+        assert [line[:7] for line in locals_ if f" {name} = " in line] == ["[0-3]  "], name
+
+    cell = shown(finished.out, "print cell")
+    assert list(parts(cell)) == [".last", ".kind", ".rank", ".first"]
+    assert parts(cell)[".kind"] == ["[0-2] 4", f"[3] 5{differs}"]
+
+    registers = shown(finished.out, "info registers rax rbx rsp rip")
+    assert registers[0] == "[0-3]"
+    assert [line.split() for line in registers[1:3]] == [["rax", "…"], ["rbx", "0x5", "5"]]
+    assert registers[3].split() == ["rsp", "…", "…"]
+    assert re.fullmatch(r"rip +… +… <look\(Cell&, int\)\+\d+>", registers[4])
+    assert parts(registers) == {"rax": ["[0-2] 0x0  0", f"[3] 0x1  1{differs}"]}
+
+    by_rank = [f"[{rank}] {rank}" for rank in range(4)]
+    frame = shown(finished.out, "info frame")
+    assert frame[0] == "[0-3]" and frame[1].startswith("Stack level 0, frame at …")
+    assert parts(frame) == {"Arglist at rank": by_rank}
+
+    threads = shown(finished.out, "info threads")
+    assert threads[0] == "[0-3]" and "look (cell=..., rank=…) at " in threads[2]
+    assert parts(threads) == {"1 Thread rank": by_rank}
+
+    full = shown(finished.out, "bt full")
+    assert full[0] == "[0-3]" and "        letter = 120 'x'" in full
+    assert parts(full)["odd"] == ["[0,2-3] 0.5", f"[1] inf{differs}"]
+    assert list(parts(full))[:4] == ["odd", "cell.last", "outlier", "cell.kind"]
+
+    output = shown(finished.out, "output cell")
+    assert output[0].startswith("[0-3] (Cell &) @…: {rank = …, same = 7, first = …, level = 1.5")
+    assert list(parts(output)) == [".last", ".kind", ".rank", ".first"]
+
+    displays = shown(finished.out, "next")
+    assert displays[2:5] == [
+        "[0-3]",
+        "1: odd = …",
+        "2: cell = (Cell &) @…: {rank = …, same = 7, first = …, level = 1.5, kind = …, last = …}",
+    ]
+    assert list(parts(displays)) == ["odd", "cell.last", "cell.kind", "cell.rank", "cell.first"]
+    assert shown(finished.out, "info display")[0] == "[0-3]"
