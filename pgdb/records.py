@@ -64,6 +64,9 @@ class Frame(Struct, frozen=True):
     """Object file, if there is no line information."""
     offset: str = ""
     """Offset of the program counter in *function*, such as ``+31``; only on request."""
+    dying: str = ""
+    """The way in which the rank dies in this function, such as ``fatal error: MPI_ERR_RANK: invalid
+    rank``; empty in any other function."""
 
 
 class Stack(Struct, frozen=True, tag="stack"):
@@ -216,6 +219,7 @@ class BreakpointList(Struct, frozen=True, tag="breakpoint-list"):
 
 StopReason = Literal[
     "breakpoint-hit",
+    "death",
     "watchpoint-trigger",
     "watchpoint-scope",
     "signal-received",
@@ -250,9 +254,19 @@ class Stop(Struct, frozen=True, tag="stop"):
     detail: str = ""
     """Old and new value of a watchpoint, the value returned by ``finish``, or a peculiarity of a
     rank that was just attached."""
+    dying: str = ""
+    """The way in which the rank dies, such as ``assertion 'n > 0' failed``; empty for a rank that
+    does not, as far as its innermost frames say."""
+    after: str = ""
+    """Ranks that were about to die before this rank was; empty for the first ones."""
     program: str = ""
     """Interpreter and script, such as ``python3.11 running job.py``, in the first stop; empty for
     any other program."""
+
+
+def is_fatal(stop: Stop) -> bool:
+    """Return whether a rank does not continue after *stop* by itself: others would wait for it."""
+    return stop.reason == "death" or stop.signal in FATAL_SIGNALS
 
 
 class Exit(Struct, frozen=True, tag="exit"):

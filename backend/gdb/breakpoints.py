@@ -7,12 +7,15 @@ ranks anywhere. PGDB's own breakpoints have no job-wide number and are never sho
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgdb.backend.gdb import decode
+from pgdb.backend.gdb import death_points, decode
+from pgdb.backend.gdb.death_points import Point
+from pgdb.backend.gdb.hidden_abort import find
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
@@ -33,8 +36,19 @@ class Breakpoints:
         """GDB's number -> job-wide number; a deleted one stays, as its last stop may be in flight.
         """
         self._active: dict[int, int] = {}
+        self.deaths: dict[int, Point] = {}
+        """The breakpoints of ``catch death`` by GDB's number."""
+        self._has_new_libraries = False
         self._last_hit: int | None = None
         self._gdb = gdb
+
+    def death_at(self, payload: Mapping[str, Any]) -> Point | None:
+        """Return the breakpoint of ``catch death`` at which the rank stopped, None for others."""
+        numbers = payload.get("bkptno", ())
+        for each in numbers if isinstance(numbers, list) else [numbers]:
+            if str(each).isdecimal() and (point := self.deaths.get(int(each))) is not None:
+                return point
+        return None
 
     @property
     def last_hit(self) -> int:
@@ -50,6 +64,8 @@ class Breakpoints:
         with contextlib.suppress(KeyError, TypeError, ValueError):
             if name == "breakpoint-modified":
                 self._last_hit = int(payload["bkpt"]["number"])
+            elif name == "library-loaded":
+                self._has_new_libraries = True
             elif name == "breakpoint-deleted":
                 self._active.pop(self.numbers[int(payload["id"])], None)
 
@@ -83,20 +99,78 @@ class Breakpoints:
             return Failure(message=message or "GDB made no breakpoint and does not say why")
         return BreakpointsMade(breakpoints=tuple(made))
 
+    async def catch_death(self, letter: str, rest: str, number: int, pid: int) -> Record:
+        """Make the breakpoints of ``catch death``, which have one job-wide number together."""
+        if letter:
+            return Failure(message="'tcatch death' is not possible: use 'catch death'")
+        if rest:
+            return Failure(message=f"'catch death' takes no argument, and {rest!r} was given")
+        if known := self._own_of_death():
+            number = self.numbers[known[0]]
+            return Failure(message=f"'catch death' is breakpoint {number} already")
+        await self._gdb.send(console(death_points.RESET))
+        await self._add_deaths(death_points.POINTS, number)
+        self._has_new_libraries = True
+        await self.find_hidden(pid)
+        made = await self.list()
+        if isinstance(made, BreakpointList):
+            found = tuple(each for each in made.breakpoints if each.number == number)
+            if found:
+                return BreakpointsMade(breakpoints=found)
+        return Failure(message="GDB made none of the breakpoints of 'catch death'")
+
+    async def find_hidden(self, pid: int) -> None:
+        """Add the breakpoints of ``catch death`` that no name leads to, in libraries loaded since."""
+        known = self._own_of_death()
+        if not known or not self._has_new_libraries:
+            return
+        self._has_new_libraries = False
+        there = {each.function for each in self.deaths.values()}
+        points = [Point(f"*{address:#x}") for address in await asyncio.to_thread(find, pid)]
+        new = [each for each in points if each.function not in there]
+        if new:
+            await self._add_deaths(new, self.numbers[known[0]])
+
+    async def _add_deaths(self, points: Sequence[Point], number: int) -> None:
+        points = [each for each in points if each.command]
+        results = self._gdb.send_together(*(console(each.command) for each in points))
+        for point, coming in zip(points, results, strict=True):
+            for name, payload in (await coming).notices:
+                if name == "breakpoint-created" and isinstance(payload.get("bkpt"), Mapping):
+                    own = int(payload["bkpt"].get("number", 0))
+                    self.numbers[own] = number
+                    self._active[number] = own
+                    self.deaths[own] = point
+
+    def _own_of_death(self) -> list[int]:
+        """Return GDB's numbers of the breakpoints of ``catch death`` that are there."""
+        return [own for own in self.deaths if self._active.get(self.numbers[own]) is not None]
+
+    def _own_of(self, number: int) -> list[int]:
+        """Return GDB's numbers of the breakpoint with a job-wide number; none if there is none."""
+        own = self._active.get(number)
+        if own is None:
+            return []
+        if own not in self.deaths:
+            return [own]
+        return [each for each in self.deaths if self.numbers[each] == number]
+
     async def change(self, command: str, numbers: Sequence[str], argument: str) -> Record:
         """Run ``delete``, ``enable`` … on job-wide *numbers*, or on all breakpoints if there are
         none."""
         own = []
         for number in numbers:
             whole, dot, location = number.partition(".")
-            known = self._active.get(int(whole))
-            if known is None:
+            known = self._own_of(int(whole))
+            if not known:
                 return Failure(message=f"No breakpoint number {number}.")
-            own.append(f"{known}{dot}{location}")
+            if known[0] in self.deaths and (argument or dot):
+                return Failure(message=f"'{command}' is not for {number}, which is 'catch death'")
+            own += [f"{each}{dot}{location}" for each in known]
         if not numbers:
             if not self._active:
                 return Done()
-            own = [str(known) for known in self._active.values()]
+            own = [str(each) for number in self._active for each in self._own_of(number)]
         result = await self._gdb.send(console(f"{command} {' '.join(own)} {argument}".strip()))
         if result.kind == "error":
             return Failure(message=self.job_numbers(result.message))
@@ -106,13 +180,14 @@ class Breakpoints:
     async def attach_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Record:
         """Attach GDB commands to breakpoints, which GDB carries out at each hit."""
         for number in numbers:
-            own = self._active.get(int(number))
-            if own is None:
+            known = self._own_of(int(number))
+            if not known:
                 return Failure(message=f"No breakpoint number {number}.")
             body = " ".join(quote(line) for line in commands)
-            result = await self._gdb.send(f"-break-commands {own} {body}".rstrip())
-            if result.kind == "error":
-                return failure(result)
+            for own in known:
+                result = await self._gdb.send(f"-break-commands {own} {body}".rstrip())
+                if result.kind == "error":
+                    return failure(result)
         return Done()
 
     async def list(self) -> Record:
@@ -121,9 +196,23 @@ class Breakpoints:
         if result.kind == "error":
             return failure(result)
         body = result.payload.get("BreakpointTable", {}).get("body", ())
-        found = []
+        found: list[Breakpoint] = []
+        deaths: list[Breakpoint] = []
         for each in body:
-            number = self.numbers.get(int(str(each.get("number", "0")).split(".", 1)[0]))
+            own = int(str(each.get("number", "0")).split(".", 1)[0])
+            number = self.numbers.get(own)
             if number is not None:
-                found.append(decode.breakpoint_of(each, number=number))
+                made = decode.breakpoint_of(each, number=number)
+                (deaths if own in self.deaths else found).append(made)
+        if deaths:
+            found.append(
+                Breakpoint(
+                    number=deaths[0].number,
+                    kind="catchpoint",
+                    disposition=deaths[0].disposition,
+                    enabled=deaths[0].enabled,
+                    what="death",
+                    times=sum(each.times for each in deaths),
+                )
+            )
         return BreakpointList(breakpoints=tuple(sorted(found, key=lambda each: each.number)))

@@ -300,6 +300,7 @@ class GdbDebugger:
     async def _resume(self, command: str, request_id: int) -> Record:
         before = self.machine.run
         self._text.refresh(self._process.pid)
+        await self._breakpoints.find_hidden(self._process.pid)
         self._feed(events.RunSent(request_id))
         result = await self._gdb.send(command)
         if result.kind == "running":

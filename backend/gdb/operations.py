@@ -9,6 +9,7 @@ from typing import Any
 
 from pgdb.backend.gdb import blocks, queries, reduction
 from pgdb.backend.gdb.breakpoints import Breakpoints
+from pgdb.backend.gdb.death_points import CATCH
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
@@ -83,6 +84,8 @@ class Operations:
             case Script(lines=lines):
                 return await self._script(lines, request_id)
             case InsertBreakpoint(command=command, first_number=first):
+                if (match := CATCH.match(command)) is not None:
+                    return await self._breakpoints.catch_death(match[1], match[2], first, pid)
                 return await self._breakpoints.insert(command, first)
             case ChangeBreakpoints(command=command, numbers=numbers, argument=argument):
                 return await self._breakpoints.change(command, numbers, argument)

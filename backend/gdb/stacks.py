@@ -12,6 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.death_text import DeathTexts
+from pgdb.backend.gdb.deaths import argument_of, find_deaths, words
 from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.mpi_frames import (
@@ -73,6 +75,9 @@ class Stacks:
         self.arguments = FrameArguments()
         """Settings for the arguments of frames."""
         self._gdb = gdb
+        self._death_texts = DeathTexts(gdb)
+        self.death_code: int | None = None
+        """Error code or status with which the rank is about to end, as its current stop says."""
         self._pid = 0
         self._listed: _Listed | None = None
         # All three are valid until an object is loaded or unloaded; the last two are by address.
@@ -146,6 +151,7 @@ class Stacks:
                 self._gdb.send(f"-stack-select-frame {selected.payload['frame'].get('level', 0)}"),
             )
         stacks = []
+        selected_thread = listed.payload.get("current-thread-id", "")
         for thread, answer in zip(threads, answers, strict=True):
             is_cut = isinstance(answer, Failure)
             # The stack of a thread may be damaged: then only its innermost frame is shown.
@@ -155,10 +161,13 @@ class Stacks:
                 else answer
             )
             if not asked.fold or thread.process == pid or not is_of_runtime(places):
-                stacks.append((places, is_cut))
+                stacks.append((places, is_cut, thread.id == selected_thread))
         if asked.offsets:
-            await self._learn_offsets([places for places, _ in stacks])
-        shown = [await self._stack(places, asked, is_cut=is_cut) for places, is_cut in stacks]
+            await self._learn_offsets([places for places, _, _ in stacks])
+        shown = [
+            await self._stack(places, asked, is_cut=is_cut, is_selected=is_selected)
+            for places, is_cut, is_selected in stacks
+        ]
         hidden = str(len(threads) - len(shown)) if asked.fold else ""
         # Stacks that differ only in irrelevant parts become equal when records are normalized.
         counts = Counter(shown)
@@ -296,8 +305,14 @@ class Stacks:
     # -- one stack ---------------------------------------------------------------------------
 
     async def _stack(
-        self, places: Sequence[Place], asked: Backtrace, *, is_cut: bool = False
+        self,
+        places: Sequence[Place],
+        asked: Backtrace,
+        *,
+        is_cut: bool = False,
+        is_selected: bool = True,
     ) -> Stack:
+        places = await self._with_death(places, is_selected=is_selected)
         frames = tuple(each.frame for each in places)
         if asked.offsets:
             frames = tuple(
@@ -324,25 +339,53 @@ class Stacks:
         )
 
     async def _fold(self, places: Sequence[Place]) -> tuple[Frame, ...]:
+        places = await self._with_death(places, is_selected=True)
         call, hidden = await self._mpi_call(places)
         frames = tuple(each.frame for each in places)
         return (call, *frames[hidden + 1 :]) if call is not None else frames
 
     async def _mpi_call(self, places: Sequence[Place]) -> tuple[Frame | None, int]:
         """Return the frame of the thread's MPI call, and the number of frames inside it."""
-        at = find_mpi_call(places, has_mpi=self._objects is not None and self._objects.has_mpi)
+        at = find_mpi_call(places, has_mpi=self._has_mpi)
         if at is None:
             return None, 0
         frame = places[at].frame
         name = mpi_name(frame.function)
         if not name and at + 1 < len(places):
             name = await self._called_from(places[at + 1].address)
-        return named(frame, name or internal_name(frame.function)), at
+        call = named(frame, name or internal_name(frame.function))
+        dying = next((each.frame.dying for each in reversed(places[:at]) if each.frame.dying), "")
+        return (replace(call, dying=dying) if dying and not call.dying else call), at
+
+    async def _with_death(self, places: Sequence[Place], *, is_selected: bool) -> Sequence[Place]:
+        """Return the frames with the words for a rank that dies in one of them.
+
+        The text is read from memory only for the selected thread.
+        """
+        for dying in find_deaths(places):
+            level, row = dying.level, dying.row
+            inner = (argument_of(each.frame, row) for each in reversed(places[: level + 1]))
+            text = next(filter(None, inner), "")
+            if not text and is_selected:
+                call = find_mpi_call(places[level:], has_mpi=self._has_mpi)
+                outer = min(level + 1 + (call or 0), len(places) - 1)
+                levels = places[level].frame.level, places[outer].frame.level
+                text = await self._death_texts.of(row, self._pid, *levels, self.death_code)
+            if said := words(row, text):
+                place = places[level]
+                place = place._replace(frame=replace(place.frame, dying=said))
+                return (*places[:level], place, *places[level + 1 :])
+        return places
+
+    @property
+    def _has_mpi(self) -> bool:
+        return self._objects is not None and self._objects.has_mpi
 
     def _looks_up(self, places: Sequence[Place], asked: Backtrace) -> bool:
-        """Return whether the name of the MPI call depends on an address."""
-        has_mpi = self._objects is not None and self._objects.has_mpi
-        at = find_mpi_call(places, has_mpi=has_mpi) if asked.fold else None
+        """Return whether the stack depends on an address or on memory."""
+        if find_deaths(places):
+            return True
+        at = find_mpi_call(places, has_mpi=self._has_mpi) if asked.fold else None
         return at is not None and not mpi_name(places[at].frame.function)
 
     async def _called_from(self, address: int) -> str:

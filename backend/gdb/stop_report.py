@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.attach import Acquired
 from pgdb.backend.gdb.breakpoints import Breakpoints
+from pgdb.backend.gdb.death_points import Point
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import INTERRUPT
@@ -32,6 +33,7 @@ class StopReports:
         self._stacks = stacks
         self._breakpoints = breakpoints
         self._shows_displays = False
+        self._death: Point | None = None
 
     def take_command(self, command: str) -> None:
         """Note a command of the user's: ``display`` adds to all later stops."""
@@ -49,7 +51,8 @@ class StopReports:
             stop = replace(stop, reason="breakpoint-hit", breakpoint=hit, meaning="")
         if stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
             stop = as_interrupt(stop)
-        return stop
+        self._death, self._stacks.death_code = self._breakpoints.death_at(payload), None
+        return stop if self._death is None else replace(stop, reason="death", meaning="")
 
     def why_refused(self, message: str) -> str:
         """Return GDB's reason for not setting the rank running."""
@@ -59,6 +62,7 @@ class StopReports:
     def is_complete(self, stop: Stop, payload: dict[str, Any]) -> bool:
         """Return whether :meth:`describe` would add nothing."""
         is_elsewhere = self.is_elsewhere(stop, payload)
+        is_elsewhere = is_elsewhere or stop.reason == "death"
         return not (is_elsewhere or self._shows_displays) and _has_source(stop.frame)
 
     @staticmethod
@@ -75,17 +79,37 @@ class StopReports:
 
         :raises GdbError: if GDB ends.
         """
-        frame, inside = stop.frame, ""
+        frame, inside, dying = stop.frame, "", ""
+        point = self._death if stop.reason == "death" else None
+        called = await self._call_of(point) if point is not None else ""
         if is_elsewhere:
             await self._gdb.send("-thread-select 1")
             frame = None
         if not _has_source(frame):
-            frame, inside = decode.place(await self._stacks.folded(pid, _FRAMES_FOR_STOP))
+            frames = await self._stacks.folded(pid, _FRAMES_FOR_STOP)
+            frame, inside = decode.place(frames)
+            if point is None:
+                dying = dying_before(frame, frames)
+            else:
+                if not inside and len(frames) > 1:
+                    # No caller has a source: the function that ends the process is not the place.
+                    frame, inside = frames[1], frames[0].function
+                dying = _dying_in(frames, frame, inside, called)
             await self._select(frame)
         text = ""
         if self._shows_displays:
             text = (await self._gdb.send(console("display"))).text.rstrip("\n")
-        return replace(stop, frame=frame, inside=inside), text if text.strip() else ""
+        stop = replace(stop, frame=frame, inside=inside, dying=dying)
+        return stop, text if text.strip() else ""
+
+    async def _call_of(self, point: Point) -> str:
+        """Return the call that the rank is about to make, with its status or error code."""
+        value = None
+        if register := point.register:
+            told = str((await self._gdb.send(console(f"output/d {register}"))).text).strip()
+            value = int(told) if told.lstrip("-").isdecimal() else None
+        self._stacks.death_code = value
+        return point.words(value)
 
     async def after_gdb_interrupt(
         self, stop: Stop, payload: dict[str, Any], *, stays_stopped: Callable[[], bool]
@@ -126,6 +150,7 @@ class StopReports:
             frame=frame or stop.frame,
             inside=inside,
             detail="; ".join(notes),
+            dying=dying_before(frame, frames),
             program=acquired.program,
         )
 
@@ -138,6 +163,29 @@ class StopReports:
 def as_interrupt(stop: Stop) -> Stop:
     """Return a stop at a signal of ours as an interrupt."""
     return replace(stop, reason="interrupted", signal="", meaning="")
+
+
+def dying_before(shown: Frame | None, frames: Sequence[Frame]) -> str:
+    """Return the words of the frame in which the rank dies, if the frame shown has called it."""
+    inner = frames[: frames.index(shown) + 1] if shown is not None and shown in frames else frames
+    return next((each.dying for each in inner if each.dying), "")
+
+
+def _dying_in(frames: Sequence[Frame], shown: Frame | None, inside: str, called: str) -> str:
+    """Return the words for a stop before the death, such as ``MPI_Abort(comm, 3)``.
+
+    An error that led to the call comes first: ``PMPI_Send, fatal error: MPI_ERR_RANK: …``.
+    """
+    words = dying_before(shown, frames)
+    if words == "aborting the job" or words.startswith(("error code", "status")):
+        words = ""
+    if any(each.function.startswith("__libc_start_") for each in frames[:2]):
+        called = f"{called}, returned by main"
+    if not words:
+        return called or inside or "the process ends"
+    function = inside or next(each.function for each in frames if each.dying == words)
+    cause = f"{function}, {words}"
+    return f"{cause}, {called}" if called else cause
 
 
 def _has_source(frame: Frame | None) -> bool:

@@ -49,6 +49,8 @@ class Place(NamedTuple):
     line: int = 0
     offset: str = ""
     """Offset in *function*, such as ``+31``; only in a tree by pc."""
+    dying: str = ""
+    """The way in which the ranks die in *function*."""
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -294,11 +296,12 @@ class CallTree:
 
 def label(place: Place) -> str:
     """Return the label of a frame: ``main``, ``main ring.c:41`` or ``main+31``."""
+    dying = f", {place.dying}" if place.dying else ""
     if place.offset:
-        return f"{place.function}{place.offset}"
+        return f"{place.function}{place.offset}{dying}"
     if place.line:
-        return f"{place.function} {base_name(place.file)}:{place.line}"
-    return place.function
+        return f"{place.function} {base_name(place.file)}:{place.line}{dying}"
+    return f"{place.function}{dying}"
 
 
 def base_name(path: str) -> str:
@@ -485,9 +488,10 @@ def _place(frame: Frame, by: TreeBy) -> Place:
         # Unknown functions of two libraries are different functions.
         function = f"?? ({_plain(base_name(frame.library))})"
     if by == "function":
-        return Place(function)
+        return Place(function, dying=frame.dying)
     offset = frame.offset if by == "pc" else ""
-    return Place(function, _plain(frame.file) if frame.line else "", frame.line, offset)
+    file = _plain(frame.file) if frame.line else ""
+    return Place(function, file, frame.line, offset, frame.dying)
 
 
 def _plain(text: str) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Gone, Running, Stop
+from pgdb.records import Event, Exit, Gone, Running, Stop, is_fatal
 
 _MOST_REPLACED = 100
 """Runs whose predecessor is kept, so that a late refusal can be undone."""
@@ -32,6 +34,7 @@ class JobState:
         self._runs: dict[int, RankSet] = {}
         self._replaced: dict[int, dict[int, RankSet]] = {}  # what a run that may fail took over
         self._latest: list[EquivalenceClass[Event]] = []
+        self._first_dying = RankSet()
 
     @property
     def live(self) -> RankSet:
@@ -86,6 +89,7 @@ class JobState:
         self._runs[run] = ranks
         self.stopped = self.stopped - ranks
         self.running = self.running | ranks
+        self._first_dying = self._first_dying - ranks
 
     def cancel_run(self, run: int, ranks: RankSet) -> None:
         """Note that request *run* has not set *ranks* running after all."""
@@ -114,6 +118,7 @@ class JobState:
     ) -> tuple[EquivalenceClass[Event], ...]:
         """Apply events; return those that are news, without ranks for which they are stale."""
         news = []
+        first = self._first_dying
         for each in classes:
             event, ranks = each.record, each.ranks & self.ranks
             match event:
@@ -138,6 +143,10 @@ class JobState:
                     pass
             if not ranks:
                 continue
+            if isinstance(event, Stop) and is_fatal(event):
+                # Ranks whose stops came together may have been about to die in any order.
+                event = replace(event, after=str(first))
+                self._first_dying = first or self._first_dying | ranks
             kept = EquivalenceClass(ranks=ranks, record=event, slots=each.slots)
             if isinstance(event, Stop | Exit):
                 self._remember(kept)
@@ -181,11 +190,14 @@ class JobState:
 
 
 def _are_same(one: EquivalenceClass[Event], other: EquivalenceClass[Event]) -> bool:
-    return one.record == other.record and one.slots == other.slots
+    record = one.record
+    if isinstance(record, Stop) and record.after:
+        record = replace(record, after="")
+    return record == other.record and one.slots == other.slots
 
 
 def is_bad(event: Stop | Exit) -> bool:
     """Return whether an event means that something went wrong on a rank."""
     if isinstance(event, Exit):
         return bool(event.signal) or bool(event.code)
-    return event.reason == "signal-received"
+    return event.reason in ("signal-received", "death")

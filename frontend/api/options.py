@@ -107,7 +107,19 @@ class SessionOptions:
         read=switch,
         show=on_or_off,
         kind=bool,
-        help="interrupt the rest of a run when one of its ranks gets a fatal signal",
+        help="interrupt the rest of a run when one of its ranks gets a fatal signal, or is about "
+        "to die",
+    )
+    stop_before_death: bool = setting(
+        False,
+        option="--stop-before-death",
+        name="stop-before-death",
+        modes=("attach", "launch"),
+        read=switch,
+        show=on_or_off,
+        kind=bool,
+        help="stop ranks that are about to die (MPI_Abort, MPI errors, exit with a status), before "
+        "their launcher learns of it: 'catch death' on all ranks",
     )
     array_limit_bytes: int = setting(
         1 << 30,

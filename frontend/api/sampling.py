@@ -20,7 +20,7 @@ from pgdb.frontend.system.shielding import to_its_end
 from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import Backtrace
 from pgdb.ranks import RankSet
-from pgdb.records import FATAL_SIGNALS, Stop
+from pgdb.records import Stop, is_fatal
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -145,7 +145,7 @@ class _Sampler:
         has_crashed = False
         for each in state.latest(self._interrupted & state.stopped):
             if isinstance(each.record, Stop):
-                has_crashed |= each.record.signal in FATAL_SIGNALS
+                has_crashed |= is_fatal(each.record)
                 if each.record.reason == "interrupted":
                     ours = ours | each.ranks
         self._interrupted = self._interrupted & state.running

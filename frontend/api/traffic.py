@@ -38,7 +38,7 @@ from pgdb.overlay.messages import (
 )
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
-from pgdb.records import FATAL_SIGNALS, Event, Exit, Gone, Record, Running, Stop, Text
+from pgdb.records import Event, Exit, Gone, Record, Running, Stop, Text, is_fatal
 
 _LEAST_TIMEOUT_S = 0.01
 """Timeout for state-changing requests sent after the command's deadline."""
@@ -275,7 +275,7 @@ class Traffic:
         """
         for each in news:
             event = each.record
-            if isinstance(event, Stop) and event.signal in FATAL_SIGNALS:
+            if isinstance(event, Stop) and is_fatal(event):
                 others = self._core.state.runners(event.run)
                 if others:
                     self._core.begin(self.ask("interrupt", Interrupt(), others))

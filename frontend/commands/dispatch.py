@@ -26,7 +26,7 @@ from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import FATAL_SIGNALS, Event, Exit, Stop
+from pgdb.records import Event, Exit, Stop, is_fatal
 
 LOG = logging.getLogger(__name__)
 
@@ -362,7 +362,7 @@ class Dispatcher:
             if each.ranks <= self.session.killed:
                 continue
             match each.record:
-                case Stop(signal=name) if name in FATAL_SIGNALS:
+                case Stop() as stop if is_fatal(stop):
                     self.worsen(EXIT_SIGNAL)
                 case Exit(signal=name) if name:
                     self.worsen(EXIT_SIGNAL)

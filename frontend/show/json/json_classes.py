@@ -136,6 +136,8 @@ def stop_class(each: EquivalenceClass[Stop], text: ClassText) -> StopClass:
         inside=stop.inside,
         detail=stop.detail,
         program=stop.program,
+        dying=stop.dying,
+        after=stop.after,
     )
 
 

@@ -91,6 +91,8 @@ class TreeFrame(Part, frozen=True, kw_only=True):
     line: int = 0
     offset: str = ""
     """Offset in the function; only in a tree by pc."""
+    dying: str = ""
+    """The way in which the ranks die in this function."""
 
 
 class TreeSource(Part, frozen=True, kw_only=True):
@@ -141,6 +143,10 @@ class StopClass(Part, frozen=True, kw_only=True):
     inside: str = ""
     detail: str = ""
     program: str = ""
+    dying: str = ""
+    """The way in which the ranks die, such as ``MPI_Abort(comm, 3)``; empty if they do not."""
+    after: RankText = ""
+    """Ranks that were about to die before."""
 
 
 class ExitClass(Part, frozen=True, kw_only=True):

@@ -14,7 +14,6 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
 from pgdb.records import (
-    FATAL_SIGNALS,
     Event,
     Exit,
     Gone,
@@ -23,6 +22,7 @@ from pgdb.records import (
     Running,
     Stop,
     Variable,
+    is_fatal,
 )
 
 _SHORT_ARGUMENT = 8
@@ -89,7 +89,7 @@ def events(
         lines += _prefixed(each.ranks, text, column)
         if not isinstance(record, Stop) or record.frame is None:
             continue
-        if few or record.signal in FATAL_SIGNALS:
+        if few or is_fatal(record):
             source = read_source(record.frame.fullname, record.frame.line)
             if source is not None:
                 lines.append(f"{record.frame.line}\t{source}")
@@ -102,8 +102,16 @@ def events(
 
 def _stop(record: Stop) -> str:
     where = frame(record.frame) if record.frame is not None else "??"
+    if record.reason == "death" and record.frame is not None:
+        where = f"{record.dying} <- {frame(replace(record.frame, dying=''))}"
+        after = f", after [{record.after}]" if record.after else ""
+        return f"about to die{after}: {where}" + (f"\n    {record.detail}" if record.detail else "")
+    is_said = record.frame is not None and bool(record.frame.dying)
+    dying = f", {record.dying}" if record.dying and not is_said else ""
     if record.inside:
-        where = f"{record.inside} <- {where}"
+        where = f"{record.inside}{dying} <- {where}"
+    elif dying:
+        where = f"{where}{dying}"
     if record.program:
         where += f", {record.program}"
     detail = f"\n    {record.detail}" if record.detail else ""

@@ -64,7 +64,8 @@ def frame(each: Frame) -> str:
         f"{item.name}={item.value}" if item.value or item.name != "..." else item.name
         for item in each.arguments
     )
-    text = f"{each.function} ({arguments})"
+    dying = f", {each.dying}" if each.dying else ""
+    text = f"{each.function}{dying} ({arguments})"
     if each.line:
         return f"{text} at {each.file}:{each.line}"
     return f"{text} from {each.library}" if each.library else text

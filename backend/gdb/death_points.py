@@ -1,0 +1,82 @@
+"""Stops before a rank dies: breakpoints in the functions that end a process or a job.
+
+The functions are called only by a program that dies, so that the breakpoints cost nothing before.
+They come before the launcher learns of the death, which would end the other ranks. GDB itself stops
+at fatal signals: ``abort``, a failed assertion and an uncaught C++ exception need no breakpoint.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+
+import msgspec
+
+from pgdb.patterns import pattern
+
+CATCH = pattern(r"\s*(t?)cat(?:c|ch)?\s+death\s*(.*)\Z")
+"""The command; groups: ``t`` of ``tcatch``, and what follows."""
+
+# The registers of the first integer arguments, 32 bits of them where they have a name.
+_REGISTERS = {
+    "x86_64": ("$edi", "$esi", "$edx"),
+    "aarch64": ("$w0", "$w1", "$w2"),
+    "ppc64le": ("$r3", "$r4", "$r5"),
+    "riscv64": ("$a0", "$a1", "$a2"),
+}
+# A function that the dying function calls ends the process, too, and is deeper in the same stack.
+# One stop for each death is enough: the condition keeps the stack pointer of the last one.
+_NEWS = (
+    "!($_pgdb_death >= (long) $sp && $_pgdb_death - (long) $sp < 1048576)"
+    " && ($_pgdb_death = (long) $sp)"
+)
+RESET = "set $_pgdb_death = 0"
+"""GDB command that comes before the breakpoints."""
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A function that ends the process or the job."""
+
+    function: str
+    """Name, or ``*ADDRESS``."""
+    call: str = ""
+    """The call in words, with ``{}`` for the status or error code."""
+    argument: int | None = None
+    """Number of the argument with the status or error code."""
+    is_exit: bool = False
+    """Whether the function ends a program that does well, with the status 0."""
+
+    @property
+    def register(self) -> str:
+        """The register of the argument, empty if it is unknown on this machine."""
+        registers = _REGISTERS.get(platform.machine(), ())
+        return registers[self.argument] if self.argument is not None and registers else ""
+
+    @property
+    def command(self) -> str:
+        """The GDB command for the breakpoint, empty where it could not tell a good end."""
+        if self.is_exit and not self.register:
+            return ""
+        condition = f"({self.register} & 255) != 0 && {_NEWS}" if self.is_exit else _NEWS
+        # The condition is one of C in a program of any language. The library may be loaded later.
+        return (
+            "with breakpoint pending on -- with language c -- "
+            f"break -qualified {self.function} if {condition}"
+        )
+
+    def words(self, value: int | None) -> str:
+        """Return the call in words, with the value of its argument if that is known."""
+        if value is None:
+            return self.call.format("…")
+        return self.call.format(value & 255 if self.is_exit else value)
+
+
+POINTS: Sequence[Point] = (
+    Point("PMPI_Abort", "MPI_Abort(comm, {})", 1),
+    Point("ompi_mpi_abort", argument=1),
+    Point("MPID_Abort", argument=2),
+    Point("exit", "exit({})", 0, is_exit=True),
+    Point("_exit", "_exit({})", 0, is_exit=True),
+    Point("quick_exit", "quick_exit({})", 0, is_exit=True),
+    Point("__sanitizer::Die", "the sanitizer ends the process"),
+)

@@ -1,0 +1,209 @@
+"""The text of a rank's death, read from its memory: nothing is called in the program.
+
+The functions in which a program dies keep their message on the stack, or a pointer to it. A library
+without debug information names neither, so the strings there are compared with the messages that
+the library is known for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import struct
+from collections.abc import Iterator
+
+from pgdb.backend.gdb.deaths import Death
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.patterns import pattern
+from pgdb.process_maps import read_mappings
+from pgdb.records import FATAL_SIGNALS
+
+_WORD_BYTES = 8
+_MOST_STACK_BYTES = 256 << 10
+_MOST_POINTERS = 4096
+_STRING_BYTES = 512
+_MOST_VARIABLES_BYTES = 4 << 20
+_ADDRESS = pattern(r"0x[0-9a-f]+")
+_MANGLED = pattern(rb"[A-Za-z_][\w.]*\Z")
+_TYPE = pattern(r"typeinfo for (.+)")
+# Itanium C++ ABI, section 2.2.1: the class of exceptions of GNU's C++, and the places in the header
+# before the exception, in bytes from _Unwind_Exception on.
+_GNU_EXCEPTION = b"\0++CCUNG"
+_TYPE_OFFSET, _OBJECT_OFFSET = -80, 32
+_BASE_OFFSET = 16
+_MOST_BASES = 8
+_WITH_TEXT = (b"St13runtime_error", b"St11logic_error")
+# struct rt_sigframe of x86-64: siginfo_t follows the ucontext, to which the frame's stack pointer
+# points.
+_SIGNAL_OFFSET = 304
+
+
+class DeathTexts:
+    """Reads texts of deaths in one rank."""
+
+    def __init__(self, gdb: GdbSession) -> None:
+        self._gdb = gdb
+
+    async def of(self, row: Death, pid: int, level: int, outer: int, code: int | None) -> str:
+        """Return the text of a death in the frame *level* of the selected thread, or nothing.
+
+        :param outer: the frame that has called into the library where the rank dies; the strings
+            of that frame are the user's.
+        :param code: the error code with which the rank is about to end, if that is known.
+        """
+        if row.is_code and code is not None:
+            return str(code)
+        if not (row.text or row.is_exception or row.is_signal):
+            return ""
+        levels = (0, outer) if not row.is_signal else (level, level)
+        begin, end = await self._stack_pointers(levels)
+        try:
+            memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return ""
+        try:
+            if row.is_signal:
+                return _signal_at(memory, begin)
+            size = max(0, min(end - begin, _MOST_STACK_BYTES))
+            stack = _read(memory, begin, size)
+            if row.is_exception:
+                return await self._exception(memory, stack)
+            text = _find_text(memory, stack, re.compile(row.text))
+            if not text and code is not None:
+                text = await asyncio.to_thread(_text_of_code, pid, memory, code)
+            return text
+        finally:
+            os.close(memory)
+
+    async def _stack_pointers(self, levels: tuple[int, int]) -> tuple[int, int]:
+        """Return the stack pointers of two frames of the selected thread, 0 for unknown ones."""
+        asked, asked_too = self._gdb.send_together(
+            "-data-evaluate-expression $_thread", "-stack-info-frame"
+        )
+        thread, selected = (await asked).payload.get("value", "1"), await asked_too
+        answers = self._gdb.send_together(
+            *(
+                f"-data-evaluate-expression --thread {thread} --frame {level} (long)$sp"
+                for level in levels
+            ),
+            f"-stack-select-frame {selected.payload.get('frame', {}).get('level', 0)}",
+        )
+        found = [str((await each).payload.get("value", "0")) for each in answers[:2]]
+        begin, end = (int(each) if each.lstrip("-").isdecimal() else 0 for each in found)
+        return begin, end
+
+    async def _exception(self, memory: int, stack: bytes) -> str:
+        """Return type and text of the exception whose header the stack refers to."""
+        for address in _pointers(stack):
+            if _read(memory, address, len(_GNU_EXCEPTION)) != _GNU_EXCEPTION:
+                continue
+            kind = _pointer(memory, address + _TYPE_OFFSET)
+            mangled = _type_name(memory, kind)
+            if not mangled:
+                continue
+            name = mangled.decode("ascii")
+            told = await self._gdb.send(console(f"demangle _ZTI{name}"))
+            if match := _TYPE.match(told.text.strip()):
+                name = match[1]
+            what = _text_of_exception(memory, address + _OBJECT_OFFSET, kind)
+            return f"{name}: {what}" if what else name
+        return ""
+
+
+def _find_text(memory: int, stack: bytes, text: re.Pattern[bytes]) -> str:
+    """Return the first match in the stack, or in a string that it refers to."""
+    if match := text.search(stack):
+        return _shown(match)
+    for address in _pointers(stack):
+        if match := text.search(_read(memory, address, _STRING_BYTES)):
+            return _shown(match)
+    return ""
+
+
+def _text_of_code(pid: int, memory: int, code: int) -> str:
+    """Return Open MPI's text for an error code.
+
+    Its objects for the codes are variables of the library: the code, its class, the text.
+    """
+    known = struct.pack("ii", code, code) + b"MPI_"
+    for mapping in read_mappings(pid):
+        size = mapping.end - mapping.start
+        if mapping.is_writable and size <= _MOST_VARIABLES_BYTES:
+            data = _read(memory, mapping.start, size)
+            if (at := data.find(known)) >= 0:
+                text = data[at + 8 : at + 8 + _STRING_BYTES].partition(b"\0")[0]
+                return text.decode("utf-8", "replace")
+    return ""
+
+
+def _shown(match: re.Match[bytes]) -> str:
+    found = next((each for each in match.groups() if each is not None), b"")
+    return found.decode("utf-8", "replace").strip()
+
+
+def _pointers(stack: bytes) -> Iterator[int]:
+    """Yield the different words of a stack that may be pointers, innermost first."""
+    seen: set[int] = set()
+    for (word,) in struct.iter_unpack("Q", stack[: len(stack) // _WORD_BYTES * _WORD_BYTES]):
+        if 0x1000 < word < 1 << 56 and word not in seen:
+            seen.add(word)
+            if len(seen) > _MOST_POINTERS:
+                return
+            yield word
+
+
+def _read(memory: int, address: int, size_bytes: int) -> bytes:
+    """Return memory of the rank, less where it ends, nothing where there is none."""
+    try:
+        return os.pread(memory, size_bytes, address) if address > 0 and size_bytes > 0 else b""
+    except (OSError, OverflowError):
+        return b""
+
+
+def _pointer(memory: int, address: int) -> int:
+    data = _read(memory, address, _WORD_BYTES)
+    return int(struct.unpack("Q", data)[0]) if len(data) == _WORD_BYTES else 0
+
+
+def _string(memory: int, address: int) -> bytes:
+    text, end, _ = _read(memory, address, _STRING_BYTES).partition(b"\0")
+    return text if end else b""
+
+
+def _type_name(memory: int, kind: int) -> bytes:
+    """Return the mangled name of a ``std::type_info``, empty if it is none."""
+    name = _string(memory, _pointer(memory, kind + _WORD_BYTES)).removeprefix(b"*")
+    return name if _MANGLED.match(name) else b""
+
+
+def _text_of_exception(memory: int, thrown: int, kind: int) -> str:
+    """Return the text of an exception that derives from std::runtime_error or std::logic_error.
+
+    Only these have it at a known place. Their descendants with one base begin with it.
+    """
+    for _ in range(_MOST_BASES):
+        name = _type_name(memory, kind)
+        if not name:
+            return ""
+        if name in _WITH_TEXT:
+            return _string(memory, _pointer(memory, thrown + _WORD_BYTES)).decode(
+                "utf-8", "replace"
+            )
+        kind = _pointer(memory, kind + _BASE_OFFSET)
+    return ""
+
+
+def _signal_at(memory: int, context: int) -> str:
+    """Return the name of the fatal signal whose handler runs, empty for any other signal."""
+    if os.uname().machine != "x86_64":
+        return ""
+    data = _read(memory, context + _SIGNAL_OFFSET, 4)
+    number = struct.unpack("i", data)[0] if len(data) == 4 else 0
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return ""
+    return f"in a handler of {name}" if name in FATAL_SIGNALS else ""
