@@ -120,7 +120,7 @@ class Breakpoints:
         return Failure(message="GDB made none of the breakpoints of 'catch death'")
 
     async def find_hidden(self, pid: int) -> None:
-        """Add the breakpoints of ``catch death`` that no name leads to, in libraries loaded since."""
+        """Add breakpoints of ``catch death`` that no name leads to, in libraries loaded since."""
         known = self._own_of_death()
         if not known or not self._has_new_libraries:
             return

@@ -36,6 +36,9 @@ from pgdb.overlay.messages import Delivered, InsertBreakpoint, Recall
 from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
 
+CATCH_DEATH = "catch death"
+"""The command that stops ranks before they die."""
+
 
 class Session(RankView):
     """A running session; made by :func:`pgdb.frontend.startup.start.attach` and ``launch``."""
@@ -283,6 +286,15 @@ class Session(RankView):
         if not answer.missing.late:
             numbers.release(end, last + 1)
         return answer
+
+    async def set_stop_before_death(self, is_on: bool) -> Answer | None:
+        """Make or delete the breakpoint of ``catch death`` on all ranks; None if nothing is to do."""
+        number = self._core.journal.number_of(CATCH_DEATH)
+        if is_on and not number:
+            return await self.insert_breakpoint(CATCH_DEATH, self.set)
+        if number and not is_on:
+            return await self.change_breakpoints("delete", [str(number)])
+        return None
 
     async def save(self, path: Path | str) -> Written:
         """Write a recording to a file, which :func:`pgdb.replay` and ``pgdb replay`` open without

@@ -55,6 +55,16 @@ _declare(
 )  # fmt: skip
 
 
+_declare(
+    "catch", "catch EVENT", "stop at an event: death, throw, fork, syscall …", (),
+    "'catch death' stops a rank that is about to die, before its launcher learns of it: at\n"
+    "MPI_Abort, at an MPI error that is fatal, and at exit, _exit and quick_exit with a status\n"
+    "other than 0. GDB stops at fatal signals anyway, so at abort, a failed assertion and an\n"
+    "uncaught C++ exception. 'set stop-before-death on' is the same for all ranks. Any other\n"
+    f"EVENT is one of GDB's: 'catch throw', 'catch fork', 'catch syscall open'. {_NUMBERS}",
+)  # fmt: skip
+
+
 @COMMANDS.command(
     "delete",
     group=Group.BREAKPOINTS,

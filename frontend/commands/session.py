@@ -96,8 +96,11 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
         return await call.view.execute_plain(call.line)
     change = Settings(**{setting.key: setting.convert(f"set {name}", value.strip())})
     call.dispatcher.apply(change)
+    answer = None
+    if setting.key == "stop_before_death":
+        answer = await call.session.set_stop_before_death(call.session.options.stop_before_death)
     if not is_kept:
-        return None
+        return answer
     # Another session can hold the lock for a moment, and the home directory can be remote.
     path = settings_path()
     return f"{name}: {await with_file(path, lambda: keep_settings(path, change))}"

@@ -271,6 +271,8 @@ class _Program:
         try:
             with deadline.within(SETTINGS_S):
                 dispatcher.apply(await with_file(path, lambda: read_settings(path)) | given)
+            if dispatcher.session.options.stop_before_death:
+                await session.set_stop_before_death(True)
         except CommandError as error:
             session.note(str(error))
 

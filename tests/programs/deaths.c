@@ -1,0 +1,44 @@
+/* Each rank dies in a way of its own; an argument names the only rank that dies.
+ *
+ * Rank 0 dies by an MPI error, 1 by MPI_Abort, 2 by exit, 3 by _exit, 4 by a return from main, 5 by
+ * a failed assertion, 6 by quick_exit. Any other rank waits for them. */
+#include <assert.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void die(int kind, int size)
+{
+    int value = 7;
+
+    if (kind == 0)
+        MPI_Send(&value, 1, MPI_INT, size + 5, 0, MPI_COMM_WORLD); /* @error */
+    if (kind == 1)
+        MPI_Abort(MPI_COMM_WORLD, 3); /* @abort */
+    if (kind == 2)
+        exit(4); /* @exit */
+    if (kind == 3)
+        _exit(5); /* @_exit */
+    if (kind == 5)
+        assert(value == 8); /* @assert */
+    if (kind == 6)
+        quick_exit(6); /* @quick */
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size, only;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    only = argc > 1 ? atoi(argv[1]) : rank;
+    if (rank == only) {
+        die(rank, size);
+        if (rank == 4)
+            return 9;
+    }
+    MPI_Barrier(MPI_COMM_WORLD); /* @wait */
+    MPI_Finalize();
+    return 0;
+}

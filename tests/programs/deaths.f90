@@ -1,0 +1,17 @@
+! Every rank ends by an index out of bounds, or by ERROR STOP with the argument "stop".
+program deaths
+    use mpi
+    implicit none
+    integer :: rank, at, error
+    integer :: values(4)
+    character(len=16) :: word
+
+    call MPI_Init(error)
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
+    call get_command_argument(1, word)
+    if (word == "stop") error stop 3
+    at = 5 + rank
+    values(at) = 1 ! @bounds
+    print *, values
+    call MPI_Finalize(error)
+end program deaths
