@@ -14,7 +14,7 @@ import msgspec
 
 from pgdb.patterns import pattern
 
-CATCH = pattern(r"\s*(t?)cat(?:c|ch)?\s+death\s*(.*)\Z")
+CATCH = pattern(r"\s*(t?)cat(?:c|ch)?\s+death(?!\S)\s*(.*)\Z")
 """The command; groups: ``t`` of ``tcatch``, and what follows."""
 
 # The registers of the first integer arguments, 32 bits of them where they have a name.

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import re
-import signal
 import struct
 from collections.abc import Iterator
 
-from pgdb.backend.gdb.deaths import Death
+from pgdb.backend.gdb.deaths import Death, fatal_signal
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.patterns import pattern
 from pgdb.process_maps import read_mappings
-from pgdb.records import FATAL_SIGNALS
 
 _WORD_BYTES = 8
 _MOST_STACK_BYTES = 256 << 10
@@ -27,7 +26,7 @@ _MOST_POINTERS = 4096
 _STRING_BYTES = 512
 _MOST_VARIABLES_BYTES = 4 << 20
 _ADDRESS = pattern(r"0x[0-9a-f]+")
-_MANGLED = pattern(rb"[A-Za-z_][\w.]*\Z")
+_MANGLED = pattern(rb"[\w.]+\Z")
 _TYPE = pattern(r"typeinfo for (.+)")
 # Itanium C++ ABI, section 2.2.1: the class of exceptions of GNU's C++, and the places in the header
 # before the exception, in bytes from _Unwind_Exception on.
@@ -105,7 +104,7 @@ class DeathTexts:
             if not mangled:
                 continue
             name = mangled.decode("ascii")
-            told = await self._gdb.send(console(f"demangle _ZTI{name}"))
+            told = await self._gdb.send(console(f"demangle -l c++ -- _ZTI{name}"))
             if match := _TYPE.match(told.text.strip()):
                 name = match[1]
             what = _text_of_exception(memory, address + _OBJECT_OFFSET, kind)
@@ -197,13 +196,12 @@ def _text_of_exception(memory: int, thrown: int, kind: int) -> str:
 
 
 def _signal_at(memory: int, context: int) -> str:
-    """Return the name of the fatal signal whose handler runs, empty for any other signal."""
-    if os.uname().machine != "x86_64":
+    """Return the fatal signal whose handler runs, empty for any other and where it is unknown.
+
+    The kernel leaves it there for a handler with SA_SIGINFO.
+    """
+    data = _read(memory, context + _SIGNAL_OFFSET, 8)
+    if platform.machine() != "x86_64" or len(data) < 8:
         return ""
-    data = _read(memory, context + _SIGNAL_OFFSET, 4)
-    number = struct.unpack("i", data)[0] if len(data) == 4 else 0
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        return ""
-    return f"in a handler of {name}" if name in FATAL_SIGNALS else ""
+    number, error = struct.unpack("ii", data)
+    return fatal_signal(number) if not error else ""

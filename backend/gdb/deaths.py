@@ -9,6 +9,7 @@ Python.
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -17,7 +18,7 @@ import msgspec
 from pgdb.backend.gdb.decode import is_readable
 from pgdb.backend.gdb.mpi_frames import Owner, Place
 from pgdb.patterns import pattern
-from pgdb.records import Frame
+from pgdb.records import FATAL_SIGNALS, Frame
 
 _LONGEST = 200
 """Most characters of a text that was read."""
@@ -188,6 +189,27 @@ def words(row: Death, text: str) -> str:
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}…"
     return row.says.format(text)
+
+
+def fatal_signal(number: int) -> str:
+    """Return words for a rank that handles a fatal signal, nothing for any other signal."""
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return ""
+    return f"in a handler of {name}" if name in FATAL_SIGNALS else ""
+
+
+def text_in_arguments(places: Sequence[Place], dying: Dying) -> str:
+    """Return the text that an argument has, in the frame where the death began or further in."""
+    level, row = dying.level, dying.row
+    if row.is_signal:
+        # The handler's first argument is the number of the signal.
+        handler = places[level - 1].frame.arguments[:1] if level else ()
+        known = [int(each.value) for each in handler if _NUMBER.match(each.value)]
+        return fatal_signal(known[0]) if known else ""
+    found = (argument_of(each.frame, row) for each in reversed(places[: level + 1]))
+    return next(filter(None, found), "")
 
 
 def argument_of(frame: Frame, row: Death) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.death_text import DeathTexts
-from pgdb.backend.gdb.deaths import argument_of, find_deaths, words
+from pgdb.backend.gdb.deaths import find_deaths, text_in_arguments, words
 from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.mpi_frames import (
@@ -364,11 +364,11 @@ class Stacks:
         """
         for dying in find_deaths(places):
             level, row = dying.level, dying.row
-            inner = (argument_of(each.frame, row) for each in reversed(places[: level + 1]))
-            text = next(filter(None, inner), "")
+            text = text_in_arguments(places, dying)
             if not text and is_selected:
-                call = find_mpi_call(places[level:], has_mpi=self._has_mpi)
-                outer = min(level + 1 + (call or 0), len(places) - 1)
+                beyond = range(level + 1, len(places))
+                users = (each for each in beyond if places[each].owner is Owner.USER)
+                outer = next(users, len(places) - 1)
                 levels = places[level].frame.level, places[outer].frame.level
                 text = await self._death_texts.of(row, self._pid, *levels, self.death_code)
             if said := words(row, text):

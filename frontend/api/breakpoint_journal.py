@@ -86,15 +86,11 @@ class BreakpointJournal:
 
     def number_of(self, command: str) -> int:
         """Return the number of the breakpoint that *command* has made, 0 if there is none."""
-        return next(
-            (
-                each.numbers[0]
-                for each in self._entries
-                if isinstance(each.operation, InsertBreakpoint)
-                and each.operation.command == command
-            ),
-            0,
-        )
+        for each in self._entries:
+            operation = each.operation
+            if isinstance(operation, InsertBreakpoint) and operation.command == command:
+                return each.numbers[0]
+        return 0
 
     def hit(self, classes: Iterable[EquivalenceClass[Event]]) -> None:
         """Forget a temporary breakpoint on the ranks that have stopped at it."""

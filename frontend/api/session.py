@@ -288,7 +288,7 @@ class Session(RankView):
         return answer
 
     async def set_stop_before_death(self, is_on: bool) -> Answer | None:
-        """Make or delete the breakpoint of ``catch death`` on all ranks; None if nothing is to do."""
+        """Make or delete the breakpoint of ``catch death`` on all ranks; None if that is done."""
         number = self._core.journal.number_of(CATCH_DEATH)
         if is_on and not number:
             return await self.insert_breakpoint(CATCH_DEATH, self.set)

@@ -477,7 +477,7 @@ class SessionCalls(Ranks):
         return self._loop.call(lambda: self._session.recall(answer, ranks, timeout_s=timeout_s))
 
     def set_stop_before_death(self, is_on: bool) -> Answer | None:
-        """Make or delete the breakpoint of ``catch death`` on all ranks; None if nothing is to do."""
+        """Make or delete the breakpoint of ``catch death`` on all ranks; None if that is done."""
         return self._loop.call(lambda: self._session.set_stop_before_death(is_on))
 
     def save(self, path: Path | str) -> Written:

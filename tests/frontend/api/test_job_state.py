@@ -319,3 +319,20 @@ def test_every_rank_is_in_at_most_one_set(steps: Iterable[tuple[str, RankSet, Ev
         assert exited <= state.exited
         seen = [each.ranks for each in state.latest(ALL)]
         assert sum(len(each) for each in seen) == len(RankSet.union(seen))
+
+
+def test_ranks_that_die_later_say_who_was_first() -> None:
+    state = JobState(RankSet.range(0, 8))
+    state.start_run(1, state.ranks)
+
+    def stop(text: str) -> list[str]:
+        made = EquivalenceClass[Event](ranks(text), Stop(reason="death", run=1))
+        return [each.record.after for each in state.apply([made]) if isinstance(each.record, Stop)]
+
+    assert stop("2-3") == [""]
+    assert stop("5") == ["2-3"] and stop("6") == ["2-3"]
+    # Aggregators report stops again after a loss.
+    assert stop("5") == []
+    assert state.named("error") == ranks("2-3,5-6")
+    state.start_run(2, ranks("2-3"))
+    assert stop("7") == [""]

@@ -1,0 +1,133 @@
+"""The table of deaths, the conditions of stops before them, and MPICH's hidden abort."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pgdb.backend.gdb import hidden_abort
+from pgdb.backend.gdb.death_points import CATCH, POINTS, Point
+from pgdb.backend.gdb.deaths import (
+    TABLE,
+    death_in,
+    find_deaths,
+    text_in_arguments,
+    words,
+)
+from pgdb.backend.gdb.mpi_frames import Owner, Place
+from pgdb.records import Frame, Variable
+
+
+def place(
+    function: str, owner: Owner = Owner.C_RUNTIME, source: str = "", **arguments: str
+) -> Place:
+    items = tuple(Variable(name, value, is_argument=True) for name, value in arguments.items())
+    return Place(Frame(0, function, arguments=items, fullname=source), 0, owner)
+
+
+@pytest.mark.parametrize(
+    ("function", "bare"),
+    [
+        ("ompi_mpi_errors_are_fatal_comm_handler", "fatal error"),
+        ("ompi_mpi_errors_abort_win_handler", "fatal error"),
+        ("MPIR_Handle_fatal_error", "fatal error"),
+        ("PMPI_Abort", "aborting the job"),
+        ("mpi_abort_", "aborting the job"),
+        ("__GI___assert_fail", "an assertion failed"),
+        ("std::terminate()", "terminated by the C++ library"),
+        ("_gfortran_runtime_error_at", "Fortran runtime error"),
+        ("_gfortran_error_stop_string", "ERROR STOP"),
+        ("__asan::ReportGenericError(unsigned long, bool)", "sanitizer report"),
+        ("Py_FatalError", "Python's fatal error"),
+        ("exit", ""),
+    ],
+)
+def test_functions_in_which_a_rank_dies(function: str, bare: str) -> None:
+    row = death_in(function)
+    assert row is not None and row.bare == bare
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["PMPI_Send", "main", "ompi_errhandler_invoke", "my_exit", "abort_if", "exits", "??"],
+)
+def test_functions_in_which_no_rank_dies(function: str) -> None:
+    assert death_in(function) is None
+
+
+def test_the_outermost_death_comes_first_and_users_functions_are_none(tmp_path: Path) -> None:
+    source = tmp_path / "user.c"
+    source.touch()
+    stack = (
+        place("poll"),
+        place("ompi_mpi_abort", Owner.MPI),
+        place("ompi_mpi_errors_are_fatal_comm_handler", Owner.MPI),
+        place("PMPI_Send", Owner.MPI),
+        place("exit", Owner.USER, str(source)),
+    )
+    assert [each.level for each in find_deaths(stack)] == [2, 1]
+    # MPICH calls the user's error handler from the same function.
+    handled = (place("handler", Owner.USER, str(source)), place("MPIR_Err_return_comm", Owner.MPI))
+    assert not find_deaths(handled) and find_deaths(handled[1:])
+
+
+def test_words_for_a_text_or_without_one() -> None:
+    stack = (
+        place("raise"),
+        place("__assert_fail", assertion='0x55 "strcmp(a, \\"b\\") == 0"'),
+        place("main"),
+    )
+    (dying,) = find_deaths(stack)
+    text = text_in_arguments(stack, dying)
+    assert words(dying.row, text) == "assertion 'strcmp(a, \"b\") == 0' failed"
+    assert words(dying.row, "") == "an assertion failed"
+    assert words(dying.row, "x" * 999).endswith("x…' failed")
+    handler = (place("handler", signo="11"), place("<signal handler called>"))
+    (dying,) = find_deaths(handler)
+    assert words(dying.row, text_in_arguments(handler, dying)) == "in a handler of SIGSEGV"
+    other = (place("handler", signo="10"), place("<signal handler called>"))
+    assert text_in_arguments(other, find_deaths(other)[0]) == ""
+    # A status of 0 is a good end.
+    good, bad = (place("exit", status="0"),), (place("exit", status="3"),)
+    assert words(death_in("exit"), text_in_arguments(good, find_deaths(good)[0])) == ""  # type: ignore[arg-type]
+    assert text_in_arguments(bad, find_deaths(bad)[0]) == "3"
+
+
+def test_every_row_has_words_and_a_text_pattern_that_compiles() -> None:
+    for row in TABLE:
+        assert row.says or row.bare, row.functions
+        if row.says:
+            assert "{}" in row.says
+
+
+def test_a_good_end_does_not_stop() -> None:
+    for point in POINTS:
+        if point.is_exit and point.command:
+            assert f"({point.register} & 255) != 0" in point.command
+    assert Point("exit", "exit({})", 0, is_exit=True).words(256 + 3) == "exit(3)"
+    assert Point("PMPI_Abort", "MPI_Abort(comm, {})", 1).words(None) == "MPI_Abort(comm, …)"
+    assert CATCH.match("catch death") and CATCH.match("tcatch  death")
+    assert not CATCH.match("catch deaths") and not CATCH.match("catch throw")
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the instruction is one of x86-64")
+def test_a_hidden_abort_is_found_by_its_message(tmp_path: Path) -> None:
+    source = tmp_path / "abort.c"
+    source.write_text(
+        "#include <stdio.h>\n"
+        '__attribute__((visibility("hidden"))) void ends(int code, char *text)\n'
+        '{ char all[99]; snprintf(all, 99, "Abort(%d)%s%s: %s%s\\n", code, "", "", text, ""); '
+        "puts(all); }\n"
+        'void call(void) { ends(3, "x"); puts("another"); }\n'
+    )
+    library = tmp_path / "libabort.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+    with open(library, "rb") as file:
+        found = hidden_abort.offsets_in(file.fileno())
+    assert len(found) == 1
+    assert library.read_bytes()[found[0] : found[0] + 2] in (b"\x48\x8d", b"\x4c\x8d")
+    with pytest.raises(ValueError), open(source, "rb") as file:  # noqa: PT012
+        hidden_abort.offsets_in(file.fileno())

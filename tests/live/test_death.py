@@ -1,0 +1,133 @@
+"""Stops before ranks die: each kind of death under every MPI, and the words for it everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Build, StartJob
+from tests.support.programs import Builder, Mpi, find_mpi
+from tests.support.terminal import Finished, ex, foreign_code, run_json, run_pgdb
+
+pytestmark = pytest.mark.mpi
+
+MPIS = ("openmpi", "mpich", "openmpi5", "mpich-system", "intel")
+STOP = "--stop-before-death"
+CALLS = {
+    0: "PMPI_Send, fatal error: ",
+    1: "MPI_Abort(comm, 3)",
+    2: "exit(4)",
+    3: "_exit(5)",
+    4: "exit(9), returned by main",
+    6: "quick_exit(6)",
+}
+"""The words for the death of each rank of deaths.c; at rank 5's failed assertion GDB stops."""
+MARKS = {0: "error", 1: "abort", 2: "exit", 3: "_exit", 5: "assert", 6: "quick"}
+
+
+def last_stops(finished: Finished) -> dict[int, dict[str, Any]]:
+    """Return the last stop of each rank that has one of its own."""
+    return {
+        int(each["ranks"]): each
+        for line in finished.of_type("stop")
+        for each in line["classes"]
+        if each["ranks"].isdecimal()
+    }
+
+
+@pytest.mark.parametrize("name", MPIS)
+def test_every_rank_stops_before_its_death(name: str, builder: Builder) -> None:
+    mpi = find_mpi(name)
+    program = builder.build(mpi, "deaths.c")
+    commands = ex("set stop-on-error off", "continue", "bt", "tree", "info breakpoints")
+    finished = run_json("launch", STOP, *commands, *mpi.line(7, program))
+    assert finished.status == 5, finished.out
+    stops = last_stops(finished)
+    for rank, call in CALLS.items():
+        stop = stops[rank]
+        assert stop["reason"] == "death" and stop["breakpoint"] == 1, stop
+        assert stop["dying"].startswith(call), stop
+        assert stop["text"].startswith("about to die") and call in stop["text"]
+    for rank, mark in MARKS.items():
+        assert stops[rank]["frame"]["line"] == program.line(mark), stops[rank]
+    assert stops[5]["signal"] == "SIGABRT"
+    assert stops[5]["dying"] == "assertion 'value == 8' failed"
+    assert "rank" in stops[0]["dying"].lower()
+    # All of them are there, though each alone would have ended the job.
+    assert not finished.of_type("exit")
+    frames = {
+        rank: [frame.get("dying", "") for frame in each["record"]["frames"]]
+        for each in finished.answer("backtrace")["classes"]
+        for rank in (each["ranks"],)
+    }
+    assert frames["0"][0] == stops[0]["dying"].removeprefix("PMPI_Send, ")
+    assert "error code 3" in frames["1"] and "assertion 'value == 8' failed" in frames["5"]
+    (tree,) = finished.of_type("tree")
+    dying = {frame.get("dying", "") for node in tree["nodes"] for frame in node["frames"]}
+    assert {"error code 3", frames["0"][0]} <= dying
+    (listed,) = {
+        (each["number"], each["kind"], each["what"])
+        for answer in finished.answer("info breakpoints")["classes"]
+        for each in answer["record"]["breakpoints"]
+    }
+    assert listed == (1, "catchpoint", "death")
+
+
+@pytest.fixture
+def openmpi() -> Mpi:
+    return find_mpi("openmpi")
+
+
+def test_others_are_interrupted_and_a_good_end_does_not_stop(
+    openmpi: Mpi, builder: Builder
+) -> None:
+    program = builder.build(openmpi, "deaths.c")
+    line = openmpi.line(3, program, "1")
+    finished = run_pgdb("launch", "--batch", *ex("catch death", "c", "delete 1", "i b"), *line)
+    assert finished.status == 5
+    assert "[1]   about to die: MPI_Abort(comm, 3) <- die (" in finished.out, finished.out
+    assert "[0,2] interrupted in PMPI_Barrier <- main (" in finished.out
+    assert "No breakpoints or watchpoints." in finished.out
+    good = run_pgdb("launch", "--batch", STOP, *ex("c"), *openmpi.line(2, program, "99"))
+    assert good.status == 0 and "[0-1] exited normally" in good.out, good.out
+
+
+def test_deaths_in_other_languages(openmpi: Mpi, builder: Builder) -> None:
+    cpp, f90 = (builder.build(openmpi, f"deaths{suffix}") for suffix in (".cpp", ".f90"))
+    checked = builder.build(openmpi, "deaths.f90", "-fcheck=bounds")
+    finished = run_json(
+        "launch",
+        STOP,
+        *ex("set stop-on-error off", "continue"),
+        *openmpi.line(1, cpp),
+        *(":", "-n", "1", checked.path),
+        *(":", "-n", "1", f90.path, "stop"),
+    )
+    stops = last_stops(finished)
+    assert stops[0]["dying"] == "uncaught exception Broken: no grid left", stops
+    assert stops[0]["frame"]["line"] == cpp.line("throw")
+    bounds, stop = stops[1]["dying"], stops[2]["dying"]
+    assert bounds.startswith("_gfortran_runtime_error_at, Fortran runtime error"), stops
+    assert bounds.endswith("exit(2)") and stops[1]["frame"]["line"] == f90.line("bounds")
+    assert stop == "_gfortran_error_stop_numeric, ERROR STOP, exit(3)"
+
+
+def test_rank_in_the_error_handler_is_told_from_one_that_waits(
+    openmpi: Mpi, builder: Builder
+) -> None:
+    program = builder.build(openmpi, "deaths.c")
+    commands = ex("break ompi_mpi_abort", "c", "bt", "tree")
+    finished = run_pgdb("launch", "--batch", *commands, *openmpi.line(1, program, "0"))
+    assert "Breakpoint 1, PMPI_Send, fatal error" in finished.out, finished.out
+    assert "PMPI_Send, fatal error" in finished.out.rpartition(") bt")[2].partition(") tree")[0]
+    assert "PMPI_Send, fatal error" in finished.out.rpartition(") tree")[2]
+
+
+def test_nothing_is_left_in_ranks_after_a_detach(
+    mpi: Mpi, build: Build, start_job: StartJob
+) -> None:
+    with start_job(2, build("ring.c")) as job:
+        finished = run_pgdb("attach", "--batch", STOP, *ex("i b"), job.pid)
+        assert finished.status == 0 and "death" in finished.out, finished.out
+        assert not [code for pid in job.ranks.values() for code in foreign_code(pid)]
