@@ -54,7 +54,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def command(self) -> str:
-        """The GDB command for the breakpoint, empty where it could not tell a good end."""
+        """The GDB command for the breakpoint, empty where a good end would stop, too."""
         if self.is_exit and not self.register:
             return ""
         condition = f"({self.register} & 255) != 0 && {_NEWS}" if self.is_exit else _NEWS

@@ -129,5 +129,5 @@ def test_a_hidden_abort_is_found_by_its_message(tmp_path: Path) -> None:
         found = hidden_abort.offsets_in(file.fileno())
     assert len(found) == 1
     assert library.read_bytes()[found[0] : found[0] + 2] in (b"\x48\x8d", b"\x4c\x8d")
-    with pytest.raises(ValueError), open(source, "rb") as file:  # noqa: PT012
+    with pytest.raises(ValueError), open(source, "rb") as file:
         hidden_abort.offsets_in(file.fileno())
