@@ -1,9 +1,9 @@
 """The place where MPICH ends a job, in a library that hides the names of its functions.
 
-MPICH's MPID_Abort notifies the launcher, which kills the other ranks at once; no later place is early
-enough. The wheels of MPICH 5.0 have no symbol for it. But the function is the only one that uses
-the format of the message "Abort(%d) on node ...": the instruction that loads the format's address
-is the place, found in the file. x86-64 only.
+MPICH's MPID_Abort notifies the launcher, which kills the other ranks at once; no later place is
+early enough. The wheels of MPICH 5.0 have no symbol for it. But the function is the only one that
+uses the format of the message "Abort(%d) on node ...": the instruction that loads the format's
+address is the place, found in the file. x86-64 only.
 """
 
 from __future__ import annotations

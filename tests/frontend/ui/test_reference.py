@@ -104,6 +104,7 @@ def test_a_setting_is_declared_once() -> None:
         "array-limit",
         "compare-pointers",
         "settle",
+        "stop-before-death",
         "stop-on-error",
         "timeout",
     ]
