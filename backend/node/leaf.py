@@ -137,7 +137,7 @@ class Leaf:
         for rank, debugger in self._debuggers.items():
             event = debugger.current_event
             if event is not None:
-                normalized = normalize_record(event)
+                normalized = normalize_record(event, rank=rank)
                 merger.add(RankSet([rank]), event_of(normalized.record), normalized.slots)
         return merger.classes
 
@@ -203,6 +203,7 @@ class Leaf:
             record,
             numbers_are_data=operation.asks_for_numbers,
             join_arguments=operation.joins_arguments,
+            rank=rank,
         )
         normalized = await make(normalize) if is_long(record) else normalize()
         answer = EquivalenceClass(
@@ -314,7 +315,7 @@ class Leaf:
     def _notify(self, rank: int, event: Event) -> None:
         if isinstance(event, Gone):
             LOG.warning("rank %d: %s", rank, event.why)
-        normalized = normalize_record(event)
+        normalized = normalize_record(event, rank=rank)
         self._on_event(RankSet([rank]), event_of(normalized.record), normalized.slots)
 
 

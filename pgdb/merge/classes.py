@@ -17,6 +17,7 @@ from pgdb.errors import ProtocolError
 from pgdb.merge.normalize import DIFFERENT, SlotFiller, join_slots
 from pgdb.merge.partition_labels import NOBODY, Field, Labels
 from pgdb.merge.record_visitor import TextKind, map_arguments, map_texts
+from pgdb.merge.slot_values import texts_of_slot
 from pgdb.merge.summary import Summary
 from pgdb.merge.templates import Templated, TemplateTable, count_placeholders, nothing_common
 from pgdb.merge.totals import Totals
@@ -440,6 +441,19 @@ class _Crowd(Generic[R]):
                 ranks=RankSet.union(self.mixed),
                 record=cast(R, Various(template=nothing_common(kind))),
             )
+
+
+def stop_details(each: EquivalenceClass[R]) -> tuple[tuple[RankSet, str], ...]:
+    """Return the details of a class of stops with their ranks, the most common first.
+
+    They have no label, such as ``value returned:``. Nothing is returned where there is no detail,
+    and where too many ranks have different ones.
+    """
+    if not isinstance(each.record, Stop) or not each.record.detail.endswith(SLOT):
+        return ()
+    texts = texts_of_slot(each.slots[-1]) if each.slots else ()
+    found = ((ranks & each.ranks, text) for ranks, text in texts)
+    return tuple((ranks, text) for ranks, text in found if ranks)
 
 
 def fill_record(record: R, slots: tuple[str, ...]) -> R:

@@ -8,6 +8,7 @@ lost: filling the slots restores the text.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import ProtocolError
 from pgdb.merge.record_visitor import TextKind, map_arguments, map_texts
+from pgdb.merge.slot_values import is_listed, join_listed, slot_of_rank, texts_of_slot
 from pgdb.patterns import pattern
 from pgdb.records import SLOT, Event, Record, Stack, Stop, Threads, ThreadStack
 
@@ -168,13 +170,18 @@ def _replaced(what: re.Pattern[str], text: str, slots: list[str]) -> str:
 
 
 def normalize_record(
-    record: Record | Event, *, numbers_are_data: bool = False, join_arguments: bool = False
+    record: Record | Event,
+    *,
+    numbers_are_data: bool = False,
+    join_arguments: bool = False,
+    rank: int | None = None,
 ) -> Normalized:
     """Return *record* with its addresses replaced, and the replaced parts.
 
     With *numbers_are_data* (``print/x``) hexadecimal numbers are values and stay. With
     *join_arguments* each argument in a stack is replaced whole, so that ranks at the same place are
-    of one class whatever their arguments are; an argument on which all agree keeps its value.
+    of one class whatever their arguments are; an argument on which all agree keeps its value. With
+    *rank* the slot for the detail of a stop keeps the texts of the ranks that differ.
     """
     if numbers_are_data:
         return Normalized(record=record, slots=())
@@ -195,7 +202,7 @@ def normalize_record(
     slots.extend(SLOT for _ in range(label.count(SLOT)))
     detail = label
     if colon:
-        slots.append(value)
+        slots.append(value if rank is None or "\0" in value else slot_of_rank(rank, value))
         detail = f"{label}{colon}{SLOT}"
     stop = replace(record, frame=frame, detail=detail)
     return Normalized(record=stop, slots=tuple(slots))
@@ -250,7 +257,8 @@ class Normalized(msgspec.Struct, frozen=True):
 
 
 def join_slots(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    """Merge the slots of two members of a class: equal slots stay, others become DIFFERENT_SLOT.
+    """Merge the slots of two members of a class: equal slots stay, others become DIFFERENT_SLOT,
+    or one slot with the texts of all ranks where both keep these.
 
     The operation is associative, commutative and idempotent, as merging needs.
 
@@ -260,7 +268,10 @@ def join_slots(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
         return tuple(one)
     if len(one) != len(other):
         raise ProtocolError(f"{len(one)} slots and {len(other)} slots for one record")
-    return tuple(a if a == b else DIFFERENT_SLOT for a, b in zip(one, other, strict=True))
+    return tuple(
+        a if a == b else join_listed(a, b) or DIFFERENT_SLOT
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 class SlotFiller:
@@ -278,4 +289,24 @@ class SlotFiller:
 
     def _next(self) -> str:
         slot = next(self._left, DIFFERENT_SLOT)
+        if is_listed(slot):
+            return joined_text(slot)
         return DIFFERENT if slot == DIFFERENT_SLOT else slot
+
+
+def joined_text(slot: str) -> str:
+    """Return the text of a slot that keeps the texts of its ranks, ``…`` where these differ.
+
+    Addresses in it are no differences.
+    """
+    texts = texts_of_slot(slot)
+    if len(texts) == 1:
+        return texts[0][1]
+    found: list[tuple[str, list[str]]] = []
+    for _, text in texts:
+        slots: list[str] = []
+        found.append((normalize_values(text, slots), slots))
+    if len({text for text, _ in found}) != 1:
+        return DIFFERENT
+    slots_of_all = functools.reduce(join_slots, (tuple(slots) for _, slots in found))
+    return SlotFiller(slots_of_all).fill(found[0][0])

@@ -97,3 +97,26 @@ def test_the_parts_that_differ(mpi: Mpi, build: Build) -> None:
     ]
     assert list(parts(displays)) == ["odd", "cell.last", "cell.kind", "cell.rank", "cell.first"]
     assert shown(finished.out, "info display")[0] == "[0-3]"
+
+
+def test_values_that_functions_returned_and_watchpoints_saw(mpi: Mpi, build: Build) -> None:
+    program = build("parts.cpp")
+    commands = [f"tbreak {program.at('call')}", "c", "watch watched", "c", "c", "delete"]
+    for function in ("scalar", "by_rank", "pair_of", "cells_of"):
+        commands += (f"tbreak {function}", "c", "finish")
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(4, program))
+    assert finished.status == 0, finished.out
+    lines = [re.sub(r" +", " ", line.strip()) for line in finished.out.splitlines()]
+    for expected in (
+        ["[0-3] watched, old value: 0", "[0-1,3] watched, new value: 1"],
+        ["[2] watched, new value: 3 <-- differs"],
+        ["[0-1,3] watched, old value: 1", "[2] watched, old value: 3 <-- differs"],
+        ["[0-3] watched, new value: 5"],
+        ["[0-1,3] value returned: 4", "[2] value returned: 9 <-- differs"],
+        [f"[{rank}] value returned: {text}" for rank, text in enumerate(("0", "1.5", "3", "4.5"))],
+        ["[0-3] value returned: {left = 3, right = …}", ".right [0,2-3] 0.5"],
+        ["[0-3] value returned: std::vector of length 3, capacity 3 = {1, …, 3}", "[1] [0-2] 2"],
+        ["[3] 8 <-- differs"],
+    ):
+        at = lines.index(expected[0])
+        assert lines[at : at + len(expected)] == expected

@@ -15,9 +15,10 @@ from pgdb.frontend.show.json.json_parts import (
     ExitClass,
     MissingRanks,
     StopClass,
+    StopDetail,
 )
 from pgdb.frontend.show.json.json_records import RECORD_OBJECTS, RecordObject, VariousRecord
-from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.classes import EquivalenceClass, Missing, stop_details
 from pgdb.merge.summary import Summary
 from pgdb.records import (
     Event,
@@ -135,10 +136,18 @@ def stop_class(each: EquivalenceClass[Stop], text: ClassText) -> StopClass:
         frame=UNSET if stop.frame is None else stop.frame,
         inside=stop.inside,
         detail=stop.detail,
+        details=_details(each),
         program=stop.program,
         dying=stop.dying,
         after=stop.after,
     )
+
+
+def _details(each: EquivalenceClass[Stop]) -> tuple[StopDetail, ...]:
+    found = stop_details(each)
+    if len(found) < 2:
+        return ()
+    return tuple(StopDetail(ranks=str(ranks), text=text) for ranks, text in found)
 
 
 def exit_class(each: EquivalenceClass[Exit], text: ClassText) -> ExitClass:

@@ -130,6 +130,13 @@ class TreeFailure(Part, frozen=True, kw_only=True):
     message: str
 
 
+class StopDetail(Part, frozen=True, kw_only=True):
+    """Ranks whose stops have the same detail."""
+
+    ranks: RankText
+    text: str
+
+
 class StopClass(Part, frozen=True, kw_only=True):
     """Ranks that stopped at the same place for the same reason."""
 
@@ -142,6 +149,9 @@ class StopClass(Part, frozen=True, kw_only=True):
     frame: Frame | UnsetType = UNSET
     inside: str = ""
     detail: str = ""
+    details: tuple[StopDetail, ...] = ()
+    """Where the ranks have different details: each detail without its label, the most common
+    first."""
     program: str = ""
     dying: str = ""
     """The way in which the ranks die, such as ``MPI_Abort(comm, 3)``; empty if they do not."""

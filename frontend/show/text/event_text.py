@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from pgdb.frontend.show.text.layout import Layout, brackets
 from pgdb.frontend.show.text.stack_text import frame
+from pgdb.frontend.show.text.stop_details import split_details
 from pgdb.frontend.show.text.text_blocks import text_blocks
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
@@ -25,6 +26,8 @@ from pgdb.records import (
     is_fatal,
 )
 
+INDENT = "    "
+"""Indentation of the details of a stop."""
 _SHORT_ARGUMENT = 8
 
 
@@ -72,7 +75,8 @@ def events(
     A stop wider than *width* is shown without its long arguments; 0 means no limit.
     """
     lines = []
-    blocks = text_blocks(classes, Layout(width=width))
+    layout = Layout(width=width)
+    blocks = text_blocks(classes, layout)
     merged = {number for block in blocks for number in block.members}
     shown = [
         each
@@ -82,10 +86,11 @@ def events(
     column = max((len(brackets(each.ranks)) for each in shown), default=0)
     few = len(shown) <= 3
     for each in shown:
-        record = each.filled
+        record, details = split_details(each, layout)
         text = event(record)
         if width and isinstance(record, Stop) and len(text.partition("\n")[0]) > width - column - 1:
             text = event(_with_short_arguments(record))
+        text = "\n".join((text, *(f"{INDENT}{line}" for line in details)))
         lines += _prefixed(each.ranks, text, column)
         if not isinstance(record, Stop) or record.frame is None:
             continue
@@ -114,7 +119,7 @@ def _stop(record: Stop) -> str:
         where = f"{where}{dying}"
     if record.program:
         where += f", {record.program}"
-    detail = f"\n    {record.detail}" if record.detail else ""
+    detail = f"\n{INDENT}{record.detail}" if record.detail else ""
     if record.reason == "function-finished" and record.detail.endswith(DIFFERENT):
         detail += " ('print $' shows it)"
     match record.reason:

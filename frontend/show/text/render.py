@@ -16,7 +16,7 @@ from pgdb.frontend.analysis.outliers import is_smallest
 from pgdb.frontend.analysis.prominence import Prominence, most_prominent_first
 from pgdb.frontend.show.text import thread_stacks
 from pgdb.frontend.show.text.breakpoint_text import breakpoint_made, breakpoint_table
-from pgdb.frontend.show.text.event_text import ReadSource, event, no_source
+from pgdb.frontend.show.text.event_text import INDENT, ReadSource, event, no_source
 from pgdb.frontend.show.text.layout import (
     DIFFERS,
     MOST_CLASSES,
@@ -26,6 +26,7 @@ from pgdb.frontend.show.text.layout import (
     brackets,
 )
 from pgdb.frontend.show.text.stack_text import has_recursion, stack
+from pgdb.frontend.show.text.stop_details import split_details
 from pgdb.frontend.show.text.text_blocks import text_blocks
 from pgdb.frontend.show.text.value_text import Said, rated_value_rows, summary_lines, value_rows
 from pgdb.merge.classes import EquivalenceClass
@@ -177,8 +178,12 @@ def _blocks(said: Answer, layout: Layout) -> list[str]:
 
 
 def _text(each: EquivalenceClass[Record], said: Answer, layout: Layout) -> str:
-    filled = each.filled
-    return stack(filled, layout) if isinstance(filled, Stack) else record(each, said.command)
+    filled, details = split_details(each, layout)
+    if isinstance(filled, Stack):
+        return stack(filled, layout)
+    if details and isinstance(filled, Stop):
+        return "\n".join((event(filled), *(f"{INDENT}{line}" for line in details)))
+    return record(each, said.command)
 
 
 def _is_tall(each: EquivalenceClass[Record], text: str, said: Answer) -> bool:

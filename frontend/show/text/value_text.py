@@ -71,6 +71,11 @@ def value_rows(name: str, said: Sequence[Said], layout: Layout) -> list[Row]:
     return rated_value_rows(name, said, layout)[1]
 
 
+def labelled_rows(label: str, said: Sequence[Said], layout: Layout) -> list[Row]:
+    """Return the rows of one value behind *label*, such as ``value returned:``."""
+    return _plain_rows(label, said, layout)[1]
+
+
 def rated_value_rows(name: str, said: Sequence[Said], layout: Layout) -> tuple[Rating, list[Row]]:
     """Return the prominence of the differences of one value, and its rows."""
     label = f"{name} = " if name else ""
