@@ -45,6 +45,8 @@ class Variable(Struct, frozen=True):
     name: str
     value: str
     is_argument: bool = False
+    bounds: str = ""
+    """As in :class:`Value`."""
 
 
 class Frame(Struct, frozen=True):
@@ -103,6 +105,9 @@ class Value(Struct, frozen=True, tag="value"):
     """The value of one expression, as GDB prints it with the requested format."""
 
     text: str
+    bounds: str = ""
+    """Lower bounds of the arrays of Fortran in *text*, in their order: ``-1,0``. Empty if all are
+    1, and ``?`` if GDB cannot say. A slot mark, see :class:`Stack`."""
 
     @property
     def number(self) -> int | float | None:

@@ -21,6 +21,12 @@ _FUNCTION = pattern(r"f[rame]*\s+f[unctio]*\s+(\S.*)\Z")
 _MOST_INLINED = 32
 """Maximum number of frames at one address that are compared."""
 _VALUE = pattern(r"^\$\d+ = ", re.M)
+# An array of Fortran, or a derived type with one; neither a complex number nor a cast of C.
+_FORTRAN_ARRAY = pattern(r"\((?:(?:[-+.\d'(]|nan|inf)(?![^ ()]*,[^ ()]*\)\Z)| [^(]*\()")
+_ASSIGNS = pattern(r"(?<![<>=!/])=(?!=)")
+_AN_INDEX = pattern(r"\(-?\d+\) = ")
+_FIRST_INDEX = pattern(r"(?<=\()\((-?\d+)\) = ")
+_UNKNOWN = "?"
 _STILL_RUNS = pattern(r"(selected|target|thread).* is running", re.I)
 
 
@@ -55,7 +61,43 @@ async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:
     # Output of the program itself does not come this way, so the value follows the first history
     # number; "print (void)0" has none. Output of a breakpoint's commands can stand before it.
     match = max(_VALUE.finditer(text), key=lambda found: found.start(), default=None)
-    return Value(text=text[match.end() :] if match else text)
+    value = text[match.end() :] if match else text
+    if not _FORTRAN_ARRAY.match(value):
+        return Value(text=value)
+    # With format letters GDB prints the indices in that format too.
+    return Value(text=value, bounds=await _bounds(gdb, expression, None if letters else value))
+
+
+async def _bounds(gdb: GdbSession, expression: str, value: str | None) -> str:
+    """Return the lower bounds of the arrays of Fortran in *value*, see :class:`Value`.
+
+    GDB evaluates the expression again: it prints indices on request only. An expression that
+    changes something is not evaluated twice.
+    """
+    if expression.startswith("-") or _ASSIGNS.search(expression):
+        return _UNKNOWN
+    command = "with may-call-functions off -- with print array-indexes on -- output"
+    result = await gdb.send(console(f"{command} {expression}"))
+    if result.kind != "done":
+        # A GDB without "with" is from before 2020.
+        return "" if "Undefined command" in result.message else _UNKNOWN
+    return bounds_of(result.text.rstrip("\n"), value)
+
+
+def bounds_of(indexed: str, value: str | None) -> str:
+    """Return the lower bounds of the arrays in *indexed*, which is *value* with indices.
+
+    >>> bounds_of("((-1) = ((1) = 4, (2) = 5) (0) = ((1) = 6, (2) = 7))", "((4, 5) (6, 7))")
+    '-1,1,1'
+    >>> bounds_of("((1) = 4, (2) = 5)", "(4, 5)"), bounds_of("(4, 5)", "(4, 5)")
+    ('', '?')
+    """
+    lower = [found[1] for found in _FIRST_INDEX.finditer(indexed)]
+    if indexed == value and value.startswith("( "):
+        return ""  # the parentheses in a derived type are those of complex numbers
+    if not lower or (value is not None and _AN_INDEX.sub("", indexed) != value):
+        return _UNKNOWN
+    return "" if set(lower) == {"1"} else ",".join(lower)
 
 
 async def select_frame(

@@ -396,14 +396,14 @@ def _first_element(
     text = _text(mine.filled)
     if _STRING.match(text):
         return refused("a string, compared by its address; write '$_streq(NAME, \"text\")'")
-    array = parse_value(text)
+    array = _tree(mine)
     if not _is_plain(array):
         return refused("an array of structures; compare a field of an element: 'x[0].a > 0'")
     bad: list[tuple[str, str]] = []
     for sign, other in others:
         if not isinstance(other.record, Value):
             return refused(_text(other.filled))
-        limit = parse_value(_text(other.filled))
+        limit = _tree(other)
         sides = leaves(((RankSet([0]), array), (RankSet([1]), limit)))
         # A single number is compared with every element and has no path.
         whole = limit.filled if not isinstance(limit, Group) else ""
@@ -426,6 +426,12 @@ def _first_element(
     if _is_cut(array):
         return refused("only a part of it was checked; 'set print elements unlimited' first")
     return None
+
+
+def _tree(each: EquivalenceClass[Record]) -> Node:
+    filled = each.filled
+    bounds = filled.bounds if isinstance(filled, Value) else ""
+    return parse_value(_text(filled), (bounds,) if bounds else ())
 
 
 def _is_plain(node: Node) -> bool:

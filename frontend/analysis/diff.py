@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
-from pgdb.frontend.analysis.values import Group, Item, Leaf, Node, unparse
+from pgdb.frontend.analysis.values import Group, Item, Leaf, Node, bounds_text, unparse
 from pgdb.merge.normalize import DIFFERENT, join_slots
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER
@@ -32,6 +33,8 @@ class Place(msgspec.Struct, frozen=True):
     """Path from the value: ``.x[1]``, ``[3]@5`` (five elements), ``%x(2)``."""
     texts: tuple[tuple[RankSet, str], ...]
     """Texts of the ranks, most common first."""
+    bounds: tuple[str, ...] = ()
+    """Lower bounds of the arrays of Fortran in each text, if the place is one with such arrays."""
 
 
 class Placeholder(msgspec.Struct, frozen=True):
@@ -62,6 +65,15 @@ def compare(values: Values) -> Comparison:
     return Comparison(common, tuple(comparing.places), comparing.has_common)
 
 
+def bounds_of(values: Values, texts: Sequence[tuple[RankSet, str]]) -> tuple[str, ...]:
+    """Return the lower bounds of the arrays in each of *texts*, which are texts of *values*."""
+    found = []
+    for ranks, _ in texts:
+        bounds = {bounds_text(node) for members, node in values if not members.isdisjoint(ranks)}
+        found.append(bounds.pop() if len(bounds) == 1 else "?")
+    return tuple(found) if any(found) else ()
+
+
 def placeholders(template: Node) -> list[Placeholder]:
     """Return the placeholders of *template* in their order, each with the path to it."""
     found: list[Placeholder] = []
@@ -77,7 +89,7 @@ def placeholders(template: Node) -> list[Placeholder]:
         for item in node.items:
             visit_text(item.label.text, path)
             label = item.label.text.replace(PLACEHOLDER, DIFFERENT)
-            index = _Index(at, item.count, is_fortran)
+            index = _Index(at, item.count, is_fortran, node.lower)
             visit(item.value, (*path, index) if is_array else (*path, *_step(label, is_fortran)))
             at += item.count
 
@@ -103,7 +115,8 @@ def leaves(values: Values) -> dict[str, list[tuple[RankSet, str]]]:
         groups = [(ranks, node) for ranks, node in values if isinstance(node, Group)]
         arrays = [(ranks, group) for ranks, group in groups if group.is_array]
         for at, count, nodes in _aligned(arrays):
-            step = _Index(at, count, arrays[0][1].opening.startswith("("))
+            is_fortran = arrays[0][1].opening.startswith("(")
+            step = _Index(at, count, is_fortran, arrays[0][1].lower)
             parts = [(ranks, node) for (ranks, _), node in zip(arrays, nodes, strict=True)]
             visit([pair for pair in parts if not _is_absent(pair[1])], (*path, step))
         members: dict[tuple[str, int], list[tuple[RankSet, Node]]] = {}
@@ -128,8 +141,11 @@ class _Index(msgspec.Struct, frozen=True):
     """An array index in a path."""
 
     first: int
+    """Number of elements before it."""
     count: int
     is_fortran: bool
+    lower: int | None = 1
+    """Lower bound in Fortran; None if it is unknown."""
 
 
 _Path = tuple[str | _Index, ...]
@@ -160,7 +176,8 @@ class _Comparing:
         return self._struct(groups, path)
 
     def _differs(self, values: Values, path: _Path) -> str:
-        self.places.append(Place(_path_text(path), _texts(values)))
+        texts = _texts(values)
+        self.places.append(Place(_path_text(path), texts, bounds_of(values, texts)))
         return DIFFERENT
 
     def _head(self, groups: Sequence[tuple[RankSet, Group]], path: _Path) -> str:
@@ -181,17 +198,32 @@ class _Comparing:
         for number, key in enumerate(keys):
             here = next(items[key] for _, items in keyed if key in items)
             values = [
-                (ranks, items[key].value if key in items else Leaf(NONE)) for ranks, items in keyed
+                (
+                    ranks,
+                    items[key].value if key in items else Leaf(NOT_SHOWN if group.is_cut else NONE),
+                )
+                for (ranks, items), (_, group) in zip(keyed, groups, strict=True)
             ]
             labels = [(ranks, items[key].label) for ranks, items in keyed if key in items]
             label = _joined(labels).filled
-            parts += (here.before if number else "", label)
+            parts += ((here.before or ", ") if number else "", label)
             parts += (self.node(values, (*path, *_step(label, is_fortran))), here.after)
         return "".join((*parts, first.end))
+
+    def _array_of_unknown_bounds(self, groups: Sequence[tuple[RankSet, Group]], path: _Path) -> str:
+        """Compare arrays as a whole: their elements have no index that holds on all ranks."""
+        texts = _texts(groups)
+        if len(texts) > 1:
+            return self._differs(groups, path)
+        self.has_common = True
+        return texts[0][1]
 
     def _array(self, groups: Sequence[tuple[RankSet, Group]], path: _Path) -> str:
         first = groups[0][1]
         is_fortran = first.opening.startswith("(")
+        lower = first.lower
+        if is_fortran and (lower is None or any(group.lower != lower for _, group in groups)):
+            return self._array_of_unknown_bounds(groups, path)
         mark, had_common = len(self.places), self.has_common
         head = self._head(groups, path)
         shown: list[tuple[str, int]] = []
@@ -208,14 +240,14 @@ class _Comparing:
                     if run is not None:
                         self.places.append(run.place())
                     runs += 1
-                    run = _Run(path, is_fortran, at, sets)
+                    run = _Run(path, _Index(at, 0, is_fortran, lower), sets)
                 run.add(count, texts)
                 shown.append((DIFFERENT, count))
                 continue
             if run is not None:
                 self.places.append(run.place())
                 run = None
-            step = _Index(at, count, is_fortran)
+            step = _Index(at, count, is_fortran, lower)
             shown.append((self.node(values, (*path, step)), count))
         if run is not None:
             self.places.append(run.place())
@@ -232,11 +264,10 @@ class _Comparing:
 class _Run:
     """Neighbouring elements that split the ranks into the same sets: one place."""
 
-    def __init__(self, path: _Path, is_fortran: bool, at: int, sets: tuple[RankSet, ...]) -> None:
+    def __init__(self, path: _Path, begin: _Index, sets: tuple[RankSet, ...]) -> None:
         self.sets = sets
         self._path = path
-        self._is_fortran = is_fortran
-        self._begin = at
+        self._begin = begin
         self._count = 0
         self._elements: list[list[tuple[str, int]]] = [[] for _ in sets]
 
@@ -252,7 +283,7 @@ class _Run:
         for ranks, elements in zip(self.sets, self._elements, strict=True):
             text = ", ".join(_runs(elements))
             texts.append((ranks, text if self._count == 1 else f"{{{text}}}"))
-        step = _Index(self._begin, self._count, self._is_fortran)
+        step = replace(self._begin, count=self._count)
         return Place(_path_text((*self._path, step)), tuple(texts))
 
 
@@ -394,5 +425,8 @@ def _path_text(path: _Path) -> str:
 
 
 def _fortran(step: _Index) -> str:
-    first = step.first + 1
+    if step.lower is None:
+        more = step.first + step.count - 1
+        return f"lbound+{step.first}" + (f":lbound+{more}" if step.count > 1 else "")
+    first = step.first + step.lower
     return f"{first}:{first + step.count - 1}" if step.count > 1 else str(first)

@@ -105,7 +105,7 @@ def _trees(each: EquivalenceClass[Record]) -> dict[str, values.Node]:
     found: dict[str, values.Node] = {}
     used = 0
     for item in each.record.items:
-        marks = item.value.count(SLOT)
+        marks = item.value.count(SLOT) + item.bounds.count(SLOT)
         name = item.name
         # A name can stand for several variables, in different blocks.
         while name in found:

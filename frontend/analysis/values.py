@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.merge.normalize import DIFFERENT, SlotFiller
 from pgdb.patterns import pattern
@@ -28,7 +29,13 @@ _STRING = pattern(
     rf"(?:(?:,\s+(?:{_REPEATED}|{_CUT}))+(?:,\s+{_QUOTED})?)*"
     r"(?:\.\.\.)?"
 )
-_RUN = pattern(rf"{_REPEATED}(?:,\s+{_QUOTED})?(?:\.\.\.)?")
+# Behind a pointer or the name of a field, no other string can follow.
+_LONE_STRING = pattern(
+    rf"(?:{_QUOTED},\s+)?(?:{_REPEATED}|{_CUT})"
+    rf"(?:,\s+(?:{_QUOTED},\s+)?(?:{_REPEATED}|{_CUT}))*(?:,\s+{_QUOTED})?(?:\.\.\.)?"
+)
+_AT_POINTER = pattern(rf"(?:\([^()]*\) )?(?:{SLOT}|0x[0-9a-f]+)")
+_POINTER = pattern(rf"(?:{SLOT}|0x[0-9a-f]+)(?: <[^<>]*>)? \Z")
 _JOINED = pattern(rf"{_REPEATED}|{_CUT}")
 _REPEATS = pattern(r",?\s<repeats (\d{1,18}) times>")
 _NAME = pattern(r"(?:static )?[A-Za-z_$][\w$.:]*(?:\(\))? = ")
@@ -42,10 +49,12 @@ _PLAIN = pattern(r"[^\"'<>(){}\[\],.\s:=o-]+")
 # Fast path for nearly all elements of large arrays.
 _PLAIN_VALUE = pattern(r"[-\w]+(?:\.\w+(?:[-+]\d+)?)?(?=, [-\w{(]|})")
 _ERROR = pattern(r"<error[^>]*>")
-_SIZED = pattern(r"std::[\w:<>, ]+? of length \d+, capacity \d+ = (?=\{)")
+# The comma in it separates no items. An empty vector has no braces behind it.
+_SIZED = pattern(r"std::[\w:<>, ]+? of length [^\s,={}]+, capacity [^\s,={}]+(?: = (?=\{))?")
 _INDEX = pattern(r"\[(\d{1,18})\] = ")
 # The payload of a NaN is normalized like an address.
 _NAN = pattern(rf"-?nan\((?:{SLOT}|{DIFFERENT})\)\Z")
+_BOUNDS = pattern(r"-?\d+(?:,-?\d+)*\Z")
 _CLOSING = {"{": "}", "(": ")", "[": "]"}
 
 
@@ -86,6 +95,8 @@ class Group(msgspec.Struct, frozen=True):
     items: tuple[Item, ...]
     end: str
     """Text behind the last item, with the closing bracket."""
+    lower: int | None = 1
+    """Lower bound of an array of Fortran; None if it is unknown or differs between the ranks."""
 
     @property
     def is_cut(self) -> bool:
@@ -113,15 +124,72 @@ class _MalformedError(Exception):
 
 
 def parse(text: str, slots: Sequence[str] = ()) -> Node:
-    """Return the tree of a value text; *slots* are the addresses at its marks."""
+    """Return the tree of a value text; *slots* are the addresses at its marks.
+
+    One more slot than marks has the lower bounds of the arrays of Fortran in the text.
+    """
     if text[:1].isdigit() and text.isalnum():
         return Leaf(text)
+    bounds = ""
+    if slots and len(slots) > (marks := text.count(SLOT)):
+        slots, bounds = slots[:marks], slots[marks]
     reader = _Reader(text, slots)
     try:
         node, end = reader.value(0, "", 0)
     except (_MalformedError, RecursionError):
         return Leaf(text, tuple(slots))
-    return node if end == len(text) else Leaf(text, tuple(slots))
+    if end != len(text):
+        return Leaf(text, tuple(slots))
+    return _with_bounds(node, bounds) if bounds else node
+
+
+def _with_bounds(tree: Node, bounds: str) -> Node:
+    """Return a tree with the lower bounds of its arrays, in the order of the text."""
+    known = bounds.split(",") if _BOUNDS.match(bounds) else []
+    if len(known) != _count_fortran_arrays(tree):
+        known = []
+    left = iter(known)
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, Leaf):
+            return node
+        lower = node.lower
+        if _is_fortran_array(node):
+            lower = int(next(left)) if known else None
+        items = tuple(
+            replace(item, value=visit(item.value)) if isinstance(item.value, Group) else item
+            for item in node.items
+        )
+        return replace(node, items=items, lower=lower)
+
+    return visit(tree)
+
+
+def bounds_text(node: Node) -> str:
+    """Return the lower bounds of the arrays of Fortran in a tree, as :func:`parse` reads them."""
+    found: list[int | None] = []
+
+    def visit(node: Node) -> None:
+        if isinstance(node, Group):
+            if _is_fortran_array(node):
+                found.append(node.lower)
+            for item in node.items:
+                visit(item.value)
+
+    visit(node)
+    if None in found:
+        return "?"
+    return "" if set(found) <= {1} else ",".join(map(str, found))
+
+
+def _is_fortran_array(group: Group) -> bool:
+    return group.opening.startswith("(") and group.is_array
+
+
+def _count_fortran_arrays(node: Node) -> int:
+    if isinstance(node, Leaf):
+        return 0
+    return _is_fortran_array(node) + sum(_count_fortran_arrays(each.value) for each in node.items)
 
 
 def unparse(node: Node, text_of: Callable[[Leaf], str] = lambda leaf: leaf.text) -> str:
@@ -168,7 +236,9 @@ class _Reader:
         self._slots = tuple(slots)
         self._marks = [at for at, each in enumerate(text) if each == SLOT] if slots else []
 
-    def value(self, at: int, inside: str, depth: int) -> tuple[Node, int]:
+    def value(
+        self, at: int, inside: str, depth: int, *, has_label: bool = False
+    ) -> tuple[Node, int]:
         """Read a value inside of a bracket *inside*; return the value and its end."""
         if depth > _MOST_NESTED:
             raise _MalformedError
@@ -190,7 +260,10 @@ class _Reader:
                 break
             if inside and text.startswith("...", at) and _END.match(text, at):
                 break
-            at = self._skip(at)
+            lone = None
+            if each in "\"'LuU<" and (has_label or _POINTER.search(text, begin, at)):
+                lone = _LONE_STRING.match(text, at) if self._begins_string(at) else None
+            at = lone.end() if lone is not None else self._skip(at)
         return self._leaf(begin, at), at
 
     def _may_end(self, at: int, inside: str) -> bool:
@@ -239,7 +312,8 @@ class _Reader:
         if plain is not None:
             value, end = self._leaf(label_end, plain.end()), plain.end()
         else:
-            value, end = self.value(label_end, opening, depth + 1)
+            has_label = label_end > at
+            value, end = self.value(label_end, opening, depth + 1, has_label=has_label)
         repeats = _REPEATS.match(text, end)
         after = repeats[0] if repeats is not None else ""
         count = int(repeats[1]) if repeats is not None else 1
@@ -307,7 +381,7 @@ def _is_credible(group: Group) -> bool:
         if isinstance(item.value, Leaf):
             text = item.value.text
             # The end of one string of an array and the begin of the next cannot be distinguished.
-            if not item.label.text and _JOINED.search(text):
+            if not item.label.text and _JOINED.search(text) and not _AT_POINTER.match(text):
                 return False
             if not text and group.opening.startswith("("):
                 return False

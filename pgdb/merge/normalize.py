@@ -19,7 +19,7 @@ from pgdb.errors import ProtocolError
 from pgdb.merge.record_visitor import TextKind, map_arguments, map_texts
 from pgdb.merge.slot_values import is_listed, join_listed, slot_of_rank, texts_of_slot
 from pgdb.patterns import pattern
-from pgdb.records import SLOT, Event, Record, Stack, Stop, Threads, ThreadStack
+from pgdb.records import SLOT, Event, Record, Stack, Stop, Threads, ThreadStack, Value
 
 # A mark in the program's own data becomes a slot too, so filling restores it.
 # User-space addresses of the machines we know have 5 to 16 hex digits. Short numbers are data: 0x0
@@ -184,14 +184,16 @@ def normalize_record(
     *rank* the slot for the detail of a stop keeps the texts of the ranks that differ.
     """
     if numbers_are_data:
+        if isinstance(record, Value) and record.bounds and SLOT not in record.text:
+            normalized = replace(record, bounds=SLOT)
+            return Normalized(record=normalized, slots=(record.bounds,))
         return Normalized(record=record, slots=())
     slots: list[str] = []
     change = _Normalizer(slots, join_arguments=join_arguments)
     if isinstance(record, Threads):
         return _normalize_threads(record, join_arguments)
     if not isinstance(record, Stop):
-        normalized = map_texts(record, change)
-        return Normalized(record=normalized, slots=tuple(slots))
+        return Normalized(record=map_texts(record, change), slots=tuple(slots))
     if record.frame is None:
         return Normalized(record=record, slots=())
     # A stop says which ranks stopped where; the arguments may differ on every rank.
@@ -216,7 +218,7 @@ class _Normalizer:
         self._join_arguments = join_arguments
 
     def __call__(self, text: str, kind: TextKind) -> str:
-        if kind == "hidden" or (kind == "argument" and self._join_arguments):
+        if kind in ("hidden", "bounds") or (kind == "argument" and self._join_arguments):
             self._slots.append(text)
             return SLOT
         if kind == "text":

@@ -32,9 +32,9 @@ from pgdb.records import (
 
 R = TypeVar("R", bound=Record | Event)
 
-TextKind = Literal["value", "argument", "hidden", "text", "message"]
-"""Kinds of text: a value, an argument in a stack, a number of hidden frames or threads, the output
-of a command, an error."""
+TextKind = Literal["value", "argument", "hidden", "bounds", "text", "message"]
+"""Kinds of text: a value, an argument in a stack, a number of hidden frames or threads, the bounds
+of arrays, the output of a command, an error."""
 Change = Callable[[str, TextKind], str]
 
 
@@ -69,8 +69,10 @@ def map_texts(record: R, change: Change) -> R:
     """
     mapped: Record | Event = record
     match record:
-        case Value(text=text):
-            mapped = Value(text=change(text, "value"))
+        case Value(text=text, bounds=bounds):
+            mapped = Value(
+                text=change(text, "value"), bounds=change(bounds, "bounds") if bounds else ""
+            )
         case Variables(items=items, empty=empty):
             mapped = Variables(items=_variables(items, change, "value"), empty=empty)
         case Stack():
@@ -118,15 +120,18 @@ def _stack(stack: Stack, change: Change) -> Stack:
 
 
 def _variables(items: tuple[Variable, ...], change: Change, kind: TextKind) -> tuple[Variable, ...]:
-    values = [change(item.value, kind) for item in items]
-    for value, item in zip(values, items, strict=True):
-        if value is not item.value:
+    texts = [
+        (change(item.value, kind), change(item.bounds, "bounds") if item.bounds else "")
+        for item in items
+    ]
+    for (value, bounds), item in zip(texts, items, strict=True):
+        if value is not item.value or bounds is not item.bounds:
             break
     else:
         return items
     return tuple(
         [
-            Variable(name=item.name, value=value, is_argument=item.is_argument)
-            for value, item in zip(values, items, strict=True)
+            Variable(name=item.name, value=value, is_argument=item.is_argument, bounds=bounds)
+            for (value, bounds), item in zip(texts, items, strict=True)
         ]
     )

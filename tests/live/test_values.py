@@ -125,3 +125,48 @@ def test_widths_colours_and_classes_at_a_terminal(mpi: Mpi, build: Build, tmp_pa
         terminal.expect(r"\(y or n\)")
         terminal.line("y")
         terminal.wait()
+
+
+FORTRAN_PLACES = {
+    "a": ("a(5)", "50"),
+    "g": ("g(1,-1)", "99"),
+    "z": ("z(2)", "98"),
+    "p": ("p(3)%cell(1)", "77"),
+    "q%w": ("q%w(-1)", "8"),
+    "q%names": ("q%names(0)", "'ZZ  '"),
+    "big": ("big(7)", "9"),
+    "s": ("s(2)", "44"),
+    "s2": ("s2(0,6)", "44"),
+}
+"""The place at which rank 1 differs, and the value there, of the arrays of bounds.f90."""
+
+
+def test_places_in_fortran_are_those_that_can_be_typed(mpi: Mpi, build: Build) -> None:
+    program = build("bounds.f90")
+    places = [place for place, _ in FORTRAN_PLACES.values()]
+    commands = (
+        f"tbreak {program.at('look')}",
+        "c",
+        "print x",
+        "up",
+        *(f"print {each}" for each in (*FORTRAN_PLACES, *places)),
+        "print own",
+        "print own(12)",
+        "assert a < 20",
+        "assert own < 6",
+        "assert s2 < 20",
+        "compare g 0 with 1",
+    )
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
+    assert shown(finished.out, "print x")[1].split() == ["(11)", "[0,2]", "1", "@1"]
+    for expression, (place, value) in FORTRAN_PLACES.items():
+        _, first, second = shown(finished.out, f"print {expression}")
+        assert expression + first.split()[0] == place
+        assert second.split("[1]")[1].strip().startswith(value)
+        typed = shown(finished.out, f"print {place}")
+        assert f"[1]   {place} = {value}  <-- differs  @2" in typed
+    assert shown(finished.out, "print own")[1].startswith("[1]   own = (5, 5, 6, 5, 5)")
+    assert shown(finished.out, "assert a < 20")[1] == "[1] a(5) = 50"
+    assert shown(finished.out, "assert own < 6")[1] == "[1] own(12) = 6"
+    assert shown(finished.out, "assert s2 < 20")[1] == "[1] s2(0,6) = 44"
+    assert shown(finished.out, "compare g 0 with 1")[2].split()[0] == "(1,-1)"

@@ -262,7 +262,8 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
         for item in template.items:
             seen[item.name] = seen.get(item.name, 0) + 1
             key = item.name if seen[item.name] == 1 else f"{item.name} ({seen[item.name]})"
-            slots = each.slots[slot : slot + item.value.count(SLOT)]
+            marks = item.value.count(SLOT) + item.bounds.count(SLOT)
+            slots = each.slots[slot : slot + marks]
             slot += len(slots)
             own = None
             if columns is not None and PLACEHOLDER in item.value:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from pgdb.frontend.analysis.diff import Place, compare, leaves, placeholders
+from pgdb.frontend.analysis.diff import Place, bounds_of, compare, leaves, placeholders
 from pgdb.frontend.analysis.outliers import is_outlier
 from pgdb.frontend.analysis.prominence import (
     Prominence,
@@ -220,9 +220,11 @@ def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
         return _EQUAL, [(ranks, f"{label}{comparison.common}")]
     rating = rate_texts(places[0].texts)
     if comparison.common == DIFFERENT:
-        return rating, choice_rows(label, places[0].texts, layout, path=places[0].path)
+        place = places[0]
+        return rating, choice_rows(label, place.texts, layout, path=place.path, bounds=place.bounds)
     if not comparison.has_common and len(nodes) <= HANDFUL and _have_one_partition(places):
-        return rating, choice_rows(label, _texts(nodes), layout)
+        texts = _texts(nodes)
+        return rating, choice_rows(label, texts, layout, bounds=bounds_of(nodes, texts))
     return rating, _compared(label, nodes, comparison.common, places, layout)
 
 
@@ -254,12 +256,19 @@ def _have_one_partition(places: Sequence[Place]) -> bool:
 
 
 def choice_rows(
-    label: str, texts: Texts, layout: Layout, used: int = 0, *, path: str = ""
+    label: str,
+    texts: Texts,
+    layout: Layout,
+    used: int = 0,
+    *,
+    path: str = "",
+    bounds: Sequence[str] = (),
 ) -> list[Row]:
     """Return a row for each of a few values, or the summary of many numbers.
 
     A few arrays of numbers also get a summary if a line cannot show all of them. *used* columns
-    precede each row; *path* leads to the value.
+    precede each row; *path* leads to the value. *bounds* are the lower bounds of the arrays of
+    Fortran in each text, if one is not 1.
     """
     rows: list[Row] = []
     summed, listed = _summed(texts)
@@ -271,7 +280,7 @@ def choice_rows(
             ranks for ranks, text in texts if summed is None or (ranks, text) not in listed
         )
         start = used + len(layout.brackets(ranks)) + 1 + len(label)
-        places = _strange_elements(texts, above, layout, path)
+        places = _strange_elements(texts, above, layout, path, bounds)
         rows.append((ranks, _hung(label, summary_lines(above, layout, start, places=places))))
         layout.is_shortened = layout.is_shortened or summed is not None
     sizes = [len(ranks) for ranks, _ in texts]
@@ -325,17 +334,28 @@ def _is_long(label: str, texts: Texts, layout: Layout, used: int) -> bool:
     return any(len(layout.brackets(ranks)) + 1 + len(text) > room for ranks, text in texts)
 
 
-def _strange_elements(texts: Texts, summary: Summary, layout: Layout, path: str) -> dict[str, str]:
-    """Return the indices of NaN and infinities in arrays, as text behind their ranks."""
+def _strange_elements(
+    texts: Texts, summary: Summary, layout: Layout, path: str, bounds: Sequence[str]
+) -> dict[str, str]:
+    """Return the indices of NaN and infinities in arrays, as text behind their ranks.
+
+    *bounds* are the lower bounds of the arrays of Fortran in each text, if one is not 1.
+    """
     run = _RUN.search(path)
     if ":" in path or (run is None and "@" in path):
         return {}  # parts of a Fortran array, or of several rows
     first = int(run[1]) if run is not None else 0
     named = {"NaN": summary.nan, "inf": summary.above, "-inf": summary.below}
     strange = RankSet.union(named.values())
-    values = [(ranks, parse(text)) for ranks, text in texts if not ranks.isdisjoint(strange)]
     found: dict[str, dict[str, RankSet]] = {name: {} for name in named}
-    for element, said in leaves(values).items():
+    values = [
+        (ranks, parse(text, bounds[at : at + 1]))
+        for at, (ranks, text) in enumerate(texts)
+        if not ranks.isdisjoint(strange)
+    ]
+    # Arrays with other bounds have no elements in common.
+    parts = [[each] for each in values] if bounds else [values]
+    for element, said in (each for part in parts for each in leaves(part).items()):
         for ranks, text in said:
             number = number_of(text)
             if element and number is not None and not math.isfinite(number):
@@ -403,7 +423,8 @@ def place_rows(
     column = min(max(map(len, paths)), _PATH_WIDTH)
     start_width = len(_INDENT) + column + 2
     blocks = [
-        choice_rows("", place.texts, layout, start_width, path=place.path) for place in places
+        choice_rows("", place.texts, layout, start_width, path=place.path, bounds=place.bounds)
+        for place in places
     ]
     ranks_column = layout.column([ranks for block in blocks for ranks, _ in block if ranks])
     for path, block in zip(paths, blocks, strict=True):

@@ -8,14 +8,19 @@ import pytest
 
 from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import Result, console
-from pgdb.backend.gdb.queries import failure, select_frame
+from pgdb.backend.gdb.queries import evaluate, failure, select_frame
 from pgdb.backend.rank.protocol import NeedsStopError
-from pgdb.records import Stack
+from pgdb.records import Stack, Value
 from tests.backend.gdb.test_stacks import ToldGdb
 
 
 def failed(message: str) -> Result:
     return Result(kind="error", payload={"msg": message})
+
+
+def said(text: str) -> str:
+    """Return the answer of a GDB that prints *text*."""
+    return f"~{text}\n"
 
 
 def test_a_failure_has_gdbs_words() -> None:
@@ -68,3 +73,35 @@ def test_a_function_is_selected_and_no_function_inlined_into_it(command: str, le
         console(command),
         *([console(f"frame {level}")] if level != "0" else []),
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "indexed", "bounds"),
+    [
+        ("(4, 5)", "((-1) = 4, (0) = 5)", "-1"),
+        ("(4, 5)", "((1) = 4, (2) = 5)", ""),
+        ("((4, 5) (6, 7))", "((-3) = ((0) = 4, (1) = 5) (-2) = ((0) = 6, (1) = 7))", "-3,0,0"),
+        ("( n = 2, x = (1, 2) )", "( n = 2, x = ((5) = 1, (6) = 2) )", "5"),
+        ("('ab', 'cd')", "((0) = 'ab', (1) = 'cd')", "0"),
+        ("(4, 5)", "((-1) = 4, (0) = 6)", "?"),
+        ("(4, 5)", "(4, 5)", "?"),
+        ("( n = 2, z = (1,2) )", "( n = 2, z = (1,2) )", ""),
+    ],
+)
+def test_lower_bounds_of_fortran_arrays(value: str, indexed: str, bounds: str) -> None:
+    side = "with may-call-functions off -- with print array-indexes on -- output u"
+    gdb = ToldGdb({console("print u"): said(f"$1 = {value}"), console(side): said(indexed)})
+    assert asyncio.run(evaluate(gdb, "u", "")) == Value(text=value, bounds=bounds)
+
+
+@pytest.mark.parametrize(
+    "value", ["5", "(1,-2.5)", "(int *) 0x7ffe", "{1, 2}", "(FAST | LOUD)", "( n = 2 )"]
+)
+def test_other_values_are_printed_once(value: str) -> None:
+    gdb = ToldGdb({console("print u"): said(f"$1 = {value}")})
+    assert asyncio.run(evaluate(gdb, "u", "")) == Value(text=value)
+
+
+def test_an_expression_that_assigns_is_evaluated_once() -> None:
+    gdb = ToldGdb({console("print u = v"): said("$1 = (4, 5)")})
+    assert asyncio.run(evaluate(gdb, "u = v", "")) == Value(text="(4, 5)", bounds="?")

@@ -341,3 +341,81 @@ def test_numbers() -> None:
     assert number_of("-0x10") == -16
     assert str(number_of(f"nan({SLOT})")) == "nan"
     assert number_of("(1,2)") is None
+
+
+# -- places that can be typed --------------------------------------------------------------------
+
+
+def paths_of(*texts: str, bounds: Sequence[str] = ()) -> list[str]:
+    """Return the places at which values of the ranks 0, 1 … differ."""
+    slots: list[tuple[str, ...]] = [(each,) for each in bounds] or [()] * len(texts)
+    nodes = [(RankSet([rank]), parse(text, slots[rank])) for rank, text in enumerate(texts)]
+    for text, (_, node) in zip(texts, nodes, strict=True):
+        assert unparse(node) == text
+    return [place.path for place in compare(nodes).places]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "bounds", "path"),
+    [
+        ("(4, 5, 6)", "(4, 9, 6)", "-1", "(0)"),
+        ("(4, 5, 6)", "(4, 9, 8)", "10", "(11:12)"),
+        ("((4, 5) (6, 7))", "((4, 5) (9, 7))", "-3,0,0", "(0,-2)"),
+        ("( n = 2, x = (1, 2) )", "( n = 2, x = (1, 3) )", "5", "%x(6)"),
+        (
+            "(( x = (1, 2) ), ( x = (1, 2) ))",
+            "(( x = (1, 2) ), ( x = (1, 3) ))",
+            "0,5,7",
+            "(1)%x(8)",
+        ),
+        ("(4, 5, 6)", "(4, 9, 6)", "?", ""),
+        ("(4, 5, 6)", "(4, 9, 6)", "1,1", ""),
+    ],
+)
+def test_fortran_indices_begin_at_the_lower_bounds(
+    one: str, other: str, bounds: str, path: str
+) -> None:
+    assert paths_of(one, other, bounds=(bounds, bounds)) == [path]
+
+
+def test_fortran_arrays_with_other_bounds_are_compared_as_a_whole() -> None:
+    assert paths_of("(4, 5)", "(4, 6)", bounds=("0", "10")) == [""]
+    assert paths_of("(4, 5)", "(4, 5)", bounds=("0", "10")) == []
+
+
+def test_an_empty_vector_shifts_no_element() -> None:
+    empty, full = "std::vector of length 0, capacity 0", "std::vector of length 2, capacity 2 = "
+    rows = f"std::vector of length 3, capacity 4 = {{{empty}, {full}{{1, %d}}, {empty}}}"
+    assert paths_of(rows % 2, rows % 3) == ["[1][1]"]
+    flags = "std::vector<bool> of length 0, capacity 0"
+    assert paths_of(f"{{a = {flags}, b = 1}}", f"{{a = {flags}, b = 2}}") == [".b"]
+    assert paths_of(f"{{a = {empty}, b = 1}}", f"{{a = {full}{{4, 5}}, b = 1}}") == [".a"]
+
+
+def test_a_key_that_a_cut_map_lacks_is_not_known_to_be_absent() -> None:
+    cut = "std::map with 300 elements = {[1] = 5, [2] = 6...}"
+    other = "std::map with 2 elements = {[1] = 5, [9] = 6}"
+    places = compare([(RankSet([0]), parse(cut)), (RankSet([1]), parse(other))]).places
+    told = {place.path: dict((text, ranks) for ranks, text in place.texts) for place in places}
+    assert told["[9]"] == {NOT_SHOWN: RankSet([0]), "6": RankSet([1])}
+    assert told["[2]"] == {"6": RankSet([0]), NONE: RankSet([1])}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'a' <repeats 20 times>, \"bc\"",
+        "'a' <repeats 20 times>, \"bc\", 'x' <repeats 20 times>, \"dd\"",
+        '"xx", \'a\' <repeats 20 times>, "bc"',
+        "'\\000' <repeats 14 times>",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "0x5555555592a0 ", "0x5555555592a0 <name> "])
+def test_a_string_that_begins_with_a_repeated_character_hides_no_field(
+    text: str, before: str
+) -> None:
+    one = f"{{i = 3, name = {before}{text}, x = 1, y = {{1, 2}}}}"
+    assert paths_of(one, one.replace("x = 1", "x = 2")) == [".x"]
+    if before:
+        row = f'{{{before}{text}, {before}"b"}}'
+        assert paths_of(row, row.replace('"b"', '"c"')) == ["[1]"]
