@@ -396,9 +396,9 @@ def test_a_key_that_a_cut_map_lacks_is_not_known_to_be_absent() -> None:
     cut = "std::map with 300 elements = {[1] = 5, [2] = 6...}"
     other = "std::map with 2 elements = {[1] = 5, [9] = 6}"
     places = compare([(RankSet([0]), parse(cut)), (RankSet([1]), parse(other))]).places
-    told = {place.path: dict((text, ranks) for ranks, text in place.texts) for place in places}
-    assert told["[9]"] == {NOT_SHOWN: RankSet([0]), "6": RankSet([1])}
-    assert told["[2]"] == {"6": RankSet([0]), NONE: RankSet([1])}
+    shown = {place.path: {text: ranks for ranks, text in place.texts} for place in places}
+    assert shown["[9]"] == {NOT_SHOWN: RankSet([0]), "6": RankSet([1])}
+    assert shown["[2]"] == {"6": RankSet([0]), NONE: RankSet([1])}
 
 
 @pytest.mark.parametrize(
