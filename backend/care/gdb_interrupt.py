@@ -21,6 +21,12 @@ from pgdb.jobs import procfs
 _TIMES = 3
 _WAIT_S = 1.0
 """Time that a GDB may take to answer before it is interrupted, in seconds."""
+_IGNORES_AFTER_S = 3.0
+"""Time after which a GDB that has not reacted to an interrupt is taken to ignore it, in seconds."""
+IGNORES = (
+    "its GDB computes without end and ignores interrupts; 'reattach' gives the rank another GDB "
+    "at the same place"
+)
 
 
 class GdbInterrupt:
@@ -29,6 +35,9 @@ class GdbInterrupt:
     def __init__(self, gdb: GdbSession) -> None:
         self.is_awaited = False
         """Whether GDB was interrupted and has not answered since."""
+        self.is_ignored = False
+        """Whether GDB computes on regardless, as GDB 13.1 does in loops over nonsensical bounds of
+        Fortran arrays. Its rank stands still meanwhile."""
         self._gdb = gdb
         self._last_s = 0.0  # on the loop's clock; 0 for never
 
@@ -54,11 +63,21 @@ class GdbInterrupt:
             self._gdb.interrupt()
             if not self.is_awaited:
                 self.is_awaited = True
-                self._gdb.ping_after_interrupt().add_done_callback(self._on_answer)
+                answer = self._gdb.ping_after_interrupt()
+                answer.add_done_callback(self._on_answer)
+                loop = asyncio.get_running_loop()
+                loop.call_later(_IGNORES_AFTER_S, self._find_whether_ignored, pid, answer)
         return True
 
     def _on_answer(self, answer: asyncio.Future[Result]) -> None:
-        self.is_awaited = False
+        self.is_awaited = self.is_ignored = False
+
+    def _find_whether_ignored(self, pid: int, answer: asyncio.Future[Result]) -> None:
+        """Stop waiting for a GDB that computes on while its rank stands still."""
+        if answer.done() or not self._gdb.is_alive or not procfs.is_at_rest(pid):
+            return
+        self.is_ignored = True
+        self._gdb.stop_waiting(IGNORES, but_for=answer)
 
     async def send_if_silent(self, pid: int) -> bool:
         """Interrupt GDB if it does not answer in time; return False as :meth:`send` does."""

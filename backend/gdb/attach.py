@@ -43,6 +43,9 @@ async def as_they_are(files: RankFiles, pid: int) -> RankFiles:
     return files
 
 
+WAS_STOPPED = "was stopped by a signal before, and will be again when PGDB detaches"
+
+
 class Acquired(msgspec.Struct, frozen=True):
     """A rank that is stopped under its GDB, or that has ended meanwhile."""
 
@@ -125,7 +128,7 @@ class Attacher:
             return _refused(pid, why or str(error.strerror))
         notes = []
         if was_stopped:
-            notes.append("was stopped by a signal before, and will be again when PGDB detaches")
+            notes.append(WAS_STOPPED)
         if files.replaced:
             notes.append(_about_replaced(files.replaced))
         acquired = self._acquired(pid, "attached", payload, notes)

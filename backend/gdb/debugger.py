@@ -21,14 +21,14 @@ from msgspec.structs import replace
 
 from pgdb.backend.care import liveness
 from pgdb.backend.care.breakpoint_repair import RankText, wake
-from pgdb.backend.care.gdb_interrupt import GdbInterrupt
+from pgdb.backend.care.gdb_interrupt import IGNORES, GdbInterrupt
 from pgdb.backend.care.pausing import Pauser
 from pgdb.backend.care.sigtrap_guard import SigtrapGuard
 from pgdb.backend.gdb import decode
-from pgdb.backend.gdb.attach import Acquired, Attacher, Localise, as_they_are
+from pgdb.backend.gdb.attach import WAS_STOPPED, Acquired, Attacher, Localise, as_they_are
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.mi import console
-from pgdb.backend.gdb.operations import Operations, run_command
+from pgdb.backend.gdb.operations import Operations, prints_values, run_command
 from pgdb.backend.gdb.process import END_WHEN_FREE
 from pgdb.backend.gdb.process_watch import ProcessWatch
 from pgdb.backend.gdb.queries import failure
@@ -52,6 +52,9 @@ _STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
 _LEFTOVER = "a breakpoint may be left in it, at which it ends by SIGTRAP: PGDB cannot compare {}"
 _INTERRUPT_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 5.0
+_PRINTING_SHARE = 0.5
+"""Share of a command's time after which GDB is interrupted if it still prints values."""
+_TOOK_TOO_LONG = "GDB was interrupted after half of the command's time (set timeout): {}"
 _LAST_WORDS_S = 1.0
 """Time that a GDB has to report by itself that its rank has ended."""
 _BLOCKED_FOR_S, _BLOCKED_LOOK_S = 1.0, 0.02
@@ -100,7 +103,7 @@ class GdbDebugger:
         self._gdb_interrupt = GdbInterrupt(self._gdb)
         self._guard = SigtrapGuard(self._gdb) if is_guarded else None
         self._breakpoints = Breakpoints(self._gdb)
-        self._stacks = Stacks(self._gdb)
+        self._stacks = Stacks(self._gdb, self._stop_printing)
         self._stops = StopReports(self._gdb, self._stacks, self._breakpoints)
         self._operations = Operations(
             self._gdb,
@@ -124,6 +127,7 @@ class GdbDebugger:
         self._arming: asyncio.Task[GdbError | None] | None = None
         # Time at which the current operation is overdue, on the loop's clock.
         self._due_s: float | None = None
+        self._has_stopped_printing = False  # in the current operation
 
     # -- the interface of the leaf -------------------------------------------------------------
 
@@ -158,20 +162,38 @@ class GdbDebugger:
             return await self._interrupt()
         if isinstance(operation, Kill):
             return self._kill()
+        if self._gdb_interrupt.is_ignored:
+            return Failure(message=IGNORES)
         async with self._lock:
             if self.state in _OVER:
                 return Failure(message=_OVER[self.state])
+            limit = None
             if timeout_s is not None:
-                self._due_s = asyncio.get_running_loop().time() + timeout_s
+                loop = asyncio.get_running_loop()
+                self._due_s = loop.time() + timeout_s
+                if prints_values(operation):
+                    limit = loop.call_later(_PRINTING_SHARE * timeout_s, self._stop_printing)
+            self._has_stopped_printing = False
             try:
-                return await self._perform(operation, request_id)
+                record = await self._perform(operation, request_id)
+                if self._has_stopped_printing and isinstance(record, Failure):
+                    return replace(record, message=_TOOK_TOO_LONG.format(record.message))
+                return record
             except GdbError as error:
                 if self.state == "exited":
                     return Failure(message=_OVER[self.state])
                 return Failure(message=f"{'' if self._gdb.is_alive else 'no debugger: '}{error}")
             finally:
                 self._due_s = None
+                if limit is not None:
+                    limit.cancel()
                 self._find_whether_free()
+
+    def _stop_printing(self) -> None:
+        """Interrupt a GDB that is still printing; a function that it has called may take longer."""
+        if procfs.is_at_rest(self._process.pid):
+            self._has_stopped_printing = True
+            self._gdb_interrupt.send(self._process.pid)
 
     async def is_silent(self) -> bool:
         """Return whether GDB hangs in an overdue operation; takes some seconds if so."""
@@ -184,20 +206,27 @@ class GdbDebugger:
                 return False
         return self._due_s == due_s and procfs.work_done(self.gdb_pid) == before
 
-    async def attach(self, pid: int, request_id: int, *, is_retried: bool = False) -> Record:
+    async def attach(
+        self, pid: int, request_id: int, *, is_retried: bool = False, is_held_back: bool = False
+    ) -> Record:
         """Attach to the running process *pid* and return where it stopped.
 
         :param is_retried: another GDB is tried if this one dies meanwhile, so that the death is
             not notified as a loss.
+        :param is_held_back: :meth:`abandon` has stopped the process, which is to run on later.
         :raises GdbError: if the GDB cannot be started, refuses, or ends.
         """
         self._feed(events.AttachBegun(is_retried))
         status = procfs.read_stat(pid)
         self._process.was_stopped = status is not None and status.state == "T"
+        acquired: Acquired | Failure
         # A GDB may hang over a process that is killed while GDB attaches to it.
         self._watch(pid)
         try:
-            return await self._first_stop(await self._attacher.attach(pid), request_id)
+            acquired = await self._attacher.attach(pid)
+            if is_held_back:
+                acquired = _let_run_later(pid, acquired)
+            return await self._first_stop(acquired, request_id)
         except GdbError:
             end = self.machine.last_event
             if self.state != "exited" or not isinstance(end, Exit):
@@ -231,14 +260,19 @@ class GdbDebugger:
         """
         if self.state not in ("stopped", "running") or not self._gdb.is_alive:
             return False
+        if self._gdb_interrupt.is_ignored:
+            return False
         is_there = await liveness.answers(self._gdb, timeout_s)
         return is_there or await self._gdb_interrupt.send_until_it_answers(self._process.pid)
 
-    async def abandon(self) -> None:
+    async def abandon(self, *, holds_back: bool = False) -> bool:
         """End a GDB that does not answer: by SIGKILL if it has the rank, which is repaired then.
 
+        :param holds_back: a rank that stands still under a GDB that ignores interrupts is kept at
+            its place by SIGSTOP, for the next GDB. The result is whether it was.
         :raises GdbError: if the GDB cannot be ended.
         """
+        is_held_back = holds_back and self.state == "stopped" and self._hold_back()
         self._feed(events.EndBegun())
         if self._gdb.is_alive and self.state != "detached":
             LOG.warning("rank %d: GDB %d hangs and is killed", self.rank, self._gdb.pid)
@@ -249,6 +283,22 @@ class GdbDebugger:
             raise GdbError(f"GDB {self._gdb.pid} cannot be ended")
         await self._has_ended()
         self._feed(events.Abandoned())
+        return is_held_back
+
+    def _hold_back(self) -> bool:
+        """Send SIGSTOP to a rank that stands still; return whether it will obey.
+
+        The signal stays pending until the end of GDB lets the rank run.
+        """
+        pid = self._process.pid
+        if not self._gdb_interrupt.is_ignored or not procfs.is_at_rest(pid):
+            return False
+        try:
+            os.kill(pid, signal.SIGSTOP)
+        except OSError:
+            return False
+        self._process.was_stopped = True
+        return True
 
     async def detach(self, timeout_s: float) -> None:
         """Detach if attached, and end the GDB; the rank runs on."""
@@ -648,12 +698,16 @@ class GdbDebugger:
 
     async def _describe(self, stop: Stop, *, is_elsewhere: bool) -> None:
         """Report a stop with its frame; if GDB ends meanwhile, that is reported."""
-        with contextlib.suppress(GdbError):
-            pid = self._process.pid
+        pid = self._process.pid
+        try:
             described, text = await self._stops.describe(stop, pid, is_elsewhere=is_elsewhere)
-            self._feed(events.Described(described))
-            if text:
-                self._notify(Output(text=text))
+        except GdbError:
+            if not self._gdb.is_alive:
+                return
+            described, text = stop, ""
+        self._feed(events.Described(described))
+        if text:
+            self._notify(Output(text=text))
 
     async def _repair(self, then: Event | None) -> None:
         """Remove what a killed GDB has left in the rank, and let the rank run."""
@@ -675,3 +729,16 @@ class GdbDebugger:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _let_run_later(pid: int, acquired: Acquired | Failure) -> Acquired | Failure:
+    """Undo the SIGSTOP of :meth:`GdbDebugger.abandon`, once GDB has the process or cannot have it.
+
+    Without SIGCONT the kernel would stop the process again when GDB detaches.
+    """
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGCONT)
+    if isinstance(acquired, Failure):
+        return acquired
+    notes = tuple(note for note in acquired.notes if note != WAS_STOPPED)
+    return replace(acquired, was_stopped=False, notes=notes)

@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from pgdb.backend.gdb.decode import LEFT_OUT
+from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Result
-from pgdb.records import Variable
+from pgdb.errors import GdbError
+from pgdb.records import Frame, Variable
 
 _MODE = "print frame-arguments"
 _DEPTH = "print max-depth"
+_LIMIT_S = 10.0
+"""Time for the values of arguments, in seconds; then frames are shown as ``f (...)``."""
 _ONLY_SCALARS = f"-gdb-set {_DEPTH} 0"
 
 Arguments = Mapping[int, tuple[Variable, ...]]
 """The arguments of each level that has any."""
 
-PRESENCE = (Variable(name=LEFT_OUT, value=""),)
+PRESENCE = (Variable(name=decode.LEFT_OUT, value=""),)
 """The arguments of a frame that shows only that it has some."""
 
 
@@ -38,7 +41,14 @@ class Send(Protocol):
 class FrameArguments:
     """GDB's settings for the arguments of frames, and the commands that list arguments so."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        is_alive: Callable[[], bool] = lambda: True,
+        stop_printing: Callable[[], None] = lambda: None,
+    ) -> None:
+        """*stop_printing* interrupts the GDB, if *is_alive* says that it has not ended."""
+        self._is_alive = is_alive
+        self._stop_printing = stop_printing
         # The defaults of GDB; every GDB is started without start files.
         self.mode = "scalars"
         """The value of ``print frame-arguments``."""
@@ -79,8 +89,26 @@ class FrameArguments:
         restored.add_done_callback(functools.partial(_repeat_if_interrupted, send, restore))
         return [*asked, arguments]
 
-    def shown(self, arguments: Arguments) -> Arguments:
+    async def result(self, asked: asyncio.Future[Result]) -> Result:
+        """Return the list of arguments; an error if GDB does not print it in time.
+
+        :raises GdbError: if GDB ends.
+        """
+        limit = asyncio.get_running_loop().call_later(_LIMIT_S, self._stop_printing)
+        try:
+            return await asked
+        except GdbError as error:
+            if not self._is_alive():
+                raise
+            return Result("error", {"msg": str(error)})
+        finally:
+            limit.cancel()
+
+    def shown(self, frames: Sequence[Frame], listed: Result) -> Arguments:
         """Return the arguments of each level as they are shown."""
+        if listed.kind != "done":
+            return dict.fromkeys([each.level for each in frames], PRESENCE)
+        arguments = decode.arguments_of(listed.line)
         return dict.fromkeys(arguments, PRESENCE) if self.only_presence else arguments
 
 

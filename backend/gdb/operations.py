@@ -30,6 +30,7 @@ from pgdb.overlay.messages import (
     Script,
     SelectFrame,
 )
+from pgdb.patterns import pattern
 from pgdb.records import Done, Failure, Frame, Record, Running, Text
 
 _RESUME = {
@@ -41,6 +42,11 @@ _RESUME = {
     "finish": "-exec-finish",
     "until": "-exec-until",
 }
+
+
+_PRINTS = pattern(
+    r"(?:p|print|inspect|output|call|display|bt|backtrace|where|info (?:args|locals|display))\b"
+)
 
 
 class Operations:
@@ -124,6 +130,13 @@ class Operations:
             return failure(result)
         text = self._breakpoints.job_numbers(result.text + result.log).rstrip("\n")
         return Text(text=text) if text else Done()
+
+
+def prints_values(operation: AnyOperation) -> bool:
+    """Return whether an operation makes GDB print values of variables, which can be of any size."""
+    if isinstance(operation, Console):
+        return not operation.run and _PRINTS.match(operation.command) is not None
+    return isinstance(operation, Evaluate | Backtrace | SelectFrame | ListVariables)
 
 
 def run_command(operation: Resume | Console) -> str:

@@ -116,7 +116,7 @@ async def select_frame(
     frame = decode.frame(payload)
     level = frame.level
     (asked,) = shown.ask(gdb.ask_together, where=f"@ {level} {level}")
-    values = shown.shown(decode.arguments_of((await asked).line))
+    values = shown.shown([frame], await shown.result(asked))
     (frame,) = decode.with_arguments([named(frame, payload)], values, whole=shown.are_whole)
     return Stack(frames=(decode.at_level(frame, 0),), hidden=str(level))
 

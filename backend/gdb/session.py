@@ -196,6 +196,13 @@ class GdbSession:
         if self._process is not None:
             self._process.interrupt()
 
+    def stop_waiting(self, why: str, *, but_for: asyncio.Future[Result]) -> None:
+        """Let all commands without a result fail, except one; GDB may still carry them out."""
+        for entry in [*self._pending.values()]:
+            if not entry.future.done() and entry.future is not but_for:
+                entry.future.set_exception(GdbError(why))
+                entry.future.exception()  # nobody may be waiting
+
     def close_input(self) -> None:
         """Make GDB detach and end in its own time."""
         self._closing = True

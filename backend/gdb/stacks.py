@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -71,8 +71,8 @@ class _Listed(msgspec.Struct, frozen=True):
 class Stacks:
     """Reads stacks from the GDB of one rank; caches facts about the program."""
 
-    def __init__(self, gdb: GdbSession) -> None:
-        self.arguments = FrameArguments()
+    def __init__(self, gdb: GdbSession, stop_printing: Callable[[], None] = lambda: None) -> None:
+        self.arguments = FrameArguments(lambda: gdb.is_alive, stop_printing)
         """Settings for the arguments of frames."""
         self._gdb = gdb
         self._death_texts = DeathTexts(gdb)
@@ -108,13 +108,13 @@ class Stacks:
         if asked.threads:
             return await self._threads(pid, asked)
         listed, arguments = await self._ask(pid, _limit(asked))
-        for result in (listed.result, arguments):
-            if result.kind != "done":
-                return failure(result)
-        if not asked.offsets:
+        if listed.result.kind != "done":
+            return failure(listed.result)
+        if not asked.offsets and arguments.kind == "done":
             return await self._stack_like_others(listed, arguments, asked)
         places = self._with_arguments(listed, arguments)
-        await self._learn_offsets([places])
+        if asked.offsets:
+            await self._learn_offsets([places])
         return await self._stack(places, asked)
 
     async def folded(self, pid: int, limit: int) -> tuple[Frame, ...]:
@@ -123,7 +123,7 @@ class Stacks:
         If GDB has no frame, the result is empty. The levels are GDB's.
         """
         listed, arguments = await self._ask(pid, limit)
-        if listed.result.kind != "done" or arguments.kind != "done":
+        if listed.result.kind != "done":
             return ()
         return await self._fold(self._with_arguments(listed, arguments))
 
@@ -191,7 +191,7 @@ class Stacks:
             if listed.arguments is not None:
                 return listed, listed.arguments
             (asked,) = self.arguments.ask(gdb.ask_together, where=where)
-            return listed, await asked
+            return listed, await self.arguments.result(asked)
         changes = gdb.changes
         frames_command = f"-stack-list-frames{_window(limit)}"
         asked_first, asked = self.arguments.ask(gdb.ask_together, frames_command, where=where)
@@ -210,7 +210,7 @@ class Stacks:
         key = (objects.has_mpi, *[each.value for each in owners], *names)
         listed = _Listed(limit, changes, result, frames, addresses, owners, key)
         self._listed = listed if result.kind == "done" else None
-        arguments = await asked
+        arguments = await self.arguments.result(asked)
         if self._listed is listed and decode.are_on_stack(frames, arguments.line):
             self._listed = replace(listed, arguments=arguments)
         return listed, arguments
@@ -222,15 +222,14 @@ class Stacks:
             f"-stack-list-frames --thread {thread}{_window(limit)}",
             where=f"--thread {thread} @{_window(limit)}",
         )
-        return self._placed(pid, await asked, await asked_too)
+        return self._placed(pid, await asked, await self.arguments.result(asked_too))
 
     def _placed(self, pid: int, listed: Result, arguments: Result) -> tuple[Place, ...] | Failure:
-        for result in (listed, arguments):
-            if result.kind != "done":
-                return failure(result)
+        if listed.kind != "done":
+            return failure(listed)
         frames, addresses = decode.frames_of(listed.line)
         frames = self._with_names(pid, frames, addresses)
-        values = self.arguments.shown(decode.arguments_of(arguments.line))
+        values = self.arguments.shown(frames, arguments)
         frames = decode.with_arguments(frames, values, whole=self.arguments.are_whole)
         return self._places(pid, frames, addresses)
 
@@ -258,7 +257,7 @@ class Stacks:
         return stack
 
     def _with_arguments(self, listed: _Listed, arguments: Result) -> tuple[Place, ...]:
-        values = self.arguments.shown(decode.arguments_of(arguments.line))
+        values = self.arguments.shown(listed.frames, arguments)
         frames = decode.with_arguments(listed.frames, values, whole=self.arguments.are_whole)
         return tuple(map(Place, frames, listed.addresses, listed.owners))
 

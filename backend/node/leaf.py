@@ -299,7 +299,7 @@ class Leaf:
             return Failure(message="another 'reattach' is under way on this rank")
         new = self._debuggers[rank] = self._shared.make(rank)
         try:
-            await old.abandon()
+            is_held_back = await old.abandon(holds_back=True)
         except GdbError:
             self._debuggers[rank] = old
             raise
@@ -310,7 +310,7 @@ class Leaf:
                 return await new.acquire_held(self._pids[rank], request_id, runs_on=False)
             if not pid:
                 pid = environment_scan.program_of_rank(self._pids[rank], self._program)
-            return await new.attach(pid, request_id)
+            return await new.attach(pid, request_id, is_held_back=is_held_back)
 
     def _notify(self, rank: int, event: Event) -> None:
         if isinstance(event, Gone):

@@ -85,11 +85,14 @@ class RankDebugger(Protocol):
     def program_pid(self) -> int | None:
         """Process id of the program: 0 if no debugger was ever attached, None if it has ended."""
 
-    async def attach(self, pid: int, request_id: int, *, is_retried: bool = False) -> Record:
+    async def attach(
+        self, pid: int, request_id: int, *, is_retried: bool = False, is_held_back: bool = False
+    ) -> Record:
         """Attach to the running process *pid* and return where it stopped.
 
         :param is_retried: another debugger is tried if this one dies while it attaches, so that
             the death is not notified as a loss.
+        :param is_held_back: :meth:`abandon` has stopped the process, which is to run on later.
         :raises GdbError: if the debugger cannot be started, refuses, or dies.
         """
 
@@ -120,9 +123,11 @@ class RankDebugger(Protocol):
     async def detach(self, timeout_s: float) -> None:
         """Detach if attached, and end the debugger; the rank runs on."""
 
-    async def abandon(self) -> None:
+    async def abandon(self, *, holds_back: bool = False) -> bool:
         """End a debugger that does not answer, and repair the rank if the debugger had it.
 
+        :param holds_back: a rank that stands still under a debugger that computes without end
+            is kept at its place by SIGSTOP, for the next debugger. The result is whether it was.
         :raises GdbError: if the debugger cannot be ended.
         """
 

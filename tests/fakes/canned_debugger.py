@@ -102,7 +102,9 @@ class CannedDebugger:
     def program_pid(self) -> int | None:
         return self.pid
 
-    async def attach(self, pid: int, request_id: int, *, is_retried: bool = False) -> Record:
+    async def attach(
+        self, pid: int, request_id: int, *, is_retried: bool = False, is_held_back: bool = False
+    ) -> Record:
         self.pid = pid
         self._notify(Progress(stage="attached"))
         outcome = self._factory.next_attachment(self.rank)
@@ -162,9 +164,10 @@ class CannedDebugger:
         if self.state in ("stopped", "running"):
             self.state = "detached"
 
-    async def abandon(self) -> None:
+    async def abandon(self, *, holds_back: bool = False) -> bool:
         self.abandoned = True
         self.state = "gone"
+        return False
 
     def die(self) -> None:
         """Die as a GDB that is killed: the rank runs on."""

@@ -26,12 +26,12 @@ def shown(out: str, command: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 def test_fortran_arrays_without_bounds_never_hang(mpi: Mpi, build: Build, level: str) -> None:
-    program = build("bounds.f90", level)
+    program = build("unset.f90", level)
     commands = ("tbreak sweep", "c", "bt", "frame", "tree", "up", "down")
     inner = (f"tbreak {program.at('doubled')}", "c", "bt")
     finished = run_pgdb("launch", "--batch", *ex(*commands, *inner), *mpi.line(2, program))
     assert finished.status == 0, finished.out
-    sweep = rf"fields_of_bounds::sweep \(.*density=\.\.\., pressure=\.\.\., .*{ABSENT}"
+    sweep = rf"fields_of_unset::sweep \(.*density=\.\.\., pressure=\.\.\., .*{ABSENT}"
     at_entry, in_result = shown(finished.out, "c")
     assert re.search(sweep, at_entry[0]), at_entry
     entry, result = shown(finished.out, "bt")
@@ -39,16 +39,16 @@ def test_fortran_arrays_without_bounds_never_hang(mpi: Mpi, build: Build, level:
     # GDB takes a string's length from the selected frame, whichever frame the string belongs to.
     assert not [line for line in result if "'" in line or "<error" in line], result
     assert [line.split()[1] for line in result[1:]] == [
-        "fields_of_bounds::doubled",
-        "fields_of_bounds::once",
-        "fields_of_bounds::shaped",
-        "fields_of_bounds::sweep",
-        "bounds",
+        "fields_of_unset::doubled",
+        "fields_of_unset::once",
+        "fields_of_unset::shaped",
+        "fields_of_unset::sweep",
+        "unset",
     ]
     (selected,), (again,) = shown(finished.out, "frame"), shown(finished.out, "down")
     assert re.search(sweep, selected[0]) and re.search(sweep, again[0])
     ((tree,),) = shown(finished.out, "tree")
-    assert "fields_of_bounds::sweep" in tree and tree.endswith("[0-1]")
+    assert "fields_of_unset::sweep" in tree and tree.endswith("[0-1]")
     assert "<error" not in in_result[0]
 
 
@@ -73,3 +73,27 @@ def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build) -> None:
     # The depth that the user has set holds for values after it was left for a moment.
     (value,) = shown(finished.out, "p mesh")
     assert "std::vector of length 3, capacity 3 = {...}" in value[0], value
+
+
+def test_a_gdb_that_prints_without_end_is_replaced_where_the_rank_stands(
+    mpi: Mpi, build: Build
+) -> None:
+    program = build("unset.f90")
+    begin = ("tbreak sweep", "c", "set timeout 8", "output pressure", "p 1", "reattach")
+    again = ("p x_max", "set print frame-arguments all", "bt", "reattach", "bt", "c")
+    finished = run_pgdb("launch", "--batch", *ex(*begin, *again), *mpi.line(2, program))
+    place = r"fields_of_unset::sweep \(x_min=1, .*density=\.\.\., pressure=\.\.\., "
+    endless = [
+        "[0-1] error: its GDB computes without end and ignores interrupts; 'reattach' gives "
+    ]
+    endless = [endless[0] + "the rank another GDB at the same place"]
+    assert shown(finished.out, "output pressure") == [endless], finished.out
+    assert shown(finished.out, "p 1") == [endless]
+    first, second = shown(finished.out, "reattach")
+    assert re.match(rf"\[0-1\] stopped in {place}", first[0]), finished.out
+    assert shown(finished.out, "p x_max") == [["[0-1] x_max = 10"]]
+    without, whole = shown(finished.out, "bt")
+    assert re.match(r"#0 +fields_of_unset::sweep \(\.\.\.\) at", without[1]), without
+    assert re.match(rf"\[0-1\] stopped in {place}", second[0]), finished.out
+    assert re.match(rf"#0 +{place}", whole[1]), whole
+    assert shown(finished.out, "c")[-1][0] == "[0-1] exited normally", finished.out

@@ -8,8 +8,11 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from pgdb.backend.gdb import decode
+from pgdb.backend.gdb import frame_arguments as module
 from pgdb.backend.gdb.frame_arguments import PRESENCE, FrameArguments
 from pgdb.backend.gdb.mi import Result, cut
+from pgdb.errors import GdbError
+from pgdb.records import Frame
 
 SCALARS, RESTORED = "-gdb-set print max-depth 0", "-gdb-set print max-depth 20"
 # A Fortran procedure at its entry, and a C++ function, at a depth of 0.
@@ -25,6 +28,8 @@ CXX = (
     r'{name="v",value="std::vector of length 3, capacity 3 = {...}"}]}]'
 )
 NAMES = '^done,stack-args=[frame={level="0",args=[name="n",name="a"]},frame={level="1",args=[]}]'
+
+FRAMES = (Frame(level=0, function="sweep"), Frame(level=1, function="main"))
 
 
 class Gdb:
@@ -53,7 +58,7 @@ def ask(gdb: Gdb, *changed: tuple[str, str]) -> Callable[[str], decode.Variable 
         for name, value in changed:
             arguments.on_notice("cmd-param-changed", {"param": name, "value": value})
         _, asked = arguments.ask(gdb.send, "-stack-list-frames", where="@")
-        values = arguments.shown(decode.arguments_of((await asked).line))
+        values = arguments.shown(FRAMES, await arguments.result(asked))
         await asyncio.sleep(0)
         return {each.name: each for each in values[0]}
 
@@ -114,3 +119,24 @@ def test_a_gdb_without_that_setting_is_asked_once() -> None:
     gdb = Gdb({"-stack-list-arguments 1": CXX, SCALARS: unknown, RESTORED: unknown})
     ask(gdb)
     assert gdb.sent.count(RESTORED) == 1
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_frames_are_shown_without_arguments_that_gdb_does_not_print_in_time(
+    monkeypatch: pytest.MonkeyPatch, is_alive: bool
+) -> None:
+    monkeypatch.setattr(module, "_LIMIT_S", 0.0)
+
+    async def carry_out() -> None:
+        asked: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        arguments = FrameArguments(
+            lambda: is_alive, lambda: asked.set_exception(GdbError("it computes"))
+        )
+        if not is_alive:
+            with pytest.raises(GdbError, match="it computes"):
+                await arguments.result(asked)
+            return
+        listed = await arguments.result(asked)
+        assert arguments.shown(FRAMES, listed) == {0: PRESENCE, 1: PRESENCE}
+
+    asyncio.run(carry_out())
