@@ -6,7 +6,6 @@ equal elements are compared as runs, so that their length costs no time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.values import Group, Item, Leaf, Node, bounds_text, unparse
 from pgdb.merge.normalize import DIFFERENT, join_slots
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER
 
@@ -24,6 +24,9 @@ NOT_SHOWN = "(beyond 'set print elements')"
 
 _FEWEST_REPEATS = 10  # GDB's "print repeats"
 _SCATTERED = 4  # an array with at most this many differing runs is listed run by run
+
+# Of the head of a group: the length of a container, the address behind a reference.
+_NUMBERS = pattern(r"0x[0-9a-f]+|\d+")
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -185,9 +188,12 @@ class _Comparing:
         if _is_same_leaf(heads):
             return _joined(heads).filled
         # The length of a container: "std::vector of length 3, capacity 4 = ".
-        texts = [(ranks, Leaf(head.text.removesuffix(" = "), head.slots)) for ranks, head in heads]
+        texts = [
+            (ranks, Leaf(head.text.removesuffix(" = ").removesuffix(": "), head.slots))
+            for ranks, head in heads
+        ]
         self.places.append(Place(_path_text(path), _texts(texts)))
-        return re.sub(r"\d+", DIFFERENT, heads[0][1].filled)
+        return _NUMBERS.sub(DIFFERENT, heads[0][1].filled)
 
     def _struct(self, groups: Sequence[tuple[RankSet, Group]], path: _Path) -> str:
         first = groups[0][1]
@@ -339,11 +345,11 @@ def _is_same_leaf(values: Values) -> bool:
 
 def _is_same_kind(groups: Sequence[tuple[RankSet, Group]]) -> bool:
     first = groups[0][1]
-    head = re.sub(r"\d+", "", first.head.text)
+    head = _NUMBERS.sub("", first.head.text)
     return all(
         group.opening[0] == first.opening[0]
         and group.is_array == first.is_array
-        and re.sub(r"\d+", "", group.head.text) == head
+        and _NUMBERS.sub("", group.head.text) == head
         for _, group in groups
     )
 

@@ -311,9 +311,13 @@ class Dispatcher:
         """Columns that a line may have, 0 for no limit."""
         return self.display.width
 
-    def expand(self, answer: Answer) -> str:
-        """Return the whole text of an answer."""
-        return render.answer(replace(answer, is_reported=False), whole=True)
+    def expand(self, answer: Answer, *, number: int = 0, first_place: int = 1) -> str:
+        """Return the whole text of an answer, with its places from *first_place* on.
+
+        *number* is the number that ``expand`` was given for it; 0 for the last answer.
+        """
+        answer = replace(answer, is_reported=False)
+        return render.answer(answer, whole=True, number=number, first_place=first_place)
 
     def show_start(self, answer: Answer) -> None:
         """Show the ranks to which PGDB could not attach at the start."""

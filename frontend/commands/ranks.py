@@ -161,7 +161,7 @@ async def _ranks(call: Call) -> Outcome:
 @COMMANDS.command(
     "expand",
     group=Group.RANKS,
-    usage="expand [N] [SET]",
+    usage="expand [N] [SET] [FIRST..]",
     summary="unfold an earlier answer",
     options=(
         Option(
@@ -172,16 +172,19 @@ async def _ranks(call: Call) -> Outcome:
     ),
 )
 async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
-    """Show every class of answer N, or of the last one, for the ranks of SET.
+    """Show all of answer N, or of the last one, for the ranks of SET: every class, and every place
+    at which the values of its ranks differ, addresses too.
 
-    PGDB asks again for the details that the answer left out (addresses shown as …, values that
-    were only summed up), for 1024 ranks at a time. 'expand [3]' is about rank 3 of the last
-    answer, 'expand 3' about answer 3.
+    Places are listed 200 at a time; 'expand 201..' goes on with place 201. PGDB asks again for the
+    details that the answer left out (addresses shown as …, values that were only summed up), for
+    1024 ranks at a time. 'expand [3]' is about rank 3 of the last answer, 'expand 3' about
+    answer 3. The whole value of one rank, without a comparison, is 'expand [3]', too.
     """
     if is_list:
         if which:
             raise UsageError(f"expand: -l takes no ranks, not {which!r}")
         return _kept(call)
+    which, first_place = _first_place(which)
     number, _, text = which.partition(" ")
     if number and not is_number(number):
         number, text = "", which
@@ -203,9 +206,15 @@ async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
         if answer.ranks.isdisjoint(ranks):
             raise CommandError(f"expand: '{answer.command}' was for [{answer.ranks}]")
         answer = part_of(answer, ranks)
+
+    def shown(answer: Answer, notes: list[str]) -> Shown:
+        named = int(number) if number else 0
+        unfolded = call.dispatcher.expand(answer, number=named, first_place=first_place)
+        return _expanded(answer, unfolded, notes, title)
+
     kept_back = RankSet.union(each.ranks for each in answer.classes if is_kept_back(each))
     if not kept_back:
-        return _expanded(call, answer, [], title)
+        return shown(answer, [])
     first, *further = itertools.islice(pages(kept_back), 2)
     full = await call.session.recall(answer, first)
     others = [each for each in answer.classes if not is_kept_back(each)]
@@ -219,7 +228,16 @@ async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
             f"'{command}{further[0].first}-{further[0].last}' shows the next)"
         )
     missing = answer.missing | full.missing - lost
-    return _expanded(call, replace(answer, classes=tuple(classes), missing=missing), notes, title)
+    return shown(replace(answer, classes=tuple(classes), missing=missing), notes)
+
+
+def _first_place(text: str) -> tuple[str, int]:
+    """Split ``201..``, the first place to list, off the end of the operand of ``expand``."""
+    rest, _, last = text.strip().rpartition(" ")
+    first = last.removesuffix("..")
+    if first == last or not is_number(first):
+        return text, 1
+    return rest.strip(), max(1, int(first))
 
 
 def _kept(call: Call) -> str:
@@ -232,11 +250,10 @@ def _kept(call: Call) -> str:
     return "\n".join(lines) or "there is no earlier answer"
 
 
-def _expanded(call: Call, answer: Answer, notes: list[str], title: str) -> Shown:
+def _expanded(answer: Answer, text: str, notes: list[str], title: str) -> Shown:
     def text_of(each: EquivalenceClass[Record]) -> str:
         return render.record(each, answer.command)
 
-    text = call.dispatcher.expand(answer)
     if not text and not notes:
         where = layout.brackets(answer.ranks)
         notes = [f"'{answer.command}' has no text on {where}: done, without a word"]

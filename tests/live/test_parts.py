@@ -33,6 +33,8 @@ def test_the_parts_that_differ(mpi: Mpi, build: Build) -> None:
         "c",
         "info locals",
         "print cell",
+        "expand",
+        "expand [2]",
         "print $rax = rank == 3",
         "print $rbx = 5",
         "info registers rax rbx rsp rip",
@@ -63,6 +65,14 @@ def test_the_parts_that_differ(mpi: Mpi, build: Build) -> None:
     cell = shown(finished.out, "print cell")
     assert list(parts(cell)) == [".last", ".kind", ".rank", ".first"]
     assert parts(cell)[".kind"] == ["[0-2] 4", f"[3] 5{differs}"]
+
+    unfolded = shown(finished.out, "expand")
+    assert list(parts(unfolded)) == [".last", ".kind", ".rank", ".first", "cell"]
+    assert re.fullmatch(r"\[3\] \(Cell &\) @0x[0-9a-f]+", parts(unfolded)["cell"][3])
+    whole = "".join(shown(finished.out, "expand [2]"))
+    assert re.match(
+        r"\[2\] cell = \(Cell &\) @0x[0-9a-f]+: \{rank = 2, same = 7, first = \{2,", whole
+    )
 
     registers = shown(finished.out, "info registers rax rbx rsp rip")
     assert registers[0] == "[0-3]"

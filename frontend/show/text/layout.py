@@ -20,6 +20,9 @@ SHOWN_OF_MANY = 4
 DIFFERS = "<-- differs"
 """Mark of the few ranks that differ from most."""
 
+PLACES_OF_PAGE = 200
+"""Maximum number of places that ``expand`` lists at once."""
+
 _RANKS_WIDTH = 30
 _RANKS_WIDTH_IN_LOG = 200
 
@@ -66,8 +69,17 @@ class Layout:
     """Whether nothing is left out, for ``expand``."""
     classes: Sequence[RankSet] = ()
     """Rank sets of @1, @2 …."""
+    first_place: int = 1
+    """Number of the first place that ``expand`` lists, of all places of the answer."""
+    place_count: int = field(default=0, init=False)
+    """Number of places so far, listed or not; only with *whole*."""
     is_shortened: bool = field(default=False, init=False)
     """Whether anything was left out."""
+
+    def is_on_page(self) -> bool:
+        """Count a place; return whether it is listed."""
+        self.place_count += 1
+        return 0 <= self.place_count - self.first_place < PLACES_OF_PAGE
 
     def brackets(self, ranks: RankSet) -> str:
         """Return a rank set in brackets, shortened for this layout."""

@@ -20,6 +20,7 @@ from pgdb.frontend.show.text.event_text import INDENT, ReadSource, event, no_sou
 from pgdb.frontend.show.text.layout import (
     DIFFERS,
     MOST_CLASSES,
+    PLACES_OF_PAGE,
     SHOWN_OF_MANY,
     Layout,
     Row,
@@ -65,14 +66,16 @@ def answer(
     read_source: ReadSource = no_source,
     width: int = 0,
     absent: Absent = calltree_text.absent,
+    first_place: int = 1,
 ) -> str:
     """Return the text of an answer: every class and every missing rank.
 
-    *number* is the answer's number for ``expand``; with *whole*, nothing is folded. *read_source*
+    *number* is the answer's number for ``expand``; with *whole*, nothing is folded, and the places
+    at which ranks differ are listed from *first_place* on, up to a page of them. *read_source*
     returns the line of a selected frame; *absent* returns the lines for absent ranks. Only rank
     sets and source lines can be wider than *width*; 0 means no limit, for a log.
     """
-    layout = Layout(width=width, whole=whole, classes=numbered_sets(said))
+    layout = Layout(width=width, whole=whole, classes=numbered_sets(said), first_place=first_place)
     if said.is_reported:
         classes = tuple(each for each in said.classes if not _is_event(each))
         said = replace(said, classes=classes)
@@ -90,8 +93,20 @@ def answer(
     lines += _selected_lines(said, read_source)
     if layout.is_shortened and not whole and number:
         lines.append(f"(expand {number} shows all of it)")
+    lines += _pages(layout, number)
     lines += missing(said, absent)
     return "\n".join(lines)
+
+
+def _pages(layout: Layout, number: int) -> list[str]:
+    """Return the line about the places that stand on other pages."""
+    count, first = layout.place_count, layout.first_place
+    last = min(count, first + PLACES_OF_PAGE - 1)
+    if count <= PLACES_OF_PAGE:
+        return []
+    command = f"expand {number} " if number else "expand "
+    further = f"; '{command}{last + 1}..' shows the next" if last < count else ""
+    return [f"(places {first}-{last} of {count}{further})"]
 
 
 def numbered_sets(said: Answer) -> tuple[RankSet, ...]:
@@ -150,7 +165,7 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
 
 
 def _blocks(said: Answer, layout: Layout) -> list[str]:
-    blocks = [] if layout.whole else text_blocks(said.classes, layout)
+    blocks = text_blocks(said.classes, layout)
     merged = {number for block in blocks for number in block.members}
     classes = tuple(each for number, each in enumerate(said.classes) if number not in merged)
     unmerged = len(classes)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pgdb.frontend.analysis.prominence import most_prominent_first, rate_texts
+from pgdb.frontend.analysis.prominence import most_prominent_first
 from pgdb.frontend.analysis.text_parts import Merged, Said, merge_texts
 from pgdb.frontend.show.text.layout import HANDFUL, Layout
-from pgdb.frontend.show.text.value_text import choice_rows, place_rows
+from pgdb.frontend.show.text.value_text import choice_rows, place_rows, rate_place
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
@@ -43,7 +43,11 @@ def text_blocks(
     for number in numbers:
         each = classes[number]
         assert isinstance(each.record, Text | Output)
-        said.append(Said(each.ranks, each.record.text, each.slots))
+        filled = each.filled
+        if layout.whole and isinstance(filled, Text | Output):
+            said.append(Said(each.ranks, filled.text))  # addresses are places, too
+        else:
+            said.append(Said(each.ranks, each.record.text, each.slots))
     blocks = []
     for merged in merge_texts(said):
         if len(merged.members) > 1 and _is_worth(merged):
@@ -58,7 +62,7 @@ def _is_worth(merged: Merged) -> bool:
 
 
 def _lines(merged: Merged, ranks: RankSet, layout: Layout) -> list[str]:
-    places = most_prominent_first(merged.places, lambda place: rate_texts(place.texts))
+    places = most_prominent_first(merged.places, rate_place)
     if merged.common == DIFFERENT and len(places) == 1:
         return layout.lines(choice_rows("", places[0].texts, layout))
     rows = place_rows(ranks, places, layout)

@@ -31,7 +31,7 @@ from pgdb.frontend.show.text.layout import (
     Layout,
     Row,
 )
-from pgdb.merge.normalize import DIFFERENT, join_slots
+from pgdb.merge.normalize import DIFFERENT, join_slots, normalize_values
 from pgdb.merge.summary import SKETCH_SIZE, Number, Summary
 from pgdb.merge.totals import Totals, summarize
 from pgdb.patterns import pattern
@@ -208,10 +208,10 @@ def _side(summary: Summary, known: Sequence[tuple[Number, Number]]) -> str:
 
 
 def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Rating, list[Row]]:
-    if not layout.whole:
-        said = _with_equal_joined(said)
-    nodes = [(each.ranks, parse(each.text, each.slots)) for each in said]
-    if layout.whole or len(nodes) < 2:
+    if layout.whole:
+        return _whole_rows(label, said, layout)
+    nodes = [(each.ranks, parse(each.text, each.slots)) for each in _with_equal_joined(said)]
+    if len(nodes) < 2:
         return _EQUAL, [(ranks, f"{label}{filled(node)}") for ranks, node in nodes]
     comparison = compare(nodes)
     places = most_prominent_first(comparison.places, lambda place: rate_texts(place.texts))
@@ -226,6 +226,30 @@ def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
         texts = _texts(nodes)
         return rating, choice_rows(label, texts, layout, bounds=bounds_of(nodes, texts))
     return rating, _compared(label, nodes, comparison.common, places, layout)
+
+
+def _whole_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Rating, list[Row]]:
+    """Return all places at which structures differ, addresses too; other values as they are."""
+    texts = [Said(each.ranks, filled(parse(each.text, each.slots))) for each in said]
+    joined = _with_equal_joined(texts)
+    rows: list[Row] = [(each.ranks, f"{label}{each.text}") for each in joined]
+    rating = rate_place(Place("", tuple((each.ranks, each.text) for each in joined)))
+    nodes = [(each.ranks, parse(each.text)) for each in joined]
+    if len(nodes) < 2 or not all(isinstance(node, Group) for _, node in nodes):
+        return rating, rows
+    comparison = compare(nodes)
+    if not comparison.has_common or comparison.common == DIFFERENT:
+        return rating, rows
+    places = most_prominent_first(comparison.places, rate_place)
+    return rate_place(places[0]), _compared(label, nodes, comparison.common, places, layout)
+
+
+def rate_place(place: Place) -> Rating:
+    """Return the prominence of a place with raw addresses; these are no differences."""
+    slots: list[str] = []
+    if len({normalize_values(text, slots) for _, text in place.texts}) == 1:
+        return _EQUAL
+    return rate_texts(place.texts)
 
 
 def _with_equal_joined(said: Sequence[Said]) -> list[Said]:
@@ -271,9 +295,9 @@ def choice_rows(
     Fortran in each text, if one is not 1.
     """
     rows: list[Row] = []
-    summed, listed = _summed(texts)
+    summed, listed = (None, texts) if layout.whole else _summed(texts)
     above = summed
-    if above is None and _is_long(label, texts, layout, used):
+    if above is None and not layout.whole and _is_long(label, texts, layout, used):
         above = _summed_elements(texts)
     if above is not None:
         ranks = RankSet.union(
@@ -284,7 +308,7 @@ def choice_rows(
         rows.append((ranks, _hung(label, summary_lines(above, layout, start, places=places))))
         layout.is_shortened = layout.is_shortened or summed is not None
     sizes = [len(ranks) for ranks, _ in texts]
-    shown = _chosen(listed)
+    shown = listed if layout.whole else _chosen(listed)
     for ranks, text in shown:
         # Beside a summary of many numbers, every other text differs.
         differs = summed is not None or is_outlier(len(ranks), sizes)
@@ -417,8 +441,14 @@ def place_rows(
 
     *name* stands for the place of the whole value.
     """
-    places = ordered[:_MOST_PLACES]
+    places = (
+        [place for place in ordered if layout.is_on_page()]
+        if layout.whole
+        else ordered[:_MOST_PLACES]
+    )
     rows: list[Row] = []
+    if not places:
+        return rows
     paths = [place.path or name for place in places]
     column = min(max(map(len, paths)), _PATH_WIDTH)
     start_width = len(_INDENT) + column + 2
@@ -442,7 +472,7 @@ def place_rows(
                 text = start + text
             rows.append((None, text))
             start = " " * start_width
-    if left := len(ordered) - len(places):
+    if (left := len(ordered) - len(places)) and not layout.whole:
         layout.is_shortened = True
         rows.append((None, f"{_INDENT}({left} more places differ)"))
     return rows

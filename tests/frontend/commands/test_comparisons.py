@@ -103,6 +103,31 @@ def test_expand_goes_through_very_many_ranks_page_by_page() -> None:
         expanded("3")
 
 
+def test_expand_goes_through_very_many_places_page_by_page() -> None:
+    def structure(rank: int) -> Value:
+        return Value(text="{" + ", ".join(f"f{n} = {rank + n}" for n in range(300)) + ", g = 1}")
+
+    dispatcher = Dispatcher(
+        Workspace(cast(Session, FakeSession())), cast(Display, None), read_line=nothing_to_read
+    )
+    dispatcher._remember(answer(*((str(rank), structure(rank)) for rank in range(3))))
+
+    def places(command: str) -> tuple[list[str], str]:
+        outcome = asyncio.run(dispatcher.dispatch(command, dispatcher.workspace.focus))
+        assert isinstance(outcome, Shown)
+        lines = outcome.text.splitlines()
+        return [line.split()[0] for line in lines if line.startswith("    .")], lines[-1]
+
+    first, hint = places("expand")
+    assert (first[0], first[-1], len(first)) == (".f0", ".f199", 200)
+    assert hint == "(places 1-200 of 300; 'expand 201..' shows the next)"
+    assert places("expand 1")[1] == "(places 1-200 of 300; 'expand 1 201..' shows the next)"
+    last, hint = places("expand 201..")
+    assert (last[0], last[-1], len(last)) == (".f200", ".f299", 100)
+    assert hint == "(places 201-300 of 300)"
+    assert places("expand 1 [0-1] 201..") == (last, hint)
+
+
 class FakeDisplay:
     """A display that keeps the output; 50 columns wide."""
 
