@@ -21,7 +21,7 @@ INNER = {
     "Session": {
         # For the user interfaces, which run in the session's thread.
         *("insert_breakpoint", "state", "job", "killed", "hushed", "log", "recorder", "asked"),
-        *("transport", "set"),
+        *("transport", "set", "check_restart", "take_over", "notify_listeners"),
         # Not generated: see frontend/startup/sync.py.
         *("close", "subscribe", "ranks", "has_ended", "start_answer"),
     },

@@ -13,6 +13,7 @@ from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.notifications import Notifier, SessionNotice
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.settings_journal import SettingsJournal
 from pgdb.frontend.store.recorder import Recorder
 from pgdb.frontend.store.saving import Autosave
 from pgdb.frontend.system import deadline
@@ -39,9 +40,12 @@ class Core:
         """Ranks that the user has killed."""
         self.notifier = Notifier()
         self.journal = BreakpointJournal()
+        self.settings = SettingsJournal()
         self.recorder = Recorder()
         self.autosave = Autosave(session, Path(options.record)) if options.record else None
         self.log: SessionLog | None = None
+        self.can_restart = False
+        """Whether PGDB can launch the job again."""
         self.is_over = False
         """Whether the session has ended."""
         self._changed = asyncio.Event()

@@ -40,7 +40,10 @@ _OURS = (
     "print info frame list"
 )
 _REFUSED = {
-    "the launcher starts the program; leave and use 'pgdb launch'": "run start starti restart",
+    "'restart' launches the job again, session.restart() of the Python API does": (
+        "run start restart"
+    ),
+    "the launcher starts the program; 'restart' stops it in main": "starti",
     "the session has its ranks; leave and use 'pgdb attach' or 'pgdb launch'": (
         "attach target file exec-file core-file add-inferior clone-inferior remove-inferiors "
         "inferior disconnect"

@@ -11,14 +11,19 @@ from msgspec.structs import replace
 
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.notifications import Events, LateAnswer
+from pgdb.frontend.api.settings_journal import SettingsJournal
 from pgdb.frontend.api.traffic import Traffic
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.overlay.messages import Reattach
+from pgdb.overlay.messages import Console, InsertBreakpoint, Reattach
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Failure, Record, Stop, Text
+
+_PENDING_ON = "set breakpoint pending on"
+_PENDING_AUTO = "set breakpoint pending auto"
 
 
 class Recovery:
@@ -113,13 +118,49 @@ class Recovery:
     async def _set_breakpoints(self, ranks: RankSet) -> None:
         """Set the session's breakpoints on *ranks*; notices name those that cannot be set."""
         for each in self._core.journal.of(ranks):
-            again = await self._traffic.ask(each.line, each.operation, each.ranks)
-            for failed in again.errors:
-                assert isinstance(failed.filled, Failure)
-                why = failed.filled.message
-                self._core.note(
-                    f"[{failed.ranks}] '{each.line}' cannot be carried out again: {why}"
-                )
+            self._complain(await self._traffic.ask(each.line, each.operation, each.ranks))
+
+    def _complain(self, again: Answer) -> None:
+        """Send a notice of each failure of a command that was repeated."""
+        for failed in again.errors:
+            assert isinstance(failed.filled, Failure)
+            why = failed.filled.message
+            self._core.note(
+                f"[{failed.ranks}] '{again.command}' cannot be carried out again: {why}"
+            )
+
+    async def take_over(
+        self, journal: BreakpointJournal, settings: SettingsJournal, before: RankSet
+    ) -> None:
+        """Repeat the commands of the session of an earlier launch, whose ranks were *before*."""
+        everybody = self._core.state.ranks
+
+        def of(ranks: RankSet) -> RankSet:
+            return everybody if before <= ranks else ranks & everybody
+
+        for kept in settings.kept:
+            self._complain(await self._traffic.ask(kept.line, kept.operation, of(kept.ranks)))
+        for each in journal.of(before):
+            ranks = of(each.ranks)
+            answer = await self._traffic.ask(each.line, each.operation, ranks)
+            if isinstance(each.operation, InsertBreakpoint):
+                answer = await self._made_pending(answer, each.operation)
+            self._complain(answer)
+
+    async def _made_pending(self, answer: Answer, operation: InsertBreakpoint) -> Answer:
+        """Set a breakpoint anew that is in a library which is not loaded yet."""
+        ranks = RankSet.union(
+            each.ranks
+            for each in answer.errors
+            if isinstance(each.filled, Failure) and _PENDING_ON in each.filled.message
+        )
+        if not ranks:
+            return answer
+        await self._traffic.ask(_PENDING_ON, Console(command=_PENDING_ON), ranks)
+        try:
+            return await self._traffic.ask(answer.command, operation, ranks)
+        finally:
+            await self._traffic.ask(_PENDING_AUTO, Console(command=_PENDING_AUTO), ranks)
 
     def acquire_rest(self) -> None:
         """Attach to ranks whose aggregator was cut off before it knew them, and is back."""

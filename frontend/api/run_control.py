@@ -26,6 +26,8 @@ class RunControl:
     def __init__(self, core: Core, traffic: Traffic) -> None:
         self._core = core
         self._traffic = traffic
+        self.has_run = False
+        """Whether a command has set ranks running."""
 
     async def start(self, word: RunWord, argument: str, ranks: RankSet) -> Answer:
         """Set ranks running; return at once, with the ranks that run and those that could not.
@@ -50,6 +52,7 @@ class RunControl:
         core, state = self._core, self._core.state
         number = core.transport.next_id()
         stopped = ranks & state.stopped
+        self.has_run = True
         state.start_run(number, stopped)
         try:
             answer = await self._traffic.ask(

@@ -13,13 +13,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal
 
-from pgdb.errors import PgdbError, RankSetError, UsageError
+from pgdb.errors import CommandError, PgdbError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers, last_made
 from pgdb.frontend.api.closing import Ending, Files, Job
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.job_state import JobState
-from pgdb.frontend.api.notifications import Listener
+from pgdb.frontend.api.notifications import Listener, Notification
 from pgdb.frontend.api.opening import Opening, hosts_of
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import RankView
@@ -53,6 +53,8 @@ class Session(RankView):
     """Name and version of the job's MPI."""
     gdb_version: str
     """Version of the GDB on the ranks."""
+    argv: tuple[str, ...]
+    """The launcher's line, as PGDB was given it; empty for an attached job."""
     sets: dict[str, RankSet]
     """Named sets that programs define, for ``@name``: an ordinary dictionary."""
 
@@ -69,8 +71,10 @@ class Session(RankView):
         self.description = ""
         self.mpi_version = ""
         self.gdb_version = ""
+        self.argv = ()
         self.sets = {}
         self._core = Core(self, options, transport)
+        self._core.can_restart = mode == "launch" and not transport.is_recorded
         self.breakpoint_numbers = BreakpointNumbers()
         self.traffic = Traffic(self._core, self.breakpoint_numbers)
         self.ask = self.traffic.ask
@@ -154,7 +158,7 @@ class Session(RankView):
     @property
     def kills_at_close(self) -> bool:
         """Whether :meth:`close` kills the job by default."""
-        can_be = self.mode == "launch" and not self.is_recorded
+        can_be = self._core.can_restart and not self.has_ended
         return can_be and not self.state.detached and not self.job_has_ended
 
     @property
@@ -282,6 +286,8 @@ class Session(RankView):
         if not made and is_kept and (gone := answer.missing.lost - self.state.exited):
             them = "it" if len(gone) == 1 else "them"
             self.note(f"[{gone}] breakpoint {first} is set when 'reattach' has attached to {them}")
+        elif not made and is_kept and self._core.can_restart and self.all_have_ended:
+            self.note(f"[{ranks}] breakpoint {first} is set when 'restart' has launched the job")
         last = made or (first if is_kept else first - 1)
         if not answer.missing.late:
             numbers.release(end, last + 1)
@@ -313,9 +319,42 @@ class Session(RankView):
         """Call *listener* with each notification; return the function that ends this."""
         return self._core.notifier.subscribe(listener)
 
+    def notify_listeners(self, notification: Notification) -> None:
+        """Call the listeners with a notification of the next launch of the job."""
+        self._core.notifier.notify_at_once(notification)
+
     def hushed(self, ranks: RankSet) -> AbstractContextManager[None]:
         """Do not report interrupts and continuations of *ranks* within the context."""
         return self._core.notifier.hush(ranks)
+
+    def check_restart(self) -> None:
+        """Check that PGDB can launch the job again.
+
+        :raises UsageError: if PGDB did not launch it.
+        :raises CommandError: if ranks of it were detached and run on.
+        """
+        if self.is_recorded:
+            raise UsageError("this is a recording; there is no job to launch again")
+        if self.mode == "attach":
+            raise UsageError(
+                "PGDB attached to this job and does not know how it was started; leave and use "
+                "'pgdb launch LINE', or start it and use 'pgdb attach'; 'save breakpoints FILE' "
+                "keeps the breakpoints for it"
+            )
+        if self.state.detached and not self.job_has_ended:
+            raise CommandError(
+                f"ranks [{self.state.detached}] were detached and run on; 'reattach' attaches to "
+                "them again, and they can be killed then"
+            )
+
+    async def take_over(self, before: Session) -> None:
+        """Give this job the sets, GDB settings, displays and breakpoints of an earlier launch.
+
+        Breakpoints keep their numbers. Notices name those that cannot be set.
+        """
+        self.sets = before.sets
+        self.breakpoint_numbers.next = before.breakpoint_numbers.next
+        await self.recovery.take_over(before._core.journal, before._core.settings, before.set)
 
     async def close(self, *, kill: bool | None = None) -> None:
         """End the session: by default kill a job that PGDB launched, and let any other run on.

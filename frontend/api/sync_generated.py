@@ -392,6 +392,11 @@ class SessionCalls(Ranks):
         return self._session.gdb_version
 
     @property
+    def argv(self) -> tuple[str, ...]:
+        """The launcher's line, as PGDB was given it; empty for an attached job."""
+        return self._session.argv
+
+    @property
     def sets(self) -> dict[str, RankSet]:
         """Named sets that programs define, for ``@name``: an ordinary dictionary."""
         return self._session.sets

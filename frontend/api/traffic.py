@@ -154,8 +154,12 @@ class Traffic:
         if core.transport.is_recorded:
             return answer
         if request.operation.is_about_breakpoints:
-            left = request.ranks - core.state.exited
-            core.journal.take(request.command, request.operation, left, answer.classes)
+            # Where the job can be launched again, ranks that have ended get it then.
+            ended = RankSet() if core.can_restart else core.state.exited
+            core.journal.take(
+                request.command, request.operation, request.ranks - ended, answer.classes
+            )
+        core.settings.take(request.command, request.operation, answer.classes)
         core.recorder.take(request.operation, answer)
         if core.autosave is not None:
             core.record_soon()

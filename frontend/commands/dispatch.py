@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
@@ -28,11 +28,15 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Stop, is_fatal
 
+if TYPE_CHECKING:
+    from pgdb.frontend.api.session import Session
+
 LOG = logging.getLogger(__name__)
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_START, EXIT_NO_ANSWER, EXIT_SIGNAL = range(6)
 
 ReadLine = Callable[[str], Awaitable[str | None]]
+Relaunch = Callable[[tuple[str, ...] | None], Awaitable[None]]
 
 
 class Display(Protocol):
@@ -83,8 +87,9 @@ class Dispatcher:
         ask: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self.workspace = workspace
-        self.session = workspace.session
         self.display = display
+        self.relaunch: Relaunch | None = None
+        """Launches the job again, with new arguments of the program unless they are None."""
         self.status = EXIT_OK
         """The worst result so far, as an exit status."""
         self.in_foreground = RankSet()
@@ -92,6 +97,11 @@ class Dispatcher:
         self._read_line = read_line
         self._ask = ask
         self._is_source = False
+
+    @property
+    def session(self) -> Session:
+        """The session, which a restart replaces."""
+        return self.workspace.session
 
     # -- lines -------------------------------------------------------------------------------
 
@@ -370,6 +380,10 @@ class Dispatcher:
                     self.worsen(EXIT_SIGNAL)
                 case Exit(signal=name) if name:
                     self.worsen(EXIT_SIGNAL)
+
+    def failed_to_start(self) -> None:
+        """Set the exit status for a job that could not be launched again."""
+        self.worsen(EXIT_START)
 
     def worsen(self, status: int) -> None:
         """Set the exit status to *status*, unless it is worse already."""

@@ -56,6 +56,12 @@ class Workspace:
         self._last_number = 0
         self._most_answers = HISTORY
 
+    def move_to(self, session: Session) -> None:
+        """Continue with the session of the job's next launch: focus, sets and answers stay."""
+        had_all = self.focus == self.session.set
+        self.session = session
+        self.focus = session.set if had_all else (self.focus & session.set) or session.set
+
     # -- rank sets ---------------------------------------------------------------------------
 
     def parse_ranks(self, text: str) -> RankSet:

@@ -141,18 +141,25 @@ async def launch(
     options = options or SessionOptions()
 
     async def begin(on_step: OnStep, listener: Listener | None) -> Session:
-        return await _launch(argv, options, stdin, on_step, listener)
+        return await launch_job(argv, options, stdin, on_step, listener)
 
     return await logged(begin, "launch", options, on_step=on_step, listener=listener, argv=argv)
 
 
-async def _launch(
+async def launch_job(
     argv: Sequence[str],
     options: SessionOptions,
     stdin: int | None,
     on_step: OnStep,
     listener: Listener | None,
+    *,
+    last_request: int = 0,
 ) -> Session:
+    """Launch a job; its requests are numbered from the one behind *last_request* on.
+
+    :raises UsageError: if the line cannot be read.
+    :raises StartError: if the job or the session cannot be started; the job is ended.
+    """
     if options.host:
         raise UsageError(f"--host is for attach; to launch there: ssh {options.host} pgdb launch …")
     if options.connect:
@@ -169,7 +176,9 @@ async def _launch(
     directory = SessionDirectory()
     starting = prepare("launch", options, directory, LocalSite(directory.path), on_step, listener)
     session = starting.session
+    starting.overlay.root.number_after(last_request)
     session.description, session.gdb_version = " ".join(argv), gdb_version
+    session.argv = tuple(argv)
     session.mpi_version = line.launcher.version
     return await starting.run(launch_shares(starting, line, stdin))
 

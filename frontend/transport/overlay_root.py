@@ -73,6 +73,18 @@ class Root(TreeNode):
         self.on_bare: Callable[[], None] = lambda: None
         """Called when :attr:`bare` has grown."""
 
+    def number_after(self, request_id: int) -> None:
+        """Number requests from *request_id* + 1 on.
+
+        The answers of an earlier launch of the job have other numbers than those of this one.
+        """
+        self._last_id = request_id
+
+    @property
+    def last_id(self) -> int:
+        """The number of the last request, 0 before the first."""
+        return self._last_id
+
     def next_id(self) -> int:
         """Return a new request number."""
         self._last_id += 1

@@ -23,6 +23,7 @@ from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import StartProgress
 from pgdb.frontend.show.text import render
 from pgdb.frontend.startup.replay import replay
+from pgdb.frontend.startup.restart import restart
 from pgdb.frontend.startup.start import attach, launch
 from pgdb.frontend.startup.stdio_relay import relay_pipes
 from pgdb.frontend.store.settings import read_settings, settings_path
@@ -127,6 +128,7 @@ class _Program:
         self._show_notification = self._display.notify
         self._early: list[Notification] = []
         self._job_code: int | None = None
+        self._is_starting = True
 
     async def run(self) -> int:
         """Start the session, serve the user, end the session; return the exit status."""
@@ -152,6 +154,7 @@ class _Program:
         finally:
             time_keeper.cancel()
         self._session = session
+        self._is_starting = False
         kill: bool | None = None
         try:
             kill = await self._serve(session)
@@ -161,6 +164,7 @@ class _Program:
             raise
         finally:
             try:
+                session = self._session  # a restart has replaced it
                 await to_its_end(session.close(kill=kill))
             finally:
                 # After the session: ranks are not held while the history is written.
@@ -226,6 +230,7 @@ class _Program:
             )
             self._connect_recordings(session, dispatcher.workspace)
             dispatcher.apply(arguments.given)
+            dispatcher.relaunch = self._restart
             self._introduce(session)
             self._display.flush()
             kill = await run_script(dispatcher, arguments.script)
@@ -236,6 +241,7 @@ class _Program:
 
         repl = self._repl = Repl(session, settle_s=arguments.settle_s or DEFAULT_SETTLE_S)
         self._dispatcher = repl.dispatcher
+        repl.dispatcher.relaunch = self._restart
         self._show_notification = repl.notify
         self._connect_recordings(session, repl.dispatcher.workspace)
         self._introduce(session)
@@ -252,10 +258,46 @@ class _Program:
             kill = await repl.run()
         finally:
             repl.leave()
+        session = repl.workspace.session
         kills = session.kills_at_close if kill is None else kill
         if not session.job_has_ended and not session.is_recorded and not session.all_have_ended:
             repl.display.text("killing the job" if kills else "leaving the job running")
         return kill
+
+    async def _restart(self, arguments: tuple[str, ...] | None) -> None:
+        """End the job and launch it again, with new *arguments* of its program unless None.
+
+        :raises PgdbError: if it cannot be launched; the session is over if it was ended before.
+        """
+        dispatcher = self._dispatcher
+        assert self._session is not None and dispatcher is not None
+        self._session.check_restart()
+        dispatcher.display.flush()
+        self._progress = StartProgress(sys.stderr, verbose=self._arguments.options.verbose)
+        time_keeper = asyncio.create_task(self._progress.keep_time())
+        session: Session | None = None
+        self._is_starting = True
+        stdin = await self._stdin()
+        try:
+            session = await restart(
+                self._session, arguments, stdin=stdin, on_step=self._progress.step
+            )
+        finally:
+            if stdin is not None and stdin > 2:
+                os.close(stdin)
+            self._is_starting = False
+            time_keeper.cancel()
+            self._progress.end()
+            early, self._early = self._early, []
+            if self._session.has_ended and session is None:
+                for each in early:
+                    self._show_notification(each)
+        self._job_code = None
+        self._session = session
+        dispatcher.workspace.move_to(session)
+        self._connect_recordings(session, dispatcher.workspace)
+        self._early = early
+        self._introduce(session)
 
     def _connect_recordings(self, session: Session, workspace: Workspace) -> None:
         """Save the workspace in recordings; restore it from the recording that is open."""
@@ -304,10 +346,10 @@ class _Program:
     def _notify(self, notification: Notification) -> None:
         if notification.kind == "ended":
             self._job_code = notification.code
-        if self._dispatcher is None:
+        if self._dispatcher is None or self._is_starting:
             if notification.kind == "output" and not self._arguments.json:
                 self._progress.end()
-                self._display.notify(notification)
+                self._show_notification(notification)
             elif notification.kind in ("output", "notice", "lost", "joined", "late"):
                 self._early.append(notification)
             else:

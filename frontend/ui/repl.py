@@ -44,7 +44,6 @@ class Repl:
 
     def __init__(self, session: Session, *, settle_s: float) -> None:
         self.display = TextDisplay()
-        self._session = session
         self._loop = asyncio.get_running_loop()
         self.workspace = Workspace(session, settle_s=settle_s)
         self._history = CommandHistory(_history_path(), self._report_from_thread)
@@ -66,6 +65,10 @@ class Repl:
         self._pasted: deque[str] = deque()
         self._interrupts = 0
         self._background: set[asyncio.Task[object]] = set()
+
+    @property
+    def _session(self) -> Session:
+        return self.workspace.session
 
     async def run(self) -> bool | None:
         """Read and carry out lines until the user leaves; return whether the job is to be killed.

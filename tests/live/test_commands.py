@@ -316,7 +316,7 @@ def test_settle_gives_the_rule_of_the_prompt(build: Build, start_job: StartJob) 
 
 def test_what_would_break_the_session_is_refused(mpi: Mpi, build: Build) -> None:
     refused = (
-        "run",
+        "starti",
         "attach 1",
         "target native",
         "shell true",

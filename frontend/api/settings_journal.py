@@ -1,0 +1,87 @@
+"""The GDB settings, displays and definitions of a session, for the next launch of its job. No I/O.
+
+A GDB loses them when it ends. The journal keeps the commands in their order, so that the GDBs of
+a new job can be given them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from pgdb.frontend.api import gdb_commands
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import AnyOperation, Console, Script
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import Failure, Record
+
+_KEPT = frozenset(
+    "display undisplay set unset handle skip directory alias macro "
+    "define define-prefix document".split()
+)
+# "set var x=1", "set *p = 1", "set x = 1", "set a[0] = 1": they change the program.
+_ASSIGNMENT = pattern(r"set\s+(?:var\w*\s|[^A-Za-z$]|\w+\s*[-+*/%&|^]?=|\w*[\[.(>])")
+_ENDS_DISPLAYS = pattern(r"(?:undisplay|delete\s+disp\w*)\s*\Z")
+_DISPLAY = pattern(r"(?:display\b|undisplay\b|delete\s+disp)")
+
+
+class KeptCommand(msgspec.Struct, frozen=True):
+    """A command that changed a GDB for good, and the ranks whose GDBs have it."""
+
+    line: str
+    operation: Console | Script
+    ranks: RankSet
+
+
+class SettingsJournal:
+    """The commands that the GDBs of a new job get again."""
+
+    def __init__(self) -> None:
+        self._kept: list[KeptCommand] = []
+
+    def take(
+        self,
+        line: str,
+        operation: AnyOperation,
+        classes: Iterable[EquivalenceClass[Record]],
+    ) -> None:
+        """Add a command, for the ranks whose GDBs have carried it out."""
+        if not isinstance(operation, Console | Script) or not is_kept(line):
+            return
+        ranks = RankSet.union(
+            each.ranks for each in classes if not isinstance(each.record, Failure)
+        )
+        if not ranks:
+            return
+        ends_displays = _ENDS_DISPLAYS.match(line) is not None
+        left: list[KeptCommand] = []
+        for each in self._kept:
+            # A repeated setting holds once; displays have numbers, so each of them counts.
+            is_over = ends_displays if _DISPLAY.match(each.line) else each.operation == operation
+            rest = each.ranks - ranks if is_over else each.ranks
+            if rest:
+                left.append(KeptCommand(each.line, each.operation, rest))
+        if not ends_displays:
+            left.append(KeptCommand(line, operation, ranks))
+        self._kept = left
+
+    @property
+    def kept(self) -> tuple[KeptCommand, ...]:
+        """The commands, in order."""
+        return tuple(self._kept)
+
+
+def is_kept(line: str) -> bool:
+    """Return whether a command changes a GDB for good, and not the program.
+
+    >>> is_kept("set print pretty on"), is_kept("set var x = 3"), is_kept("set x = 3")
+    (True, False, False)
+    """
+    word = gdb_commands.resolve(line)
+    if word == "delete":
+        return _DISPLAY.match(line) is not None
+    if word == "set":
+        return _ASSIGNMENT.match(line) is None
+    return word in _KEPT

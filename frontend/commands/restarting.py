@@ -1,0 +1,120 @@
+"""Commands that launch the job again: restart, start, run."""
+
+from __future__ import annotations
+
+import shlex
+
+from pgdb.errors import StartError, UsageError
+from pgdb.frontend.commands.options import Option, Rest
+from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome
+from pgdb.patterns import pattern
+
+_IS_SURE = (
+    Option(
+        name="-y",
+        help="do not ask before a job that has not ended is killed; batch runs never ask",
+        argument="is_sure",
+    ),
+)
+_KEPT = """The job is launched with the line of 'pgdb launch', or with ARGS as the arguments of its
+program; the job before is killed if it has not ended. The session keeps its breakpoints with
+their numbers, conditions, commands and ignore counts, displays, settings of GDB, named sets and
+answers. A notice names those that cannot be set again, such as a watchpoint on a local variable."""
+_REDIRECTION = pattern(r"[<>|&;]+")
+_QUOTED = pattern(r"""\"(?:\\.|[^"\\])*\"|'[^']*'|\\.""")
+
+
+@COMMANDS.command(
+    "restart",
+    group=Group.RUNNING,
+    usage="restart [ARGS]",
+    summary="launch the job again, up to main",
+    aliases=("start",),
+    options=_IS_SURE,
+    rest=Rest.BEHIND,
+    description=f"""End the job, launch it again, and stop all ranks in main.
+
+{_KEPT}""",
+)
+async def _restart(call: Call, text: str, *, is_sure: bool) -> Outcome:
+    return None if await _relaunch(call, text, is_sure=is_sure) else _LEFT
+
+
+@COMMANDS.command(
+    "run",
+    group=Group.RUNNING,
+    usage="run [ARGS] [&]",
+    summary="launch the job again, up to the first stop",
+    aliases=("r",),
+    options=_IS_SURE,
+    rest=Rest.BEHIND,
+    description=f"""Launch the job again as 'restart' does, and continue it as 'continue' does.
+
+A job that has not run since its launch is not launched again without ARGS, only continued: then
+'break solve' and 'run' at the first prompt do what they do in GDB.
+
+{_KEPT}""",
+)
+async def _run(call: Call, text: str, *, is_sure: bool) -> Outcome:
+    if text or not _is_fresh(call):
+        if not await _relaunch(call, text, is_sure=is_sure):
+            return _LEFT
+    runs, ranks = call.session.runs, call.session.set
+    return await call.dispatcher.run_ranks(
+        ranks, lambda: runs.start("continue", "", ranks), call.background
+    )
+
+
+_LEFT = "the job is left as it is"
+
+
+async def _relaunch(call: Call, text: str, *, is_sure: bool) -> bool:
+    """Launch the job again; return False if the user does not want that.
+
+    :raises UsageError: if it cannot be launched again, or the arguments cannot be read.
+    :raises StartError: if the launch fails.
+    """
+    dispatcher, session = call.dispatcher, call.session
+    session.check_restart()
+    arguments = _arguments(call.word, text)
+    if dispatcher.relaunch is None:
+        raise UsageError(f"'{call.word}' needs the user interface that has launched the job")
+    lives = bool(session.state.live) and not session.has_ended
+    if lives and not is_sure and not await dispatcher.confirm("Kill the job and launch it again?"):
+        return False
+    try:
+        await dispatcher.relaunch(arguments)
+    except StartError as error:
+        dispatcher.failed_to_start()
+        raise StartError(f"{error}; the job before has ended, 'restart' tries again") from None
+    return True
+
+
+def _arguments(word: str, text: str) -> tuple[str, ...] | None:
+    """Return the new arguments of the program, None to keep those that it had.
+
+    :raises UsageError: for an open quote, or for a redirection.
+    """
+    if not text:
+        return None
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{word} {text}: {error}") from None
+    if found := _REDIRECTION.search(_QUOTED.sub("", text)):
+        raise UsageError(
+            f"{word}: {found[0]!r} is not understood: no shell reads the arguments. "
+            "'pgdb launch --stdin FILE' gives the job an input; in quotes it is an argument"
+        )
+    return tuple(words[1:] if words[:1] == ["--"] else words)
+
+
+def _is_fresh(call: Call) -> bool:
+    """Return whether no rank of a launched job has run since the launch."""
+    session = call.session
+    return (
+        session.mode == "launch"
+        and not session.has_ended
+        and session.state.stopped == session.set
+        and not session.runs.has_run
+    )

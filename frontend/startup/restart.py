@@ -1,0 +1,87 @@
+"""Launch a job again: the same line, with the breakpoints and settings of its session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+
+from pgdb.errors import UsageError
+from pgdb.frontend.api.notifications import Listener, Notification
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.startup.logged_start import OnStep, logged
+from pgdb.frontend.startup.start import launch_job
+from pgdb.frontend.system import deadline
+from pgdb.frontend.system.shielding import to_its_end
+from pgdb.frontend.transport.overlay_transport import OverlayTransport
+from pgdb.jobs.launchers import LaunchLine, check_program, parse_launch_line
+
+
+async def restart(
+    session: Session,
+    arguments: Sequence[str] | None = None,
+    *,
+    stdin: int | None = None,
+    on_step: OnStep = lambda step: None,
+    listener: Listener | None = None,
+) -> Session:
+    """End the job of a session that was launched, and launch its line again; return the session.
+
+    All ranks are stopped in ``main``. The new session has the breakpoints of *session* with their
+    numbers, its named sets, its options, and the settings and displays of its GDBs; notices name
+    those that cannot be set. *arguments* replace the arguments of the program. *stdin* is as for
+    :func:`launch`. The listeners of *session* get the notifications, and *listener* as well.
+
+    *session* is over then. If the launch fails, it can be restarted again.
+
+    :raises UsageError: if PGDB did not launch the job, or the line cannot be read; the job goes on.
+    :raises CommandError: if ranks were detached and run on.
+    :raises StartError: if the job cannot be started; the earlier one has ended.
+    """
+    session.check_restart()
+    job = session.job
+    if stdin is None and job is not None and not job.takes_input:
+        raise UsageError("the job was launched with an input of its own; restart it with stdin=")
+    line = await asyncio.to_thread(parse_launch_line, session.argv)
+    argv = session.argv if arguments is None else with_arguments(line, arguments)
+    for program in line.programs:
+        check_program(program, os.environ.get("PATH", os.defpath))
+    heard = session.notify_listeners
+    if not session.has_ended:
+        await to_its_end(session.close(kill=True), raises_cancellation=True)
+    assert isinstance(session.transport, OverlayTransport)
+    last_request = session.transport.overlay.root.last_id
+
+    def notify(notification: Notification) -> None:
+        heard(notification)
+        if listener is not None:
+            listener(notification)
+
+    async def begin(on_step: OnStep, listener: Listener | None) -> Session:
+        return await launch_job(
+            argv, session.options, stdin, on_step, listener, last_request=last_request
+        )
+
+    with deadline.unlimited():
+        new = await logged(
+            begin, "launch", session.options, on_step=on_step, listener=notify, argv=argv
+        )
+        try:
+            await new.take_over(session)
+        except BaseException:
+            await to_its_end(new.close())
+            raise
+    return new
+
+
+def with_arguments(line: LaunchLine, arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return a launcher's line with other *arguments* of its program.
+
+    :raises UsageError: if the line has several programs.
+    """
+    if len(line.programs) > 1:
+        raise UsageError(
+            f"the line has {len(line.programs)} programs; new arguments need a new launch: leave "
+            "and use 'pgdb launch', with 'save breakpoints FILE' before and 'source FILE' after"
+        )
+    return (*line.argv[: line.programs[0].index + 1], *arguments)
