@@ -19,6 +19,7 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import RankView as Ranks
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.replay import replay
+from pgdb.frontend.startup.restart import restart
 from pgdb.frontend.startup.start import attach, launch
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "attach",
     "launch",
     "replay",
+    "restart",
 ]

@@ -209,6 +209,9 @@ class Breakpoint(Struct, frozen=True):
     """Number of places in the program, 0 while the location is pending."""
     original: str = ""
     """The location as the user wrote it."""
+    at: str = ""
+    """Symbol and offset of an address, such as ``<main+16>``; empty for other locations that have
+    a line."""
     condition: str = ""
     times: int = 0
     """Number of hits on this rank."""

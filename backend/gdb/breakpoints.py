@@ -39,6 +39,7 @@ class Breakpoints:
         self.deaths: dict[int, Point] = {}
         """The breakpoints of ``catch death`` by GDB's number."""
         self._has_new_libraries = False
+        self._symbols: dict[int, str] = {}  # by GDB's number, of those set at an address
         self._last_hit: int | None = None
         self._gdb = gdb
 
@@ -90,7 +91,8 @@ class Breakpoints:
                 own = int(payload["bkpt"].get("number", 0))
                 self.numbers[own] = number
                 self._active[number] = own
-                made.append(decode.breakpoint_of(payload["bkpt"], number=number))
+                symbol = self._symbols[own] = await self._symbol(payload["bkpt"])
+                made.append(decode.breakpoint_of(payload["bkpt"], number=number, symbol=symbol))
         if not made:
             message = (result.log or result.text).strip()
             if "pending on future shared library load" in message or "not defined" in message:
@@ -155,6 +157,17 @@ class Breakpoints:
             return [own]
         return [each for each in self.deaths if self.numbers[each] == number]
 
+    async def _symbol(self, payload: Mapping[str, Any]) -> str:
+        """Return the symbol at the address of a breakpoint that was set at an address."""
+        address = str(payload.get("addr", ""))
+        if not str(payload.get("original-location", "")).startswith("*") or not address:
+            return ""
+        # GDB names it itself where there is no line.
+        if "at" in payload:
+            return str(payload["at"])
+        result = await self._gdb.send(console(f"info symbol {address}"))
+        return decode.symbol_of(result.text) if result.kind != "error" else ""
+
     async def change(self, command: str, numbers: Sequence[str], argument: str) -> Record:
         """Run ``delete``, ``enable`` … on job-wide *numbers*, or on all breakpoints if there are
         none."""
@@ -202,7 +215,7 @@ class Breakpoints:
             own = int(str(each.get("number", "0")).split(".", 1)[0])
             number = self.numbers.get(own)
             if number is not None:
-                made = decode.breakpoint_of(each, number=number)
+                made = decode.breakpoint_of(each, number=number, symbol=self._symbols.get(own, ""))
                 (deaths if own in self.deaths else found).append(made)
         if deaths:
             found.append(

@@ -40,6 +40,8 @@ _PLAIN = pattern(r"-?[\w.+-]+(?:\(0x\w+\))?(?: '[^\"]*'| <[^\"]*>)?\Z|<optimized
 _FORTRAN = pattern(r"\.(?:f|for|ftn|f\d\d|fpp)\Z", re.I)
 # "Thread 0x7f45e3636740 (LWP 6597)", "process 6597" without thread support
 _LWP = pattern(r"\b(?:LWP|process) (\d+)")
+# "main + 15 in section .text of /home/user/app"
+_INFO_SYMBOL = pattern(r"(\S.*?)(?: \+ (\d+))? in section ")
 _WATCHPOINTS = ("wpt", "hw-rwpt", "hw-awpt")
 LEFT_OUT = "..."
 """Text in place of an argument's value that is left out, as GDB writes it."""
@@ -326,16 +328,26 @@ def exit_of(payload: Mapping[str, Any], *, run: int) -> Exit | None:
             return None
 
 
-def breakpoint_of(payload: Mapping[str, Any], *, number: int) -> Breakpoint:
-    """Decode a ``bkpt={…}``, giving it its job-wide *number*."""
+def symbol_of(text: str) -> str:
+    """Return the symbol in GDB's answer to ``info symbol``, such as ``<main+16>``, or nothing."""
+    match = _INFO_SYMBOL.match(text)
+    return f"<{match[1]}{'+' if match[2] else ''}{match[2] or ''}>" if match else ""
+
+
+def breakpoint_of(payload: Mapping[str, Any], *, number: int, symbol: str = "") -> Breakpoint:
+    """Decode a ``bkpt={…}``, giving it its job-wide *number*.
+
+    *symbol* is the symbol at its address, where GDB does not name it.
+    """
     locations = [each for each in _sequence(payload.get("locations")) if isinstance(each, Mapping)]
     pending = "pending" in payload
     where = locations[0] if locations else payload
     file, line = str(where.get("file", "")), _number(where.get("line", "0"))
-    original = str(payload.get("original-location", payload.get("pending", "")))
-    if line and original.startswith("*0x"):
+    original = str(payload.get("original-location", payload.get("pending", ""))).strip()
+    symbol = symbol or str(where.get("at", ""))
+    if original.startswith("*0x"):
         # The place that "break" alone resolved to, which differs from rank to rank.
-        original = f"{os.path.basename(file)}:{line}"
+        original = f"{os.path.basename(file)}:{line}" if line else symbol or original
     return Breakpoint(
         number=number,
         kind=str(payload.get("type", "breakpoint")),
@@ -347,6 +359,7 @@ def breakpoint_of(payload: Mapping[str, Any], *, number: int) -> Breakpoint:
         line=line,
         location_count=0 if pending else max(1, len(locations)),
         original=original,
+        at=symbol,
         condition=str(payload.get("cond", "")),
         times=_number(payload.get("times", "0")),
         ignore=_number(payload.get("ignore", "0")),

@@ -7,12 +7,13 @@ ranks that could not be asked at the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.breakpoint_places import with_fixed_place
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import (
     AnyOperation,
@@ -21,7 +22,7 @@ from pgdb.overlay.messages import (
     InsertBreakpoint,
 )
 from pgdb.ranks import RankSet
-from pgdb.records import BreakpointsMade, Event, Failure, Record, Stop
+from pgdb.records import Breakpoint, BreakpointsMade, Event, Failure, Record, Stop
 
 _BreakpointOperation = InsertBreakpoint | ChangeBreakpoints | BreakpointCommands
 _MOST_DIGITS = 18  # of a breakpoint's number
@@ -38,6 +39,10 @@ class JournalEntry(msgspec.Struct, frozen=True):
     ranks: RankSet
     numbers: tuple[int, ...]
     """The breakpoints that it makes or changes."""
+    asked: _BreakpointOperation | None = None
+    """The operation as the ranks were asked, where *operation* has a fixed place instead."""
+    made: tuple[Breakpoint, ...] = ()
+    """The breakpoints that it has made, as one of the ranks has them."""
 
 
 class BreakpointJournal:
@@ -58,7 +63,7 @@ class BreakpointJournal:
 
         A command from :meth:`of` that was repeated is not added again.
         """
-        if any(operation is each.operation for each in self._entries):
+        if any(operation is each.operation or operation is each.asked for each in self._entries):
             return
         classes = tuple(classes)
         failed = RankSet.union(each.ranks for each in classes if isinstance(each.record, Failure))
@@ -124,7 +129,10 @@ class BreakpointJournal:
             numbers = {operation.first_number}
         if word in _TEMPORARY:
             self._temporary |= numbers
-        self._add(JournalEntry(line, operation, ranks, tuple(sorted(numbers))))
+        for part, fixed, breakpoints in _places(line, ranks, classes):
+            again = operation if fixed == line else replace(operation, command=fixed)
+            number = tuple(sorted(numbers))
+            self._add(JournalEntry(fixed, again, part, number, operation, breakpoints))
 
     def _known(self, texts: tuple[str, ...], ranks: RankSet) -> tuple[int, ...]:
         if texts:
@@ -152,6 +160,27 @@ class BreakpointJournal:
         self._entries = kept
 
 
+def _places(
+    line: str, ranks: RankSet, classes: Sequence[EquivalenceClass[Record]]
+) -> Iterator[tuple[RankSet, str, tuple[Breakpoint, ...]]]:
+    """Yield the command with a place that stays the same, for each part of *ranks* with one."""
+    found: dict[str, tuple[RankSet, tuple[Breakpoint, ...]]] = {}
+    for each in classes:
+        if not isinstance(each.record, BreakpointsMade) or not each.record.breakpoints:
+            continue
+        made = each.filled.breakpoints if isinstance(each.filled, BreakpointsMade) else ()
+        fixed = with_fixed_place(line, made[0]) if len(made) == 1 else line
+        before, first = found.get(fixed, (RankSet(), made))
+        found[fixed] = (before | (each.ranks & ranks), first)
+    if unknown := ranks - RankSet.union(part for part, _ in found.values()):
+        # Ranks without an answer so far: where all others agree, they have the same place.
+        fixed = next(iter(found)) if len(found) == 1 else line
+        before, first = found.get(fixed, (RankSet(), ()))
+        found[fixed] = (before | unknown, first)
+    for fixed, (part, first) in found.items():
+        yield part, fixed, first
+
+
 def _about(entry: JournalEntry, numbers: tuple[int, ...], ranks: RankSet) -> JournalEntry:
     """Return an entry that is about some of its breakpoints only.
 
@@ -161,4 +190,4 @@ def _about(entry: JournalEntry, numbers: tuple[int, ...], ranks: RankSet) -> Jou
     if not isinstance(operation, InsertBreakpoint) and operation.numbers:
         texts = tuple(each for each in operation.numbers if int(each.partition(".")[0]) in numbers)
         operation = replace(operation, numbers=texts)
-    return JournalEntry(entry.line, operation, ranks, numbers)
+    return replace(entry, operation=operation, ranks=ranks, numbers=numbers)

@@ -19,6 +19,8 @@ class BreakpointNumbers:
     def __init__(self) -> None:
         self.next = 1
         """The next number."""
+        self.has_failed = False
+        """Whether the last command that was to make a breakpoint has made none."""
 
     @property
     def last(self) -> int:

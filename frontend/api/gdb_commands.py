@@ -163,6 +163,15 @@ def _is_setting_of_ours(argument: str) -> bool:
     return enough and any(own.startswith(name) for own in _SETTINGS_OF_OURS)
 
 
+_ABOUT_BREAKPOINTS = frozenset("condition ignore enable disable delete commands".split())
+
+
+def is_about_breakpoints(line: str) -> bool:
+    """Return whether a command makes or changes breakpoints."""
+    word = resolve(line)
+    return KINDS.get(word) is Kind.BREAKPOINT or word in _ABOUT_BREAKPOINTS
+
+
 def why_refused(word: str) -> str:
     """Return the message for a refused command, with the way out."""
     for why, words in _REFUSED.items():

@@ -15,6 +15,7 @@ from typing import Literal
 
 from pgdb.errors import CommandError, PgdbError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api import breakpoint_file
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers, last_made
 from pgdb.frontend.api.closing import Ending, Files, Job
 from pgdb.frontend.api.core import Core
@@ -185,6 +186,12 @@ class Session(RankView):
         return self.breakpoint_numbers.last
 
     @property
+    def breakpoints_text(self) -> str:
+        """The breakpoints of all ranks in the format of GDB's ``save breakpoints``; empty without
+        any."""
+        return breakpoint_file.text_of(self._core.journal.of(self.set), self.set)
+
+    @property
     def hosts(self) -> dict[str, RankSet]:
         """The ranks of each host."""
         return hosts_of(self.table)
@@ -288,6 +295,7 @@ class Session(RankView):
             self.note(f"[{gone}] breakpoint {first} is set when 'reattach' has attached to {them}")
         elif not made and is_kept and self._core.can_restart and self.all_have_ended:
             self.note(f"[{ranks}] breakpoint {first} is set when 'restart' has launched the job")
+        numbers.has_failed = not made and not is_kept and not answer.missing.late
         last = made or (first if is_kept else first - 1)
         if not answer.missing.late:
             numbers.release(end, last + 1)

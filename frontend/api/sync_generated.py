@@ -442,6 +442,12 @@ class SessionCalls(Ranks):
         return self._session.last_breakpoint
 
     @property
+    def breakpoints_text(self) -> str:
+        """The breakpoints of all ranks in the format of GDB's ``save breakpoints``; empty without
+        any."""
+        return self._session.breakpoints_text
+
+    @property
     def hosts(self) -> dict[str, RankSet]:
         """The ranks of each host."""
         return self._session.hosts

@@ -2,6 +2,7 @@
 
 from pgdb.frontend.commands import (
     breakpoints,
+    command_files,
     comparisons,
     data,
     decompose,
@@ -15,6 +16,7 @@ from pgdb.frontend.commands import (
 
 __all__ = [
     "breakpoints",
+    "command_files",
     "comparisons",
     "data",
     "decompose",

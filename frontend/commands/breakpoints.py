@@ -15,12 +15,17 @@ from pgdb.frontend.commands.table import (
 from pgdb.patterns import pattern
 
 _NUMBER = pattern(r"\d+(?:\.\d+)?\Z")
+_LAST = pattern(r"\$bpnum(\.\d+)?\Z")
 _RANGE = pattern(r"(\d+)-(\d+)\Z")
 _MOST_NUMBERS = 100_000
 _NOT_BREAKPOINTS = (
     "display mem bookmark tvariable checkpoint skip probes pretty-printer frame-filter unwinder "
     "type-printer xmethod".split()
 )
+
+
+class NoBreakpointError(UsageError):
+    """A command is about the last breakpoint, which could not be made."""
 
 
 async def insert(call: Call) -> Outcome:
@@ -103,12 +108,12 @@ async def _enable(call: Call) -> Outcome:
     """Enable breakpoints by number, or all; once, until hit (delete), or for N hits."""
     first, _, rest = call.argument.partition(" ")
     if first in ("once", "delete"):
-        return await _apply(call, f"enable {first}", _numbers(rest))
+        return await _apply(call, f"enable {first}", _numbers(call, rest))
     if first == "count":
         count, _, rest = rest.strip().partition(" ")
         if not is_number(count):
             raise UsageError(f"enable count: {count!r} is no number of hits")
-        return await _apply(call, f"enable count {count}", _numbers(rest))
+        return await _apply(call, f"enable count {count}", _numbers(call, rest))
     return await _change(call, "enable")
 
 
@@ -122,7 +127,7 @@ async def _enable(call: Call) -> Outcome:
 async def _condition(call: Call) -> Outcome:
     """Give a breakpoint a condition; without EXPR, remove its condition."""
     number, _, expression = need_argument(call, "a breakpoint number").partition(" ")
-    return await _apply(call, "condition", _numbers(number), expression.strip())
+    return await _apply(call, "condition", _numbers(call, number), expression.strip())
 
 
 @COMMANDS.command(
@@ -137,7 +142,7 @@ async def _ignore(call: Call) -> Outcome:
     number, _, count = need_argument(call, "a breakpoint number and a count").partition(" ")
     if not count.strip():
         raise UsageError("'ignore' needs a count after the breakpoint number")
-    return await _apply(call, "ignore", _numbers(number), count.strip())
+    return await _apply(call, "ignore", _numbers(call, number), count.strip())
 
 
 @COMMANDS.command(
@@ -152,10 +157,9 @@ async def _commands(call: Call) -> Outcome:
 
     Without a number they go to the breakpoint that was made last.
     """
-    numbers = _numbers(call.argument) or [str(call.session.last_breakpoint)]
-    if numbers == ["0"]:
-        raise UsageError("there is no breakpoint to attach commands to")
+    # Without the numbers, too, the lines that follow belong to this command.
     body = await call.dispatcher.read_block("commands")
+    numbers = _numbers(call) or [_last(call)]
     ranks = call.view
     return await ranks.breakpoint_commands(numbers, body)
 
@@ -171,21 +175,39 @@ async def _change(call: Call, command: str) -> Outcome:
     if len(first) > 1 and any(name.startswith(first) for name in _NOT_BREAKPOINTS):
         return await call.view.execute_plain(call.line)
     if first and "breakpoints".startswith(first):
-        return await _apply(call, command, _numbers(rest))
-    return await _apply(call, command, _numbers(call.argument))
+        return await _apply(call, command, _numbers(call, rest))
+    return await _apply(call, command, _numbers(call))
 
 
 async def _apply(call: Call, command: str, numbers: list[str], argument: str = "") -> Outcome:
     return await call.view.change_breakpoints(command, numbers, argument)
 
 
-def _numbers(text: str) -> list[str]:
-    """Read breakpoint numbers: ``1 3.1 5-7``.
+def _last(call: Call) -> str:
+    """Return the number of the breakpoint that was made last.
+
+    :raises NoBreakpointError: if there is none, or the last command that was to make one failed.
+    """
+    numbers = call.session.breakpoint_numbers
+    if numbers.has_failed:
+        raise NoBreakpointError(
+            f"'{call.line}' is not carried out: the last command has made no breakpoint; give the "
+            "number of the breakpoint that is meant"
+        )
+    if not numbers.last:
+        raise NoBreakpointError("there is no breakpoint yet")
+    return str(numbers.last)
+
+
+def _numbers(call: Call, text: str | None = None) -> list[str]:
+    """Read breakpoint numbers: ``1 3.1 5-7 $bpnum``.
 
     :raises UsageError: for anything else.
     """
     found: list[str] = []
-    for word in text.replace(",", " ").split():
+    for word in (call.argument if text is None else text).replace(",", " ").split():
+        if match := _LAST.match(word):
+            word = f"{_last(call)}{match[1] or ''}"
         if match := _RANGE.match(word):
             if not is_number(match[1]) or not is_number(match[2]):
                 raise UsageError(f"{word!r} is no range of breakpoint numbers")

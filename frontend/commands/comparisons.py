@@ -18,6 +18,7 @@ from pgdb.frontend.analysis.conditions import only_looks, parse
 from pgdb.frontend.analysis.full_answers import in_full, part_of
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.commands.command_files import save_breakpoints
 from pgdb.frontend.commands.options import Option, Rest, is_number, number
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -136,7 +137,7 @@ async def _compare(
     "save",
     group=Group.DATA,
     usage="save NAME [EXPR | N]",
-    summary="keep an answer for later comparisons",
+    summary="keep an answer for later comparisons; save breakpoints",
     needs="a name",
     options=(
         Option(
@@ -156,9 +157,15 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
 
     'compare EXPR with NAME' then shows the changes. 'expand -l' lists the answers and
     their numbers.
+
+    'save breakpoints FILE' writes the breakpoints of all ranks to FILE, in GDB's format: places,
+    conditions, commands, ignore counts, and in comments the ranks of those that not all have.
+    'source FILE' sets them in any session of PGDB or GDB. Hit counts are not saved.
     """
     name, _, source = text.partition(" ")
     source = source.strip()
+    if name == "breakpoints":
+        return await save_breakpoints(call, source)
     session, workspace = call.session, call.workspace
     before = workspace.saved.get(name)
     if file and not source:

@@ -97,6 +97,8 @@ class Dispatcher:
         self._read_line = read_line
         self._ask = ask
         self._is_source = False
+        self.files_open = 0
+        """Number of files of commands that are being carried out, one inside the other."""
 
     @property
     def session(self) -> Session:
@@ -116,7 +118,7 @@ class Dispatcher:
         try:
             await self._run_line(line)
         except PgdbError as error:
-            self._show_error(error, line)
+            self.show_error(error, line)
         except (Quit, BrokenPipeError):
             raise
         except Exception as error:
@@ -124,7 +126,7 @@ class Dispatcher:
             # The log gets no arguments of the command (docs/reference/recording.md).
             LOG.exception("'%s' met a bug", line.split()[0])
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            self._show_error(
+            self.show_error(
                 InternalError(
                     f"a bug of PGDB's: {' '.join(what.split())}; the session goes on "
                     "(--log FILE and 'pgdb report-bug FILE' make a report of it)"
@@ -132,21 +134,38 @@ class Dispatcher:
                 line,
             )
 
-    def _show_error(self, error: PgdbError, line: str) -> None:
+    def show_error(self, error: PgdbError, line: str) -> None:
+        """Show the error of a command that was not carried out."""
         self.worsen(EXIT_FAILED)
         self.display.flush()
         self.display.error(error, line)
 
     async def _run_line(self, line: str) -> None:
-        self._is_source = False
         gdb_commands.check_text(line)
-        outcome = await self.dispatch(line, self.workspace.focus)
+        await self.run_on(line, self.workspace.focus)
+
+    async def run_on(self, line: str, ranks: RankSet) -> Outcome:
+        """Carry out one line for *ranks*, and show and return its outcome."""
+        self._is_source = False
+        outcome = await self.dispatch(line, ranks)
         self.display.flush()
         self._show(outcome)
         if isinstance(outcome, Shown) and outcome.answer is None:
             # The output of 'expand' and 'ranks' is about the answer before it.
             if not isinstance(outcome.line, AnswerLine | RanksLine):
                 self.workspace.without_answer = line
+        return outcome
+
+    @contextlib.contextmanager
+    def reading_from(self, read_line: ReadLine) -> Iterator[None]:
+        """Read the further lines of commands with *read_line* inside the context."""
+        before, self._read_line = self._read_line, read_line
+        self.files_open += 1
+        try:
+            yield
+        finally:
+            self._read_line = before
+            self.files_open -= 1
 
     async def dispatch(self, line: str, ranks: RankSet) -> Outcome:
         """Carry out one line for *ranks*, and return its outcome."""

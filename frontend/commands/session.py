@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.options import CHANGEABLE, SETTLE
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.commands.command_files import one_name
 from pgdb.frontend.commands.options import WIDTH, Option, Rest
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
 from pgdb.frontend.store.recorder import listing
@@ -141,7 +141,7 @@ async def _session(call: Call) -> Outcome:
     """
     session = call.session
     word, _, name = call.argument.partition(" ")
-    name = _file_name(name)
+    name = one_name("session save", name)
     if word == "replay":
         raise UsageError("a recording is opened by a pgdb of its own: pgdb replay FILE")
     if word not in ("", "save") or (word == "save") != bool(name):
@@ -153,23 +153,6 @@ async def _session(call: Call) -> Outcome:
     if not word:
         return _would_have(session)
     return (await session.save(Path(name))).text
-
-
-def _file_name(text: str) -> str:
-    """Return a file's name without its quotes.
-
-    :raises UsageError: if a quote is not closed, or there is more than a name.
-    """
-    text = text.strip()
-    if not set("\"'\\") & set(text):
-        return text
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"session save {text}: {error}") from None
-    if len(words) != 1 or not words[0]:
-        raise UsageError(f"session save {text}: one name of a file is needed")
-    return words[0]
 
 
 def _would_have(session: Session) -> str:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Protocol, Self, TypedDict, Unpack
 
 from pgdb.controls import OutputFilter
-from pgdb.errors import UsageError
+from pgdb.errors import SessionEndedError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.loop_thread import LoopThread
@@ -27,6 +27,7 @@ from pgdb.frontend.api.sync_generated import SessionCalls
 from pgdb.frontend.startup import replay as recording
 from pgdb.frontend.startup import start
 from pgdb.frontend.startup.job import StreamName
+from pgdb.frontend.startup.restart import restart
 from pgdb.ranks import RankSet
 
 OnOutput = Callable[[StreamName, bytes], None]
@@ -187,6 +188,33 @@ class Session(SessionCalls):
             return
         atexit.unregister(self.close)
         self._loop.end(lambda: self._session.close(kill=kill))
+
+    def restart(
+        self,
+        arguments: Sequence[str] | None = None,
+        *,
+        stdin: int | HasDescriptor | None = None,
+    ) -> Answer:
+        """End the job, launch its line again and stop all ranks in ``main``; return where they are.
+
+        *arguments* replace the arguments of the program. Breakpoints keep their numbers,
+        conditions, commands and ignore counts; settings and displays of GDB, :attr:`sets` and
+        listeners stay as well. Views on ranks that were made before are over. *stdin* is needed
+        where :func:`launch` was given one.
+
+        :raises UsageError: if PGDB attached to the job; it goes on.
+        :raises StartError: if the job cannot be started; a further call tries again.
+        """
+        descriptor = stdin if stdin is None or isinstance(stdin, int) else stdin.fileno()
+        if self._loop.is_over:
+            raise SessionEndedError("the session is closed")
+
+        async def again() -> Answer:
+            self._session = await restart(self._session, arguments, stdin=descriptor)
+            self._view = self._session
+            return self.start_answer
+
+        return self._loop.call(again)
 
     @property
     def start_answer(self) -> Answer:

@@ -14,6 +14,7 @@ from pgdb.controls import OutputFilter
 from pgdb.errors import PgdbError, SessionEndedError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.breakpoint_file import for_ranks
 from pgdb.frontend.api.notifications import JobOutput, LateAnswer, Notification
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.dispatch import EXIT_FAILED, Dispatcher, Quit
@@ -38,7 +39,8 @@ class Script:
                 lines += value.split("\n")
                 continue
             try:
-                lines += Path(value).read_text("utf-8").removesuffix("\n").split("\n")
+                text = Path(value).read_text("utf-8")
+                lines += for_ranks(text.removesuffix("\n").split("\n"))
             except (OSError, UnicodeDecodeError) as error:
                 reason = getattr(error, "strerror", None) or "it is no text file"
                 raise UsageError(f"-x {value}: {reason}") from None

@@ -409,6 +409,8 @@ def encode(line: Line) -> str:
 
 def _location(made: Breakpoint) -> str:
     at = f"{made.file}:{made.line}" if made.file else made.function
+    if made.original.startswith("*"):
+        return made.at or made.original
     return made.original or made.what or at
 
 

@@ -20,9 +20,10 @@ def breakpoint_made(made: Breakpoint) -> str:
     word = "Temporary breakpoint" if made.disposition == "del" else "Breakpoint"
     if not made.location_count:
         return f"{word} {made.number} ({made.original}) pending."
-    place = f"file {made.file}, line {made.line}." if made.line else f"{made.original}."
+    location = _location(made)
+    place = f"file {made.file}, line {made.line}." if made.line else f"{location}."
     if made.location_count > 1 and not made.line:
-        place = f"{made.original} ({made.location_count} locations)."
+        place = f"{location} ({made.location_count} locations)."
     return f"{word} {made.number}: {place}"
 
 
@@ -37,7 +38,7 @@ def breakpoint_table(breakpoints: Sequence[Breakpoint]) -> str:
             inside = f"in {each.function} " if each.function else ""
             what = f"{inside}at {each.file}:{each.line}"
         elif not what:
-            what = each.original
+            what = _location(each)
         enabled = "y" if each.enabled else "n"
         lines.append(
             f"{each.number:<7} {each.kind:<14} {each.disposition:<4} {enabled:<3} {what}".rstrip()
@@ -49,3 +50,8 @@ def breakpoint_table(breakpoints: Sequence[Breakpoint]) -> str:
         if each.ignore:
             lines.append(f"\tignore next {each.ignore} hits")
     return "\n".join(lines)
+
+
+def _location(each: Breakpoint) -> str:
+    """Return the place of a breakpoint without a line: the symbol of an address, as GDB does."""
+    return each.at if each.at and each.original.startswith("*") else each.original

@@ -1,0 +1,182 @@
+"""The file of ``save breakpoints``: GDB's own format, with the rank sets in comments. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import dedent, indent
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.breakpoint_journal import MAKES_MANY, JournalEntry
+from pgdb.overlay.messages import BreakpointCommands, ChangeBreakpoints, InsertBreakpoint
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import Breakpoint
+
+_FIRST_LINE = "# Breakpoints, for 'source FILE' in PGDB and in GDB. GDB skips the rank sets."
+_RANKS = "# pgdb: ranks "
+_EVERYBODY = "all"
+_DIRECTIVE = pattern(r"\s*# pgdb: ranks (\S+)\s*\Z")
+
+
+class KeptBreakpoint(msgspec.Struct, frozen=True):
+    """A breakpoint as some ranks have it."""
+
+    line: str
+    """The command that makes it."""
+    condition: str | None = None
+    """The condition that it was given later, empty for none; None if it was not changed."""
+    ignore: str = ""
+    commands: tuple[str, ...] = ()
+    enabled: str = ""
+    """``disable``, ``enable once`` …; empty for an ordinary breakpoint."""
+    disabled_locations: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> Iterator[str]:
+        """The lines of the file behind the command that makes it."""
+        if self.condition is not None:
+            yield f"  condition $bpnum {self.condition}".rstrip()
+        if self.ignore:
+            yield f"  ignore $bpnum {self.ignore}"
+        if self.commands:
+            yield "  commands"
+            # Lines of Python in them need their indentation, and no more.
+            yield from indent(dedent("\n".join(self.commands)), "    ").split("\n")
+            yield "  end"
+        if self.enabled:
+            yield f"{self.enabled} $bpnum"
+        for each in self.disabled_locations:
+            yield f"disable $bpnum.{each}"
+
+
+_Parts = list[tuple[RankSet, KeptBreakpoint]]
+
+
+def text_of(entries: Iterable[JournalEntry], everybody: RankSet) -> str:
+    """Return the file for the commands of a journal; empty if there is no breakpoint."""
+    kept: dict[int, _Parts] = {}
+    for each in entries:
+        match each.operation:
+            case InsertBreakpoint():
+                for number, line in _made(each):
+                    kept.setdefault(number, []).append((each.ranks, KeptBreakpoint(line)))
+            case ChangeBreakpoints() | BreakpointCommands():
+                _change(kept, each)
+    lines: list[str] = []
+    for number in sorted(kept):
+        makers: dict[str, _Parts] = {}
+        for ranks, made in _joined(kept[number]):
+            makers.setdefault(made.line, []).append((ranks, made))
+        # One number for all ranks with one place, whatever else differs.
+        for line, parts in makers.items():
+            everyone = RankSet.union(ranks for ranks, _ in parts)
+            lines += _for(everyone, everybody, (line,))
+            for ranks, made in parts:
+                lines += _for(ranks, everybody, tuple(made.changes))
+    return "\n".join([_FIRST_LINE, *_shortened(lines)]) + "\n" if lines else ""
+
+
+def _for(ranks: RankSet, everybody: RankSet, lines: Sequence[str]) -> list[str]:
+    """Return lines of the file with the comments that give them to some ranks."""
+    if not lines or everybody <= ranks:
+        return list(lines)
+    return [f"{_RANKS}{ranks}", *lines, f"{_RANKS}{_EVERYBODY}"]
+
+
+def _shortened(lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines without the comments that change nothing."""
+    ranks = before = f"{_RANKS}{_EVERYBODY}"
+    for line in lines:
+        if line.startswith(_RANKS):
+            ranks = line
+            continue
+        if ranks != before:
+            yield ranks
+            before = ranks
+        yield line
+    if before != f"{_RANKS}{_EVERYBODY}":
+        yield f"{_RANKS}{_EVERYBODY}"
+
+
+def _made(entry: JournalEntry) -> Iterator[tuple[int, str]]:
+    """Yield the number of each breakpoint, and a command that makes it alone."""
+    places: dict[int, Breakpoint] = {each.number: each for each in entry.made}
+    makes_many = gdb_commands.resolve(entry.line) in MAKES_MANY
+    for number in entry.numbers:
+        made = places.get(number)
+        if makes_many and made is not None:
+            yield number, f"break {made.original or made.function}"
+        else:
+            yield number, entry.line
+
+
+def _change(kept: dict[int, _Parts], entry: JournalEntry) -> None:
+    operation = entry.operation
+    texts = () if isinstance(operation, InsertBreakpoint) else operation.numbers
+    for text in texts or tuple(map(str, entry.numbers)):
+        whole, _, location = text.partition(".")
+        parts: _Parts = []
+        for ranks, before in kept.get(int(whole), ()):
+            if rest := ranks - entry.ranks:
+                parts.append((rest, before))
+            if part := ranks & entry.ranks:
+                parts.append((part, _changed(before, entry, location)))
+        if parts:
+            kept[int(whole)] = parts
+
+
+def _changed(before: KeptBreakpoint, entry: JournalEntry, location: str) -> KeptBreakpoint:
+    operation = entry.operation
+    if isinstance(operation, BreakpointCommands):
+        return replace(before, commands=operation.commands)
+    assert isinstance(operation, ChangeBreakpoints)
+    command, argument = operation.command, operation.argument
+    if location:
+        others = [each for each in before.disabled_locations if each != location]
+        added = [location] if command == "disable" else []
+        return replace(before, disabled_locations=(*others, *added))
+    match command:
+        case "condition":
+            return replace(before, condition=argument)
+        case "ignore":
+            return replace(before, ignore=argument if argument.strip() != "0" else "")
+        case "enable":
+            return replace(before, enabled="")
+        case _:
+            return replace(before, enabled=command)
+
+
+def _joined(parts: _Parts) -> _Parts:
+    """Return the parts, with the ranks of equal ones together."""
+    found: dict[KeptBreakpoint, RankSet] = {}
+    for ranks, each in parts:
+        found[each] = found.get(each, RankSet()) | ranks
+    return sorted(((ranks, each) for each, ranks in found.items()), key=lambda part: part[0].first)
+
+
+def for_ranks(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a command file, with ``proc SET`` where it names the ranks of some.
+
+    >>> for_ranks(["# pgdb: ranks 0-1", "break f", "# pgdb: ranks all", "break g"])
+    ['# pgdb: ranks 0-1', 'proc 0-1 break f', '# pgdb: ranks all', 'break g']
+    """
+    found: list[str] = []
+    ranks, depth = _EVERYBODY, 0
+    for line in lines:
+        word = line.strip()
+        if depth:
+            # The body of 'commands' is GDB's.
+            depth += -1 if word == "end" else gdb_commands.opens_block(word) if word else 0
+            found.append(line)
+            continue
+        if match := _DIRECTIVE.match(line):
+            ranks = match[1]
+        elif ranks != _EVERYBODY and word and not word.startswith("#"):
+            line = f"proc {ranks} {word}"
+        if word and not word.startswith("#"):
+            depth = int(gdb_commands.opens_block(word))
+        found.append(line)
+    return found

@@ -1,0 +1,142 @@
+"""Commands that read and write files of commands: source, save breakpoints."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from pgdb.errors import CommandError, PgdbError, UsageError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api import breakpoint_file, gdb_commands
+from pgdb.frontend.commands.breakpoints import NoBreakpointError
+from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, need_argument
+from pgdb.frontend.system import deadline
+from pgdb.frontend.system.user_files import read_regular, reason, user_path, write_atomically
+from pgdb.frontend.system.workers import with_file
+
+MOST_BYTES = 16 << 20
+"""Maximum size of a file of commands."""
+MOST_NESTED = 32
+"""Maximum number of files of commands that are open, one inside the other."""
+
+
+@COMMANDS.command(
+    "source",
+    group=Group.SESSION,
+    usage="source FILE",
+    summary="carry out the commands in a file",
+)
+async def _source(call: Call) -> Outcome:
+    """Carry out the commands in FILE, as if they were typed, on the selected ranks.
+
+    FILE can have commands of PGDB's and GDB's, and what 'save breakpoints' has written. As in GDB,
+    a command that fails ends it; a breakpoint that cannot be set does not. '-v' shows the lines.
+
+    A file that is no text of this host (FILE.py, a file on the ranks' hosts) is read by the GDBs
+    of the ranks, as GDB's own 'source' does; breakpoints that it makes have no job-wide numbers.
+    """
+    argument = need_argument(call, "a file of commands")
+    is_shown = argument.startswith("-v ")
+    name = one_name("source", argument.removeprefix("-v "))
+    path = user_path(name)
+    if name.startswith("-s ") or path.suffix in (".py", ".scm") or not path.exists():
+        return await call.view.execute_plain(call.line)
+
+    def read() -> str:
+        try:
+            return read_regular(path, MOST_BYTES).decode("utf-8")
+        except OSError as error:
+            raise CommandError(f"source {name}: {reason(error)}") from None
+        except UnicodeDecodeError:
+            raise CommandError(f"source {name}: it is no text file") from None
+
+    text = await with_file(path, read)
+    lines = breakpoint_file.for_ranks(text.removesuffix("\n").split("\n"))
+    await _carry_out(call, name, lines, is_shown=is_shown)
+    return None
+
+
+async def _carry_out(call: Call, name: str, lines: Sequence[str], *, is_shown: bool) -> None:
+    """Carry out the lines of a file, on the ranks of the call as long as the focus stays.
+
+    :raises CommandError: for the first line that fails, if it is not about breakpoints.
+    """
+    dispatcher, workspace = call.dispatcher, call.workspace
+    if dispatcher.files_open >= MOST_NESTED:
+        raise CommandError(f"source {name}: {MOST_NESTED} files of commands are open already")
+    numbered = iter(enumerate(lines, 1))
+
+    async def read(prompt: str) -> str | None:
+        del prompt
+        return next((line for _, line in numbered), None)
+
+    focus = workspace.focus
+    with dispatcher.reading_from(read):
+        for number, text in numbered:
+            line = text.strip()
+            if not line or line.startswith("#"):
+                continue
+            ranks = call.ranks if workspace.focus == focus else workspace.focus
+            if is_shown:
+                dispatcher.display.command(ranks, line)
+            try:
+                gdb_commands.check_text(line)
+                with deadline.renewed():
+                    outcome = await dispatcher.run_on(line, ranks)
+            except NoBreakpointError as error:
+                dispatcher.show_error(error, line)
+            except PgdbError as error:
+                raise CommandError(f"{name}:{number}: {error}") from None
+            else:
+                if _has_failed(outcome):
+                    raise CommandError(
+                        f"{name}:{number}: '{line}' has failed; the lines behind it are left out"
+                    )
+
+
+def _has_failed(outcome: Outcome) -> bool:
+    """Return whether a line has failed on all ranks, and is not about breakpoints."""
+    if not isinstance(outcome, Answer) or not outcome.errors:
+        return False
+    is_about_breakpoints = gdb_commands.is_about_breakpoints(outcome.command)
+    return len(outcome.errors) == len(outcome.classes) and not is_about_breakpoints
+
+
+async def save_breakpoints(call: Call, argument: str) -> Outcome:
+    """Write the breakpoints of all ranks to a file that 'source' reads.
+
+    :raises CommandError: if the file cannot be written.
+    """
+    name = one_name("save breakpoints", argument)
+    if not name:
+        raise UsageError("'save breakpoints' needs a FILE")
+    path = user_path(name)
+    text = call.session.breakpoints_text
+    if not text:
+        return "Nothing to save."
+
+    def write() -> None:
+        try:
+            write_atomically(path, text.encode("utf-8"))
+        except OSError as error:
+            raise CommandError(f"save breakpoints {name}: {reason(error)}") from None
+
+    await with_file(path, write)
+    return f"Saved to file '{name}'."
+
+
+def one_name(word: str, text: str) -> str:
+    """Return a file's name without its quotes.
+
+    :raises UsageError: if a quote is not closed, or there is more than a name.
+    """
+    text = text.strip()
+    if not set("\"'\\") & set(text):
+        return text
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{word} {text}: {error}") from None
+    if len(words) != 1 or not words[0]:
+        raise UsageError(f"{word} {text}: one name of a file is needed")
+    return words[0]
