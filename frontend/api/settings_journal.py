@@ -22,7 +22,7 @@ _KEPT = frozenset(
     "define define-prefix document".split()
 )
 # "set var x=1", "set *p = 1", "set x = 1", "set a[0] = 1": they change the program.
-_ASSIGNMENT = pattern(r"set\s+(?:var\w*\s|[^A-Za-z$]|\w+\s*[-+*/%&|^]?=|\w*[\[.(>])")
+_ASSIGNMENT = pattern(r"set\s+(?:var\w*\s|[^A-Za-z$]|\w+\s*[-+*/%&|^]?=|\w*(?:->|[\[.(]))")
 _ENDS_DISPLAYS = pattern(r"(?:undisplay|delete\s+disp\w*)\s*\Z")
 _DISPLAY = pattern(r"(?:display\b|undisplay\b|delete\s+disp)")
 

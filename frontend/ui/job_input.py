@@ -7,6 +7,7 @@ prompt then reads the terminal of the session (``/dev/tty``).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import stat
 import sys
@@ -39,6 +40,7 @@ class JobInput:
         self.note = ""
         """A fact about the input, for the user."""
         self._descriptor = _OWN
+        self._begin: int | None = None
         if arguments.mode != "launch" or arguments.stdin not in ("", "-"):
             return
         if os.isatty(_OWN):
@@ -77,12 +79,26 @@ class JobInput:
         """
         wanted = self.arguments.stdin
         if wanted == "-":
-            return self._descriptor
+            self._go_to_begin(on_step)
+            # The caller closes any other, and a restart of the job needs it again.
+            return _OWN if self._descriptor == _OWN else os.dup(self._descriptor)
         if wanted:
             return await _open(wanted, self.arguments.options.start_timeout_s, on_step)
         if self.arguments.batch:
             return os.open(os.devnull, os.O_RDONLY)
         return None
+
+    def _go_to_begin(self, on_step: Callable[[str], None]) -> None:
+        """Make a job that is launched again read the same input again, if that is a file."""
+        is_first, begin = self._begin is None, self._begin
+        with contextlib.suppress(OSError):
+            if begin is not None and begin >= 0:
+                os.lseek(self._descriptor, begin, os.SEEK_SET)
+            self._begin = os.lseek(self._descriptor, 0, os.SEEK_CUR)
+            return
+        self._begin = -1
+        if not is_first:
+            on_step("note: the job's input is no file; the job gets the part that is left of it")
 
 
 def open_closed_input() -> None:

@@ -260,7 +260,8 @@ class _Program:
             repl.leave()
         session = repl.workspace.session
         kills = session.kills_at_close if kill is None else kill
-        if not session.job_has_ended and not session.is_recorded and not session.all_have_ended:
+        is_over = session.has_ended or session.job_has_ended or session.all_have_ended
+        if not is_over and not session.is_recorded:
             repl.display.text("killing the job" if kills else "leaving the job running")
         return kill
 
@@ -277,8 +278,9 @@ class _Program:
         time_keeper = asyncio.create_task(self._progress.keep_time())
         session: Session | None = None
         self._is_starting = True
-        stdin = await self._stdin()
+        stdin: int | None = None
         try:
+            stdin = await self._job_input.open(self._progress.step)
             session = await restart(
                 self._session, arguments, stdin=stdin, on_step=self._progress.step
             )

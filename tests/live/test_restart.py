@@ -1,0 +1,219 @@
+"""Launch the job again in the same session, and keep its breakpoints in files."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pgdb
+from tests.conftest import Build, StartJob
+from tests.support.programs import Mpi, Program, is_alive, programs_with, wait_until
+from tests.support.terminal import (
+    MARK,
+    PGDB,
+    Finished,
+    Terminal,
+    assert_nothing_left,
+    assert_untouched,
+    ex,
+    run_json,
+    run_pgdb,
+)
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+PROMPT = r"\(pgdb 0-1\)"
+
+MADE = (
+    "break work if i == 1",
+    "tbreak nosuch_before",
+    "proc 0 condition 1 i == 2",
+    "break *$pc",
+    "watch counter",
+    "disable $bpnum",
+    "break main",
+    "proc 1 ignore 1 1",
+)
+
+
+@pytest.fixture
+def program(build: Build) -> Program:
+    return build("again.c")
+
+
+def listed(finished: Finished) -> list[list[tuple[str, list[dict[str, Any]]]]]:
+    """Return the breakpoints of each ``info breakpoints``, by class, without hit counts.
+
+    A place that depends on the frame (``*$pc``) is another one, of the same meaning, afterwards.
+    """
+    return [
+        [
+            (
+                each["ranks"],
+                [
+                    {
+                        name: value
+                        for name, value in one.items()
+                        if name not in ("times", "original")
+                    }
+                    for one in each["record"]["breakpoints"]
+                ],
+            )
+            for each in answer["classes"]
+        ]
+        for answer in finished.answers("info breakpoints")
+    ]
+
+
+def stops_at(finished: Finished, function: str) -> list[int]:
+    """Return the breakpoint of each stop in a function."""
+    return [
+        each.get("breakpoint", 0)
+        for line in finished.of_type("stop")
+        for each in line["classes"]
+        if (each.get("frame") or {}).get("function") == function
+    ]
+
+
+def test_breakpoints_settings_and_displays_outlive_the_job(
+    mpi: Mpi, program: Program, tmp_path: Path
+) -> None:
+    finished = run_json(
+        "launch",
+        *ex(
+            "set stop-on-error on",
+            *MADE,
+            "info breakpoints",
+            "display counter",
+            "set print pretty on",
+        ),
+        *ex("defset first 0", f"save breakpoints {tmp_path}/b"),
+        *ex("restart 4", "info breakpoints", "print argc", "show print pretty"),
+        *ex("proc @first print counter", "delete", f"source {tmp_path}/b"),
+        *ex(f"save breakpoints {tmp_path}/c", "delete", "break work", "continue"),
+        *ex("restart", "print argc", "continue", "delete", "continue", "run -- 1 abort", "bt"),
+        *ex("start 2", "print counter"),
+        *mpi.line(2, program),
+    )
+    before, after = listed(finished)
+    assert before == after
+    assert [ranks for ranks, _ in before] == ["0", "1"]
+    assert [each["number"] for each in before[0][1]] == [1, 2, 3, 4]
+    assert before[0][1][0]["condition"] == "i == 2"
+    assert before[1][1][0]["condition"] == "i == 1" and before[1][1][0]["ignore"] == 1
+    assert before[0][1][1]["at"].startswith("<main") and not before[0][1][2]["enabled"]
+    hellos = finished.of_type("hello")
+    assert [each["ranks"] for each in hellos] == ["0-1"] * 5
+    argc = [each["classes"][0]["record"]["text"] for each in finished.answers("print argc")]
+    assert argc == ["2", "2"], "new arguments stay for later launches"
+    assert "is on" in finished.answer("show print pretty")["classes"][0]["text"]
+    (shown,) = finished.answers("print counter")[0]["classes"]
+    assert (shown["ranks"], shown["record"]["text"]) == ("0", "0")
+    assert (tmp_path / "b").read_text() == (tmp_path / "c").read_text()
+    # The last breakpoint of the first of two launches has its number in the second.
+    assert {*stops_at(finished, "work")} == {9}
+    assert finished.status == 5, "rank 1 has ended by SIGABRT before the last launch"
+
+
+def test_plain_gdb_reads_the_file(mpi: Mpi, program: Program, tmp_path: Path) -> None:
+    saved = tmp_path / "saved breakpoints"
+    run_json("launch", *ex(*MADE, f"save breakpoints '{saved}'"), *mpi.line(2, program))
+    copy = tmp_path / "copy"
+    copy.write_text(saved.read_text() + "info breakpoints\n")
+    said = subprocess.run(
+        ["gdb", "-q", "-nx", "-batch", "-x", copy, program.path],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "hw watchpoint" in said and "in main at" in said and "stop only if i ==" in said
+    again = run_json("launch", "-x", saved, *ex("info breakpoints"), *mpi.line(2, program))
+    numbers = [[each["number"] for each in made] for _, made in listed(again)[0]]
+    assert numbers == [[1, 2, 3, 4]] * 2
+
+
+def test_prompt_asks_and_lives_through_failed_launches(
+    mpi: Mpi, program: Program, build: Build, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    shutil.copy(program.path, own)
+    changes = {"XDG_STATE_HOME": str(tmp_path)}
+    with Terminal(*PGDB, "launch", *mpi.line(2, own), changes=changes) as terminal:
+
+        def do(line: str, *expected: str) -> None:
+            terminal.line(line)
+            for each in (*expected, PROMPT):
+                terminal.expect(each)
+
+        terminal.expect(PROMPT)
+        do("break work", "Breakpoint 1: ")
+        # The job has not run: it is continued, not launched again.
+        do("run", r"Breakpoint 1, work \(.*i=0\)")
+        first = [*programs_with(f"{MARK}={terminal.mark}", Program(own, program.source))]
+        assert len(first) == 2
+        terminal.line("restart")
+        terminal.expect(r"Kill the job and launch it again\? \(y or n\)")
+        do("n", "left as it is")
+        do("print counter", r"\[0-1\] counter = 0")
+        # Nothing is killed for a line that cannot be launched.
+        own.rename(tmp_path / "away")
+        do("run -y", "own")
+        do("print counter", r"\[0-1\] counter = 0")
+        # A program that ends before main: the session stays, and so do the breakpoints.
+        own.write_bytes(b"no program\0")
+        own.chmod(0o755)
+        do("run -y", "the job before has ended, 'restart' tries again")
+        wait_until(lambda: not any(map(is_alive, first)), "the first job ends")
+        do("print 1", "the session has ended")
+        own.unlink()
+        shutil.copy(program.path, own)
+        do("run 1", "2 ranks on 1 host", r"Breakpoint 1, work \(.*i=0\)")
+        terminal.line("restart -y")
+        terminal.expect("aggregators ")
+        terminal.control_c()
+        terminal.expect(r"given up waiting|interrupt")
+        terminal.expect(PROMPT)
+        do("restart -y", "stopped in main")
+        do("info breakpoints", "in work at")
+        terminal.line("quit")
+        terminal.expect(r"\(y or n\)")
+        terminal.line("y")
+        terminal.wait()
+        assert_nothing_left(terminal.mark)
+
+
+def test_restart_from_python(mpi: Mpi, program: Program) -> None:
+    notes: list[str] = []
+    with pgdb.launch(mpi.line(2, program)) as job:
+        job.subscribe(lambda notification: notes.append(notification.kind))
+        job.break_at(program.at("work")).check()
+        before = job[0]
+        job.continue_().check()
+        job.sets["one"] = pgdb.RankSet([1])
+        answer = job.restart(["1"])
+        assert [str(each.ranks) for each in answer.classes] == ["0-1"]
+        with pytest.raises(pgdb.PgdbError, match="ended"):
+            before.evaluate("counter")
+        assert job.evaluate("argc").values == {0: 2, 1: 2}
+        stop = job.continue_().check().for_rank(1)
+        assert isinstance(stop, pgdb.records.Stop) and stop.breakpoint == 1
+        assert job.ranks("@one").evaluate("rank").values == {1: 1}
+        assert notes.count("starting") and "event" in notes
+        with pytest.raises(pgdb.UsageError, match="restart"):
+            job.execute("run")
+        job.delete()
+        job.continue_().check()
+        job.restart()
+        assert job.evaluate("counter").values == {0: 0, 1: 0}
+
+
+def test_attached_job_is_not_launched_again(build: Build, start_job: StartJob) -> None:
+    with start_job(2, build("storm.c")) as job:
+        commands = ex("restart", "run", "start", "print 40 + 2")
+        finished = run_pgdb("attach", "--batch", *commands, job.pid)
+        assert finished.out.count("'save breakpoints FILE' keeps") == 3
+        assert "40 + 2 = 42" in finished.out and finished.status == 1
+        assert_untouched(job.ranks)
