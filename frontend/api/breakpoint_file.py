@@ -17,6 +17,9 @@ from pgdb.records import Breakpoint
 
 _FIRST_LINE = "# Breakpoints, for 'source FILE' in PGDB and in GDB. GDB skips the rank sets."
 _RANKS = "# pgdb: ranks "
+_OURS = "# pgdb: do "
+"""Stands before a command that plain GDB does not know."""
+_IS_OURS = pattern(r"t?catch\s+death\b")
 _EVERYBODY = "all"
 _DIRECTIVE = pattern(r"\s*# pgdb: ranks (\S+)\s*\Z")
 
@@ -73,9 +76,10 @@ def text_of(entries: Iterable[JournalEntry], everybody: RankSet) -> str:
         # One number for all ranks with one place, whatever else differs.
         for line, parts in makers.items():
             everyone = RankSet.union(ranks for ranks, _ in parts)
-            lines += _for(everyone, everybody, (line,))
+            mark = _OURS if _IS_OURS.match(line) else ""
+            lines += _for(everyone, everybody, (f"{mark}{line}",))
             for ranks, made in parts:
-                lines += _for(ranks, everybody, tuple(made.changes))
+                lines += _for(ranks, everybody, [f"{mark}{each}" for each in made.changes])
     return "\n".join([_FIRST_LINE, *_shortened(lines)]) + "\n" if lines else ""
 
 
@@ -166,6 +170,7 @@ def for_ranks(lines: Sequence[str]) -> list[str]:
     found: list[str] = []
     ranks, depth = _EVERYBODY, 0
     for line in lines:
+        line = line.removeprefix(_OURS)
         word = line.strip()
         if depth:
             # The body of 'commands' is GDB's.

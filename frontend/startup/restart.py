@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.api.notifications import Listener, Notification
@@ -57,17 +58,19 @@ async def restart(
         if listener is not None:
             listener(notification)
 
+    # Its breakpoint is among those that are set again, with its number.
+    options = replace(session.options, stop_before_death=False)
+
     async def begin(on_step: OnStep, listener: Listener | None) -> Session:
-        return await launch_job(
-            argv, session.options, stdin, on_step, listener, last_request=last_request
-        )
+        return await launch_job(argv, options, stdin, on_step, listener, last_request=last_request)
 
     with deadline.unlimited():
-        new = await logged(
-            begin, "launch", session.options, on_step=on_step, listener=notify, argv=argv
-        )
+        new = await logged(begin, "launch", options, on_step=on_step, listener=notify, argv=argv)
         try:
             await new.take_over(session)
+            new.options = session.options
+            if new.options.stop_before_death:
+                await new.set_stop_before_death(True)
         except BaseException:
             await to_its_end(new.close())
             raise

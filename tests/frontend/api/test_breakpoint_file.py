@@ -129,6 +129,20 @@ def test_ranks_are_in_comments_and_come_back() -> None:
     ]
 
 
+def test_what_gdb_does_not_know_is_in_comments() -> None:
+    kept = Kept()
+    kept.make("catch death")
+    kept.commands("1", "print 1")
+    assert kept.lines == [
+        "# pgdb: do catch death",
+        "# pgdb: do   commands",
+        "# pgdb: do     print 1",
+        "# pgdb: do   end",
+    ]
+    read = breakpoint_file.for_ranks(kept.lines)
+    assert [line.strip() for line in read] == ["catch death", "commands", "print 1", "end"]
+
+
 def test_lines_without_rank_sets_are_read_as_they_are() -> None:
     lines = ["# a comment", "break f", "commands", "  print 1", "end", "", "define go", "end", "go"]
     assert breakpoint_file.for_ranks(lines) == lines
