@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.care.liveness import watch_end
 from pgdb.backend.care.pausing import Pauser
-from pgdb.backend.gdb.exec_follow import Following, interpreted_script
+from pgdb.backend.gdb.exec_follow import Following
 from pgdb.backend.gdb.mi import Result, console, quote
 from pgdb.backend.sbd import rank_files
 from pgdb.backend.sbd.mapped_objects import entry_point
@@ -22,6 +22,7 @@ from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.backend.zygote.nursery import AFTER_ATTACH
 from pgdb.errors import GdbError
 from pgdb.jobs import hold, procfs
+from pgdb.jobs.wrapped_program import Image
 from pgdb.patterns import pattern
 from pgdb.records import Event, Failure, Progress
 
@@ -123,7 +124,7 @@ class Attacher:
                 )
         except OSError as error:
             why = procfs.why_not_traceable(pid)
-            if not why and procfs.executable(pid) is None:
+            if not why and isinstance(error, FileNotFoundError | ProcessLookupError):
                 why = f"process {pid} has ended"  # or is about to: its memory is gone
             return _refused(pid, why or str(error.strerror))
         notes = []
@@ -156,19 +157,23 @@ class Attacher:
             return payload
         status = procfs.read_stat(pid)
         if status is not None and status.comm not in (hold.HELD_NAME, hold.LEAVING_NAME):
-            await self._must("-gdb-set auto-solib-add on")
-            if self._brings_files:
-                await self._bring_files(pid)
-            await self._gdb.send(console("sharedlibrary"))
-            return self._acquired(pid, "attached", payload)
+            return await self._begin_where_it_is(pid, payload)
         await self._must(console("catch exec"))
         _release(pid)
         following = Following(self._gdb, self._run, self._program)
-        payload, pid = await following.to_program(pid)
-        if payload.get("reason") != "exec":
+        followed = await following.to_program(pid)
+        pid, payload = followed.pid, followed.payload
+        notes = (followed.note,) if followed.note else ()
+        if followed.end == "untraceable":
+            # GDB can neither go on nor detach; at its end the kernel lets the process run.
+            self._gdb.kill()
+            return _refused(pid, followed.note)
+        if followed.end == "ended":
             return Acquired(pid, "main", payload)
         await self._must(console("delete"))
-        if self._brings_files:
+        if followed.end == "running":
+            return await self._begin_where_it_is(pid, payload, notes)
+        if self._brings_files and followed.end == "exec":
             payload = await self._to_entry(pid, payload)
             if payload.get("reason") not in ("breakpoint-hit", "exec"):
                 return Acquired(pid, "main", payload)
@@ -176,11 +181,21 @@ class Attacher:
         await self._gdb_factory.executed(self._gdb, pid)
         if self._brings_files:
             await self._bring_files(pid)
-            return await self._run_to_main(pid, payload)
+            return await self._run_to_main(pid, payload, notes)
         with contextlib.suppress(OSError):
             if rank_files.root_of(pid):
                 await self._name_files(rank_files.look_at(pid))
-        return await self._run_to_main(pid, payload)
+        return await self._run_to_main(pid, payload, notes)
+
+    async def _begin_where_it_is(
+        self, pid: int, payload: dict[str, Any], notes: Sequence[str] = ()
+    ) -> Acquired:
+        """Read the symbols of a process that is past its ``main``."""
+        await self._must("-gdb-set auto-solib-add on")
+        if self._brings_files:
+            await self._bring_files(pid)
+        await self._gdb.send(console("sharedlibrary"))
+        return self._acquired(pid, "attached", payload, notes)
 
     @property
     def _brings_files(self) -> bool:
@@ -242,11 +257,13 @@ class Attacher:
         self._notify(Progress(stage="attached"))
         return stopped.result()
 
-    async def _run_to_main(self, pid: int, payload: dict[str, Any]) -> Acquired:
+    async def _run_to_main(
+        self, pid: int, payload: dict[str, Any], notes: Sequence[str]
+    ) -> Acquired:
         for function in _MAINS:
             result = await self._gdb.send(f"-break-insert -t {function}")
             if result.kind == "done":
-                return self._acquired(pid, "main", await self._run("-exec-continue"))
+                return self._acquired(pid, "main", await self._run("-exec-continue"), notes)
         files = await self._gdb.send(console("info files"))
         entry = _ENTRY_POINT.search(files.text)
         pc = await self._gdb.send("-data-evaluate-expression (long)$pc")
@@ -254,7 +271,7 @@ class Attacher:
             result = await self._gdb.send(f"-break-insert -t *{entry[1]}")
             if result.kind == "done":
                 payload = await self._run("-exec-continue")
-        return self._acquired(pid, "entry", payload)
+        return self._acquired(pid, "entry", payload, notes)
 
     def _acquired(
         self,
@@ -263,9 +280,8 @@ class Attacher:
         payload: dict[str, Any],
         notes: Sequence[str] = (),
     ) -> Acquired:
-        name = os.path.basename(procfs.executable(pid) or "")
-        script = interpreted_script(pid)
-        program = f"{name} running {os.path.basename(script)}" if script else ""
+        image = Image(pid)
+        program = image.title if image.script else ""
         return Acquired(pid, reason, payload, program, notes=tuple(notes))
 
     async def _must(self, command: str) -> Result:
@@ -300,7 +316,8 @@ def _release(pid: int) -> None:
 
 def _refused(pid: int, why: str) -> Failure:
     has_ended = why == f"process {pid} has ended"
-    return Failure(message=why if has_ended else f"cannot attach to process {pid}: {why}")
+    where = f"process {pid} on {os.uname().nodename}"
+    return Failure(message=why if has_ended else f"cannot attach to {where}: {why}")
 
 
 def _about_replaced(paths: Sequence[str]) -> str:

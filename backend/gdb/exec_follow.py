@@ -1,36 +1,54 @@
 """From the held process to the rank's program: through wrappers that execute or fork the program.
 
 A wrapper that executes the program in its place (env, numactl, a shell script with exec) stays
-one process, and GDB follows it. GDB follows a script that forks the program into its children:
-every child is kept until it executes the program and becomes the rank. The script then runs on
-free, and waits for the rank as it does without a debugger.
+one process, and GDB follows it. GDB follows a wrapper that forks the program (a shell script, a
+Python script, bwrap) into its children: every child is kept until it executes the program and
+becomes the rank. The wrapper then runs on free, and waits for the rank as it does without a
+debugger. :mod:`pgdb.jobs.wrapped_program` has the signs by which the program is found.
 """
 
 from __future__ import annotations
 
-import mmap
+import asyncio
+import contextlib
 import os
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
+from pgdb.backend.sbd.mapped_objects import entry_point
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
+from pgdb.jobs.environment_scan import program_of_rank
+from pgdb.jobs.wrapped_program import Image
 from pgdb.patterns import pattern
-from pgdb.regular_files import open_regular
 
-# Programs that execute another one in their place, which is the rank's program.
-_EXECUTING = frozenset(
-    "env numactl taskset nice ionice stdbuf setsid nohup chrt prlimit setarch linux64".split()
-)
-# Programs that may run the rank's program as a child.
-_FORKING = frozenset("sh bash dash zsh ksh time timeout perl tclsh".split())
+POLL_S = 0.5
+"""Time between two looks at processes from which GDB reports nothing, in seconds."""
+QUIET_S = 15.0
+"""Time without a report after which the search for the program ends, in seconds."""
+_INTERRUPT_S = 10.0
 _LIVE = pattern(r"^(\*?)\s+(\d+)\s+process (\d+)", re.M)
 _ENDED = pattern(r"^\s+(\d+)\s+<null>", re.M)
-_INTERPRETER = pattern(r"(?:python|pypy|perl|ruby|julia|lua|Rscript|R|tclsh|guile|node)[\d.]*\Z")
-_WITH_A_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})  # Python's
+
+
+class Followed(msgspec.Struct, frozen=True):
+    """The end of the way from the held process."""
+
+    end: Literal["exec", "entry", "running", "ended", "untraceable"]
+    """``exec``, ``entry``: the program has not begun, and was just executed or has its libraries.
+    ``running``: nothing was found, or only late, and the process was interrupted. ``ended``: all
+    processes have. ``untraceable``: GDB has lost the process."""
+    pid: int
+    payload: dict[str, Any] = {}
+    """GDB's payload of the stop, or of the end."""
+    note: str = ""
+    """A fact for the user; the reason of ``untraceable``."""
 
 
 class Following:
@@ -46,48 +64,160 @@ class Following:
         self._run = run
         self._program = program
         self._forks = False
+        self._held = 0
+        self._current = 0
+        self._names_mpi = False
+        self._first: Image | None = None
 
-    async def to_program(self, pid: int) -> tuple[dict[str, Any], int]:
+    async def to_program(self, pid: int) -> Followed:
         """Let the process *pid* run until it, or a child, has executed the program.
-
-        Return GDB's payload of that stop, or of the end of the last process, and the process id
-        of the program.
 
         :raises GdbError: if GDB refuses to go on.
         """
+        self._held = self._current = pid
         command = "-exec-continue"
         while True:
-            payload = await self._run(command)
+            payload = await self._next_stop(command)
+            if isinstance(payload, Followed):
+                return payload
             live = await self._live() if self._forks else {}
-            if payload.get("reason") == "exec":
-                image = str(payload.get("new-exec", ""))
-                current = next((each for star, each in live.values() if star), pid)
-                if self._is_program(image, current, is_child=current != pid):
+            current = next((each for star, each in live.values() if star), pid)
+            reason = str(payload.get("reason", ""))
+            if reason == "exec":
+                self._current = current
+                image = Image(current)
+                note = self._is_program(image)
+                if note is not None:
                     await self._drop_others(live)
-                    return payload, current
-                if os.path.basename(image) in _FORKING and not self._forks:
+                    return Followed("exec", current, payload, note)
+                if not self._forks:
                     await self._follow_forks()
-            elif str(payload.get("reason", "")).startswith("exited"):
+                if not self._program and image.may_link_mpi:
+                    await self._break_at_entry(current)
+            elif reason == "breakpoint-hit":
+                if Image(current).has_mapped_mpi:
+                    await self._drop_others(live)
+                    return Followed("entry", current, payload)
+            elif reason.startswith("exited"):
                 if not live:
-                    return payload, pid
+                    return Followed("ended", pid, payload)
                 await self._gdb.send(console(f"inferior {next(iter(live))}"))
             elif not self._forks:
-                return payload, pid
+                return Followed("running", pid, payload)
             command = "-exec-continue --all" if self._forks else "-exec-continue"
 
-    def _is_program(self, image: str, pid: int, *, is_child: bool) -> bool:
-        name = os.path.basename(image)
-        script = interpreted_script(pid)
+    # -- judgement -----------------------------------------------------------------------------
+
+    def _is_program(self, image: Image) -> str | None:
+        """Return None if the image is not the rank's program, else a note, mostly an empty one."""
+        if self._first is None:
+            self._first = image
+            self._names_mpi = image.names_mpi_program
         if self._program:
-            return self._program in (name, os.path.basename(script))
-        if name in _EXECUTING or name in _FORKING:
-            return False
+            if image.is_named(self._program):
+                return ""
+            if image.mentions_mpi and not image.names(self._program):
+                return f"does not execute {self._program}; {image.title} is debugged"
+            return None
+        if image.is_wrapper:
+            return None
+        if image.mentions_mpi:
+            return ""
+        if image.pid == self._held:
+            return None if image.may_start_programs and not image.is_tracer else ""
         # A script runs many programs before the rank's.
-        return (
-            not is_child
-            or _mentions(f"/proc/{pid}/exe", b"MPI_Init")
-            or (script != "" and _mentions(_path_of(pid, script), b"mpi4py"))
-        )
+        is_meant = self._first.names(image.script or image.path) and not image.is_of_system
+        return "" if is_meant and not self._names_mpi else None
+
+    # -- GDB -----------------------------------------------------------------------------------
+
+    async def _next_stop(self, command: str) -> dict[str, Any] | Followed:
+        """Run to the next stop; give up where GDB cannot report one, or nothing is to be expected.
+
+        :raises GdbError: if GDB refuses to go on.
+        """
+        task = asyncio.ensure_future(self._run(command))
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + QUIET_S
+        try:
+            while True:
+                await asyncio.wait({task}, timeout=POLL_S)
+                if task.done():
+                    return task.result()
+                if why := self._why_untraceable():
+                    return Followed("untraceable", self._current, note=why)
+                found = self._late_program() if self._forks else 0
+                if found or loop.time() > end_s:
+                    return await self._interrupt(found, task)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    def _why_untraceable(self) -> str:
+        """Return the reason why GDB has lost a process that has executed something; empty if not.
+
+        GDB 13.1 complains that it may not read the process, and reports no stop.
+        """
+        for pid in (self._current, *self._children()):
+            if procfs.is_closed(pid):
+                why = procfs.why_not_traceable(pid, tracer=self._gdb.pid)
+                return why or "the kernel refuses access to it"
+        return ""
+
+    def _children(self) -> list[int]:
+        return procfs.children_of_main_thread(self._current) if self._forks else []
+
+    def _late_program(self) -> int:
+        """Return the process of an interpreter that has loaded MPI by now, 0 if there is none."""
+        for pid in (self._held, *self._children()):
+            image = Image(pid)
+            if image.is_interpreter and not image.is_wrapper and image.has_mapped_mpi:
+                return pid
+        return 0
+
+    async def _interrupt(
+        self, found: int, task: asyncio.Future[dict[str, Any]]
+    ) -> dict[str, Any] | Followed:
+        """Stop the processes where they are; return that, or the stop that came before.
+
+        :raises GdbError: if they do not stop.
+        """
+        live = [pid for _, pid in (await self._live()).values()]
+        meant = found or await asyncio.to_thread(program_of_rank, self._held, self._program)
+        if meant not in live:
+            meant = max(live, default=self._held)
+        await self._gdb.send(console(f"handle {INTERRUPT.name} stop print nopass"))
+        with contextlib.suppress(OSError):
+            os.kill(meant, INTERRUPT)
+        await asyncio.wait({task}, timeout=_INTERRUPT_S)
+        await self._gdb.send(console(IGNORE_INTERRUPT))
+        if not task.done():
+            raise GdbError(
+                f"process {meant} could not be interrupted in the search for its program"
+            )
+        payload = task.result()
+        if payload.get("signal-name") != INTERRUPT.name:
+            return payload
+        image = Image(meant)
+        if found:
+            note = f"{image.title} loaded MPI after its main; it is stopped where it was"
+        else:
+            wanted = self._program or "a program of MPI"
+            note = (
+                f"no process of this rank has executed {wanted}; {image.title} is debugged, "
+                "where it was" + ("" if self._program else " (--program NAME names the program)")
+            )
+        inferiors = await self._live()
+        number = next((each for each, (_, pid) in inferiors.items() if pid == meant), None)
+        if number is not None:
+            await self._gdb.send(console(f"inferior {number}"))
+            inferiors = await self._live()
+        await self._drop_others(inferiors)
+        # It is stopped as by an attach, and no signal of its own has stopped it.
+        own = ("reason", "signal-name", "signal-meaning")
+        where = {name: value for name, value in payload.items() if name not in own}
+        return Followed("running", meant, where, note)
 
     async def _follow_forks(self) -> None:
         self._forks = True
@@ -95,6 +225,10 @@ class Following:
             result = await self._gdb.send(f"-gdb-set {setting}")
             if result.kind == "error":
                 raise GdbError(result.message)
+
+    async def _break_at_entry(self, pid: int) -> None:
+        with contextlib.suppress(OSError):
+            await self._gdb.send(f"-break-insert -t *{entry_point(pid):#x}")
 
     async def _live(self) -> dict[int, tuple[bool, int]]:
         """Return the live inferiors: number -> (whether it is the current one, process id)."""
@@ -115,40 +249,3 @@ class Following:
             await self._gdb.send(console(f"remove-inferiors {number}"))
         await self._gdb.send("-gdb-set schedule-multiple off")
         await self._gdb.send("-gdb-set detach-on-fork on")
-
-
-def interpreted_script(pid: int) -> str:
-    """Return the script that an interpreter runs in *pid*, as its command line names it.
-
-    The result is empty if the process runs no interpreter, or an interpreter without a script.
-    """
-    if not _INTERPRETER.match(os.path.basename(procfs.executable(pid) or "")):
-        return ""
-    words = iter((procfs.command_line(pid) or ())[1:])
-    for word in words:
-        if word in _WITH_A_VALUE:
-            next(words, None)
-        elif re.match(r"-[A-Za-z]*m\Z", word):
-            return f"-m {next(words, '')}"
-        elif re.match(r"-[A-Za-z]*[ce]\Z", word):
-            return ""
-        elif not word.startswith("-"):
-            return word
-    return ""
-
-
-def _path_of(pid: int, name: str) -> str:
-    """Return our path of the file that the process knows by *name*."""
-    return f"/proc/{pid}/{'root' if name.startswith('/') else 'cwd/'}{name}"
-
-
-def _mentions(path: str, mark: bytes) -> bool:
-    """Return whether a file contains *mark*."""
-    try:
-        with (
-            open_regular(path) as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        ):
-            return data.find(mark) >= 0
-    except (OSError, ValueError):
-        return False

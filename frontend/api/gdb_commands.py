@@ -85,6 +85,14 @@ ALIASES = {
 _SETTINGS_OF_OURS = (
     "mi-async target-async non-stop confirm pagination height annotate interactive-mode".split()
 )
+# Settings that make GDB follow a child or keep several processes, with the value that does neither
+# and the length of the shortest abbreviation (GDB 13.1).
+_SETTINGS_OF_FORKS = {
+    "follow-fork-mode": ("parent", 8),
+    "follow-exec-mode": ("same", 8),
+    "detach-on-fork": ("on", 3),
+    "schedule-multiple": ("off", 9),
+}
 _FLAGS = r"(?:-\S+\s+)*"
 # Commands that carry out another command.
 _CARRIERS = {
@@ -149,7 +157,9 @@ def _kind_and_inner(word: str, line: str) -> tuple[Kind, str]:
     argument = rest[0].strip() if rest else ""
     if word in ("python", "guile", "compile", "expression") and argument in ("", "code", "print"):
         return Kind.MULTI_LINE, ""
-    if word == "set" and _is_setting_of_ours(argument):
+    if word == "set" and (_is_setting_of_ours(argument) or _is_setting_of_forks(argument)):
+        return Kind.REFUSED, ""
+    if word == "with" and _is_setting_of_forks(argument.partition("--")[0]):
         return Kind.REFUSED, ""
     if word in _CARRIERS and (match := _CARRIERS[word].match(argument)):
         return Kind.FREE, match["command"]
@@ -172,8 +182,22 @@ def is_about_breakpoints(line: str) -> bool:
     return KINDS.get(word) is Kind.BREAKPOINT or word in _ABOUT_BREAKPOINTS
 
 
-def why_refused(word: str) -> str:
+def _is_setting_of_forks(argument: str) -> bool:
+    """Return whether a ``set`` makes GDB follow a child, or keep several processes."""
+    name, value = (*argument.split(maxsplit=1), "", "")[:2]
+    return not value.startswith("=") and any(
+        own.startswith(name) and len(name) >= shortest and value.strip() != as_it_is
+        for own, (as_it_is, shortest) in _SETTINGS_OF_FORKS.items()
+    )
+
+
+def why_refused(word: str, line: str = "") -> str:
     """Return the message for a refused command, with the way out."""
+    if word in ("set", "with") and _is_setting_of_forks(line.partition(" ")[2].partition("--")[0]):
+        return (
+            f"'{word}' with this setting is refused: a rank is one process. 'pgdb attach --pids' "
+            "debugs its children; --program NAME names the program that a wrapper starts"
+        )
     for why, words in _REFUSED.items():
         if word in words.split():
             return f"'{word}' is refused: {why}"

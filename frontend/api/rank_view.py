@@ -215,7 +215,7 @@ class RankView:
         if word in ("detach", "kill", "quit", "interrupt"):
             raise UsageError(f"'{word}' is a call of its own")
         if kind is gdb_commands.Kind.REFUSED:
-            raise UsageError(gdb_commands.why_refused(word))
+            raise UsageError(gdb_commands.why_refused(word, line))
         if kind is gdb_commands.Kind.MULTI_LINE:
             raise UsageError(f"'{word}' takes several lines; use script()")
         if kind is gdb_commands.Kind.BREAKPOINT:

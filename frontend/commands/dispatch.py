@@ -187,7 +187,7 @@ class Dispatcher:
             return await call.command.handler(call)
         kind = gdb_commands.kind_of(call.word, call.line)
         if kind is gdb_commands.Kind.REFUSED:
-            raise UsageError(gdb_commands.why_refused(call.word))
+            raise UsageError(gdb_commands.why_refused(call.word, call.line))
         if kind is gdb_commands.Kind.BREAKPOINT:
             return await breakpoints.insert(call)
         if kind is gdb_commands.Kind.RUN:

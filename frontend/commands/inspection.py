@@ -127,7 +127,7 @@ async def _thread(call: Call) -> Outcome:
             return await merged
     kind = gdb_commands.kind_of(call.word, call.line)
     if kind is gdb_commands.Kind.REFUSED:
-        raise UsageError(gdb_commands.why_refused(call.word))
+        raise UsageError(gdb_commands.why_refused(call.word, call.line))
     if kind is gdb_commands.Kind.RUN:
         return await run_control.console_run(call)
     ranks = call.view

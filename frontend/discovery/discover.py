@@ -308,12 +308,14 @@ def _slurm_job(launcher: int, rank_pid: int, processes: Processes) -> str:
 def _why_no_rank(launcher: int, processes: Processes) -> str:
     below = list(processes.below(launcher))
     ended = sum(processes.has_ended(pid) for pid in below)
-    unread = sum(
-        processes.environment(pid) is None for pid in below if not processes.has_ended(pid)
-    )
+    unread = [
+        pid for pid in below if not processes.has_ended(pid) and processes.environment(pid) is None
+    ]
+    why = next(filter(None, map(procfs.why_not_traceable, unread)), "")
     return (
         f"no process of {processes.describe(launcher)} has a rank's environment"
-        + (f"; {unread} could not be read" if unread else "")
+        + (f"; {len(unread)} could not be read" if unread else "")
+        + (f" ({why})" if why else "")
         + (f"; {ended} below it have ended" if ended else "")
     )
 

@@ -348,7 +348,8 @@ def program_of_rank(pid: int, program: str = "") -> int:
     A launcher may have been given a script, ``time`` or a container's starter, which forked the
     program. The result is the first process from *pid* downwards whose executable or script has
     the base name *program*; else the first that has mapped an MPI library; else the end of a
-    chain of shells and known wrappers, each with a single living child.
+    chain of wrappers, each with a single living child: shells and known wrappers, and processes
+    whose command line names the child, or that wait for a child that is no tool of the system.
     """
     wanted = os.path.basename(program)
     # Mostly *pid* itself runs the program; then no other process is read.
@@ -363,12 +364,11 @@ def program_of_rank(pid: int, program: str = "") -> int:
     for each in (pid, *below):
         if _is_mpi_program(each):
             return each
-    while _is_wrapper(pid):
+    while True:
         living = [each for each in processes.children(pid) if not processes.has_ended(each)]
-        if len(living) != 1:
-            break
+        if len(living) != 1 or not (_is_wrapper(pid) or _is_wrapper_of(pid, living[0])):
+            return pid
         pid = living[0]
-    return pid
 
 
 def executes(pid: int, program: str) -> bool:
@@ -402,6 +402,15 @@ def _script(words: list[str]) -> str:
 def _is_wrapper(pid: int) -> bool:
     name = os.path.basename(procfs.executable(pid) or "")
     return bool(_SHELL.match(name) or _WRAPPER.match(name))
+
+
+def _is_wrapper_of(pid: int, child: int) -> bool:
+    """Return whether *pid* looks like a wrapper, known to nobody, that has started *child*."""
+    words = " ".join((procfs.command_line(pid) or [])[1:]).split()
+    if _program_names(child) & {os.path.basename(word) for word in words}:
+        return True
+    is_tool = (procfs.executable(child) or "/usr/").startswith(("/usr/", "/bin/", "/sbin/"))
+    return not is_tool and procfs.waits_for_child(pid)
 
 
 def _is_mpi_program(pid: int) -> bool:

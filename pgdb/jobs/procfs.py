@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -93,6 +94,15 @@ def is_alive(pid: int, proc: Path = PROC) -> bool:
 def children(pid: int, proc: Path = PROC) -> list[int]:
     """Return the pids of the processes whose parent is *pid*, in order."""
     return [child for child, parent in parents(proc).items() if parent == pid]
+
+
+def children_of_main_thread(pid: int, proc: Path = PROC) -> list[int]:
+    """Return the pids of the children that the main thread of *pid* has started, in order.
+
+    It reads one file; a kernel without CONFIG_PROC_CHILDREN has none.
+    """
+    data = _read(proc / str(pid) / "task" / str(pid) / "children") or b""
+    return [int(word) for word in data.split()]
 
 
 def descendants(pid: int, proc: Path = PROC) -> list[int]:
@@ -196,6 +206,25 @@ def executable(pid: int, proc: Path = PROC) -> str | None:
     return path.removesuffix(" (deleted)")
 
 
+def is_closed(pid: int, proc: Path = PROC) -> bool:
+    """Return whether the kernel refuses to show the living process *pid*, and to let us trace it.
+
+    The check is that of ptrace(2) without Yama's.
+    """
+    try:
+        os.readlink(proc / str(pid) / "exe")
+    except PermissionError:
+        return is_alive(pid, proc)
+    except OSError:
+        pass
+    return False
+
+
+def waits_for_child(pid: int, proc: Path = PROC) -> bool:
+    """Return whether the main thread of *pid* waits in wait(2), as far as the kernel shows that."""
+    return (_read(proc / str(pid) / "wchan") or b"").strip() == b"do_wait"
+
+
 def pending_signals(pid: int, proc: Path = PROC) -> set[int] | None:
     """Return the signals pending for the process or for any of its threads."""
     statuses = _thread_statuses(pid, proc)
@@ -293,9 +322,10 @@ def yama_scope(proc: Path = PROC) -> int:
     return int(data) if data else 0
 
 
-def why_not_traceable(pid: int, proc: Path = PROC) -> str | None:
+def why_not_traceable(pid: int, proc: Path = PROC, *, tracer: int = 0) -> str | None:
     """Return the reason why this process may not trace *pid*, and the way out; None if it may.
 
+    A process that is traced by *tracer* counts as one that is not traced.
     The result is a forecast from /proc. A process that has allowed its tracer with PR_SET_PTRACER
     does not show that, so under Yama the kernel's own answer is better.
     """
@@ -304,9 +334,9 @@ def why_not_traceable(pid: int, proc: Path = PROC) -> str | None:
         return f"process {pid} has ended"
     if stat.is_kernel_thread:
         return f"{pid} ({stat.comm}) is a thread of the kernel, which no debugger can trace"
-    if stat.tracer_pid not in (0, os.getpid()):
-        tracer = read_stat(stat.tracer_pid, proc)
-        name = f" ({tracer.comm})" if tracer is not None else ""
+    if stat.tracer_pid not in (0, os.getpid(), tracer):
+        other = read_stat(stat.tracer_pid, proc)
+        name = f" ({other.comm})" if other is not None else ""
         return (
             f"{pid} ({stat.comm}) is already traced by {stat.tracer_pid}{name}; "
             "end that one or detach it first"
@@ -322,11 +352,20 @@ def why_not_traceable(pid: int, proc: Path = PROC) -> str | None:
         return None
     theirs = _status(proc / str(pid) / "status") or {}
     my_uid = me.get("Uid", "0 0 0 0").split()[1]
-    if set(theirs.get("Uid", my_uid).split()[:3]) != {my_uid}:
+    uids = theirs.get("Uid", my_uid).split()[:3]
+    if set(uids) != {my_uid}:
+        if uids[0] == my_uid:
+            return (
+                f"{pid} ({stat.comm}) is yours but has the rights of user {_user_name(stat.uid)} "
+                "(a set-user-ID program); run pgdb with CAP_SYS_PTRACE, or debug a copy of the "
+                "program without that bit"
+            )
         return (
             f"{pid} ({stat.comm}) belongs to user {_user_name(stat.uid)}; "
             "run pgdb as that user or with CAP_SYS_PTRACE"
         )
+    if is_closed(pid, proc):
+        return f"{pid} ({stat.comm}) {_why_closed(pid, me, theirs, proc)}"
     if scope == 2:
         return (
             "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may trace; "
@@ -339,6 +378,28 @@ def why_not_traceable(pid: int, proc: Path = PROC) -> str | None:
             "or start the job with pgdb launch"
         )
     return None
+
+
+def _why_closed(pid: int, me: dict[str, str], theirs: dict[str, str], proc: Path) -> str:
+    """Return the reason why the kernel closes a process of ours, and the way out."""
+    words = command_line(pid, proc) or [""]
+    program = words[0] or "its program"
+    if int(theirs.get("CapPrm", "0"), 16) & ~int(me.get("CapPrm", "0"), 16):
+        return (
+            f"has capabilities that pgdb lacks (getcap {program} shows those of the file); "
+            "run pgdb with CAP_SYS_PTRACE, or debug a copy of the program, which has none"
+        )
+    path = shutil.which(program) or program
+    if os.path.isfile(path) and not os.access(path, os.R_OK):
+        return (
+            f"may not be traced because {program} may not be read; "
+            f"chmod u+r {program}, or run pgdb with CAP_SYS_PTRACE"
+        )
+    return (
+        "may not be traced: the kernel has marked it as not dumpable. Its program may not be "
+        "read or has other rights than you, or it has called prctl(PR_SET_DUMPABLE, 0); "
+        "run pgdb with CAP_SYS_PTRACE, or change that"
+    )
 
 
 def _read(path: Path) -> bytes | None:

@@ -233,6 +233,29 @@ def test_kinds_that_are_still_missed(line: str, expected: Kind) -> None:
     assert kind(line) is expected
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("set follow-fork-mode child", Kind.REFUSED),
+        ("set follow-f  child", Kind.REFUSED),
+        ("set detach-on-fork off", Kind.REFUSED),
+        ("set det off", Kind.REFUSED),
+        ("set schedule-multiple on", Kind.REFUSED),
+        ("set follow-exec-mode new", Kind.REFUSED),
+        ("with follow-fork-mode child -- next", Kind.REFUSED),
+        ("set follow-fork-mode parent", Kind.FREE),
+        ("set detach-on-fork on", Kind.FREE),
+        ("set det = 1", Kind.FREE),  # a variable of the program
+        ("set scheduler-locking on", Kind.FREE),
+    ],
+)
+def test_a_rank_is_one_process(line: str, expected: Kind) -> None:
+    assert kind(line) is expected
+    if expected is Kind.REFUSED:
+        why = why_refused(resolve(line), line)
+        assert "a rank is one process" in why and "--pids" in why
+
+
 def test_every_refusal_says_why() -> None:
     for word, found in KINDS.items():
         if found is Kind.REFUSED:

@@ -272,6 +272,21 @@ def test_wrappers_with_one_child_lead_to_the_program(script: str) -> None:
         assert procfs.executable(program_of_rank(pid)) == CAT
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_wrappers_that_nobody_knows_lead_to_the_program(is_named: bool, tmp_path: Path) -> None:
+    """A script around subprocess: it names the program in its line, or waits for its child."""
+    solver = shutil.copy(CAT, tmp_path / "solver")
+    script = tmp_path / "wrap.py"
+    words = "sys.argv[1:]" if is_named else repr([str(solver)])
+    script.write_text(f"import subprocess, sys\nsubprocess.run({words})\n")
+    arguments = (str(solver),) if is_named else ()
+    with run(sys.executable, str(script), *arguments) as pid:
+        wait_until(lambda: str(solver) in executables_below(pid), "solver runs")
+        if not is_named:
+            wait_until(lambda: procfs.waits_for_child(pid), "the script waits")
+        assert procfs.executable(program_of_rank(pid)) == str(solver)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may make namespaces everywhere")
 def test_a_program_in_namespaces_of_its_own_is_found() -> None:
     # As in a container, where the program has another pid and its files are not ours.

@@ -339,6 +339,49 @@ def test_yama_lets_us_trace_what_we_started(tmp_path: Path) -> None:
     assert procfs.why_not_traceable(child, tmp_path) is None
 
 
+def test_a_process_that_is_not_dumpable_is_told_from_one_that_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_self(tmp_path)
+    add_process(tmp_path, 7, comm="solver")
+
+    def readlink(path: Path) -> str:
+        raise PermissionError(path)
+
+    monkeypatch.setattr(os, "readlink", readlink)
+    assert procfs.is_closed(7, tmp_path) and not procfs.is_closed(8, tmp_path)
+    reason = procfs.why_not_traceable(7, tmp_path)
+    assert reason is not None and reason.startswith("7 (solver) may not be traced")
+    assert "prctl(PR_SET_DUMPABLE, 0)" in reason and "CAP_SYS_PTRACE" in reason
+
+
+def test_a_program_that_may_not_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "solver"
+    program.touch(mode=0o111)
+    add_self(tmp_path)
+    add_process(tmp_path, 7, comm="solver", cmdline=b"%s\0-n\0" % bytes(program))
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.R_OK)
+    monkeypatch.setattr(procfs, "is_closed", lambda pid, proc: True)
+    reason = procfs.why_not_traceable(7, tmp_path)
+    assert reason is not None and f"chmod u+r {program}" in reason
+
+
+def test_a_set_user_id_program_is_told_from_another_users(tmp_path: Path) -> None:
+    add_self(tmp_path)
+    add_process(tmp_path, 7, comm="solver", uids="1000 54321 54321 54321")
+    reason = procfs.why_not_traceable(7, tmp_path)
+    assert reason is not None and "set-user-ID" in reason
+
+
+def test_the_tracer_of_the_caller_is_no_obstacle(tmp_path: Path) -> None:
+    add_self(tmp_path)
+    add_process(tmp_path, 7, tracer=8)
+    add_process(tmp_path, 8, comm="gdb")
+    assert procfs.why_not_traceable(7, tmp_path, tracer=8) is None
+
+
 def test_the_environment_of_a_real_child_is_its_rank(cat: subprocess.Popen[bytes]) -> None:
     environment = procfs.environment(cat.pid)
     assert environment is not None

@@ -1,0 +1,140 @@
+"""Ranks behind wrappers that fork their program, and programs that may not be traced."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pgdb.backend.gdb import exec_follow
+from pgdb.records import Stop
+from tests.conftest import Build
+from tests.live.test_odd_ranks import held, running, take
+from tests.support.programs import Mpi, Program, wait_until
+from tests.support.terminal import PGDB, Finished, ex, run_json, run_pgdb
+
+WRAP = str(Path(__file__).parents[1] / "programs" / "wrap.py")
+
+
+def without_capabilities(*words: str) -> list[str]:
+    """Return a command that runs as an ordinary user's, who may not read what is closed."""
+    if os.geteuid():
+        return list(words)
+    setpriv = shutil.which("setpriv") or pytest.skip("root needs setpriv to give up its rights")
+    return [setpriv, "--securebits", "+noroot", "--inh-caps", "-all", *words]
+
+
+def line_of(mpi: Mpi, *commands: Sequence[str]) -> list[str]:
+    """Return the line of a job with one rank for each command."""
+    first, *others = commands
+    line = mpi.line(1, first[0], *first[1:])
+    for each in others:
+        line += [":", "-n", "1", *each]
+    return line
+
+
+def first_classes(finished: Finished) -> dict[str, tuple[str, str]]:
+    """Return reason and function of the first stops, by ranks."""
+    found = {}
+    for stop in finished.of_type("stop"):
+        for each in stop["classes"]:
+            found.setdefault(each["ranks"], (each["reason"], each["frame"]["function"]))
+    return found
+
+
+def closed_copy(program: Program, folder: Path) -> str:
+    """Return a copy of a program that may be executed but not read."""
+    path = folder / "closed"
+    shutil.copy(program.path, path)
+    path.chmod(0o111)
+    return str(path)
+
+
+@pytest.mark.mpi
+@pytest.mark.any_mpi
+def test_wrappers_of_any_kind_are_followed_to_the_program(mpi: Mpi, build: Build) -> None:
+    program, forkexec = build("exitcode.c"), str(build("forkexec.c").path)
+    path = str(program.path)
+    line = line_of(
+        mpi,
+        [sys.executable, WRAP, path],
+        [forkexec, path],
+        ["timeout", "60", path],
+        ["sh", "-c", f"true; {path}; exit $?"],
+        [forkexec, sys.executable, WRAP, "env", path],
+    )
+    finished = run_json("launch", *ex("c"), *line)
+    assert first_classes(finished) == {"0-4": ("main", "main")}, finished.out
+    assert finished.status == 0
+
+
+@pytest.mark.mpi
+@pytest.mark.any_mpi
+def test_a_program_without_mpi_that_is_named_is_found(mpi: Mpi, build: Build) -> None:
+    path, forkexec = str(build("nompi.c").path), str(build("forkexec.c").path)
+    words = (path, "-", "1")
+    wrapped = line_of(mpi, [sys.executable, WRAP, *words], ["timeout", "60", *words])
+    assert first_classes(run_json("launch", *wrapped)) == {"0-1": ("main", "main")}
+    named = ("--program", path, *line_of(mpi, [forkexec, *words]))
+    assert first_classes(run_json("launch", *named)) == {"0": ("main", "main")}
+
+
+@pytest.mark.gdb
+def test_a_session_begins_early_where_no_program_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exec_follow, "QUIET_S", 3.0)
+    with held(sys.executable, WRAP, "sleep", "60") as pid:
+        record, (inferiors,), _ = asyncio.run(take(pid, "info inferiors"))
+    assert isinstance(record, Stop) and record.reason == "attached"
+    assert "no process of this rank has executed a program of MPI" in record.detail
+    assert "sleep is debugged" in record.detail and "--program NAME" in record.detail
+    assert len(inferiors.splitlines()) == 2, inferiors  # the heading is one of them
+
+
+@pytest.mark.mpi
+@pytest.mark.any_mpi
+def test_ranks_that_may_not_be_traced_are_named_and_the_others_debugged(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    program = build("nompi.c")
+    closed = closed_copy(program, tmp_path)
+    command = without_capabilities(*PGDB)
+    line = line_of(mpi, [str(program.path), "-", "1"], [closed, "-", "1"])
+    finished = run_pgdb("launch", "--batch", *ex("print 40 + 2"), *line, command=command)
+    assert "[0] 40 + 2 = 42\n" in finished.out
+    assert "[1] error: cannot attach to process " in finished.out
+    assert f"may not be traced because {closed} may not be read; chmod u+r" in finished.out
+    refused = run_pgdb("launch", "--batch", *mpi.line(2, closed), command=command)
+    assert refused.status == 3 and f" on {os.uname().nodename}: " in refused.err
+    assert "chmod u+r" in refused.err
+
+
+@pytest.mark.mpi
+def test_attach_tells_a_closed_program_from_one_that_has_ended(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    program = build("nompi.c")
+    closed = closed_copy(program, tmp_path)
+    line = [*without_capabilities(), *mpi.line(2, closed)]
+    with running(line, 2, "closed") as (launcher, _):
+        command = without_capabilities(*PGDB)
+        refused = run_pgdb("attach", "--batch", launcher, command=command)
+    assert refused.status == 3, refused.out + refused.err
+    assert "has ended" not in refused.err and "chmod u+r" in refused.err
+
+
+@pytest.mark.mpi
+def test_attach_finds_the_program_behind_a_wrapper_that_nobody_knows(
+    mpi: Mpi, build: Build
+) -> None:
+    program = build("nompi.c")
+    line = mpi.line(2, sys.executable, WRAP, str(program.path))
+    with running(line, 2, "nompi") as (launcher, ranks):
+        wait_until(lambda: len(ranks) == 2, "both run")
+        finished = run_json("attach", *ex("info inferiors"), launcher)
+        text = finished.answer("info inferiors")["classes"][0]["text"]
+        assert "nompi" in text, finished.out
