@@ -1,4 +1,4 @@
-"""Signs by which a rank's program is told from the wrappers that start it.
+"""Signs that distinguish the program of a rank from the wrappers that start it.
 
 A wrapper executes the program in its place, or forks a child that does. Most wrappers name the
 program in their command line. A program of MPI mentions MPI_Init in its file, or is linked with an
@@ -198,7 +198,7 @@ def _is_executable(path: str) -> bool:
 
 
 def _is_one_file(path: str, other: str) -> bool:
-    """Return whether two paths lead to one file; a file that is not there is not told apart."""
+    """Return whether two paths lead to one file; of a missing file the name counts."""
     try:
         return os.path.samefile(path, other)
     except OSError:

@@ -1,4 +1,4 @@
-"""Signs by which programs are told from the wrappers that start them."""
+"""Signs that distinguish programs from the wrappers that start them."""
 
 from __future__ import annotations
 
