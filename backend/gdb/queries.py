@@ -27,6 +27,7 @@ _ASSIGNS = pattern(r"(?<![<>=!/])=(?!=)")
 _AN_INDEX = pattern(r"\(-?\d+\) = ")
 _FIRST_INDEX = pattern(r"(?<=\()\((-?\d+)\) = ")
 _UNKNOWN = "?"
+_OF_PYTHON = pattern(r"Python Exception <class 'gdb\.GdbError'>: ([^\n]+)")
 _STILL_RUNS = pattern(r"(selected|target|thread).* is running", re.I)
 
 
@@ -46,6 +47,9 @@ def failure(result: Result) -> Failure:
     if _STILL_RUNS.search(result.message):
         raise NeedsStopError
     message = result.message.strip()
+    # GDB writes the words of its Python code to the log.
+    if "Python" in message and (of_python := _OF_PYTHON.search(result.log)) is not None:
+        message = of_python[1]
     if _OLD_LAYOUT in message:
         message = f"{message.removesuffix('.')}: {_NEWER_GDB}"
     return Failure(message=message)

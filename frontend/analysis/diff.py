@@ -11,7 +11,18 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from pgdb.frontend.analysis.values import Group, Item, Leaf, Node, bounds_text, unparse
+from pgdb.frontend.analysis.paths import (
+    Base,
+    Index,
+    Path,
+    bases_of,
+    by_label,
+    is_row,
+    path_text,
+    positions_of,
+    step_to,
+)
+from pgdb.frontend.analysis.values import Group, Leaf, Node, bounds_text, unparse
 from pgdb.merge.normalize import DIFFERENT, join_slots
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -23,6 +34,7 @@ NOT_SHOWN = "(beyond 'set print elements')"
 """Text for an element that GDB did not print."""
 
 _FEWEST_REPEATS = 10  # GDB's "print repeats"
+_MOST_IN_RUN = 1000  # elements of a run that are named one by one
 _SCATTERED = 4  # an array with at most this many differing runs is listed run by run
 
 # Of the head of a group: the length of a container, the address behind a reference.
@@ -81,7 +93,7 @@ def placeholders(template: Node) -> list[Placeholder]:
     """Return the placeholders of *template* in their order, each with the path to it."""
     found: list[Placeholder] = []
 
-    def visit(node: Node, path: _Path) -> None:
+    def visit(node: Node, path: Path) -> None:
         if isinstance(node, Leaf):
             visit_text(node.text, path)
             return
@@ -92,13 +104,13 @@ def placeholders(template: Node) -> list[Placeholder]:
         for item in node.items:
             visit_text(item.label.text, path)
             label = item.label.text.replace(PLACEHOLDER, DIFFERENT)
-            index = _Index(at, item.count, is_fortran, node.lower)
-            visit(item.value, (*path, index) if is_array else (*path, *_step(label, is_fortran)))
+            index = Index(at, item.count, is_fortran, node.lower)
+            visit(item.value, (*path, index) if is_array else (*path, *step_to(label, is_fortran)))
             at += item.count
 
-    def visit_text(text: str, path: _Path) -> None:
+    def visit_text(text: str, path: Path) -> None:
         for _ in range(text.count(PLACEHOLDER)):
-            found.append(Placeholder(_path_text(path), len(found)))
+            found.append(Placeholder(path_text(path), len(found)))
 
     visit(template, ())
     return found
@@ -111,15 +123,15 @@ def leaves(values: Values) -> dict[str, list[tuple[RankSet, str]]]:
     """
     found: dict[str, list[tuple[RankSet, str]]] = {}
 
-    def visit(values: Values, path: _Path) -> None:
+    def visit(values: Values, path: Path) -> None:
         for ranks, node in values:
             if isinstance(node, Leaf):
-                found.setdefault(_path_text(path), []).append((ranks, node.filled))
+                found.setdefault(path_text(path), []).append((ranks, node.filled))
         groups = [(ranks, node) for ranks, node in values if isinstance(node, Group)]
         arrays = [(ranks, group) for ranks, group in groups if group.is_array]
         for at, count, nodes in _aligned(arrays):
             is_fortran = arrays[0][1].opening.startswith("(")
-            step = _Index(at, count, is_fortran, arrays[0][1].lower)
+            step = Index(at, count, is_fortran, arrays[0][1].lower)
             parts = [(ranks, node) for (ranks, _), node in zip(arrays, nodes, strict=True)]
             visit([pair for pair in parts if not _is_absent(pair[1])], (*path, step))
         members: dict[tuple[str, int], list[tuple[RankSet, Node]]] = {}
@@ -127,10 +139,10 @@ def leaves(values: Values) -> dict[str, list[tuple[RankSet, str]]]:
         for ranks, group in groups:
             if not group.is_array:
                 is_fortran = group.opening.startswith("(")
-                for key, item in _by_label(group).items():
+                for key, item in by_label(group).items():
                     members.setdefault(key, []).append((ranks, item.value))
         for (label, _), parts in members.items():
-            visit(parts, (*path, *_step(label, is_fortran)))
+            visit(parts, (*path, *step_to(label, is_fortran)))
 
     visit(values, ())
     return found
@@ -140,20 +152,6 @@ def _is_absent(node: Node) -> bool:
     return isinstance(node, Leaf) and node.text in (NONE, NOT_SHOWN)
 
 
-class _Index(msgspec.Struct, frozen=True):
-    """An array index in a path."""
-
-    first: int
-    """Number of elements before it."""
-    count: int
-    is_fortran: bool
-    lower: int | None = 1
-    """Lower bound in Fortran; None if it is unknown."""
-
-
-_Path = tuple[str | _Index, ...]
-
-
 class _Comparing:
     """Collector of the places that differ, during the walk of a tree."""
 
@@ -161,8 +159,11 @@ class _Comparing:
         self.places: list[Place] = []
         self.has_common = False
 
-    def node(self, values: Values, path: _Path) -> str:
-        """Return the common part, and add a place for each difference."""
+    def node(self, values: Values, path: Path, base: Base | None = None) -> str:
+        """Return the common part, and add a place for each difference.
+
+        *base* is given for the part of an object that is of a base class.
+        """
         first = values[0][1]
         if isinstance(first, Leaf):
             if all(node == first for _, node in values[1:]) or _is_same_leaf(values):
@@ -176,14 +177,14 @@ class _Comparing:
             return self._array(groups, path)
         if any(not group.items for _, group in groups) and any(g.items for _, g in groups):
             return self._differs(values, path)
-        return self._struct(groups, path)
+        return self._struct(groups, path, base)
 
-    def _differs(self, values: Values, path: _Path) -> str:
+    def _differs(self, values: Values, path: Path) -> str:
         texts = _texts(values)
-        self.places.append(Place(_path_text(path), texts, bounds_of(values, texts)))
+        self.places.append(Place(path_text(path), texts, bounds_of(values, texts)))
         return DIFFERENT
 
-    def _head(self, groups: Sequence[tuple[RankSet, Group]], path: _Path) -> str:
+    def _head(self, groups: Sequence[tuple[RankSet, Group]], path: Path) -> str:
         heads = [(ranks, group.head) for ranks, group in groups]
         if _is_same_leaf(heads):
             return _joined(heads).filled
@@ -192,69 +193,100 @@ class _Comparing:
             (ranks, Leaf(head.text.removesuffix(" = ").removesuffix(": "), head.slots))
             for ranks, head in heads
         ]
-        self.places.append(Place(_path_text(path), _texts(texts)))
+        self.places.append(Place(path_text(path), _texts(texts)))
         return _NUMBERS.sub(DIFFERENT, heads[0][1].filled)
 
-    def _struct(self, groups: Sequence[tuple[RankSet, Group]], path: _Path) -> str:
+    def _struct(
+        self, groups: Sequence[tuple[RankSet, Group]], path: Path, base: Base | None
+    ) -> str:
         first = groups[0][1]
         parts = [self._head(groups, path), first.opening]
         is_fortran = first.opening.startswith("(")
-        keyed = [(ranks, _by_label(group)) for ranks, group in groups]
+        keyed = [(ranks, by_label(group)) for ranks, group in groups]
         keys = dict.fromkeys(key for _, items in keyed for key in items)
+        positions = positions_of([group for _, group in groups])
+        if positions is None:
+            return self._whole(groups, path)
+        bases = bases_of(first)
+        absent = Leaf("0" if first.head.text.startswith("std::bitset") else NONE)
         for number, key in enumerate(keys):
             here = next(items[key] for _, items in keyed if key in items)
             values = [
                 (
                     ranks,
-                    items[key].value if key in items else Leaf(NOT_SHOWN if group.is_cut else NONE),
+                    items[key].value
+                    if key in items
+                    else (Leaf(NOT_SHOWN) if group.is_cut else absent),
                 )
                 for (ranks, items), (_, group) in zip(keyed, groups, strict=True)
             ]
             labels = [(ranks, items[key].label) for ranks, items in keyed if key in items]
             label = _joined(labels).filled
             parts += ((here.before or ", ") if number else "", label)
-            parts += (self.node(values, (*path, *_step(label, is_fortran))), here.after)
+            steps = step_to(label, is_fortran, base)
+            if key in positions:
+                steps = (f"._element({positions[key]})",)
+            inner = bases.get(key)
+            if inner is not None and base is not None:
+                inner = replace(inner, hidden=inner.hidden | base.hidden)
+            parts += (self.node(values, (*path, *steps), inner), here.after)
         return "".join((*parts, first.end))
 
-    def _array_of_unknown_bounds(self, groups: Sequence[tuple[RankSet, Group]], path: _Path) -> str:
-        """Compare arrays as a whole: their elements have no index that holds on all ranks."""
+    def _whole(self, groups: Sequence[tuple[RankSet, Group]], path: Path) -> str:
+        """Compare groups as a whole, whose elements no expression names on all ranks."""
         texts = _texts(groups)
         if len(texts) > 1:
             return self._differs(groups, path)
         self.has_common = True
         return texts[0][1]
 
-    def _array(self, groups: Sequence[tuple[RankSet, Group]], path: _Path) -> str:
+    def _array(self, groups: Sequence[tuple[RankSet, Group]], path: Path) -> str:
         first = groups[0][1]
         is_fortran = first.opening.startswith("(")
         lower = first.lower
         if is_fortran and (lower is None or any(group.lower != lower for _, group in groups)):
-            return self._array_of_unknown_bounds(groups, path)
+            return self._whole(groups, path)
         mark, had_common = len(self.places), self.has_common
         head = self._head(groups, path)
         shown: list[tuple[str, int]] = []
+        begin = Index(0, 0, is_fortran, lower)
+        has_row = is_row(first)
         run: _Run | None = None
         runs = differing = 0
         for at, count, nodes in _aligned(groups):
             values = [(ranks, node) for (ranks, _), node in zip(groups, nodes, strict=True)]
             is_open = not any(isinstance(node, Group) for node in nodes)
+            if is_open and not _is_same_leaf(values) and count > 1 and not has_row:
+                differing += count
+                runs += 1
+                texts = _texts(values)
+                for number in range(at, at + min(count, _MOST_IN_RUN)):
+                    step = replace(begin, first=number, count=1)
+                    self.places.append(Place(path_text((*path, step)), texts))
+                shown.append((DIFFERENT, count))
+                continue
             if is_open and not _is_same_leaf(values):
                 differing += count
                 texts = _texts(values)
                 sets = tuple(ranks for ranks, _ in texts)
-                if run is None or run.sets != sets:
+                if run is None or run.sets != sets or not has_row:
                     if run is not None:
                         self.places.append(run.place())
                     runs += 1
-                    run = _Run(path, _Index(at, 0, is_fortran, lower), sets)
+                    run = _Run(path, replace(begin, first=at), sets)
                 run.add(count, texts)
                 shown.append((DIFFERENT, count))
                 continue
             if run is not None:
                 self.places.append(run.place())
                 run = None
-            step = _Index(at, count, is_fortran, lower)
-            shown.append((self.node(values, (*path, step)), count))
+            known = len(self.places)
+            shown.append((self.node(values, (*path, replace(begin, first=at, count=count))), count))
+            if 1 < count <= _MOST_IN_RUN and len(self.places) > known:
+                # No expression names a part of each element of a run.
+                del self.places[known:]
+                for number in range(at, at + count):
+                    self.node(values, (*path, replace(begin, first=number, count=1)))
         if run is not None:
             self.places.append(run.place())
         length = sum(count for _, count in shown)
@@ -270,7 +302,7 @@ class _Comparing:
 class _Run:
     """Neighbouring elements that split the ranks into the same sets: one place."""
 
-    def __init__(self, path: _Path, begin: _Index, sets: tuple[RankSet, ...]) -> None:
+    def __init__(self, path: Path, begin: Index, sets: tuple[RankSet, ...]) -> None:
         self.sets = sets
         self._path = path
         self._begin = begin
@@ -290,7 +322,7 @@ class _Run:
             text = ", ".join(_runs(elements))
             texts.append((ranks, text if self._count == 1 else f"{{{text}}}"))
         step = replace(self._begin, count=self._count)
-        return Place(_path_text((*self._path, step)), tuple(texts))
+        return Place(path_text((*self._path, step)), tuple(texts))
 
 
 def _runs(shown: Sequence[tuple[str, int]]) -> list[str]:
@@ -387,52 +419,3 @@ def _slots(node: Node) -> Iterator[str]:
     for item in node.items:
         yield from item.label.slots
         yield from _slots(item.value)
-
-
-def _by_label(group: Group) -> dict[tuple[str, int], Item]:
-    """Return the items of a structure by label and number among equal or empty labels."""
-    found: dict[tuple[str, int], Item] = {}
-    for item in group.items:
-        number = 0
-        while (item.label.text, number) in found:
-            number += 1
-        found[item.label.text, number] = item
-    return found
-
-
-def _step(label: str, is_fortran: bool) -> tuple[str, ...]:
-    name = label.removesuffix(" = ").removeprefix("static ")
-    # GDB reaches members of a base class and of an unnamed union by their own names.
-    if not name or name.startswith("<"):
-        return ()
-    if name.startswith("["):
-        return (name,)
-    return (f"%{name}" if is_fortran else f".{name}",)
-
-
-def _path_text(path: _Path) -> str:
-    text = ""
-    at = 0
-    while at < len(path):
-        step = path[at]
-        at += 1
-        if isinstance(step, str):
-            text += step
-        elif not step.is_fortran:
-            text += f"[{step.first}]" + (f"@{step.count}" if step.count > 1 else "")
-        else:
-            # In Fortran the first index varies fastest: it belongs to the innermost brackets.
-            indexes = [_fortran(step)]
-            while at < len(path) and isinstance(inner := path[at], _Index) and inner.is_fortran:
-                indexes.insert(0, _fortran(inner))
-                at += 1
-            text += f"({','.join(indexes)})"
-    return text
-
-
-def _fortran(step: _Index) -> str:
-    if step.lower is None:
-        more = step.first + step.count - 1
-        return f"lbound+{step.first}" + (f":lbound+{more}" if step.count > 1 else "")
-    first = step.first + step.lower
-    return f"{first}:{first + step.count - 1}" if step.count > 1 else str(first)

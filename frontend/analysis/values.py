@@ -51,6 +51,7 @@ _PLAIN_VALUE = pattern(r"[-\w]+(?:\.\w+(?:[-+]\d+)?)?(?=, [-\w{(]|})")
 _ERROR = pattern(r"<error[^>]*>")
 # The comma in it separates no items. An empty vector has no braces behind it.
 _SIZED = pattern(r"std::[\w:<>, ]+? of length [^\s,={}]+, capacity [^\s,={}]+(?: = (?=\{))?")
+_MAP = pattern(r"std::(?:\w+::)*(?:unordered_)?(?:multi)?map with ")
 _INDEX = pattern(r"\[(\d{1,18})\] = ")
 # The payload of a NaN is normalized like an address.
 _NAN = pattern(rf"-?nan\((?:{SLOT}|{DIFFERENT})\)\Z")
@@ -106,6 +107,8 @@ class Group(msgspec.Struct, frozen=True):
     @property
     def is_array(self) -> bool:
         """Whether its items are elements, identified by position."""
+        if _MAP.search(self.head.text):
+            return False
         at = 0
         for item in self.items:
             index = _INDEX.match(item.label.text)

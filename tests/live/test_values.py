@@ -170,3 +170,66 @@ def test_places_in_fortran_are_those_that_can_be_typed(mpi: Mpi, build: Build) -
     assert shown(finished.out, "assert own < 6")[1] == "[1] own(12) = 6"
     assert shown(finished.out, "assert s2 < 20")[1] == "[1] s2(0,6) = 44"
     assert shown(finished.out, "compare g 0 with 1")[2].split()[0] == "(1,-1)"
+
+
+CONTAINER_PLACES = {
+    "ages": 'ages["b, c"]',
+    "cells": "cells[5].y",
+    "sides": "sides[Side::left][1]",
+    "times": "times[1.5]",
+    "index": "index._element(1)",
+    "letters": "letters[120]",
+    "named": 'named["k"].x',
+    "pairs": "pairs._element(1)",
+    "deep": 'deep["n"][4][1]',
+    "ids": "ids[1]",
+    "queue": "queue[1]",
+    "free": "free[1]",
+    "steps": "steps[1]",
+    "pair": "pair.second.y",
+    "maybe": "maybe.value().y",
+    "either": "either[0].x",
+    "flags": "flags[1]",
+    "masks": "masks[1]",
+    "rows": "rows[1][1]",
+    "names": "names[1]",
+    "stack": "stack[1]",
+    "domain": "domain.Block::id",
+}
+"""The place at which rank 1 differs in the containers of containers.cpp."""
+
+
+def test_places_in_containers_are_those_that_can_be_typed(mpi: Mpi, build: Build) -> None:
+    program = build("containers.cpp", "-std=c++17")
+    commands = (
+        f"tbreak {program.at('look')}",
+        "c",
+        *(f"print {each}" for pair in CONTAINER_PLACES.items() for each in pair),
+        "print *unique",
+        "print shared.get()->y",
+        'assert deep["n"][4][1] < 5',
+        "stat cells[5].y",
+        'compare ages["b, c"] 0 with 1',
+        'whatis deep["n"][4]',
+        'print ages["none"]',
+    )
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
+    assert finished.status == 1, finished.out
+    for expression, place in CONTAINER_PLACES.items():
+        lines = shown(finished.out, f"print {expression}")
+        # A few values without anything in common are listed whole.
+        if len(lines) > 2:
+            path, _, value = lines[1].strip().partition("  ")
+            assert expression + path == place
+            assert value.strip().startswith("[0,2] ")
+        typed = shown(finished.out, f"print {place}")
+        assert len(typed) == 2, typed
+        assert re.search(r" = (?:9|\"nine\"|1|true)  <-- differs", typed[1]), typed
+    assert shown(finished.out, 'assert deep["n"][4][1] < 5')[1] == '[1] deep["n"][4][1] = 9'
+    assert "9" in shown(finished.out, "print shared.get()->y")[1]
+    assert shown(finished.out, "stat cells[5].y")[0] == "[0-2] cells[5].y: 3 numbers"
+    assert "2 values on one side only" in shown(finished.out, 'compare ages["b, c"] 0 with 1')[0]
+    assert "std::vector<double" in shown(finished.out, 'whatis deep["n"][4]')[0]
+    assert shown(finished.out, 'print ages["none"]') == [
+        "[0-2] error: The container has no such element."
+    ]

@@ -1,0 +1,176 @@
+"""Elements of containers as expressions; runs inside GDB, in its Python (3.7 or later).
+
+GDB prints ``std::map`` and its like element by element, but evaluates ``map["key"]`` by a call of
+the program's own function, if the program has it at all. The methods here find an element among
+those that GDB prints, so that an expression can name each of them:
+
+- ``m["key"]``, ``m[3]``, ``m[Side::left]``: the value of a key; ``s[2]``, ``t[1]``: the element
+  that GDB prints with this index, or the one at this position, counted from 0;
+- ``m._element(2)``: the element at a position, for keys that no expression can be;
+- ``o.value()``, ``w.get()``: the value in an ``optional`` or ``any``, the pointer in a
+  ``weak_ptr``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import gdb
+import gdb.xmethod
+
+# These have an operator[] of their own, or methods that the library's printers bring along.
+_OTHERS = frozenset(
+    "vector array deque valarray basic_string basic_string_view unique_ptr shared_ptr".split()
+)
+_NAME = re.compile(r"(?:const )?std::(?:__\w+::)*(\w+)<")
+_MAPS = frozenset("map multimap unordered_map unordered_multimap".split())
+_OF_ONE_TYPE = frozenset(
+    "set multiset unordered_set unordered_multiset list forward_list deque vector array stack queue"
+    " priority_queue optional atomic span".split()
+)
+_VALUES = frozenset(("optional", "any"))
+_LABEL = re.compile(r"\[(\d+)\]\Z")
+
+
+def elements(value: gdb.Value) -> Iterator[tuple[Any, str, gdb.Value]]:
+    """Yield key (of maps), label and value of each element that GDB prints."""
+    # GDB passes the address of the object.
+    if value.type.code == gdb.TYPE_CODE_PTR:
+        value = value.dereference()
+    printer = gdb.default_visualizer(value)
+    if printer is None or not hasattr(printer, "children"):
+        return
+    is_map = getattr(printer, "display_hint", lambda: None)() == "map"
+    key = None
+    for number, (label, child) in enumerate(printer.children()):
+        if is_map and number % 2 == 0:
+            key = child
+            continue
+        yield key, label, child if isinstance(child, gdb.Value) else gdb.Value(child)
+
+
+def _text(value: gdb.Value) -> str | None:
+    """Return the text of a string of C or C++; None if it is none."""
+    kind = value.type.strip_typedefs().code
+    if kind in (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_ARRAY):
+        return str(value.string())
+    printer = gdb.default_visualizer(value)
+    if printer is None or getattr(printer, "display_hint", lambda: None)() != "string":
+        return None
+    text = printer.to_string()
+    if hasattr(text, "value"):  # a lazy string
+        lazy, text = text, text.value()
+        return str(text.string(length=lazy.length) if lazy.length >= 0 else text.string())
+    return str(text.string() if isinstance(text, gdb.Value) else text)
+
+
+def _is_key(key: gdb.Value, wanted: gdb.Value) -> bool:
+    kind = key.type.strip_typedefs().code
+    if kind == gdb.TYPE_CODE_STRUCT:
+        return _text(key) == _text(wanted)
+    if kind == gdb.TYPE_CODE_FLT:
+        return float(key) == float(wanted)
+    return int(key) == int(wanted)
+
+
+class _Worker(gdb.xmethod.XMethodWorker):  # type: ignore[misc]
+    """One method of one class."""
+
+    def __init__(self, arguments: list[gdb.Type], result: gdb.Type | None) -> None:
+        self._arguments = arguments
+        self._result = result
+
+    def get_arg_types(self) -> list[gdb.Type]:
+        """Return the types of the arguments."""
+        return self._arguments
+
+    def get_result_type(self, value: gdb.Value, *arguments: gdb.Value) -> gdb.Type:
+        """Return the type of the element."""
+        return self._result if self._result is not None else self(value, *arguments).type
+
+    def __call__(self, value: gdb.Value, *arguments: gdb.Value) -> gdb.Value:
+        """Return the element."""
+        for number, (key, label, child) in enumerate(elements(value)):
+            if self.is_wanted(number, key, label, *arguments):
+                return child
+        raise gdb.GdbError("The container has no such element.")
+
+    def is_wanted(self, number: int, key: Any, label: str, *arguments: gdb.Value) -> bool:
+        """Return whether an element is the one that the arguments name."""
+        return True
+
+
+class _AtKey(_Worker):
+    def is_wanted(self, number: int, key: Any, label: str, *arguments: gdb.Value) -> bool:
+        return _is_key(key, arguments[0])
+
+
+class _AtPosition(_Worker):
+    def is_wanted(self, number: int, key: Any, label: str, *arguments: gdb.Value) -> bool:
+        return number == int(arguments[0])
+
+
+class _AtIndex(_Worker):
+    def is_wanted(self, number: int, key: Any, label: str, *arguments: gdb.Value) -> bool:
+        found = _LABEL.match(label)
+        return (int(found[1]) if found is not None else number) == int(arguments[0])
+
+
+class _AtBit(_AtIndex):
+    def __call__(self, value: gdb.Value, *arguments: gdb.Value) -> gdb.Value:
+        """Return a bit; those that GDB does not print are 0."""
+        index = int(arguments[0])
+        return gdb.Value(int(any(label == f"[{index}]" for _, label, _ in elements(value))))
+
+
+class _Method(gdb.xmethod.XMethod):  # type: ignore[misc]
+    """The entry of one method in ``info xmethod``."""
+
+
+class ElementMatcher(gdb.xmethod.XMethodMatcher):  # type: ignore[misc]
+    """Finds the method for a class of the standard library."""
+
+    def __init__(self) -> None:
+        super().__init__("pgdb-elements")
+        names = ("operator[]", "_element", "value", "get")
+        self.methods = [_Method(name) for name in names]
+
+    def match(self, class_type: gdb.Type, method_name: str) -> _Worker | None:
+        """Return the method *method_name* of a class; None if it is none of these."""
+        if not any(each.enabled and each.name == method_name for each in self.methods):
+            return None
+        name = _NAME.match(class_type.tag or "")
+        if name is None and (class_type.tag or "") != "std::any":
+            return None
+        word = name[1] if name is not None else "any"
+        first = class_type.template_argument(0) if word in _OF_ONE_TYPE else None
+        if method_name == "value":
+            return _Worker([], first) if word in _VALUES else None
+        if method_name == "get":
+            return _Worker([], None) if word == "weak_ptr" else None
+        index = gdb.lookup_type("unsigned long")
+        if method_name == "_element":
+            return _AtPosition([index], first)
+        if word in _OTHERS:
+            return None
+        if word == "bitset":
+            return _AtBit([index], gdb.lookup_type("int"))
+        if word not in _MAPS:
+            return _AtIndex([index], first)
+        key, value = class_type.template_argument(0), class_type.template_argument(1)
+        if key.strip_typedefs().code == gdb.TYPE_CODE_STRUCT:
+            key = gdb.lookup_type("char").const().pointer()
+        elif key.strip_typedefs().code == gdb.TYPE_CODE_PTR:
+            key = index
+        return _AtKey([key], value)
+
+
+def main() -> None:
+    """Register the methods; without them all works, only fewer expressions can be typed."""
+    try:
+        gdb.xmethod.register_xmethod_matcher(None, ElementMatcher(), replace=True)
+    except Exception as error:  # noqa: BLE001  # whatever it is, GDB must start
+        sys.stderr.write(f"pgdb: elements of containers cannot be named: {error}\n")

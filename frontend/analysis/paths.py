@@ -1,0 +1,151 @@
+"""Paths from a value to its parts, as GDB reads them behind an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pgdb.frontend.analysis.values import Group, Item
+from pgdb.patterns import pattern
+
+# Neighbouring elements in memory, which `x[3]@5` shows: an array, or a vector but of truth values.
+_VECTOR = pattern(r"std::(?:\w+::)*vector of length [^{]*= \Z")
+_CONTENT = "[contained value] = "
+_KEY = pattern(r"\[(?:\"(?:[^\"\\]|\\.)*\"|-?[\w.:+-]+)\] = \Z")
+_CHARACTER = pattern(r"\[(-?\d+) '(?:[^'\\]|\\.)+'\] = \Z")
+
+
+class Index(msgspec.Struct, frozen=True):
+    """An array index in a path."""
+
+    first: int
+    """Number of elements before it."""
+    count: int
+    is_fortran: bool
+    lower: int | None = 1
+    """Lower bound in Fortran; None if it is unknown."""
+
+
+Path = tuple[str | Index, ...]
+
+
+Key = tuple[str, int]
+"""Label of an item, and its number among equal or empty labels."""
+
+
+class Base(msgspec.Struct, frozen=True):
+    """A base class, seen from an object of a derived class."""
+
+    name: str
+    hidden: frozenset[str]
+    """Members that the object has from elsewhere too: only the name of the class selects them."""
+
+
+def by_label(group: Group) -> dict[Key, Item]:
+    """Return the items of a structure by label and number among equal or empty labels."""
+    found: dict[Key, Item] = {}
+    for item in group.items:
+        number = 0
+        while (item.label.text, number) in found:
+            number += 1
+        found[item.label.text, number] = item
+    return found
+
+
+def is_row(group: Group) -> bool:
+    """Return whether ``[3]@5`` behind an array shows five elements, as they are neighbours."""
+    head = group.head.text
+    return not head.endswith(" = ") or _VECTOR.search(head) is not None
+
+
+def positions_of(groups: Sequence[Group]) -> dict[Key, int] | None:
+    """Return the positions of elements whose keys are no expressions, or stand there twice.
+
+    Return None if such an element is at different positions on two ranks: no expression names it.
+    """
+    found: dict[Key, int] = {}
+    for group in groups:
+        if not group.head.text.endswith(" = "):
+            continue
+        for position, key in enumerate(by_label(group)):
+            label, number = key
+            if not label.startswith("[") or label == _CONTENT:
+                continue
+            if not number and (_KEY.match(label) or _CHARACTER.match(label)):
+                continue
+            if found.setdefault(key, position) != position:
+                return None
+    return found
+
+
+def bases_of(group: Group) -> dict[Key, Base]:
+    """Return the base classes among the items of an object."""
+    members = {key: _names(item) for key, item in by_label(group).items()}
+    found = {}
+    for key in members:
+        if key[0].startswith("<"):
+            others = (names for other, names in members.items() if other != key)
+            hidden = frozenset(name for names in others for name in names)
+            found[key] = Base(key[0].removesuffix("> = ")[1:].strip(), hidden)
+    return found
+
+
+def _names(item: Item) -> list[str]:
+    """Return the names of members that an item has: its own, or those of a base or a union."""
+    label = item.label.text
+    if isinstance(item.value, Group) and (not label or label.startswith("<")):
+        return [name for each in item.value.items for name in _names(each)]
+    return [_name(label)]
+
+
+def _name(label: str) -> str:
+    return label.removesuffix(" = ").removeprefix("static ")
+
+
+def step_to(label: str, is_fortran: bool = False, base: Base | None = None) -> tuple[str, ...]:
+    """Return the step to a part with a label; none for a base class and an unnamed union.
+
+    *base* is the base class of which the part is a member.
+    """
+    name = _name(label)
+    # GDB reaches members of a base class and of an unnamed union by their own names.
+    if not name or name.startswith("<"):
+        return ()
+    if label == _CONTENT:
+        return (".value()",)
+    if name.startswith("["):
+        character = _CHARACTER.match(label)
+        return (f"[{character[1]}]" if character is not None else name,)
+    if base is not None and name in base.hidden:
+        return (f".{base.name}::{name}",)
+    return (f"%{name}" if is_fortran else f".{name}",)
+
+
+def path_text(path: Path) -> str:
+    """Return a path as text."""
+    text = ""
+    at = 0
+    while at < len(path):
+        step = path[at]
+        at += 1
+        if isinstance(step, str):
+            text += step
+        elif not step.is_fortran:
+            text += f"[{step.first}]" + (f"@{step.count}" if step.count > 1 else "")
+        else:
+            # In Fortran the first index varies fastest: it belongs to the innermost brackets.
+            indexes = [_fortran(step)]
+            while at < len(path) and isinstance(inner := path[at], Index) and inner.is_fortran:
+                indexes.insert(0, _fortran(inner))
+                at += 1
+            text += f"({','.join(indexes)})"
+    return text
+
+
+def _fortran(step: Index) -> str:
+    if step.lower is None:
+        more = step.first + step.count - 1
+        return f"lbound+{step.first}" + (f":lbound+{more}" if step.count > 1 else "")
+    first = step.first + step.lower
+    return f"{first}:{first + step.count - 1}" if step.count > 1 else str(first)
