@@ -18,8 +18,10 @@ from pgdb.backend.gdb.mi import Result
 from pgdb.errors import GdbError
 from pgdb.records import Frame, Variable
 
-_MODE = "print frame-arguments"
 _DEPTH = "print max-depth"
+_ELEMENTS = "200"
+_LONGEST = 100
+"""Longest value of an argument, in characters: that of a line."""
 _LIMIT_S = 10.0
 """Time for the values of arguments, in seconds; then frames are shown as ``f (...)``."""
 _ONLY_SCALARS = f"-gdb-set {_DEPTH} 0"
@@ -53,15 +55,22 @@ class FrameArguments:
         self.mode = "scalars"
         """The value of ``print frame-arguments``."""
         self._depth = "20"
+        self._elements = _ELEMENTS
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
         """Record a setting that a command of the user's has changed."""
         if name != "cmd-param-changed":
             return
-        if payload.get("param") == _MODE:
-            self.mode = str(payload.get("value", ""))
-        elif payload.get("param") == _DEPTH:
-            self._depth = str(payload.get("value", ""))
+        value = str(payload.get("value", ""))
+        match payload.get("param"):
+            case "print frame-arguments":
+                self.mode = value
+            case "print max-depth":
+                self._depth = value
+            case "print elements":
+                self._elements = value
+            case _:
+                pass
 
     @property
     def only_presence(self) -> bool:
@@ -109,7 +118,37 @@ class FrameArguments:
         if listed.kind != "done":
             return dict.fromkeys([each.level for each in frames], PRESENCE)
         arguments = decode.arguments_of(listed.line)
-        return dict.fromkeys(arguments, PRESENCE) if self.only_presence else arguments
+        if self.only_presence:
+            return dict.fromkeys(arguments, PRESENCE)
+        return {level: self.cut(items) for level, items in arguments.items()}
+
+    def cut(self, items: tuple[Variable, ...]) -> tuple[Variable, ...]:
+        """Return arguments with no value longer than a line, unless the user has asked for more."""
+        limit = self._longest
+        if limit is None or all(len(each.value) <= limit for each in items):
+            return items
+        return tuple(
+            each if len(each.value) <= limit else Variable(each.name, _start(each.value, limit))
+            for each in items
+        )
+
+    @property
+    def _longest(self) -> int | None:
+        """Longest value in characters, None for no limit."""
+        if self.are_whole or self._elements in ("0", "-1", "unlimited"):
+            return None
+        # The user has asked for strings of that length.
+        return _LONGEST if self._elements == _ELEMENTS else _LONGEST + _number(self._elements)
+
+
+def _start(value: str, limit: int) -> str:
+    """Return the start of a value as GDB writes it of a long string."""
+    end = f'"{decode.LEFT_OUT}' if value.endswith('"') else decode.LEFT_OUT
+    return value[: limit - len(end)] + end
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
 
 
 def _repeat_if_interrupted(send: Send, command: str, done: asyncio.Future[Result]) -> None:

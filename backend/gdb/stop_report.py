@@ -42,6 +42,10 @@ class StopReports:
     def stop_of(self, payload: dict[str, Any], run: int) -> Stop:
         """Return the stop of a ``*stopped`` that ends *run*."""
         stop = decode.stop(payload, run=run, numbers=self._breakpoints.numbers)
+        if (frame := stop.frame) is not None and frame.arguments:
+            shown = self._stacks.arguments.cut(frame.arguments)
+            if shown is not frame.arguments:
+                stop = replace(stop, frame=replace(frame, arguments=shown))
         log = self._gdb.take_run_log()
         if (begin := log.find(_CONDITION_FAILED)) >= 0:
             why = self._breakpoints.job_numbers(log[begin:])

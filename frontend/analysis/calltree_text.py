@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from pgdb.frontend.analysis.calltree import CallTree, Node, base_name, label
+from pgdb.frontend.analysis.function_names import short_name, without_parameters
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.runs import runs
 from pgdb.patterns import pattern
@@ -27,9 +28,11 @@ _MOST_COUNTS = 8
 _LIBRARY_NAME = pattern(r"_|\?\? \(|(?:std|__gnu_cxx)::|start_thread\b|clone3?\b|execute_native_")
 _LEAST_NAME_WIDTH = 12
 """Minimum width of a cut name, in columns."""
+_LEAST_START = 3
+"""Minimum width of the start of a name before an MPI call, in columns."""
+_MPI_CALL = pattern(r"P?MPI_[A-Z]\w+\Z")
 _FEW_CALLS = 2
 """Maximum number of nested calls of one function that are shown one by one."""
-_BRACKETS = pattern(r"([<>])")
 JOIN = " > "
 """Separator between the frames of one node."""
 
@@ -184,19 +187,27 @@ def chain(labels: list[str], width: int) -> str:
     'begin_log > usleep > …'
     >>> chain(["std::__invoke<void (*)(int), int>", "spin", "std::this_thread::sleep_for"], 20)
     '… > spin > …'
+    >>> chain(["Solver<double>::run_all_of_it(int, int)", "exchange(int)", "PMPI_Allreduce"], 30)
+    'Solver<… > … > PMPI_Allreduce'
     """
     whole = JOIN.join(labels)
     if len(whole) <= width:
         return whole
-    labels = [_without_template_arguments(each) for each in labels]
-    whole = JOIN.join(labels)
-    if len(whole) <= width:
-        return whole
+    for folded in (without_parameters, short_name):
+        shorter = [folded(each) for each in labels]
+        whole = JOIN.join(shorter)
+        if len(whole) <= width:
+            return whole
+    labels = shorter
     own = [at for at, each in enumerate(labels) if not _LIBRARY_NAME.match(each)] or [0]
     inner = list(range(own[-1] + 1, len(labels)))
     # The branching frame is more informative than the innermost frame.
     kept = {own[-1]} if _LIBRARY_NAME.match(labels[0]) else {own[-1], 0}
-    if len(_joined(labels, kept)) > width:
+    if (excess := len(_joined(labels, kept)) - width) > 0:
+        left = len(labels[0]) - excess - len(DIFFERENT)
+        if _MPI_CALL.match(labels[own[-1]]) and len(kept) > 1 and left >= _LEAST_START:
+            # The call that the ranks wait in stays whole.
+            labels = [labels[0][:left].rstrip(DIFFERENT) + DIFFERENT, *labels[1:]]
         return _cut(_joined(labels, kept), width)
     for candidates in ([0], own[-2::-1], inner[:1], inner[-1:], inner[1:]):
         for at in candidates:
@@ -220,26 +231,6 @@ def _joined(labels: list[str], kept: set[int]) -> str:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(1, width - 1)] + DIFFERENT
-
-
-def _without_template_arguments(name: str) -> str:
-    """Return a C++ name without the text in its outermost angle brackets.
-
-    >>> _without_template_arguments("apply<std::vector<int> >::run")
-    'apply<…>::run'
-    """
-    if "operator" in name or name.count("<") != name.count(">"):
-        return name
-    parts, depth = [], 0
-    for piece in _BRACKETS.split(name):
-        if piece == "<":
-            parts += ["<…>"] if not depth else []
-            depth += 1
-        elif piece == ">":
-            depth -= 1
-        elif not depth:
-            parts.append(piece)
-    return "".join(parts)
 
 
 def seen_text(node: Node, tree: CallTree) -> str:

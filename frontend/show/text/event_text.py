@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pgdb.frontend.show.text.layout import Layout, brackets
-from pgdb.frontend.show.text.stack_text import frame
+from pgdb.frontend.show.text.stack_text import frame, shown_name
 from pgdb.frontend.show.text.stop_details import split_details
 from pgdb.frontend.show.text.text_blocks import text_blocks
 from pgdb.merge.classes import EquivalenceClass
@@ -106,7 +106,9 @@ def events(
 
 
 def _stop(record: Stop) -> str:
-    where = frame(record.frame) if record.frame is not None else "??"
+    where = "??"
+    if record.frame is not None:
+        where = frame(record.frame, shown_name(record.frame.function))
     if record.reason == "death" and record.frame is not None:
         where = f"{record.dying} <- {frame(replace(record.frame, dying=''))}"
         after = f", after [{record.after}]" if record.after else ""
@@ -114,7 +116,7 @@ def _stop(record: Stop) -> str:
     is_said = record.frame is not None and bool(record.frame.dying)
     dying = f", {record.dying}" if record.dying and not is_said else ""
     if record.inside:
-        where = f"{record.inside}{dying} <- {where}"
+        where = f"{shown_name(record.inside)}{dying} <- {where}"
     elif dying:
         where = f"{where}{dying}"
     if record.program:

@@ -26,7 +26,7 @@ from pgdb.frontend.show.text.layout import (
     Row,
     brackets,
 )
-from pgdb.frontend.show.text.stack_text import has_recursion, stack
+from pgdb.frontend.show.text.stack_text import frame_count, has_recursion, stack
 from pgdb.frontend.show.text.stop_details import split_details
 from pgdb.frontend.show.text.text_blocks import text_blocks
 from pgdb.frontend.show.text.value_text import Said, rated_value_rows, summary_lines, value_rows
@@ -215,7 +215,9 @@ def _heading(each: EquivalenceClass[Record], said: Answer, layout: Layout) -> st
     heading += f"  {len(each.ranks)} of {len(said.ranks)}"
     if has_recursion(each.record):
         # Stacks that differ only in depth look alike.
-        heading += f"  {len(each.record.frames)} frames"
+        filled = each.filled
+        assert isinstance(filled, Stack)
+        heading += f"  {frame_count(filled)}"
     if is_smallest(len(each.ranks), sizes):
         heading += f"  {DIFFERS}"
     return heading

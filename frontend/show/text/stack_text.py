@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgdb.frontend.analysis.function_names import short_name, without_parameters
 from pgdb.frontend.show.text.layout import Layout
 from pgdb.merge.runs import runs
 from pgdb.records import (
@@ -11,6 +12,8 @@ from pgdb.records import (
 
 _LEAST_FOLDED = 4
 """Minimum number of recursive calls that are folded."""
+_LONGEST_NAME = 60
+"""Longest name of a function that is always shown whole, in columns."""
 
 
 def stack(said: Stack, layout: Layout | None = None) -> str:
@@ -21,6 +24,7 @@ def stack(said: Stack, layout: Layout | None = None) -> str:
     lines = []
     folds = {} if layout is None or layout.whole else _recursion(said)
     left_out = 0
+    is_short = False
     for offset, each in enumerate(said.frames):
         if fold := folds.get(offset):
             left_out, text = fold
@@ -29,8 +33,10 @@ def stack(said: Stack, layout: Layout | None = None) -> str:
             left_out -= 1
             continue
         level = "#*" if unknown else f"#{offset + hidden}"
-        lines.append(f"{level:<3} {frame(each)}")
-    if layout is not None and folds:
+        name = each.function if layout is None or layout.whole else shown_name(each.function)
+        is_short = is_short or name != each.function
+        lines.append(f"{level:<3} {frame(each, name)}")
+    if layout is not None and (folds or is_short):
         layout.is_shortened = True
     if said.more:
         lines.append("(more frames follow)")
@@ -57,15 +63,35 @@ def _recursion(said: Stack) -> dict[int, tuple[int, str]]:
     return found
 
 
-def frame(each: Frame) -> str:
-    """Return a frame as GDB prints it, without level and address."""
+def frame_count(said: Stack) -> str:
+    """Return the number of all frames of a stack in words, those that are folded included."""
+    count = len(said.frames)
+    is_least = said.more
+    if said.hidden.isdecimal() and len(said.hidden) < 10:
+        count += int(said.hidden)
+    elif said.hidden:
+        is_least = True  # the ranks have different numbers
+    return f"at least {count} frames" if is_least else f"{count} frames"
+
+
+def shown_name(function: str) -> str:
+    """Return a function's name; a long one without its parameters and template arguments."""
+    if len(function) <= _LONGEST_NAME:
+        return function
+    name = without_parameters(function)
+    return name if len(name) <= _LONGEST_NAME else short_name(function)
+
+
+def frame(each: Frame, name: str = "") -> str:
+    """Return a frame as GDB prints it, without level and address; *name* is in place of its
+    function's name."""
     # GDB's "print frame-arguments presence" shows three points in place of all arguments.
     arguments = ", ".join(
         f"{item.name}={item.value}" if item.value or item.name != "..." else item.name
         for item in each.arguments
     )
     dying = f", {each.dying}" if each.dying else ""
-    text = f"{each.function}{dying} ({arguments})"
+    text = f"{name or each.function}{dying} ({arguments})"
     if each.line:
         return f"{text} at {each.file}:{each.line}"
     return f"{text} from {each.library}" if each.library else text

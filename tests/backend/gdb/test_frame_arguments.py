@@ -121,6 +121,32 @@ def test_a_gdb_without_that_setting_is_asked_once() -> None:
     assert gdb.sent.count(RESTORED) == 1
 
 
+TEXT = '0x4a2b "' + "a" * 180 + '"'
+
+
+@pytest.mark.parametrize(
+    ("changed", "length"),
+    [
+        ((), 100),
+        ((("print elements", "4"),), 104),
+        ((("print elements", "150"),), len(TEXT)),
+        ((("print elements", "0"),), len(TEXT)),
+        ((("print frame-arguments", "all"),), len(TEXT)),
+    ],
+)
+def test_a_long_string_takes_a_line_unless_the_user_asks_for_more(
+    changed: tuple[tuple[str, str], ...], length: int
+) -> None:
+    listed = (
+        '^done,stack-args=[frame={level="0",args=[{name="t",value="%s"},{name="n",value="1"}]}]'
+    )
+    quoted = TEXT.replace('"', '\\"')
+    found = ask(Gdb({"-stack-list-arguments 1": listed % quoted}), *changed)
+    text = value(found, "t")
+    assert len(text) == length and value(found, "n") == "1"
+    assert text == (TEXT if length == len(TEXT) else TEXT[: length - 4] + '"...')
+
+
 @pytest.mark.parametrize("is_alive", [True, False])
 def test_frames_are_shown_without_arguments_that_gdb_does_not_print_in_time(
     monkeypatch: pytest.MonkeyPatch, is_alive: bool
