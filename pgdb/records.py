@@ -102,12 +102,27 @@ class Threads(Struct, frozen=True, tag="threads"):
 
 
 class Value(Struct, frozen=True, tag="value"):
-    """The value of one expression, as GDB prints it with the requested format."""
+    """The value of one expression, as GDB prints it with the requested format.
+
+    GDB prints a part of long values only (``print elements``, ``max-value-size`` and the like).
+    """
 
     text: str
     bounds: str = ""
     """Lower bounds of the arrays of Fortran in *text*, in their order: ``-1,0``. Empty if all are
     1, and ``?`` if GDB cannot say. A slot mark, see :class:`Stack`."""
+    digest: bytes = b""
+    """Hash of the value in full, where *text* is a part of it. Addresses do not count in it."""
+    whole: str | Block | None = None
+    """The value in full, on request: text, or the numbers in memory."""
+    looked_at: int = 0
+    """Number of elements after which *digest* and *whole* end as well; 0 if they do not, -1 if even
+    that number is unknown."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether *text* shows only a part of the value."""
+        return bool(self.digest or self.looked_at)
 
     @property
     def number(self) -> int | float | None:
@@ -137,12 +152,16 @@ class Block(Struct, frozen=True, tag="block"):
     """Number of elements before *data*."""
     order: Literal["C", "F"] = "C"
     """``C`` if the last index varies fastest in memory, ``F`` if the first does."""
+    lower: tuple[int, ...] = ()
+    """Lower bound of each index, for an array of Fortran."""
 
     def __post_init__(self) -> None:
         # A block comes from the wire too, and NumPy makes an array of it.
         sizes = (*self.shape, self.start)
         if not _DTYPE.match(self.dtype) or len(self.shape) > _MOST_DIMENSIONS or min(sizes) < 0:
             raise ValueError("no block of numbers")
+        if self.lower and len(self.lower) != len(self.shape):
+            raise ValueError("no bounds of a block")
 
 
 class Text(Struct, frozen=True, tag="text"):

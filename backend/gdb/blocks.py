@@ -6,9 +6,7 @@ some GB/s. Nothing here changes the rank or GDB's history of values.
 
 from __future__ import annotations
 
-import asyncio
 import math
-import os
 import platform
 import re
 import sys
@@ -18,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.gdb.mi import console, quote
+from pgdb.backend.gdb.process_memory import read_memory
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import CommandError
@@ -25,7 +24,6 @@ from pgdb.overlay.messages import ReadBlock
 from pgdb.patterns import pattern
 from pgdb.records import Block, Failure
 
-_CHUNK_BYTES = 16 * 1024 * 1024
 # GDB refuses values of more than 65536 bytes, and for a Fortran array even its address. This is the
 # largest setting; with "unlimited" a typing error would end GDB, which does not survive a failed
 # allocation.
@@ -79,6 +77,8 @@ class _Numbers(msgspec.Struct, frozen=True):
     """Distance of neighbours along each dimension, if there are gaps between elements."""
     value: bytes | None = None
     """The number, if it is not in memory."""
+    lower: tuple[int, ...] = ()
+    """Lower bound of each index, in Fortran."""
 
     @property
     def item_bytes(self) -> int:
@@ -112,7 +112,14 @@ async def read_block(gdb: GdbSession, operation: ReadBlock, pid: int) -> Block |
         data = await _read(gdb, pid, found, start, count)
     except CommandError as error:
         return Failure(message=str(error))
-    return Block(dtype=found.kind, shape=found.shape, data=data, start=start, order=found.order)
+    return Block(
+        dtype=found.kind,
+        shape=found.shape,
+        data=data,
+        start=start,
+        order=found.order,
+        lower=found.lower if len(found.lower) == len(found.shape) else (),
+    )
 
 
 def _check_size(operation: ReadBlock, found: _Numbers, count: int) -> None:
@@ -202,7 +209,7 @@ async def _locate_fortran(gdb: GdbSession, base: str, of: _Type) -> _Numbers:
         strides.append(stride)
         expected *= extent
     kind = _kind(of.letter, item_bytes, base)
-    found = _Numbers(kind=kind, shape=of.shape, order=of.order, address=address)
+    found = _Numbers(kind=kind, shape=of.shape, order=of.order, address=address, lower=of.lower)
     if not has_gaps:
         return found
     if any(abs(each) > 2**40 for each in strides) or min(strides) <= 0:
@@ -422,7 +429,7 @@ async def _read(gdb: GdbSession, pid: int, found: _Numbers, start: int, count: i
     size = found.item_bytes
     if found.strides_bytes:
         return await _read_with_gaps(gdb, pid, found, start, count)
-    return await _memory(gdb, pid, found.address + start * size, count * size)
+    return await read_memory(gdb, pid, found.address + start * size, count * size)
 
 
 async def _read_with_gaps(
@@ -432,64 +439,6 @@ async def _read_with_gaps(
 
     strides = found.strides_bytes
     span = sum((n - 1) * step for n, step in zip(found.shape, strides, strict=True))
-    data = await _memory(gdb, pid, found.address, span + found.item_bytes)
+    data = await read_memory(gdb, pid, found.address, span + found.item_bytes)
     whole = numpy.ndarray(found.shape, found.kind, data, strides=strides)
     return whole.flatten(order=found.order)[start : start + count].tobytes()
-
-
-async def _memory(gdb: GdbSession, pid: int, address: int, size_bytes: int) -> bytes:
-    try:
-        return await asyncio.to_thread(_memory_of_process, pid, address, size_bytes)
-    except PermissionError:
-        # Yama lets only the tracer read, and GDB is the tracer.
-        return await _memory_by_gdb(gdb, address, size_bytes)
-
-
-def _memory_of_process(pid: int, address: int, size_bytes: int) -> bytes:
-    pieces = []
-    memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        end = address + size_bytes
-        while address < end:
-            try:
-                piece = os.pread(memory, min(_CHUNK_BYTES, end - address), address)
-            except PermissionError:
-                raise
-            except OSError:
-                piece = b""
-            if not piece:
-                raise CommandError(f"Cannot access memory at address {address:#x}")
-            pieces.append(piece)
-            address += len(piece)
-    except OverflowError:
-        raise CommandError(f"Cannot access memory at address {address:#x}") from None
-    finally:
-        os.close(memory)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-async def _memory_by_gdb(gdb: GdbSession, address: int, size_bytes: int) -> bytes:
-    """Read memory through GDB, which writes it to our memfd."""
-    file = os.memfd_create("pgdb-block", os.MFD_CLOEXEC)
-    try:
-        path = f"/proc/{os.getpid()}/fd/{file}"
-        result = await gdb.send(
-            console(f"dump binary memory {path} {address} {address + size_bytes}")
-        )
-        if result.kind != "done":
-            raise CommandError(failure(result).message)
-        return await asyncio.to_thread(_whole_file, file, size_bytes)
-    finally:
-        os.close(file)
-
-
-def _whole_file(file: int, size_bytes: int) -> bytes:
-    pieces = []
-    at = 0
-    while at < size_bytes:
-        piece = os.pread(file, min(_CHUNK_BYTES, size_bytes - at), at)
-        if not piece:
-            raise CommandError(f"GDB gave {at} of {size_bytes} bytes")
-        pieces.append(piece)
-        at += len(piece)
-    return b"".join(pieces)

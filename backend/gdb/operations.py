@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pgdb.backend.gdb import blocks, queries, reduction
+from pgdb.backend.gdb import blocks, full_values, queries, reduction
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import CATCH
 from pgdb.backend.gdb.mi import Result, console
@@ -72,8 +72,8 @@ class Operations:
         :raises GdbError: if GDB ends.
         """
         match operation:
-            case Evaluate(expression=expression, format=letters):
-                return await queries.evaluate(self._gdb, expression, letters)
+            case Evaluate():
+                return await full_values.evaluate(self._gdb, operation, pid)
             case Backtrace():
                 return await self._stacks.backtrace(pid, operation)
             case SelectFrame(command=command):

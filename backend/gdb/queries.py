@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import Result, console
@@ -20,10 +22,9 @@ Named = Callable[[Frame, Mapping[str, Any]], Frame]
 _FUNCTION = pattern(r"f[rame]*\s+f[unctio]*\s+(\S.*)\Z")
 _MOST_INLINED = 32
 """Maximum number of frames at one address that are compared."""
-_VALUE = pattern(r"^\$\d+ = ", re.M)
+_VALUE = pattern(r"^\$(\d+) = ", re.M)
 # An array of Fortran, or a derived type with one; neither a complex number nor a cast of C.
 _FORTRAN_ARRAY = pattern(r"\((?:(?:[-+.\d'(]|nan|inf)(?![^ ()]*,[^ ()]*\)\Z)| [^(]*\()")
-_ASSIGNS = pattern(r"(?<![<>=!/])=(?!=)")
 _AN_INDEX = pattern(r"\(-?\d+\) = ")
 _FIRST_INDEX = pattern(r"(?<=\()\((-?\d+)\) = ")
 _UNKNOWN = "?"
@@ -57,31 +58,46 @@ def failure(result: Result) -> Failure:
 
 async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:
     """Print the value of an expression, with GDB's format letters if there are any."""
+    record, _ = await evaluate_numbered(gdb, expression, letters)
+    return record
+
+
+async def evaluate_numbered(gdb: GdbSession, expression: str, letters: str) -> tuple[Record, int]:
+    """Print the value of an expression; return it with its number in GDB's history.
+
+    The number is 0 if GDB's history does not have the value.
+    """
     word = f"print/{letters}" if letters else "print"
-    result = await gdb.send(console(f"{word} {expression}"))
+    record, number = await numbered(gdb, f"{word} {expression}")
+    if number and isinstance(record, Value) and _FORTRAN_ARRAY.match(record.text):
+        # With format letters GDB prints the indices in that format too.
+        shown = None if letters else record.text
+        record = replace(record, bounds=await _bounds(gdb, f"${number}", shown))
+    return record, number
+
+
+async def numbered(gdb: GdbSession, command: str) -> tuple[Record, int]:
+    """Carry out a ``print``; return the value and its number in GDB's history, or 0."""
+    result = await gdb.send(console(command))
     if result.kind != "done":
-        return failure(result)
+        return failure(result), 0
     text = result.text.rstrip("\n")
     # Output of the program itself does not come this way, so the value follows the first history
     # number; "print (void)0" has none. Output of a breakpoint's commands can stand before it.
     match = max(_VALUE.finditer(text), key=lambda found: found.start(), default=None)
-    value = text[match.end() :] if match else text
-    if not _FORTRAN_ARRAY.match(value):
-        return Value(text=value)
-    # With format letters GDB prints the indices in that format too.
-    return Value(text=value, bounds=await _bounds(gdb, expression, None if letters else value))
+    if match is None:
+        return Value(text=text), 0
+    return Value(text=text[match.end() :]), int(match[1])
 
 
-async def _bounds(gdb: GdbSession, expression: str, value: str | None) -> str:
+async def _bounds(gdb: GdbSession, history: str, value: str | None) -> str:
     """Return the lower bounds of the arrays of Fortran in *value*, see :class:`Value`.
 
-    GDB evaluates the expression again: it prints indices on request only. An expression that
-    changes something is not evaluated twice.
+    *history* is the value in GDB's history: GDB prints indices on request only, and an expression
+    that changes something must not be evaluated twice.
     """
-    if expression.startswith("-") or _ASSIGNS.search(expression):
-        return _UNKNOWN
     command = "with may-call-functions off -- with print array-indexes on -- output"
-    result = await gdb.send(console(f"{command} {expression}"))
+    result = await gdb.send(console(f"{command} {history}"))
     if result.kind != "done":
         # A GDB without "with" is from before 2020.
         return "" if "Undefined command" in result.message else _UNKNOWN

@@ -13,6 +13,7 @@ from pgdb.backend.node.answer_cache import AnswerCache
 from pgdb.backend.node.collector import Collector
 from pgdb.backend.node.number_summary import sum_up
 from pgdb.backend.node.stack_answers import OnAnswer, StackAnswers, event_of, record_of
+from pgdb.backend.node.value_digest import digested
 from pgdb.backend.rank.protocol import (
     DebuggerFactory,
     FactoryContext,
@@ -32,6 +33,7 @@ from pgdb.overlay.executor import make
 from pgdb.overlay.messages import (
     Acquire,
     Backtrace,
+    Evaluate,
     Find,
     FoundRanks,
     Reattach,
@@ -51,6 +53,7 @@ from pgdb.records import (
     Record,
     Stack,
     Text,
+    Value,
 )
 
 LOG = logging.getLogger(__name__)
@@ -196,6 +199,9 @@ class Leaf:
         if isinstance(operation, Reduce):
             # In a thread: an array of a million numbers takes half a second.
             record, columns = await asyncio.to_thread(sum_up, record, operation, rank)
+        elif isinstance(record, Value) and record.whole is not None:
+            if isinstance(operation, Evaluate):
+                record = await asyncio.to_thread(digested, record, operation)
         if operation.keeps_answer:
             self._memory.keep(request.request_id, rank, record)
         normalize = functools.partial(

@@ -9,7 +9,8 @@ import msgspec
 
 from pgdb.errors import CommandError, NoAnswerError
 from pgdb.frontend.analysis.diff import leaves
-from pgdb.frontend.analysis.values import number_of, parse
+from pgdb.frontend.analysis.value_nodes import full_text, node_of
+from pgdb.frontend.analysis.values import number_of
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import to_networkx
 from pgdb.merge.normalize import DIFFERENT
@@ -102,9 +103,9 @@ class Answer(msgspec.Struct, frozen=True):
         for each in self.classes:
             record = each.filled
             if isinstance(record, Value):
-                number = record.number
+                number, text = record.number, full_text(record)
                 for rank in each.ranks:
-                    found[rank] = record.text if number is None else number
+                    found[rank] = text if number is None else number
         return dict(sorted(found.items()))
 
     def numbers(self) -> tuple[NDArray[numpy.int64], NDArray[Any]]:
@@ -126,9 +127,7 @@ class Answer(msgspec.Struct, frozen=True):
         path. A run of elements that are equal on every rank is one entry: ``[3]@97``.
         """
         values = [
-            (each.ranks, parse(each.record.text, each.slots))
-            for each in self.classes
-            if isinstance(each.record, Value)
+            (each.ranks, node_of(each)) for each in self.classes if isinstance(each.record, Value)
         ]
         found = {}
         for path, texts in leaves(values).items():
@@ -180,6 +179,10 @@ def _arrays(
 
 def _record_bytes(record: Record) -> int:
     match record:
+        case Value(text=text, whole=str(whole)):
+            return len(text) + len(whole)
+        case Value(text=text, whole=Block(data=data)):
+            return len(text) + len(data)
         case Value(text=text) | Text(text=text) | Failure(message=text):
             return len(text)
         case Block(data=data):

@@ -7,8 +7,7 @@ element, since GDB compares their addresses as C does.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -23,10 +22,20 @@ from pgdb.frontend.analysis.conditions import (
     operands_of,
     possible_arrays,
 )
-from pgdb.frontend.analysis.diff import leaves
+from pgdb.frontend.analysis.element_checks import STRING, Failing, elements, text_of
 from pgdb.frontend.analysis.full_answers import RecallFull, in_full, part_of
-from pgdb.frontend.analysis.values import Group, Node, scalar_of
+from pgdb.frontend.analysis.long_differences import from_difference
+from pgdb.frontend.analysis.value_nodes import node_of
+from pgdb.frontend.analysis.values import Group, scalar_of, unparse
 from pgdb.frontend.analysis.values import parse as parse_value
+from pgdb.frontend.analysis.whole_values import (
+    Look,
+    how_far,
+    is_partial,
+    key_of,
+    no_look,
+    way_out,
+)
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -37,15 +46,6 @@ Evaluate = Callable[[str, RankSet], Awaitable[Answer]]
 _NO_LVALUE = pattern(r"lvalue|[Aa]ssignment")
 _WOULD_ASSIGN = "'/=' would change the program here, where it assigns; '!=' compares"
 _HEXADECIMAL = pattern(r"\b0x[0-9a-f]+\b")
-_STRING = pattern(r"(?:u8|[LuU])?\"|'\\000' <repeats ")
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-}
 
 
 class Truth(msgspec.Struct, frozen=True):
@@ -56,19 +56,6 @@ class Truth(msgspec.Struct, frozen=True):
     errors: tuple[EquivalenceClass[Record], ...]
     """Ranks that cannot evaluate the condition, or whose value is neither true nor false."""
     missing: Missing
-
-
-class Failing(msgspec.Struct, frozen=True):
-    """Ranks that fail a check in the same way."""
-
-    ranks: RankSet
-    value: str
-    """Value of the ranks, or their error; ``[17] = -1`` for an element of an array."""
-    why: str = ""
-    """Reason of the failure, if the value does not show it."""
-    is_error: bool = False
-    is_element: bool = False
-    """Whether *value* is the first element of an array that fails."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -128,7 +115,7 @@ def where(answer: Answer) -> RankSet:
     expression = answer.command.partition(" ")[2]
     if found.errors:
         first = found.errors[0]
-        raise CommandError(f"'{expression}' failed on [{first.ranks}]: {_text(first.filled)}")
+        raise CommandError(f"'{expression}' failed on [{first.ranks}]: {text_of(first.filled)}")
     if found.missing.running:
         raise CommandError(f"'{expression}': [{found.missing.running}] run; interrupt them first")
     raise CommandError(f"'{expression}': no answer from [{answer.ranks}]")
@@ -172,8 +159,9 @@ async def check(
     recall: RecallFull,
     *,
     running_ok: bool = False,
+    look: Look = no_look,
 ) -> Check:
-    """Return which of *ranks* meet a requirement.
+    """Return which of *ranks* meet a requirement; *look* reads values in full.
 
     :raises UsageError: if the expression of a value that must be the same assigns on some rank.
     """
@@ -182,6 +170,8 @@ async def check(
         if probed is not None and (others := ranks - _comparing(probed)):
             raise UsageError(f"'{requirement.expression}' on [{others}]: {_WOULD_ASSIGN}")
         said = await in_full(await evaluate(requirement.expression, ranks), recall)
+        if len({key_of(each.record) for each in said.classes}) > 1:
+            said = await look(said)
         return judge_values(requirement, said, running_ok=running_ok)
     failing: list[Failing] = []
     passed = RankSet()
@@ -206,10 +196,12 @@ async def check(
             left -= arrays
             answer = await in_full(part_of(said, arrays), recall)
             if requirement.comparisons and operand == requirement.expression:
+                answer = await look(answer)
+            if requirement.comparisons and operand == requirement.expression:
                 sides = []
                 for sign, other in requirement.comparisons:
-                    sides.append((sign, await _side(other, arrays, evaluate, recall)))
-                failing += _elements(answer, sides)
+                    sides.append((sign, await _side(other, arrays, evaluate, recall, look)))
+                failing += elements(answer, sides)
             else:
                 why = f"{operand} is an array; compare it alone, on the left: '{operand} > 0'"
                 failing.append(Failing(arrays, why, is_error=True))
@@ -247,14 +239,16 @@ def judge_values(requirement: Requirement, answer: Answer, *, running_ok: bool =
     """Check that the values of all ranks are the same, or in the required order."""
     failing = [*_errors(answer.errors)]
     classes = [each for each in answer.classes if not each.is_error]
+    texts = _distinct_texts(classes)
     common = ""
     if requirement.kind == "same":
         majority = max(classes, key=lambda each: len(each.ranks), default=None)
         if majority is not None and 2 * len(majority.ranks) > sum(len(c.ranks) for c in classes):
-            common = _text(majority.filled)
+            common = texts[majority.ranks]
             classes.remove(majority)
+            failing += _half_seen(requirement.expression, majority)
         if len(classes) > 1 or common:
-            failing += [Failing(each.ranks, _text(each.filled)) for each in classes]
+            failing += [Failing(each.ranks, texts[each.ranks]) for each in classes]
     else:
         failing += _out_of_order(requirement.kind, classes)
     failing.sort(key=_prominence)
@@ -307,30 +301,20 @@ def _is_true(text: str) -> bool | None:
 
 
 def _no_condition(each: EquivalenceClass[Record]) -> EquivalenceClass[Record]:
-    message = f"{_text(each.filled)} is neither true nor false"
+    message = f"{text_of(each.filled)} is neither true nor false"
     return EquivalenceClass(ranks=each.ranks, record=Failure(message=message))
-
-
-def _text(record: Record) -> str:
-    match record:
-        case Value(text=text):
-            return text
-        case Failure(message=message):
-            return message
-        case _:
-            return "too many different values, which are not kept"
 
 
 def _errors(classes: tuple[EquivalenceClass[Record], ...]) -> Iterator[Failing]:
     for each in classes:
-        yield Failing(each.ranks, _text(each.filled), is_error=True)
+        yield Failing(each.ranks, text_of(each.filled), is_error=True)
 
 
 def _by_value(answer: Answer, ranks: RankSet) -> Iterator[Failing]:
     """Yield *ranks* grouped by value, then the ranks that no longer answer."""
     for each in answer.classes:
         if members := each.ranks & ranks:
-            yield Failing(members, _text(each.filled), is_error=each.is_error)
+            yield Failing(members, text_of(each.filled), is_error=each.is_error)
             ranks = ranks - members
     if ranks:
         yield Failing(ranks, "", "false; its value is not available")
@@ -341,117 +325,49 @@ def _is_array(each: EquivalenceClass[Record]) -> bool:
     record = each.record.template if isinstance(each.record, Various) else each.record
     if not isinstance(record, Value):
         return False
-    if _STRING.match(record.text):
+    if STRING.match(record.text):
         return True
     node = parse_value(record.text)
     return isinstance(node, Group) and node.is_array
 
 
-async def _side(text: str, ranks: RankSet, evaluate: Evaluate, recall: RecallFull) -> Answer:
+async def _side(
+    text: str, ranks: RankSet, evaluate: Evaluate, recall: RecallFull, look: Look
+) -> Answer:
     """Return the right side of a comparison: the values of the ranks, or the typed number."""
     if parse_number(text) is None:
-        return await in_full(await evaluate(text, ranks), recall)
+        return await look(await in_full(await evaluate(text, ranks), recall))
     said = EquivalenceClass[Record](ranks=ranks, record=Value(text=text))
     return Answer(command=f"print {text}", ranks=ranks, classes=(said,))
 
 
-def _elements(answer: Answer, sides: list[tuple[str, Answer]]) -> list[Failing]:
-    """Return the ranks that fail a comparison of elements, grouped by the first failing element."""
-    members: dict[Failing, list[RankSet]] = {}
-    left = answer.ranks
-    for mine in answer.classes:
-        left -= mine.ranks
-        groups = [(mine.ranks, list[tuple[str, EquivalenceClass[Record]]]())]
-        for sign, side in sides:
-            groups = [
-                (both, [*others, (sign, theirs)])
-                for ranks, others in groups
-                for theirs in side.classes
-                if (both := ranks & theirs.ranks)
-            ]
-        for ranks, others in groups:
-            failing = _first_element(mine, others)
-            if failing is not None:
-                members.setdefault(failing, []).append(ranks)
-        unsaid = mine.ranks - RankSet.union(ranks for ranks, _ in groups)
-        if unsaid:
-            left |= unsaid
-    found = [
-        Failing(RankSet.union(sets), each.value, each.why, each.is_error, each.is_element)
-        for each, sets in members.items()
+def _distinct_texts(classes: Sequence[EquivalenceClass[Record]]) -> dict[RankSet, str]:
+    """Return the text of each value; of values in full where GDB prints equal parts of them."""
+    texts = {each.ranks: text_of(each.filled) for each in classes}
+    long = [
+        each
+        for each in classes
+        if isinstance(each.record, Value) and isinstance(each.record.whole, str)
     ]
-    if left:
-        found.append(Failing(left, "its elements are not available", is_error=True))
-    return found
+    if len({texts[each.ranks] for each in long}) < len(long):
+        wholes = from_difference([unparse(node_of(each)) for each in long])
+        texts |= {each.ranks: text for each, text in zip(long, wholes, strict=True)}
+    return texts
 
 
-def _first_element(
-    mine: EquivalenceClass[Record], others: list[tuple[str, EquivalenceClass[Record]]]
-) -> Failing | None:
-    """Return the first element that fails a comparison, without ranks; None if all pass."""
-
-    def refused(why: str) -> Failing:
-        return Failing(RankSet(), why, is_error=True)
-
-    text = _text(mine.filled)
-    if _STRING.match(text):
-        return refused("a string, compared by its address; write '$_streq(NAME, \"text\")'")
-    array = _tree(mine)
-    if not _is_plain(array):
-        return refused("an array of structures; compare a field of an element: 'x[0].a > 0'")
-    bad: list[tuple[str, str]] = []
-    for sign, other in others:
-        if not isinstance(other.record, Value):
-            return refused(_text(other.filled))
-        limit = _tree(other)
-        sides = leaves(((RankSet([0]), array), (RankSet([1]), limit)))
-        # A single number is compared with every element and has no path.
-        whole = limit.filled if not isinstance(limit, Group) else ""
-        for path, texts in sides.items():
-            if not path:
-                continue
-            value, bound = texts[0][1], whole or texts[-1][1]
-            one, two = scalar_of(value), scalar_of(bound)
-            if len(texts) + bool(whole) != 2:
-                return refused("the two arrays have different shapes")
-            if one is None or two is None:
-                what = value if one is None else bound
-                return refused(f"{path} is not a number: {what}")
-            if one != one or not _COMPARE[sign](one, two):
-                bad.append((path, value))
-    if bad:
-        path, value = bad[0]
-        why = "the first of several elements that fail" if len({*bad}) > 1 else ""
-        return Failing(RankSet(), f"{path} = {value}", why, is_element=True)
-    if _is_cut(array):
-        return refused("only a part of it was checked; 'set print elements unlimited' first")
-    return None
-
-
-def _tree(each: EquivalenceClass[Record]) -> Node:
-    filled = each.filled
-    bounds = filled.bounds if isinstance(filled, Value) else ""
-    return parse_value(_text(filled), (bounds,) if bounds else ())
-
-
-def _is_plain(node: Node) -> bool:
-    """Return whether a value has no fields."""
-    if not isinstance(node, Group):
-        return True
-    return node.is_array and all(_is_plain(item.value) for item in node.items)
-
-
-def _is_cut(node: Node) -> bool:
-    if not isinstance(node, Group):
-        return False
-    return node.is_cut or any(_is_cut(item.value) for item in node.items)
+def _half_seen(expression: str, each: EquivalenceClass[Record]) -> Iterator[Failing]:
+    """Yield the ranks of a value that was not looked at in full, so that nobody knows if it is the
+    same."""
+    if is_partial(each.record):
+        why = f"the same in {how_far(each.record)}, the others were not looked at"
+        yield Failing(each.ranks, f"{why}; {way_out(expression)}", is_error=True)
 
 
 def _out_of_order(kind: Kind, classes: list[EquivalenceClass[Record]]) -> Iterator[Failing]:
     """Yield the ranks whose value breaks the order after the value of the previous rank."""
     by_rank = sorted(
-        (rank, _text(each.filled), number)
-        for each, number in ((each, scalar_of(_text(each.filled))) for each in classes)
+        (rank, text_of(each.filled), number)
+        for each, number in ((each, scalar_of(text_of(each.filled))) for each in classes)
         for rank in each.ranks
     )
     is_down = kind in ("decreasing", "nonincreasing")

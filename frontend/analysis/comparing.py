@@ -16,8 +16,16 @@ from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.part_differences import Closeness, Part, have_parts, parts_of
+from pgdb.frontend.analysis.closeness import Closeness
+from pgdb.frontend.analysis.part_differences import Part, have_parts, parts_of
 from pgdb.frontend.analysis.values import scalar_of
+from pgdb.frontend.analysis.whole_values import (
+    how_far,
+    is_known,
+    is_partial,
+    key_of,
+    way_out,
+)
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.normalize import join_slots
 from pgdb.ranks import RankSet
@@ -156,6 +164,23 @@ def compare(
     )
 
 
+def to_look_at(before: Answer, after: Answer, by: By) -> frozenset[bytes]:
+    """Return the hashes of the values that a comparison must have in full.
+
+    Values that are equal on both sides need no further look.
+    """
+    keys: list[Record | bytes] = []
+    if by == "rank":
+        for mine, theirs, _ in _pairs(before, after):
+            if key_of(mine.record) != key_of(theirs.record):
+                keys += (key_of(mine.record), key_of(theirs.record))
+    else:
+        sides = [{key_of(each.record) for each in side.classes} for side in (before, after)]
+        if by == "position" or sides[0] != sides[1]:
+            keys += (*sides[0], *sides[1])
+    return frozenset(key for key in keys if isinstance(key, bytes))
+
+
 # -- inside ------------------------------------------------------------------------------------
 
 
@@ -167,12 +192,20 @@ def _by_rank(before: Answer, after: Answer, close: Closeness) -> Comparison:
         if why := _why_not(mine.record, theirs.record):
             left_out.append(LeftOut(ranks, why, "both", is_error=mine.is_error))
             continue
-        if mine.record == theirs.record:
-            equal.append(ranks)
-            continue
-        parts = parts_of(mine, theirs, close)
-        if parts or not have_parts(mine.record, theirs.record):
+        is_equal = key_of(mine.record) == key_of(theirs.record)
+        if not is_equal and not (is_known(mine.record) and is_known(theirs.record)):
+            # The hashes of the whole values differ, and one of them cannot be read any more.
+            why = "the values differ beyond the elements that GDB prints, which are not kept"
+            parts = parts_of(mine, theirs, close)
+            if not parts:
+                left_out.append(LeftOut(ranks, why, "both", is_error=True))
+                continue
+        elif not is_equal:
+            parts = parts_of(mine, theirs, close)
+        if not is_equal and (parts or not have_parts(mine.record, theirs.record)):
             differences.append(Difference(ranks, ranks, mine.filled, theirs.filled, parts))
+        elif why := _why_partly(before, mine.record, theirs.record):
+            left_out.append(LeftOut(ranks, why, "both", is_error=True))
         else:
             equal.append(ranks)
     left_out += _unanswered(before, after)
@@ -207,6 +240,15 @@ def _why_not(mine: Record, theirs: Record) -> str:
     if isinstance(mine, Failure) and isinstance(theirs, Failure):
         return f"error: {mine.message}"
     return ""
+
+
+def _why_partly(asked: Answer, *records: Record) -> str:
+    """Return words if equal values have elements that were not looked at, otherwise nothing."""
+    partial = next((each for each in records if is_partial(each)), None)
+    if partial is None:
+        return ""
+    expression = asked.command.partition(" ")[2] or asked.command
+    return f"equal in {how_far(partial)}, the others were not looked at; {way_out(expression)}"
 
 
 def _unanswered(before: Answer, after: Answer) -> Iterator[LeftOut]:
@@ -249,6 +291,12 @@ def _by_value(before: Answer, after: Answer, close: Closeness) -> Comparison:
         ]
     equal_before, only_before = _split(sides[0], _Values(sides[1], close))
     equal_after, only_after = _split(sides[1], _Values(sides[0], close))
+    for partial in (*sides[0], *sides[1]):
+        is_equal = partial.ranks <= (equal_before | equal_after)
+        if is_equal and (why := _why_partly(before, partial.record)):
+            side = "before" if partial.ranks <= equal_before else "after"
+            left_out.append(LeftOut(partial.ranks, why, side, is_error=True))  # type: ignore[arg-type]
+            equal_before, equal_after = equal_before - partial.ranks, equal_after - partial.ranks
     return Comparison(
         "value",
         equal_before,
@@ -263,15 +311,17 @@ def _by_value(before: Answer, after: Answer, close: Closeness) -> Comparison:
 def _on_both(
     one: list[EquivalenceClass[Record]], other: list[EquivalenceClass[Record]]
 ) -> tuple[EquivalenceClass[Record], ...]:
-    theirs = {each.record: each for each in other}
+    theirs = {key_of(each.record): each for each in other}
     return tuple(
         EquivalenceClass(
             ranks=each.ranks | there.ranks,
             record=each.record,
-            slots=join_slots(each.slots, there.slots),
+            slots=join_slots(each.slots, there.slots)
+            if each.record == there.record
+            else each.slots,
         )
         for each in one
-        if (there := theirs.get(each.record)) is not None
+        if (there := theirs.get(key_of(each.record))) is not None
     )
 
 
@@ -290,12 +340,12 @@ class _Values:
     def __init__(self, classes: list[EquivalenceClass[Record]], close: Closeness) -> None:
         self._close = close
         self._classes = classes
-        self._records = {each.record for each in classes}
+        self._records = {key_of(each.record) for each in classes}
         found = (_number(each.record) for each in classes)
         self._numbers = sorted(number for number in found if number is not None)
 
     def __contains__(self, each: EquivalenceClass[Record]) -> bool:
-        if each.record in self._records:
+        if key_of(each.record) in self._records:
             return True
         if (number := _number(each.record)) is not None:
             at = bisect_left(self._numbers, number)
@@ -306,7 +356,10 @@ class _Values:
         if self._close.is_exact:
             return False
         return any(
-            have_parts(each.record, other.record) and not parts_of(each, other, self._close)
+            have_parts(each.record, other.record)
+            and is_known(each.record)
+            and is_known(other.record)
+            and not parts_of(each, other, self._close)
             for other in self._classes
         )
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pgdb.frontend.analysis import values
-from pgdb.frontend.analysis.diff import NONE
+from pgdb.frontend.analysis import block_values, values
+from pgdb.frontend.analysis.closeness import Closeness
+from pgdb.frontend.analysis.diff import NONE, NOT_SHOWN
 from pgdb.frontend.analysis.diff import compare as differences_of
+from pgdb.frontend.analysis.value_nodes import node_of
 from pgdb.frontend.analysis.values import scalar_of
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import SLOT, Record, Value, Variables
+from pgdb.records import SLOT, Block, Record, Value, Variables
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _MOST_ELEMENTS = 100_000
+_MOST_RUNS = 10_000
+"""Number of runs of different elements above which arrays differ in one part."""
+_SCATTERED = 4
 
 _BEFORE, _AFTER = RankSet([0]), RankSet([1])
 
@@ -33,31 +42,6 @@ class Part(msgspec.Struct, frozen=True):
     """Absolute difference divided by the larger magnitude; None if both are 0."""
 
 
-class Closeness(msgspec.Struct, frozen=True):
-    """Tolerances within which two texts count as equal."""
-
-    tolerance: float
-    absolute: float
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether no tolerance is given."""
-        return not (self.tolerance or self.absolute)
-
-    def numbers(self, one: float, other: float) -> bool:
-        """Return whether two numbers count as equal."""
-        if one == other or (math.isnan(one) and math.isnan(other)):
-            return True
-        return math.isclose(one, other, rel_tol=self.tolerance, abs_tol=self.absolute)
-
-    def texts(self, one: str, other: str) -> bool:
-        """Return whether two texts are the same or numbers that count as equal."""
-        if one == other:
-            return True
-        a, b = scalar_of(one), scalar_of(other)
-        return a is not None and b is not None and self.numbers(a, b)
-
-
 def have_parts(one: Record, other: Record) -> bool:
     """Return whether two records are both values or both lists of variables."""
     both = (one, other)
@@ -73,6 +57,9 @@ def parts_of(
     if not have_parts(mine.record, theirs.record):
         return ()
     if isinstance(mine.record, Value) and isinstance(theirs.record, Value):
+        numbers, others = mine.record.whole, theirs.record.whole
+        if isinstance(numbers, Block) and isinstance(others, Block):
+            return _parts_of_blocks(numbers, others, close)
         one, other = mine.record.text, theirs.record.text
         if scalar_of(one) is not None and scalar_of(other) is not None:
             part = _part("", one, other, close)
@@ -91,6 +78,8 @@ def parts_of(
                 next((text for ranks, text in place.texts if not ranks.isdisjoint(side)), "")
                 for side in (_BEFORE, _AFTER)
             )
+            if NOT_SHOWN in (one, other):
+                continue  # one side does not reach that far: there is nothing to compare
             one, other = ("" if text == NONE else text for text in (one, other))
             if (part := _part(f"{name}{place.path}", one, other, close)) is not None:
                 found.append(part)
@@ -100,7 +89,7 @@ def parts_of(
 def _trees(each: EquivalenceClass[Record]) -> dict[str, values.Node]:
     """Return the value, or each variable by name, as a tree."""
     if isinstance(each.record, Value):
-        return {"": values.parse(each.record.text, each.slots)}
+        return {"": node_of(each)}
     assert isinstance(each.record, Variables)
     found: dict[str, values.Node] = {}
     used = 0
@@ -113,6 +102,46 @@ def _trees(each: EquivalenceClass[Record]) -> dict[str, values.Node]:
         found[name] = values.parse(item.value, each.slots[used : used + marks])
         used += marks
     return found
+
+
+def _parts_of_blocks(one: Block, other: Block, close: Closeness) -> tuple[Part, ...]:
+    """Return the differences of two arrays of numbers: a part for each run of elements.
+
+    Arrays that differ in very many places, or in shape, are one part.
+    """
+    if not block_values.are_alike(one, other):
+        return (Part("", block_values.text_of(one), block_values.text_of(other)),)
+    mine, theirs = block_values.flat(one), block_values.flat(other)
+    places = block_values.differing(mine, theirs, close)
+    if not len(places):
+        return ()
+    runs = block_values.count_runs(one, places)
+    if runs > _MOST_RUNS or (runs > _SCATTERED and 2 * len(places) >= len(mine)):
+        sizes = _sizes(mine[places], theirs[places])
+        return (Part("", block_values.text_of(one), block_values.text_of(other), *sizes),)
+    return tuple(
+        Part(
+            block_values.path_of(one, at, count),
+            block_values.sequence_text(one, at, count),
+            block_values.sequence_text(other, at, count),
+            *_sizes(mine[at : at + count], theirs[at : at + count]),
+        )
+        for at, count in block_values.runs_of(one, places)
+    )
+
+
+def _sizes(mine: NDArray[Any], theirs: NDArray[Any]) -> tuple[float | None, float | None]:
+    """Return the largest absolute and relative differences; None if some are not finite."""
+    import numpy
+
+    if mine.dtype.kind == "b" or theirs.dtype.kind == "b":
+        return None, None
+    with numpy.errstate(all="ignore"):
+        sizes, larger = block_values.distances(mine, theirs)
+        if not numpy.isfinite(sizes).all():
+            return None, None
+        relative = numpy.where(larger > 0, sizes / larger, 0)
+    return float(sizes.max()), float(relative.max())
 
 
 def _part(path: str, before: str, after: str, close: Closeness) -> Part | None:

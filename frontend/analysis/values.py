@@ -7,9 +7,11 @@ their normalized texts, as in merging; each leaf keeps its addresses beside the 
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 import msgspec
 from msgspec.structs import replace
@@ -19,6 +21,8 @@ from pgdb.patterns import pattern
 from pgdb.records import SLOT, parse_number
 
 _MOST_NESTED = 100  # GDB's own limit is 20 (print max-depth)
+
+_DIGITS_OF_DOUBLE = 17
 
 _QUOTED = r'(?:u8|[LuU])?"(?:\\.|[^"\\])*"'
 _REPEATED = r"[LuU]?'(?:\\.|[^'\\])*',? <repeats \d+ times>"
@@ -228,6 +232,22 @@ def scalar_of(text: str) -> int | float | None:
     number = number_of(text)
     if number is None and text.endswith("'"):
         return parse_number(text.partition(" ")[0])
+    return number
+
+
+def exact_of(text: str) -> int | float | Fraction | None:
+    """Return what :func:`scalar_of` returns, without rounding a number with more digits than a
+    double.
+
+    >>> exact_of("0.5"), exact_of("1.00000000000000000011") == 1
+    (0.5, False)
+    """
+    number = scalar_of(text)
+    if isinstance(number, float) and len(text) > _DIGITS_OF_DOUBLE and math.isfinite(number):
+        try:
+            return Fraction(text)
+        except ValueError:
+            return number
     return number
 
 

@@ -16,13 +16,12 @@ from msgspec.structs import replace
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, read_arrays
-from pgdb.frontend.analysis.assertions import Check, ask_condition, check, where
+from pgdb.frontend.analysis.assertions import Check, ask_condition, where
 from pgdb.frontend.analysis.calltree import CallTree, TreeBy
 from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.analysis.conditions import parse
-from pgdb.frontend.analysis.full_answers import in_full
 from pgdb.frontend.analysis.histogram import bin_ends
-from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api import gdb_commands, verdicts
 from pgdb.frontend.api.sampling import take
 from pgdb.frontend.store.array_files import FORMATS, write_arrays
 from pgdb.frontend.system import deadline
@@ -34,7 +33,6 @@ from pgdb.overlay.messages import (
     ChangeBreakpoints,
     Console,
     Detach,
-    Evaluate,
     Interrupt,
     Kill,
     ListBreakpoints,
@@ -85,12 +83,8 @@ class RankView:
         self, expression: str, *, format: str = "", timeout_s: float | None = None
     ) -> Answer:
         """Print the value of *expression*, with GDB's *format* letter if there is one."""
-        word = f"print/{format}" if format else "print"
-        return await self._session.ask(
-            f"{word} {expression}",
-            Evaluate(expression=expression, format=format, raw_pointers=self._raw_pointers),
-            self.set,
-            timeout_s=timeout_s,
+        return await verdicts.evaluate_printed(
+            self._session, expression, self.set, format=format, timeout_s=timeout_s
         )
 
     async def backtrace(
@@ -280,11 +274,12 @@ class RankView:
     ) -> Answer:
         """Print the value of *expression*, each one however many different ones there are.
 
-        :meth:`evaluate` sums very many different values up.
+        :meth:`evaluate` sums very many different values up, and has only the part of a long value
+        that GDB prints. Here such a value has the whole beside that text.
         """
         with deadline.within(timeout_s):
-            answer = await self.evaluate(expression, format=format)
-            return await in_full(answer, self._session.recall)
+            answer = await verdicts.evaluate(self._session, expression, self.set, format=format)
+            return await verdicts.look(self._session, answer)
 
     async def where(self, condition: str, *, timeout_s: float | None = None) -> RankSet:
         """Return the ranks on which *condition* holds now; GDB evaluates it.
@@ -311,12 +306,10 @@ class RankView:
         ended fail the check, unless *running_ok* is set; so do ranks that cannot evaluate it.
         """
 
-        async def ask(expression: str, ranks: RankSet) -> Answer:
-            return await self._session.ranks(ranks).evaluate(expression)
-
-        requirement, recall = parse(condition), self._session.recall
         with deadline.within(timeout_s):
-            return await check(requirement, self.set, ask, recall, running_ok=running_ok)
+            return await verdicts.check_condition(
+                self._session, parse(condition), self.set, running_ok=running_ok
+            )
 
     async def compare(
         self,
@@ -339,18 +332,29 @@ class RankView:
         if not isinstance(other, Answer) and not hasattr(other, "evaluate_in_full"):
             raise UsageError(f"{other!r} is neither an answer nor a view on ranks")
         with deadline.within(timeout_s):
-            mine = await self.evaluate_in_full(expression)
+            session = self._session
+            is_own = isinstance(other, RankView) and other._session is session
+            if by is None:
+                by = "value" if is_own else "rank"
             if isinstance(other, Answer):
-                sides = (other, mine)
+                mine = await verdicts.evaluate(session, expression, self.set)
+                sides = await verdicts.look_at_differences(
+                    session, other, mine, by, are_both_now=False
+                )
+            elif is_own and isinstance(other, RankView):
+                mine = await verdicts.evaluate(session, expression, self.set)
+                theirs = await verdicts.evaluate(session, expression, other.set)
+                sides = await verdicts.look_at_differences(
+                    session, mine, theirs, by, are_both_now=True
+                )
             else:
+                mine = await self.evaluate_in_full(expression)
                 # Another session may have a loop of its own, and a deadline stays in its loop.
                 left_s = deadline.left_s() if deadline.is_given() else None
                 sides = (mine, await other.evaluate_in_full(expression, timeout_s=left_s))
-        if by is None and isinstance(other, RankView) and other._session is self._session:
-            by = "value"
         return compare(
             *sides,
-            by=by or "rank",
+            by=by,
             tolerance=tolerance,
             absolute_tolerance=absolute_tolerance,
         )

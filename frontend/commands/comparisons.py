@@ -12,11 +12,12 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.assertions import check
 from pgdb.frontend.analysis.comparing import By, compare
 from pgdb.frontend.analysis.conditions import only_looks, parse
 from pgdb.frontend.analysis.full_answers import in_full, part_of
 from pgdb.frontend.analysis.saved import Saved
+from pgdb.frontend.analysis.whole_values import MOST_PRINTED, is_known, is_partial
+from pgdb.frontend.api import verdicts
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.command_files import save_breakpoints
 from pgdb.frontend.commands.options import Option, Rest, is_number, number
@@ -88,9 +89,11 @@ async def _compare(
                                   a command of a file or a recording must be unable
                                   to change anything
 
-    Structures are compared field by field, arrays element by element, as far as GDB
-    prints them ('set print elements'). Addresses do not differ, nor do two NaNs. A rank
-    that cannot evaluate EXPR is not compared, and the exit status of a batch run is 1.
+    Structures are compared field by field, arrays element by element, in full: GDB's
+    limits for printing ('set print elements') do not matter. Of containers and strings
+    the first 100000 elements are compared; ranks with longer ones that are equal so far
+    are named as not compared. Addresses do not differ, nor do two NaNs. A rank that
+    cannot evaluate EXPR is not compared, and the exit status of a batch run is 1.
     @1 is the set of the ranks that are equal; @2, @3 … are those that differ, in the
     order of the output.
     """
@@ -108,14 +111,19 @@ async def _compare(
             before += f" ('{kept.answer.command}')"
         # The report names ranks that only the other job has; it omits ranks outside the focus.
         wanted = call.ranks | (kept.answer.ranks - call.session.set)
-        sides = (part_of(kept.answer, wanted), await _ask_again(call, left, kept, right))
+        now = await _ask_again(call, left, kept, right)
+        sides = await verdicts.look_at_differences(
+            call.session, part_of(kept.answer, wanted), now, by, are_both_now=False
+        )
     else:
         by = "position" if pairwise else "value"
         expression, ranks, others = _rank_sides(call, left, right)
         before, after = layout.brackets(ranks), layout.brackets(others)
         session = call.session
-        said = await session.ranks(ranks | others).evaluate_in_full(expression)
-        sides = (part_of(said, ranks), part_of(said, others))
+        said = await verdicts.evaluate(session, expression, ranks | others)
+        sides = await verdicts.look_at_differences(
+            session, part_of(said, ranks), part_of(said, others), by, are_both_now=True
+        )
     found = compare(*sides, by=by, tolerance=tolerance, absolute_tolerance=absolute_tolerance)
     text = comparison_text.comparison(
         found,
@@ -183,12 +191,19 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
             has = "summed up" if word == "stat" else "drawn"
             raise CommandError(f"save: '{word}' has only {has}; write 'save {name} {expression}'")
         answer = await in_full(kept, session.recall)
+        # A value that has changed since then is not taken for it: its hash differs.
+        answer = await verdicts.look(session, answer, most_elements=MOST_PRINTED)
         if all(each.is_error for each in answer.classes):
             raise CommandError(f"save: '{kept.command}' has failed, there is nothing to save")
     else:
         answer = await call.view.evaluate_in_full(source)
         if not answer.classes or all(each.is_error for each in answer.classes):
             return answer  # says why there is nothing to save
+    partial = RankSet.union(
+        each.ranks
+        for each in answer.classes
+        if is_partial(each.record) or not is_known(each.record)
+    )
     made = Saved(name, answer, time.time(), session.description, is_own=True)
     replaced = workspace.saved.put(made)
     lines = [f"{name}: {_described(made)}"]
@@ -196,6 +211,11 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
         lines.append(f"(in place of {_described(replaced)})")
     if lost := _summed_up(answer) | (answer.missing.lost & session.state.live):
         lines.append(f"{layout.brackets(lost)} not saved: their values are no longer kept")
+    if partial:
+        lines.append(
+            f"{layout.brackets(partial)} saved in part, as far as it was looked at"
+            + ("" if source and not is_number(source) else f"; 'save {name} EXPR' looks at more")
+        )
     if file:
         try:
             await _write(made, file)
@@ -257,8 +277,8 @@ async def _assert(call: Call, text: str, *, running_ok: bool) -> Outcome:
     assert EXPR in LOW..HIGH    both ends included
 
     GDB evaluates the part that concerns one rank. Of an array every element is
-    compared, as far as GDB prints them; a NaN fails. Addresses differ on every rank
-    and count as the same. A rank that cannot evaluate EXPR fails the check, as does one
+    compared, also those that GDB does not print; a NaN fails. Addresses differ on every
+    rank and count as the same. A rank that cannot evaluate EXPR fails the check, as does one
     that runs or has ended. If the check fails, the exit status of a batch run is 1, or
     4 if ranks have not answered. @1, @2 … are the ranks that fail, in the order of the
     output.
@@ -266,10 +286,7 @@ async def _assert(call: Call, text: str, *, running_ok: bool) -> Outcome:
     requirement = parse(text)
     session = call.session
 
-    async def ask(expression: str, ranks: RankSet) -> Answer:
-        return await session.ranks(ranks).evaluate(expression)
-
-    found = await check(requirement, call.ranks, ask, session.recall, running_ok=running_ok)
+    found = await verdicts.check_condition(session, requirement, call.ranks, running_ok=running_ok)
     answer = found.answer
     if answer is not None:
         gone = found.missing.lost if running_ok else RankSet()
@@ -366,12 +383,16 @@ async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Ans
     """
     session, command = call.session, kept.answer.command
     if expression:
-        return await session.ranks(call.ranks).evaluate_in_full(expression)
+        return await verdicts.evaluate(session, expression, call.ranks)
     if not kept.is_own and not only_looks(command):
         raise CommandError(
             f"compare: '{command}' of {name} may do more than look; "
             f"'compare EXPR with {name}' evaluates EXPR instead"
         )
+    word, _, printed = command.partition(" ")
+    if (kept.is_own or session.is_recorded) and word.partition("/")[0] == "print":
+        letters = word.partition("/")[2]
+        return await verdicts.evaluate(session, printed, call.ranks, format=letters)
     if kept.is_own or session.is_recorded:
         outcome = await call.dispatcher.dispatch(command, call.ranks)
     else:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api import gdb_commands, verdicts
 from pgdb.frontend.commands import run_control
 from pgdb.frontend.commands.breakpoints import info_breakpoints
 from pgdb.frontend.commands.options import Option, Rest
@@ -153,7 +153,8 @@ async def _print(call: Call) -> Outcome:
     expression = call.argument or "$"
     if expression.startswith("-"):
         return await call.view.execute_plain(call.line)
-    return await call.view.evaluate(expression, format=call.letters)
+    answer = await call.view.evaluate(expression, format=call.letters)
+    return await verdicts.look_to_print(call.session, answer)
 
 
 @COMMANDS.command(

@@ -174,6 +174,8 @@ def key_of(operation: RecordedOperation) -> bytes:
     """Return a key that is the same for all operations with the same meaning."""
     if isinstance(operation, messages.ReadBlock | messages.Reduce):
         operation = replace(operation, limit_bytes=0)
+    elif isinstance(operation, messages.Evaluate):
+        operation = replace(operation, limit_bytes=0, most_elements=0)
     elif isinstance(operation, messages.Console):
         command = " ".join(operation.command.split())
         operation = replace(operation, command=command)

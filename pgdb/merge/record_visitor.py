@@ -51,6 +51,8 @@ def is_long(record: Record | Event) -> bool:
     A million characters take some tens of milliseconds.
     """
     match record:
+        case Value(text=text, whole=str(whole)):
+            return len(text) + len(whole) >= LONG_TEXT
         case Value(text=text) | Text(text=text):
             return len(text) >= LONG_TEXT
         case Block(data=data):
@@ -73,6 +75,8 @@ def map_texts(record: R, change: Change) -> R:
             mapped = Value(
                 text=change(text, "value"), bounds=change(bounds, "bounds") if bounds else ""
             )
+            if record.is_part:
+                mapped = replace(record, text=mapped.text, bounds=mapped.bounds)
         case Variables(items=items, empty=empty):
             mapped = Variables(items=_variables(items, change, "value"), empty=empty)
         case Stack():

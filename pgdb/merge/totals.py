@@ -50,15 +50,16 @@ def summarize(texts: Iterable[tuple[RankSet, str]]) -> Summary:
 
 
 def summarize_array(
-    rank: int, values: numpy.ndarray[Any, Any], bins: Bins | None = None
+    members: int | RankSet, values: numpy.ndarray[Any, Any], bins: Bins | None = None
 ) -> Summary:
-    """Return the summary of all elements of one rank's array (integers or floats).
+    """Return the summary of all elements of an array (integers or floats).
 
+    *members* is the rank that has the array, or all ranks that have an equal one.
     *bins* is an empty histogram; the result has it filled.
     """
     import numpy
 
-    ranks = RankSet([rank])
+    ranks = members if isinstance(members, RankSet) else RankSet([members])
     totals = Totals(bins)
     flat = values.ravel()
     if flat.dtype.kind == "b":
@@ -159,14 +160,16 @@ class Totals:
         numbers: numpy.ndarray[Any, Any],
         counts: numpy.ndarray[Any, Any],
     ) -> None:
-        """Add many different finite numbers of one rank, in order, and the count of each."""
+        """Add many different finite numbers of each of *ranks*, in order, and the count of each."""
         import numpy
 
+        counts = counts * len(ranks)
         self._count += int(counts.sum())
         low, high = _shown(numbers[0].item()), _shown(numbers[-1].item())
         self._extremes(low, ranks, high, ranks)
         self._widen(ranks.last)
-        self._reach(ranks.last // self._block, low, high)
+        for cell in {rank // self._block for rank in ranks}:
+            self._reach(cell, low, high)
         if numbers.dtype.kind in "iu":
             # NumPy's integers would overflow; Python's do not.
             self._add_integers(numbers.tolist(), counts.tolist())

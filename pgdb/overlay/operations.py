@@ -97,6 +97,13 @@ class Evaluate(Operation, frozen=True, kw_only=True):
     """GDB's format letters without the slash, e.g. ``x``."""
     raw_pointers: bool = False
     """Whether pointers with other addresses are other values."""
+    most_elements: int = 0
+    """Most elements of text and containers to look at where GDB prints a part of a value; 0 to look
+    at GDB's text only. Arrays of numbers are looked at in memory, with all elements."""
+    limit_bytes: int = 0
+    """Most bytes of numbers to look at."""
+    whole: bool = False
+    """Whether to return the value in full, or its type and shape if it is an array of numbers."""
 
     @property
     def asks_for_numbers(self) -> bool:

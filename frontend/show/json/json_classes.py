@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.show.json.json_parts import (
@@ -93,6 +94,8 @@ def record_object(record: Record) -> RecordObject:
         return msgspec.convert(
             {"kind": "various", "form": msgspec.to_builtins(form)}, VariousRecord
         )
+    if isinstance(record, Value) and record.whole is not None:
+        record = replace(record, whole=None)  # of any size; the text and the hash are enough
     kind = RECORD_OBJECTS[type(record)]
     return msgspec.convert(record, kind, from_attributes=True)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from pgdb.frontend.analysis.assertions import Check, Failing
+from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.comparing import Comparison, Difference
+from pgdb.frontend.analysis.element_checks import Failing
+from pgdb.frontend.analysis.long_differences import from_difference
 from pgdb.frontend.analysis.part_differences import Part
 from pgdb.frontend.analysis.values import Group, parse
 from pgdb.frontend.show.text import render
@@ -167,7 +169,7 @@ def _compared(
 ) -> list[Row]:
     """Return the common part of structures or arrays, and the places that differ."""
     said = [
-        Said(each.ranks, each.record.text, each.slots)
+        Said(each.ranks, each.record.text, each.slots, record=each.record)
         for each in classes
         if isinstance(each.record, Value)
     ]
@@ -201,7 +203,7 @@ def _part(part: Part, whole: bool, room: int) -> str:
         tail = f"  (by {part.absolute:.3g}, relative {part.relative or 0:.3g})"
     before, after = part.before or "(none)", part.after or "(none)"
     if not whole:
-        before, after = _short(before), _short(after)
+        before, after = map(_short, from_difference((before, after)))
         if room:
             room -= len(path) + len(" -> ")
             if room - len(tail) < min(_LEAST_WIDTH, len(before) + len(after)):

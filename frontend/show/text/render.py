@@ -28,8 +28,9 @@ from pgdb.frontend.show.text.layout import (
 )
 from pgdb.frontend.show.text.stack_text import frame_count, has_recursion, stack
 from pgdb.frontend.show.text.stop_details import split_details
+from pgdb.frontend.show.text.summary_text import summary_lines
 from pgdb.frontend.show.text.text_blocks import text_blocks
-from pgdb.frontend.show.text.value_text import Said, rated_value_rows, summary_lines, value_rows
+from pgdb.frontend.show.text.value_text import Said, rated_value_rows, value_rows
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.templates import count_placeholders, fill_template
@@ -257,7 +258,8 @@ def _value_rows(said: Answer, layout: Layout) -> list[Row]:
         template = _template_of(each)
         if isinstance(template, Value):
             columns = each.columns if isinstance(each.record, Various) else None
-            values.append(Said(each.ranks, template.text, each.slots, columns))
+            whole = each.record if isinstance(each.record, Value) else None
+            values.append(Said(each.ranks, template.text, each.slots, columns, whole))
         else:
             others.append((each.ranks, record(each, said.command)))
     return value_rows(_expression(said.command), values, layout) + others

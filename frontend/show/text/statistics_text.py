@@ -9,8 +9,8 @@ from itertools import groupby
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.histogram import has_integers
 from pgdb.frontend.show.text import render
+from pgdb.frontend.show.text.bars import bars_title, sparkline
 from pgdb.frontend.show.text.layout import brackets
-from pgdb.frontend.show.text.value_text import bars_title, sparkline
 from pgdb.merge.summary import SKETCH_SIZE, Number, Summary, iterate_bins, power_range
 from pgdb.ranks import RankSet
 

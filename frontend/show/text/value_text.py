@@ -9,11 +9,19 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 
 import msgspec
+from msgspec.structs import replace
 
-from pgdb.frontend.analysis.diff import Place, bounds_of, compare, leaves, placeholders
+from pgdb.frontend.analysis.diff import (
+    Comparison,
+    Place,
+    bounds_of,
+    compare,
+    leaves,
+    placeholders,
+)
+from pgdb.frontend.analysis.long_differences import LongDifferences, long_differences
 from pgdb.frontend.analysis.outliers import is_outlier
 from pgdb.frontend.analysis.prominence import (
     Prominence,
@@ -31,17 +39,19 @@ from pgdb.frontend.show.text.layout import (
     Layout,
     Row,
 )
+from pgdb.frontend.show.text.summary_text import hung, number_text, summary_lines
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT, join_slots, normalize_values
-from pgdb.merge.summary import SKETCH_SIZE, Number, Summary
+from pgdb.merge.summary import Summary
 from pgdb.merge.totals import Totals, summarize
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import PLACEHOLDER
+from pgdb.records import PLACEHOLDER, Record, Value
 
 _MOST_PLACES = 12
-_BARS = "▁▂▃▄▅▆▇█"
-_SPARKLINE_WIDTH = 32
 _INDENT = "    "
+_MOST_TEXT = 10_000
+_CUT_TEXT = 1_000
 _PATH_WIDTH = 24
 _USUAL_WIDTH = 100  # of summaries in a log
 
@@ -49,7 +59,6 @@ _MOST_ELEMENTS = 3  # that are named as NaN or infinite
 _RUN = pattern(r"\[(\d+)\]@\d+\Z")
 _INDEX = pattern(r"\[(\d+)\]")
 _EQUAL: Rating = (Prominence.EQUAL, 0)
-_NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 Texts = Sequence[tuple[RankSet, str]]
 
@@ -64,6 +73,8 @@ class Said(msgspec.Struct, frozen=True):
     """Addresses at the marks."""
     columns: tuple[Summary, ...] | None = None
     """Summaries of the texts at the placeholders."""
+    record: Value | None = None
+    """The value of which *text* can be a part."""
 
 
 def value_rows(name: str, said: Sequence[Said], layout: Layout) -> list[Row]:
@@ -89,137 +100,28 @@ def rated_value_rows(name: str, said: Sequence[Said], layout: Layout) -> tuple[R
     return rating, rows
 
 
-def summary_lines(
-    summary: Summary, layout: Layout, used: int = 0, *, places: Mapping[str, str] = _NOWHERE
-) -> list[str]:
-    """Return the summary of many numbers: range, extremes with their ranks, mean, shape.
-
-    *used* columns precede each line. *places* has the elements that are NaN, inf or -inf.
-    """
-    if not summary.count and summary.others and not (summary.nan or summary.above or summary.below):
-        return ["different texts"]
-    room = (layout.width or _USUAL_WIDTH) - used
-    lines = []
-    if summary.low is not None and summary.high is not None:
-        low, high = _number(summary.low), _number(summary.high)
-        count = summary.distinct
-        about = "about " if count >= SKETCH_SIZE else ""
-        values = f"{about}{count} different values" if count > 1 else "the only number"
-        line = f"{low} … {high}, {values}  "
-        # The shape is left out if it does not fit.
-        title = f"{_what_bars_show(summary)} "
-        bars = sparkline(summary, min(_SPARKLINE_WIDTH, room - len(line) - len(title)))
-        lines.append(f"{line}{title.lstrip()}{bars}".rstrip() if bars else line.rstrip())
-        parts = [
-            f"min {low} {layout.brackets(summary.at_low)}",
-            f"max {high} {layout.brackets(summary.at_high)}",
-            f"mean {summary.mean:.6g}",
-            f"std {summary.deviation:.6g}",
-        ]
-        lines += _packed(parts, room)
-    strange = (
-        ("NaN", summary.nan),
-        ("inf", summary.above),
-        ("-inf", summary.below),
-        ("no number", summary.others),
-    )
-    words = [
-        f"{word} on {layout.brackets(ranks)}{places.get(word, '')}"
-        for word, ranks in strange
-        if ranks
-    ]
-    return lines + _packed(words, room)
-
-
-def sparkline(summary: Summary, width: int) -> str:
-    """Return the numbers in order of ranks as a line of at most *width* bars.
-
-    Arrays show as their greatest numbers, or as their least numbers where those vary more from rank
-    to rank (see :func:`bars_title`). Between the least number and the greatest number of all ranks,
-    the height is to scale, so nearly equal arrays have equal bars. Nothing is returned where all
-    bars would be equal.
-    """
-    known = _known_cells(summary)
-    if (
-        min(len(known), width) < 2
-        or summary.low is None
-        or summary.high is None
-        or summary.low == summary.high
-    ):
-        return ""
-    # Halved: the range of two large doubles can exceed the largest double.
-    bottom, top = summary.low / 2, summary.high / 2
-    middle = bottom + top
-    side = _side(summary, known)
-    heights = []
-    cells = min(len(known), width)
-    for cell in range(cells):
-        part = known[cell * len(known) // cells : (cell + 1) * len(known) // cells]
-        # A cell shows its extreme, which an average would hide.
-        if side == "max":
-            peak = max(high for _, high in part)
-        elif side == "min":
-            peak = min(low for low, _ in part)
-        else:
-            ends = (each for pair in part for each in pair)
-            peak = max(ends, key=lambda value: abs(value - middle))
-        height = (peak / 2 - bottom) / (top - bottom)
-        heights.append(min(len(_BARS) - 1, int(height * len(_BARS))))
-    if side and len({*heights}) == 1:
-        return ""
-    return "".join(_BARS[height] for height in heights)
-
-
-def bars_title(summary: Summary) -> str:
-    """Return the name of the numbers that :func:`sparkline` draws: ``max by rank`` for arrays."""
-    return f"{_side(summary, _known_cells(summary))} by rank".lstrip()
-
-
-def _what_bars_show(summary: Summary) -> str:
-    """Return the title of the bars of arrays; numbers of single ranks need none."""
-    return bars_title(summary) if _has_arrays(summary) else ""
-
-
-def _known_cells(summary: Summary) -> list[tuple[Number, Number]]:
-    _, lows, highs = summary.profile
-    return [
-        (low, high)
-        for low, high in zip(lows, highs, strict=True)
-        if low is not None and high is not None
-    ]
-
-
-def _has_arrays(summary: Summary) -> bool:
-    """Return whether ranks have several numbers each."""
-    if summary.block == 1 and any(low != high for low, high in _known_cells(summary)):
-        return True
-    return summary.count > len(summary.cells) * summary.block
-
-
-def _side(summary: Summary, known: Sequence[tuple[Number, Number]]) -> str:
-    """Return the end of the ranks' arrays that varies most; empty for single numbers."""
-    if not _has_arrays(summary) or not known:
-        return ""
-    lows, highs = [low / 2 for low, _ in known], [high / 2 for _, high in known]
-    return "min" if max(lows) - min(lows) > max(highs) - min(highs) else "max"
-
-
 # -- a few values, or many -----------------------------------------------------------------------
 
 
 def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Rating, list[Row]]:
     if layout.whole:
         return _whole_rows(label, said, layout)
-    nodes = [(each.ranks, parse(each.text, each.slots)) for each in _with_equal_joined(said)]
+    said = _with_equal_joined(said)
+    nodes = [(each.ranks, parse(each.text, each.slots)) for each in said]
     if len(nodes) < 2:
         return _EQUAL, [(ranks, f"{label}{filled(node)}") for ranks, node in nodes]
     comparison = compare(nodes)
+    beyond = _beyond(said)
+    if beyond is not None and (beyond.is_unknown or not beyond.places):
+        return _differing_all_over(label, nodes, comparison, beyond, layout)
+    if beyond is not None:
+        comparison = replace(comparison, places=beyond.places)
     places = most_prominent_first(comparison.places, lambda place: rate_texts(place.texts))
     if not places:  # equal after all: classes that differ in another variable
         ranks = RankSet.union(ranks for ranks, _ in nodes)
         return _EQUAL, [(ranks, f"{label}{comparison.common}")]
     rating = rate_texts(places[0].texts)
-    if comparison.common == DIFFERENT:
+    if comparison.common == DIFFERENT or (len(places) == 1 and not places[0].path):
         place = places[0]
         return rating, choice_rows(label, place.texts, layout, path=place.path, bounds=place.bounds)
     if not comparison.has_common and len(nodes) <= HANDFUL and _have_one_partition(places):
@@ -230,7 +132,9 @@ def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
 
 def _whole_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Rating, list[Row]]:
     """Return all places at which structures differ, addresses too; other values as they are."""
-    texts = [Said(each.ranks, filled(parse(each.text, each.slots))) for each in said]
+    texts = [
+        Said(each.ranks, filled(parse(each.text, each.slots)), record=each.record) for each in said
+    ]
     joined = _with_equal_joined(texts)
     rows: list[Row] = [(each.ranks, f"{label}{each.text}") for each in joined]
     rating = rate_place(Place("", tuple((each.ranks, each.text) for each in joined)))
@@ -238,7 +142,10 @@ def _whole_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
     if len(nodes) < 2 or not all(isinstance(node, Group) for _, node in nodes):
         return rating, rows
     comparison = compare(nodes)
-    if not comparison.has_common or comparison.common == DIFFERENT:
+    beyond = _beyond(joined)
+    if beyond is not None and beyond.places:
+        comparison = replace(comparison, places=beyond.places, has_common=True)
+    if not comparison.has_common or comparison.common == DIFFERENT or not comparison.places:
         return rating, rows
     places = most_prominent_first(comparison.places, rate_place)
     return rate_place(places[0]), _compared(label, nodes, comparison.common, places, layout)
@@ -252,11 +159,44 @@ def rate_place(place: Place) -> Rating:
     return rate_texts(place.texts)
 
 
+def _beyond(said: Sequence[Said]) -> LongDifferences | None:
+    """Return the differences of values of which the texts are parts; None for other values."""
+    return long_differences(
+        [
+            EquivalenceClass[Record](each.ranks, each.record, each.slots)
+            for each in said
+            if each.record is not None
+        ]
+    )
+
+
+def _differing_all_over(
+    label: str,
+    nodes: Sequence[tuple[RankSet, Node]],
+    comparison: Comparison,
+    beyond: LongDifferences,
+    layout: Layout,
+) -> tuple[Rating, list[Row]]:
+    """Return the rows of long values that differ in very many places, or nobody knows where."""
+    texts = _texts(nodes)
+    if beyond.summary is not None:
+        return rate_texts(texts), choice_rows(label, texts, layout, above=beyond.summary)
+    rows = choice_rows(label, texts, layout)
+    if not comparison.places:
+        rows = [(RankSet.union(ranks for ranks, _ in nodes), f"{label}{comparison.common}")]
+    sets = ", ".join(layout.brackets(ranks) for ranks, _ in nodes[:MOST_CLASSES])
+    more = ", …" if len(nodes) > MOST_CLASSES else ""
+    note = f"{len(nodes)} different values, beyond the elements shown: {sets}{more}"
+    rows.append((None, f"{_INDENT}({note}; 'stat' and 'compare' look at all elements)"))
+    return rate_texts(texts), rows
+
+
 def _with_equal_joined(said: Sequence[Said]) -> list[Said]:
     """Return values with equal ones joined: the classes of several variables differ in another."""
-    members: dict[tuple[str, int], list[Said]] = {}
+    members: dict[tuple[str, int, bytes], list[Said]] = {}
     for each in said:
-        members.setdefault((each.text, len(each.slots)), []).append(each)
+        digest = each.record.digest if each.record is not None else b""
+        members.setdefault((each.text, len(each.slots), digest), []).append(each)
     return [
         same[0]
         if len(same) == 1
@@ -264,6 +204,7 @@ def _with_equal_joined(said: Sequence[Said]) -> list[Said]:
             RankSet.union(each.ranks for each in same),
             same[0].text,
             functools.reduce(join_slots, (each.slots for each in same)),
+            record=same[0].record,
         )
         for same in members.values()
     ]
@@ -287,16 +228,22 @@ def choice_rows(
     *,
     path: str = "",
     bounds: Sequence[str] = (),
+    above: Summary | None = None,
 ) -> list[Row]:
     """Return a row for each of a few values, or the summary of many numbers.
 
     A few arrays of numbers also get a summary if a line cannot show all of them. *used* columns
     precede each row; *path* leads to the value. *bounds* are the lower bounds of the arrays of
-    Fortran in each text, if one is not 1.
+    Fortran in each text, if one is not 1. *above* is the summary of arrays of which the texts are
+    parts.
     """
     rows: list[Row] = []
-    summed, listed = (None, texts) if layout.whole else _summed(texts)
-    above = summed
+    whole = above
+    if whole is not None:
+        summed, listed = (whole, ()) if len(texts) > HANDFUL else (None, texts)
+    else:
+        summed, listed = (None, texts) if layout.whole else _summed(texts)
+        above = summed
     if above is None and not layout.whole and _is_long(label, texts, layout, used):
         above = _summed_elements(texts)
     if above is not None:
@@ -304,8 +251,8 @@ def choice_rows(
             ranks for ranks, text in texts if summed is None or (ranks, text) not in listed
         )
         start = used + len(layout.brackets(ranks)) + 1 + len(label)
-        places = _strange_elements(texts, above, layout, path, bounds)
-        rows.append((ranks, _hung(label, summary_lines(above, layout, start, places=places))))
+        places = {} if whole is not None else _strange_elements(texts, above, layout, path, bounds)
+        rows.append((ranks, hung(label, summary_lines(above, layout, start, places=places))))
         layout.is_shortened = layout.is_shortened or summed is not None
     sizes = [len(ranks) for ranks, _ in texts]
     shown = listed if layout.whole else _chosen(listed)
@@ -453,7 +400,9 @@ def place_rows(
     column = min(max(map(len, paths)), _PATH_WIDTH)
     start_width = len(_INDENT) + column + 2
     blocks = [
-        choice_rows("", place.texts, layout, start_width, path=place.path, bounds=place.bounds)
+        _shortened(
+            choice_rows("", place.texts, layout, start_width, path=place.path, bounds=place.bounds)
+        )
         for place in places
     ]
     ranks_column = layout.column([ranks for block in blocks for ranks, _ in block if ranks])
@@ -465,7 +414,7 @@ def place_rows(
                 is_all = ranks == all_ranks and len(block) == 1
                 if not is_all:
                     start += f"{layout.brackets(ranks):<{ranks_column}} "
-                text = _hung(start, text.split("\n"))
+                text = hung(start, text.split("\n"))
                 first, newline, rest = text.partition("\n")
                 text = layout.fit(first, layout.mark(ranks)) + newline + rest
             else:
@@ -476,6 +425,13 @@ def place_rows(
         layout.is_shortened = True
         rows.append((None, f"{_INDENT}({left} more places differ)"))
     return rows
+
+
+def _shortened(rows: list[Row]) -> list[Row]:
+    """Return rows without the ends of very long texts, which come from values in full."""
+    return [
+        (ranks, text if len(text) <= _MOST_TEXT else f"{text[:_CUT_TEXT]}…") for ranks, text in rows
+    ]
 
 
 def _template_rows(label: str, said: Said, layout: Layout) -> list[Row]:
@@ -490,7 +446,7 @@ def _template_rows(label: str, said: Said, layout: Layout) -> list[Row]:
         return [(said.ranks, f"{label}{text}  ({note})" if text else f"{label}{note}")]
     if said.text == PLACEHOLDER:
         used = len(layout.brackets(said.ranks)) + 1 + len(label)
-        return [(said.ranks, _hung(label, summary_lines(columns[0], layout, used)))]
+        return [(said.ranks, hung(label, summary_lines(columns[0], layout, used)))]
     constants = [_constant(column) for column in columns]
     pieces = filled(template).split(PLACEHOLDER)
     parts = [piece + (constant or DIFFERENT) for piece, constant in zip(pieces, constants)]  # noqa: B905
@@ -504,7 +460,7 @@ def _template_rows(label: str, said: Said, layout: Layout) -> list[Row]:
     for placeholder in shown:
         start = f"{_INDENT}{placeholder.path:<{width}}  "
         lines = summary_lines(columns[placeholder.number], layout, len(start))
-        rows.append((None, _hung(start, lines)))
+        rows.append((None, hung(start, lines)))
     if left := len(differing) - len(shown):
         rows.append((None, f"{_INDENT}({left} more places differ)"))
     return rows
@@ -515,25 +471,4 @@ def _constant(summary: Summary) -> str:
     strange = summary.nan or summary.above or summary.below or summary.others
     if strange or summary.low is None or summary.low != summary.high:
         return ""
-    return _number(summary.low)
-
-
-def _hung(start: str, lines: Sequence[str]) -> str:
-    """Return lines; the first follows *start*, the others stand below it."""
-    blank = " " * len(start)
-    return "\n".join((blank if number else start) + line for number, line in enumerate(lines))
-
-
-def _packed(parts: Sequence[str], room: int) -> list[str]:
-    """Return parts in as few lines of *room* columns as possible."""
-    lines: list[str] = []
-    for part in parts:
-        if lines and len(lines[-1]) + 2 + len(part) <= room:
-            lines[-1] += f"  {part}"
-        else:
-            lines.append(part)
-    return lines
-
-
-def _number(number: int | float) -> str:
-    return str(number) if isinstance(number, int) else f"{number:.6g}"
+    return number_text(summary.low)

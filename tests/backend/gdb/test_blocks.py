@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 import pytest
 
-from pgdb.backend.gdb import blocks
+from pgdb.backend.gdb import blocks, process_memory
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process import start_with
 from pgdb.backend.gdb.session import GdbSession
@@ -419,7 +419,7 @@ def test_parts_and_limits(programs: dict[str, Path], monkeypatch: pytest.MonkeyP
         raise PermissionError
 
     # As with Yama: then GDB itself reads.
-    monkeypatch.setattr(blocks, "_memory_of_process", refuse)
+    monkeypatch.setattr(process_memory, "_memory_of_process", refuse)
     second = read_all(programs, "c", [*asked, ask("*(double *)8")])
     assert second[:-1] == first
     assert "Cannot access memory at address 0x8" in refusal(second[-1])

@@ -12,11 +12,13 @@ from pgdb.errors import CommandError, PgdbError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.full_answers import PAGE_RANKS, part_of
 from pgdb.frontend.api.job_state import JobState
+from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.dispatch import EXIT_FAILED, EXIT_OK, Dispatcher, Display
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.overlay.messages import Evaluate
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,
@@ -52,6 +54,7 @@ class FakeSession:
     set = RankSet.range(0, 3000)
     sets: ClassVar[dict[str, RankSet]] = {}
     description = "fake"
+    options = SessionOptions()
     state = JobState(RankSet.range(0, 3000))
 
     def __init__(self, **said: tuple[tuple[str, str], ...]) -> None:
@@ -59,6 +62,17 @@ class FakeSession:
 
     def ranks(self, asked: RankSet) -> FakeRanks:
         return FakeRanks(self, asked)
+
+    async def ask(
+        self,
+        command: str,
+        operation: Evaluate,
+        asked: RankSet,
+        *,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        assert not operation.whole, f"{command}: nothing here is printed in part"
+        return await FakeRanks(self, asked).evaluate_in_full(operation.expression)
 
     def named_set(self, name: str) -> RankSet | None:
         return RankSet()

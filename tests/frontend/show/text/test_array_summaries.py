@@ -6,14 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from pgdb.frontend.show.text.bars import bars_title, sparkline
 from pgdb.frontend.show.text.layout import Layout
-from pgdb.frontend.show.text.value_text import (
-    Said,
-    bars_title,
-    sparkline,
-    summary_lines,
-    value_rows,
-)
+from pgdb.frontend.show.text.summary_text import summary_lines
+from pgdb.frontend.show.text.value_text import Said, value_rows
 from pgdb.merge.summary import Summary
 from pgdb.merge.totals import merge, summarize_array
 from pgdb.ranks import RankSet

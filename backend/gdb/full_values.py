@@ -1,0 +1,111 @@
+"""Values in full, of which GDB prints only a part: text without GDB's limits, or numbers in memory.
+
+GDB's limits (``print elements``, ``max-value-size`` and the like) are for showing. A value that GDB
+prints completely costs nothing here.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from pgdb.backend.gdb import queries
+from pgdb.backend.gdb.blocks import read_block
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.overlay.messages import Evaluate, ReadBlock
+from pgdb.patterns import pattern
+from pgdb.printed_parts import has_dots, is_cut
+from pgdb.records import Block, Failure, Record, Value
+
+_MOST_SHOWN_BYTES = 1 << 26
+"""Largest value that GDB prints beyond the user's max-value-size: it reads all of it for that."""
+_TOO_LARGE = "max-value-size"
+_NUMBERS = pattern(r"(?:std::[\w:<>, ]+ = )?[{(\s]*[-+]?(?:\d|nan\b|inf\b)")
+_CHANGES = pattern(r"\+\+|--|(?<![=!<>/])=(?!=)")
+_CALLS = pattern(r"\w\s*\(")
+
+
+async def evaluate(gdb: GdbSession, operation: Evaluate, pid: int) -> Record:
+    """Print the value of an expression, and look at all of it if GDB prints only a part.
+
+    :raises NeedsStopError: if the rank runs.
+    """
+    record, number = await queries.evaluate_numbered(gdb, operation.expression, operation.format)
+    if not operation.most_elements:
+        return record
+    if isinstance(record, Value):
+        if number and has_dots(record.text):
+            return await _in_full(gdb, operation, pid, record, f"${number}")
+        return record
+    if isinstance(record, Failure) and _TOO_LARGE in record.message:
+        return await _too_large(gdb, operation, pid, record)
+    return record
+
+
+async def _in_full(
+    gdb: GdbSession, operation: Evaluate, pid: int, shown: Value, history: str
+) -> Record:
+    """Look at all of a value that GDB has printed in part, and that its history has."""
+    if not operation.format and _NUMBERS.match(shown.text):
+        # The number in the history is not evaluated again, as a call in the expression would be.
+        block = await _block(gdb, operation, pid, history)
+        if isinstance(block, Block):
+            return replace(shown, whole=block)
+    return await _in_full_text(gdb, operation, shown, history)
+
+
+async def _too_large(gdb: GdbSession, operation: Evaluate, pid: int, refused: Failure) -> Record:
+    """Look at a value that is too large for GDB to print."""
+    expression = operation.expression
+    if _CHANGES.search(expression):
+        return refused
+    language = await gdb.send(console("show language"))
+    if _CALLS.search(expression) and "fortran" not in language.text:
+        return refused  # evaluated again, it would call a function again
+    block: Record | None = None
+    if not operation.format:
+        block = await _block(gdb, operation, pid, expression)
+    word = f"print/{operation.format}" if operation.format else "print"
+    raised = f"with max-value-size {_MOST_SHOWN_BYTES} -- {word} {expression}"
+    shown, number = await queries.numbered(gdb, raised)
+    if isinstance(block, Block):
+        return Value(text=shown.text if isinstance(shown, Value) else "{...}", whole=block)
+    if not isinstance(shown, Value) or not number:
+        return refused
+    return await _in_full_text(gdb, operation, shown, f"${number}")
+
+
+async def _in_full_text(gdb: GdbSession, operation: Evaluate, shown: Value, history: str) -> Record:
+    """Look at the text of a value without GDB's limits."""
+    if not has_dots(shown.text):
+        return shown
+    text = await _text(gdb, operation, history)
+    if text is None:
+        return replace(shown, looked_at=-1)
+    if text == shown.text and not is_cut(text):  # the dots are its own
+        return shown
+    return replace(shown, whole=text, looked_at=operation.most_elements if is_cut(text) else 0)
+
+
+async def _block(gdb: GdbSession, operation: Evaluate, pid: int, expression: str) -> Record:
+    reading = ReadBlock(expression=expression, limit_bytes=max(1, operation.limit_bytes))
+    return await read_block(gdb, reading, pid)
+
+
+async def _text(gdb: GdbSession, operation: Evaluate, history: str) -> str | None:
+    """Return the text of a value in GDB's history without GDB's limits, None if it has none."""
+    settings = (
+        f"max-value-size {_MOST_SHOWN_BYTES}",
+        f"print elements {operation.most_elements}",
+        "print repeats 10",
+        "print max-depth -1",
+        "print union on",
+        "print null-stop off",
+    )
+    word = f"output/{operation.format}" if operation.format else "output"
+    lifted = "".join(f"with {each} -- " for each in settings)
+    result = await gdb.send(console(f"{lifted}{word} {history}"))
+    if result.kind != "done":
+        queries.failure(result)  # raises if the rank runs
+        return None
+    return result.text.rstrip("\n")

@@ -1,0 +1,113 @@
+"""Places at which long values of several ranks differ, beyond the part that GDB prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.frontend.analysis import block_values
+from pgdb.frontend.analysis.closeness import Closeness
+from pgdb.frontend.analysis.diff import Place, compare
+from pgdb.frontend.analysis.value_nodes import node_of
+from pgdb.frontend.analysis.whole_values import is_known, key_of
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.summary import Summary
+from pgdb.merge.totals import merge, summarize_array
+from pgdb.ranks import RankSet
+from pgdb.records import Block, Record, Value
+
+_SCATTERED = 4
+_MOST_RUNS = 1000
+_MOST_CLASSES = 256
+_LONG_BEGIN = 160
+_KEPT = 20
+"""Number of characters of the common begin that are kept."""
+_EXACT = Closeness(0.0, 0.0)
+
+
+class LongDifferences(msgspec.Struct, frozen=True):
+    """Differences of long values."""
+
+    places: tuple[Place, ...] = ()
+    """Places that differ; none where the values differ all over."""
+    summary: Summary | None = None
+    """Summary of all numbers, if arrays of numbers differ all over."""
+    is_unknown: bool = False
+    """Whether the values are known to differ, but not where."""
+
+
+def long_differences(classes: Sequence[EquivalenceClass[Record]]) -> LongDifferences | None:
+    """Return the differences of values of which GDB prints a part; None for other values."""
+    if not any(isinstance(each.record, Value) and each.record.digest for each in classes):
+        return None
+    if len({key_of(each.record) for each in classes}) < 2:
+        return None
+    if len(classes) > _MOST_CLASSES or not all(is_known(each.record) for each in classes):
+        return LongDifferences(is_unknown=True)
+    blocks = [
+        (each.ranks, whole)
+        for each in classes
+        if isinstance(whole := cast(Value, each.record).whole, Block)
+    ]
+    if len(blocks) < len(classes) or not _are_alike([block for _, block in blocks]):
+        places = compare([(each.ranks, node_of(each)) for each in classes]).places
+        return LongDifferences(tuple(map(_from_difference, places)))
+    return _of_blocks(blocks)
+
+
+def from_difference(texts: Sequence[str]) -> list[str]:
+    """Return long texts without the begin that all have in common.
+
+    >>> from_difference(["'" + 200 * "x" + "a'", "'" + 200 * "x" + "b'"])
+    ["…xxxxxxxxxxxxxxxxxxxxa'", "…xxxxxxxxxxxxxxxxxxxxb'"]
+    """
+    least, greatest = min(texts, default=""), max(texts, default="")
+    pairs = enumerate(zip(least, greatest, strict=False))
+    common = next((at for at, (one, other) in pairs if one != other), len(least))
+    if len(texts) < 2 or common < _LONG_BEGIN:
+        return [*texts]
+    return [f"…{text[common - _KEPT :]}" for text in texts]
+
+
+def _from_difference(place: Place) -> Place:
+    texts = from_difference([text for _, text in place.texts])
+    ranks = [ranks for ranks, _ in place.texts]
+    return replace(place, texts=tuple(zip(ranks, texts, strict=True)))
+
+
+def _are_alike(blocks: Sequence[Block]) -> bool:
+    first = blocks[0]
+    return all(block_values.are_alike(first, each) and each.dtype == first.dtype for each in blocks)
+
+
+def _of_blocks(blocks: Sequence[tuple[RankSet, Block]]) -> LongDifferences:
+    import numpy
+
+    first = blocks[0][1]
+    values = block_values.flat(first)
+    differ = numpy.zeros(len(values), bool)
+    for _, other in blocks[1:]:
+        differ[block_values.differing(values, block_values.flat(other), _EXACT)] = True
+    found = numpy.flatnonzero(differ)
+    runs = block_values.count_runs(first, found)
+    if runs > _MOST_RUNS or (runs > _SCATTERED and 2 * len(found) >= len(values)):
+        return LongDifferences(summary=_summary(blocks))
+    places = []
+    for at, count in block_values.runs_of(first, found):
+        members: dict[str, list[RankSet]] = {}
+        for ranks, block in blocks:
+            text = block_values.sequence_text(block, at, count)
+            members.setdefault(text, []).append(ranks)
+        texts = [(RankSet.union(sets), text) for text, sets in members.items()]
+        texts.sort(key=lambda pair: (-len(pair[0]), pair[0].first))
+        places.append(Place(block_values.path_of(first, at, count), tuple(texts)))
+    return LongDifferences(tuple(places))
+
+
+def _summary(blocks: Sequence[tuple[RankSet, Block]]) -> Summary | None:
+    if blocks[0][1].dtype[1] not in "biuf":
+        return None
+    return merge(summarize_array(ranks, block_values.flat(block)) for ranks, block in blocks)

@@ -1,0 +1,37 @@
+"""The trees and texts of values in full, where GDB prints only a part."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from pgdb.frontend.analysis import block_values
+from pgdb.frontend.analysis.values import Node, parse
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.normalize import normalize_values
+from pgdb.records import SLOT, Block, Record, Value
+
+
+def node_of(each: EquivalenceClass[Record]) -> Node:
+    """Return the tree of a value, in full if that is at hand."""
+    record = cast(Value, each.record)
+    bounds = record.bounds
+    if bounds == SLOT:
+        bounds = each.slots[-1] if each.slots else ""
+    if record.whole is None:
+        slots = [*each.slots] if record.bounds in ("", SLOT) else [*each.slots, bounds]
+        return parse(record.text, slots)
+    slots = []
+    if isinstance(record.whole, Block):
+        text, bounds = full_text(record), block_values.bounds_text(record.whole)
+    elif "0x" in record.text:  # printed with a format: the numbers are data
+        text = record.whole
+    else:
+        text = normalize_values(record.whole, slots)
+    return parse(text, [*slots, bounds] if bounds else slots)
+
+
+def full_text(record: Value) -> str:
+    """Return the text of a value, in full if that is at hand."""
+    if isinstance(record.whole, Block):
+        return block_values.text_of(record.whole, most=0)
+    return record.text if record.whole is None else record.whole

@@ -1,0 +1,131 @@
+"""Values in full, for verdicts: the parts that GDB does not print are read from the ranks.
+
+A leaf hashes the value in full where GDB prints a part (:class:`pgdb.records.Value`). Equal hashes
+need no further look. Of values that differ, one rank of each class is asked for the whole value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Container
+
+from msgspec.structs import replace
+
+from pgdb.errors import NotRecordedError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.arrays import Ask, read_arrays
+from pgdb.frontend.analysis.full_answers import pages
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import Evaluate
+from pgdb.printed_parts import is_cut
+from pgdb.ranks import RankSet
+from pgdb.records import Block, Record, Value, Variables
+
+MOST_ELEMENTS = 100_000
+"""Most elements of containers and text that a verdict looks at."""
+MOST_PRINTED = 2_000
+"""Most elements of containers and text that ``print`` looks at, which is to answer at once."""
+
+Look = Callable[[Answer], Awaitable[Answer]]
+"""A function that returns an answer with the values in full that GDB has printed in part."""
+
+
+async def no_look(answer: Answer) -> Answer:
+    """Return an answer as it is."""
+    return answer
+
+
+async def look(
+    answer: Answer,
+    ask: Ask,
+    *,
+    limit_bytes: int,
+    raw_pointers: bool = False,
+    most_elements: int = MOST_ELEMENTS,
+    wanted: Container[bytes] | None = None,
+) -> Answer:
+    """Return *answer* with the values in full that GDB has printed in part.
+
+    *most_elements* is that of the request for *answer*. With *wanted*, only values with these
+    hashes are read. A value that cannot be read again keeps its hash only.
+
+    :raises CommandError: if the arrays are larger than *limit_bytes* together.
+    """
+    first_ranks: dict[bytes, int] = {}
+    for each in answer.classes:
+        record = each.record
+        if not isinstance(record, Value) or not record.digest or record.whole is not None:
+            continue
+        if wanted is None or record.digest in wanted:
+            first_ranks.setdefault(record.digest, each.ranks.first)
+    if not first_ranks:
+        return answer
+    word, _, expression = answer.command.partition(" ")
+    operation = Evaluate(
+        expression=expression,
+        format=word.partition("/")[2],
+        raw_pointers=raw_pointers,
+        most_elements=most_elements,
+        limit_bytes=limit_bytes,
+        whole=True,
+    )
+    found: dict[bytes, Value] = {}
+    headers: dict[int, Value] = {}
+    try:
+        for page in pages(RankSet(first_ranks.values())):
+            said = await ask(answer.command, operation, page)
+            for each in said.classes:
+                record = each.record
+                if isinstance(record, Value) and isinstance(record.whole, str):
+                    found[record.digest] = record
+                elif isinstance(record, Value) and isinstance(record.whole, Block):
+                    headers |= dict.fromkeys(each.ranks, record)
+        if headers:
+            arrays = await read_arrays(ask, expression, RankSet(headers), limit_bytes=limit_bytes)
+            for rank, array in arrays.by_rank.items():
+                header = headers[rank].whole
+                assert isinstance(header, Block)
+                data = array.tobytes(order=header.order)
+                whole = replace(header, data=data)
+                found[headers[rank].digest] = replace(headers[rank], whole=whole)
+    except NotRecordedError:
+        return answer
+    return replace(answer, classes=tuple(_with_whole(each, found) for each in answer.classes))
+
+
+def _with_whole(
+    each: EquivalenceClass[Record], found: dict[bytes, Value]
+) -> EquivalenceClass[Record]:
+    record = each.record
+    if not isinstance(record, Value) or record.whole is not None or record.digest not in found:
+        return each
+    return replace(each, record=replace(record, whole=found[record.digest].whole))
+
+
+def is_known(record: Record) -> bool:
+    """Return whether the whole of a value, as far as it was looked at, is at hand."""
+    return not isinstance(record, Value) or not record.digest or record.whole is not None
+
+
+def is_partial(record: Record) -> bool:
+    """Return whether a value has elements that were not looked at."""
+    if isinstance(record, Variables):
+        return any(is_cut(item.value) for item in record.items)
+    if not isinstance(record, Value):
+        return False
+    return bool(record.looked_at) or (not record.digest and is_cut(record.text))
+
+
+def key_of(record: Record) -> Record | bytes:
+    """Return a key that is the same for equal values: a part of a value is nothing to compare."""
+    return record.digest if isinstance(record, Value) and record.digest else record
+
+
+def how_far(record: Record) -> str:
+    """Return words for the elements of a partial value that were looked at."""
+    count = record.looked_at if isinstance(record, Value) else 0
+    return f"the first {count} elements" if count > 0 else "the elements that GDB prints"
+
+
+def way_out(expression: str) -> str:
+    """Return advice for a value that is too long to be looked at in full."""
+    return f"name a part of it, such as a member or elements of {expression}"

@@ -1,0 +1,147 @@
+"""Values for verdicts: in full, whatever GDB's limits for showing are."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import TYPE_CHECKING
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.analysis import whole_values
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.assertions import Check, check
+from pgdb.frontend.analysis.comparing import By, to_look_at
+from pgdb.frontend.analysis.conditions import Requirement, check_changes_nothing
+from pgdb.frontend.analysis.full_answers import in_full
+from pgdb.overlay.messages import Evaluate
+from pgdb.ranks import RankSet
+from pgdb.records import Value
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.session import Session
+
+_PRINTED_BYTES = 1 << 28
+"""Most bytes of numbers that a rank hashes for ``print``, which is to answer at once."""
+_MOST_PRINTED_VALUES = 64
+_LOOKED_AT_BYTES = 1 << 25
+"""Most bytes of numbers that ``print`` reads to show where they differ."""
+
+
+async def evaluate_printed(
+    session: Session,
+    expression: str,
+    ranks: RankSet,
+    *,
+    format: str = "",
+    timeout_s: float | None = None,
+) -> Answer:
+    """Print the value of an expression, with a hash of the whole where GDB prints a part."""
+    limit_bytes = min(session.options.array_limit_bytes, _PRINTED_BYTES)
+    most = whole_values.MOST_PRINTED
+    return await _ask(session, expression, ranks, format, timeout_s, most, limit_bytes)
+
+
+async def evaluate(
+    session: Session, expression: str, ranks: RankSet, *, format: str = ""
+) -> Answer:
+    """Print the value of an expression for a verdict: each value, with a hash of the whole."""
+    most, limit_bytes = whole_values.MOST_ELEMENTS, session.options.array_limit_bytes
+    answer = await _ask(session, expression, ranks, format, None, most, limit_bytes)
+    return await in_full(answer, session.recall)
+
+
+async def look(
+    session: Session,
+    answer: Answer,
+    *,
+    wanted: Container[bytes] | None = None,
+    most_elements: int = whole_values.MOST_ELEMENTS,
+) -> Answer:
+    """Return *answer* with the values in full that GDB has printed in part.
+
+    :raises CommandError: if they are larger than the option ``array_limit_bytes``.
+    """
+    return await whole_values.look(
+        answer,
+        session.ask,
+        limit_bytes=session.options.array_limit_bytes,
+        raw_pointers=_raw_pointers(session),
+        most_elements=most_elements,
+        wanted=wanted,
+    )
+
+
+async def look_to_print(session: Session, answer: Answer) -> Answer:
+    """Return an answer of ``print`` with the values in full, if they differ beyond what GDB prints.
+
+    Very many or very long values stay as they are: ``print`` is to answer at once.
+    """
+    values = [each.record for each in answer.classes if isinstance(each.record, Value)]
+    if not 2 <= len({*map(whole_values.key_of, values)}) <= _MOST_PRINTED_VALUES:
+        return answer
+    expression = answer.command.partition(" ")[2]
+    try:
+        check_changes_nothing(expression)
+        return await whole_values.look(
+            answer,
+            session.ask,
+            limit_bytes=_LOOKED_AT_BYTES,
+            raw_pointers=_raw_pointers(session),
+            most_elements=whole_values.MOST_PRINTED,
+        )
+    except (CommandError, UsageError):
+        return answer
+
+
+async def look_at_differences(
+    session: Session, before: Answer, after: Answer, by: By, *, are_both_now: bool
+) -> tuple[Answer, Answer]:
+    """Return the two sides of a comparison with the values in full that differ.
+
+    The first side is of now if *are_both_now* is set; otherwise it is as it was kept.
+    """
+    wanted = to_look_at(before, after, by)
+    if not wanted:
+        return before, after
+    if are_both_now:
+        before = await look(session, before, wanted=wanted)
+    return before, await look(session, after, wanted=wanted)
+
+
+async def check_condition(
+    session: Session, requirement: Requirement, ranks: RankSet, *, running_ok: bool = False
+) -> Check:
+    """Return which of *ranks* meet a requirement, with values in full."""
+
+    async def ask(expression: str, some: RankSet) -> Answer:
+        most, limit_bytes = whole_values.MOST_ELEMENTS, session.options.array_limit_bytes
+        return await _ask(session, expression, some, "", None, most, limit_bytes)
+
+    async def look_at(answer: Answer) -> Answer:
+        return await look(session, answer)
+
+    recall = session.recall
+    return await check(requirement, ranks, ask, recall, running_ok=running_ok, look=look_at)
+
+
+async def _ask(
+    session: Session,
+    expression: str,
+    ranks: RankSet,
+    format: str,
+    timeout_s: float | None,
+    most_elements: int,
+    limit_bytes: int,
+) -> Answer:
+    word = f"print/{format}" if format else "print"
+    operation = Evaluate(
+        expression=expression,
+        format=format,
+        raw_pointers=_raw_pointers(session),
+        most_elements=most_elements,
+        limit_bytes=limit_bytes,
+    )
+    return await session.ask(f"{word} {expression}", operation, ranks, timeout_s=timeout_s)
+
+
+def _raw_pointers(session: Session) -> bool:
+    return session.options.compare_pointers == "raw"

@@ -1,0 +1,61 @@
+"""Verdicts about values of which GDB prints only a part, in C, C++ and Fortran."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.conftest import Build
+from tests.support.programs import Mpi
+from tests.support.terminal import ex, run_pgdb
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+
+LIMITS = ("set print elements 10", "set print repeats 2", "set max-value-size 1024")
+"""Settings of GDB for showing, which no verdict depends on."""
+
+
+def outputs(out: str) -> dict[str, str]:
+    """Return the output of each command of a batch run."""
+    parts = re.split(r"^\(pgdb [\d,-]+\) (.*)\n", out, flags=re.M)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+@pytest.mark.parametrize("limits", [(), LIMITS], ids=["usual", "small"])
+def test_a_difference_behind_the_printed_part_is_found(
+    mpi: Mpi, build: Build, limits: tuple[str, ...]
+) -> None:
+    program = build("long_values.cpp")
+    places = {
+        "field": "[500]",
+        "big": "[131071]",
+        "counts": "[399]",
+        "wide": "[299]",
+        "outer": ".inner[2].cells[250]@2",
+        "numbers": "[900]",
+        "queue": "[280]",
+        "table": "[290]",
+    }
+    asked = [f"{word} {name}" for name in places for word in ("assert", "print")]
+    others = ("assert text", "assert word", "compare text 0 with 2", "compare big 0 with 1")
+    bounds = ("assert big in 0..8", "assert big in 0..9", "assert positive > 0")
+    kept = ("save kept big", "compare big with kept", "compare alike with 2")
+    commands = (f"tbreak {program.at('look')}", "c", *limits, *asked, *others, *bounds, *kept)
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(4, program))
+    said = outputs(finished.out)
+    for name, place in places.items():
+        for word in ("assert", "print"):
+            lines = said[f"{word} {name}"].splitlines()
+            found = [line for line in lines if line.split()[:2] == [place, "[0-1,3]"]]
+            assert found, (name, said[f"{word} {name}"])
+        assert "FAILED on [2] (1 of 4)" in said[f"assert {name}"]
+    assert "!" in said["assert text"] and "y" in said["assert word"], finished.out
+    assert "2 values on one side only" in said["compare text 0 with 2"]
+    assert said["compare big 0 with 1"].startswith("big, [0] with [1]: the same values on")
+    assert "[2] big[131071] = 9" in said["assert big in 0..8"]
+    assert said["assert big in 0..9"] == "big is in 0..9: passed on [0-3]\n"
+    assert "[2] positive[700] = -1" in said["assert positive > 0"]
+    assert said["compare big with kept"] == "big, kept -> now: equal on [0-3]\n"
+    assert "the same values on [0-1,3] and [2]" in said["compare alike with 2"]
+    assert finished.status == 1, finished.out

@@ -1,0 +1,69 @@
+// Values longer than GDB prints: one rank differs behind the part that is shown.
+#include <mpi.h>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+struct Inner {
+    double cells[300];
+    int id;
+};
+struct Outer {
+    Inner inner[3];
+    union {
+        int as_int;
+        float as_float;
+    } either;
+};
+
+int main(int argc, char **argv)
+{
+    static double field[1000], alike[1000], big[131072], positive[1000];
+    static long counts[400];
+    static char text[600];
+    static long double wide[300];
+    static Outer outer;
+    std::vector<double> numbers(1000, 0.5);
+    std::deque<int> queue;
+    std::map<int, int> table;
+    std::string word(500, 'x');
+    int rank, i;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (i = 0; i < 1000; i++) {
+        field[i] = alike[i] = i % 7;
+        positive[i] = 1 + i;
+    }
+    for (i = 0; i < 131072; i++)
+        big[i] = i % 5;
+    for (i = 0; i < 400; i++)
+        counts[i] = (1L << 60) + i;
+    for (i = 0; i < 300; i++) {
+        wide[i] = i;
+        queue.push_back(i);
+        table[i] = 2 * i;
+    }
+    for (i = 0; i < 599; i++)
+        text[i] = 'a' + i % 26;
+    if (rank == 2) {
+        field[500] = NAN;
+        positive[700] = -1;
+        big[131071] = 9;
+        counts[399] += 1;
+        wide[299] += 1e-18L * 299;
+        text[550] = '!';
+        outer.inner[2].cells[250] = 3;
+        outer.inner[2].cells[251] = 4;
+        outer.inner[1].cells[100] = 1;
+        numbers[900] = 0.25;
+        queue[280] = -1;
+        table[290] = 0;
+        word[450] = 'y';
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize(); // @look
+    return field[0] + alike[0] + big[0] + counts[0] + text[0] + (int)wide[0] + outer.either.as_int +
+           (int)positive[0] + (int)numbers[0] + queue[0] + table[0] + word[0];
+}
