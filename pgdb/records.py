@@ -289,6 +289,15 @@ class Stop(Struct, frozen=True, tag="stop"):
     program: str = ""
     """Interpreter and script, such as ``python3.11 running job.py``, in the first stop; empty for
     any other program."""
+    hit: str = ""
+    """GDB's word for *breakpoint* if it is no ordinary one: ``Temporary breakpoint``,
+    ``Catchpoint``, ``Hardware read watchpoint`` …"""
+    event: str = ""
+    """The event that a catchpoint has caught, such as ``exception thrown``."""
+    thread: str = ""
+    """GDB's number of the thread that has stopped the rank, unless it is the first one."""
+    thread_name: str = ""
+    """Name of that thread, where GDB prints it."""
 
 
 def is_fatal(stop: Stop) -> bool:

@@ -40,7 +40,8 @@ class Breakpoints:
         """The breakpoints of ``catch death`` by GDB's number."""
         self._has_new_libraries = False
         self._symbols: dict[int, str] = {}  # by GDB's number, of those set at an address
-        self._last_hit: int | None = None
+        # The number of a breakpoint, and that of the run in which it was hit or changed.
+        self._hit = (0, 0)
         self._gdb = gdb
 
     def death_at(self, payload: Mapping[str, Any]) -> Point | None:
@@ -53,8 +54,9 @@ class Breakpoints:
 
     @property
     def last_hit(self) -> int:
-        """Job-wide number of the breakpoint that was hit last, or 0."""
-        return self.numbers.get(self._last_hit, 0) if self._last_hit is not None else 0
+        """GDB's number of the breakpoint that has counted a hit last in the present run, or 0."""
+        number, run = self._hit
+        return number if run == self._gdb.runs else 0
 
     def forget(self) -> None:
         """Forget all breakpoints: the process is gone or free."""
@@ -64,7 +66,7 @@ class Breakpoints:
         """Take a ``=breakpoint-…`` notice of GDB."""
         with contextlib.suppress(KeyError, TypeError, ValueError):
             if name == "breakpoint-modified":
-                self._last_hit = int(payload["bkpt"]["number"])
+                self._hit = (int(payload["bkpt"]["number"]), self._gdb.runs)
             elif name == "library-loaded":
                 self._has_new_libraries = True
             elif name == "breakpoint-deleted":

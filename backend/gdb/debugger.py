@@ -334,6 +334,7 @@ class GdbDebugger:
         if operation.needs_stopped_rank or operation.sets_running:
             self._need_stop()
         if isinstance(operation, Resume) or (isinstance(operation, Console) and operation.run):
+            self._stops.take_run(operation.command)
             return await self._resume(run_command(operation), request_id)
         if isinstance(operation, Detach):
             await self._detach()
@@ -674,7 +675,7 @@ class GdbDebugger:
 
     def _report(self, action: events.ReportStop) -> None:
         payload = action.payload
-        stop = self._stops.stop_of(payload, action.run)
+        stop = self._stops.stop_of(payload, action.run, self._process.pid)
         if self._gdb_interrupt.is_awaited and stop.signal == signal.SIGINT.name:
             self._keep(self._report_gdb_interrupt(as_interrupt(stop), action))
         elif self._tasks or not self._stops.is_complete(stop, payload):

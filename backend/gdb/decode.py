@@ -353,7 +353,7 @@ def breakpoint_of(payload: Mapping[str, Any], *, number: int, symbol: str = "") 
         kind=str(payload.get("type", "breakpoint")),
         disposition=str(payload.get("disp", "keep")),
         enabled=payload.get("enabled") != "n",
-        what=str(payload.get("what", "")),
+        what=_watched(payload),
         function=str(where.get("func", "")),
         file=file,
         line=line,
@@ -364,6 +364,14 @@ def breakpoint_of(payload: Mapping[str, Any], *, number: int, symbol: str = "") 
         times=_number(payload.get("times", "0")),
         ignore=_number(payload.get("ignore", "0")),
     )
+
+
+def _watched(payload: Mapping[str, Any]) -> str:
+    """Return the watched expression, or the caught event, which is the same on all ranks."""
+    if (kind := payload.get("catch-type")) in ("fork", "vfork"):
+        # After the first hit GDB has the number of the new process here.
+        return str(kind)
+    return str(payload.get("what", payload.get("catch-type", "")))
 
 
 def _change(value: Mapping[str, Any]) -> str:

@@ -74,6 +74,9 @@ class GdbSession:
         self._ran: int | None = None
         """The latest command that has set the inferior running."""
         self._run_log = ""
+        self._announced = ""
+        self.runs = 0
+        """Number of times that GDB has reported that the inferior runs."""
         self._closing = False
         self._put_off = ""
         self._has_failed = False
@@ -284,6 +287,9 @@ class GdbSession:
                 self._ran = None
                 self._listener.on_stopped(part.payload)
             elif part.name == "running":
+                if part.payload.get("thread-id", "all") == "all":
+                    self.runs += 1
+                    self._announced = ""
                 self._listener.on_running()
         elif part.kind == "=":
             self.changes += 1
@@ -295,6 +301,7 @@ class GdbSession:
             if oldest is not None and oldest.prints:
                 oldest.texts.append(part.text)
             else:
+                self._announced = (self._announced + part.text)[-_MOST_OF_LOG:]
                 self._listener.on_output(part.text)
         elif part.kind == "&" and part.text != _NOTHING_GIVEN_UP:
             if self._process is not None:
@@ -310,6 +317,11 @@ class GdbSession:
         """Return GDB's recent complaints about the run, on one line."""
         log, self._run_log = self._run_log, ""
         return " ".join(log.split())
+
+    def take_announced(self) -> str:
+        """Return the text that GDB has printed unasked since the inferior runs, its latest part."""
+        text, self._announced = self._announced, ""
+        return text
 
     def _oldest(self) -> _Pending:
         return next(iter(self._pending.values()))

@@ -127,6 +127,13 @@ class Stacks:
             return ()
         return await self._fold(self._with_arguments(listed, arguments))
 
+    async def innermost(self, pid: int) -> tuple[Frame, ...]:
+        """Return the innermost frame of the selected thread; nothing if GDB has no frame."""
+        listed, arguments = await self._ask(pid, 1)
+        if listed.result.kind != "done" or arguments.kind != "done":
+            return ()
+        return tuple(each.frame for each in self._with_arguments(listed, arguments))
+
     def named(self, pid: int, frame: Frame | None, payload: Any) -> Frame | None:
         """Return the frame of a ``frame={…}`` of GDB with a name for its function."""
         if frame is None or frame.function != UNNAMED:

@@ -16,11 +16,32 @@ from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import INTERRUPT
 from pgdb.backend.gdb.stacks import Stacks
+from pgdb.backend.gdb.stop_words import stop_words
 from pgdb.errors import GdbError
-from pgdb.records import Frame, Stop
+from pgdb.records import Frame, Stop, StopReason
 
 _FRAMES_FOR_STOP = 64
 _SIGNALS_OF_ATTACHING = ("0", "SIGSTOP", "SIGTRAP")
+_AT_A_PLACE: tuple[StopReason, ...] = (
+    "breakpoint-hit",
+    "watchpoint-trigger",
+    "watchpoint-scope",
+    "end-stepping-range",
+    "function-finished",
+    "location-reached",
+    "exec",
+)
+"""Reasons of stops at which the innermost frame stays selected."""
+_REASONS_OF_RUNS: dict[str, StopReason] = {
+    "step": "end-stepping-range",
+    "next": "end-stepping-range",
+    "stepi": "end-stepping-range",
+    "nexti": "end-stepping-range",
+    "finish": "function-finished",
+    "until": "location-reached",
+    "advance": "location-reached",
+}
+"""Reasons of stops for which GDB has none, by the command that has set the rank running."""
 _CONDITION_FAILED = "Error in testing "
 """First words of GDB's message that a rank is stopped because a condition failed."""
 
@@ -34,29 +55,57 @@ class StopReports:
         self._breakpoints = breakpoints
         self._shows_displays = False
         self._death: Point | None = None
+        self._word = ""
 
     def take_command(self, command: str) -> None:
         """Note a command of the user's: ``display`` adds to all later stops."""
         self._shows_displays |= command.startswith("display ")
 
-    def stop_of(self, payload: dict[str, Any], run: int) -> Stop:
-        """Return the stop of a ``*stopped`` that ends *run*."""
+    def take_run(self, command: str) -> None:
+        """Note the first word of the command that sets the rank running."""
+        self._word = command.partition(" ")[0]
+
+    def stop_of(self, payload: dict[str, Any], run: int, pid: int) -> Stop:
+        """Return the stop of a ``*stopped`` of the process *pid* that ends *run*."""
         stop = decode.stop(payload, run=run, numbers=self._breakpoints.numbers)
         if (frame := stop.frame) is not None and frame.arguments:
             shown = self._stacks.arguments.cut(frame.arguments)
             if shown is not frame.arguments:
                 stop = replace(stop, frame=replace(frame, arguments=shown))
+        stop = replace(stop, frame=self._stacks.named(pid, stop.frame, payload.get("frame")))
+        stop = self._with_words(stop, payload)
         log = self._gdb.take_run_log()
         if (begin := log.find(_CONDITION_FAILED)) >= 0:
             why = self._breakpoints.job_numbers(log[begin:])
             stop = replace(stop, detail=f"{why}; {stop.detail}" if stop.detail else why)
-        if not payload.get("reason") and (hit := self._breakpoints.last_hit):
-            # A breakpoint whose commands begin with "silent" stops without a reason.
-            stop = replace(stop, reason="breakpoint-hit", breakpoint=hit, meaning="")
         if stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
             stop = as_interrupt(stop)
         self._death, self._stacks.death_code = self._breakpoints.death_at(payload), None
         return stop if self._death is None else replace(stop, reason="death", meaning="")
+
+    def _with_words(self, stop: Stop, payload: dict[str, Any]) -> Stop:
+        """Return the stop with what GDB has printed about it, and with a reason if it has none."""
+        words = stop_words(self._gdb.take_announced(), payload)
+        number, reason, meaning = stop.breakpoint, stop.reason, stop.meaning
+        if not payload.get("reason"):
+            # A breakpoint whose commands begin with "silent" stops without a reason or a frame. A
+            # caught signal, and "finish" out of a function without debug information, have a frame.
+            own = words.number or (0 if "frame" in payload else self._breakpoints.last_hit)
+            number = self._breakpoints.numbers.get(own, 0)
+            reason = "breakpoint-hit" if own else _REASONS_OF_RUNS.get(self._word, "other")
+        elif words.hit and reason == "other":
+            # Catchpoints for system calls, forks and libraries have reasons of their own.
+            reason, meaning = "breakpoint-hit", ""
+        return replace(
+            stop,
+            reason=reason,
+            breakpoint=number,
+            meaning=meaning,
+            hit=words.hit if number else "",
+            event=words.event if number else "",
+            thread=words.thread,
+            thread_name=words.thread_name,
+        )
 
     def why_refused(self, message: str) -> str:
         """Return GDB's reason for not setting the rank running."""
@@ -66,8 +115,9 @@ class StopReports:
     def is_complete(self, stop: Stop, payload: dict[str, Any]) -> bool:
         """Return whether :meth:`describe` would add nothing."""
         is_elsewhere = self.is_elsewhere(stop, payload)
-        is_elsewhere = is_elsewhere or stop.reason == "death"
-        return not (is_elsewhere or self._shows_displays) and _has_source(stop.frame)
+        if is_elsewhere or stop.reason == "death" or self._shows_displays or _looks_outwards(stop):
+            return False
+        return stop.frame is not None
 
     @staticmethod
     def is_elsewhere(stop: Stop, payload: dict[str, Any]) -> bool:
@@ -88,8 +138,7 @@ class StopReports:
         called = await self._call_of(point) if point is not None else ""
         if is_elsewhere:
             await self._gdb.send("-thread-select 1")
-            frame = None
-        if not _has_source(frame):
+        if is_elsewhere or _looks_outwards(stop):
             frames = await self._stacks.folded(pid, _FRAMES_FOR_STOP)
             frame, inside = decode.place(frames)
             if point is None:
@@ -100,6 +149,8 @@ class StopReports:
                     frame, inside = frames[1], frames[0].function
                 dying = _dying_in(frames, frame, inside, called)
             await self._select(frame)
+        elif frame is None:
+            frame = next(iter(await self._stacks.innermost(pid)), None)
         text = ""
         if self._shows_displays:
             text = (await self._gdb.send(console("display"))).text.rstrip("\n")
@@ -190,6 +241,15 @@ def _dying_in(frames: Sequence[Frame], shown: Frame | None, inside: str, called:
     function = inside or next(each.function for each in frames if each.dying == words)
     cause = f"{function}, {words}"
     return f"{cause}, {called}" if called else cause
+
+
+def _looks_outwards(stop: Stop) -> bool:
+    """Return whether the innermost frame with a source is selected in place of the innermost one.
+
+    A stop that the rank was not led to is mostly inside a library, which its user does not know. At
+    a breakpoint and after a step the user asked for just this place.
+    """
+    return stop.reason not in _AT_A_PLACE and not _has_source(stop.frame)
 
 
 def _has_source(frame: Frame | None) -> bool:

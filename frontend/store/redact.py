@@ -219,6 +219,7 @@ class Redactor:
                     "breakpoint": record.breakpoint,
                     "signal": record.signal,
                     "inside": record.inside,
+                    "hit": record.hit,
                     "frame": self._frame(record.frame) if record.frame is not None else "",
                 }
             case Exit():

@@ -475,4 +475,11 @@ def fill_record(record: R, slots: tuple[str, ...]) -> R:
     frame = map_arguments(record.frame, fill)
     level = filler.fill(SLOT)
     frame = replace(frame, level=int(level) if _LEVEL.match(level) else -1)
-    return replace(record, frame=frame, detail=filler.fill(record.detail))
+    return replace(
+        record,
+        frame=frame,
+        event=filler.fill(record.event),
+        thread=filler.fill(record.thread),
+        thread_name=filler.fill(record.thread_name),
+        detail=filler.fill(record.detail),
+    )

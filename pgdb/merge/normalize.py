@@ -52,6 +52,8 @@ _BEFORE_TIMEOUT = pattern(
     """,
     re.X,
 )
+# "forked process 4711", the event of a catchpoint
+_PROCESS = pattern(rf"{SLOT}|(?<=process )\d+")
 _MARKS = ("LWP ", "process ", "timeout=")
 """Every line with more to normalize than addresses holds one of these."""
 # "info registers" shows an address a second time, in decimal digits.
@@ -200,13 +202,18 @@ def normalize_record(
     frame = map_arguments(record.frame, _Normalizer(slots, join_arguments=True))
     slots.append(str(frame.level))
     frame = replace(frame, level=0)
+    event = _replaced(_PROCESS, record.event, slots) if record.event else ""
+    # Ranks at one place are of one class whichever of their threads has come there.
+    slots.extend(each for each in (record.thread, record.thread_name) if each)
+    thread, name = SLOT if record.thread else "", SLOT if record.thread_name else ""
+    # The slot of the detail is the last one.
     label, colon, value = record.detail.partition(": ")
     slots.extend(SLOT for _ in range(label.count(SLOT)))
     detail = label
     if colon:
         slots.append(value if rank is None or "\0" in value else slot_of_rank(rank, value))
         detail = f"{label}{colon}{SLOT}"
-    stop = replace(record, frame=frame, detail=detail)
+    stop = replace(record, frame=frame, detail=detail, event=event, thread=thread, thread_name=name)
     return Normalized(record=stop, slots=tuple(slots))
 
 

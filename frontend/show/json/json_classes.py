@@ -143,6 +143,10 @@ def stop_class(each: EquivalenceClass[Stop], text: ClassText) -> StopClass:
         program=stop.program,
         dying=stop.dying,
         after=stop.after,
+        hit=stop.hit,
+        event=stop.event,
+        thread=stop.thread,
+        thread_name=stop.thread_name,
     )
 
 

@@ -157,6 +157,10 @@ class StopClass(Part, frozen=True, kw_only=True):
     """The way in which the ranks die, such as ``MPI_Abort(comm, 3)``; empty if they do not."""
     after: RankText = ""
     """Ranks that were about to die before."""
+    hit: str = ""
+    event: str = ""
+    thread: str = ""
+    thread_name: str = ""
 
 
 class ExitClass(Part, frozen=True, kw_only=True):

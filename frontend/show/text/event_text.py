@@ -17,6 +17,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import (
     Event,
     Exit,
+    Frame,
     Gone,
     Output,
     Progress,
@@ -119,6 +120,8 @@ def _stop(record: Stop) -> str:
         where = f"{shown_name(record.inside)}{dying} <- {where}"
     elif dying:
         where = f"{where}{dying}"
+    if record.frame is not None and record.frame.level:
+        where += f" ({_selected(record.frame)})"
     if record.program:
         where += f", {record.program}"
     detail = f"\n{INDENT}{record.detail}" if record.detail else ""
@@ -126,14 +129,15 @@ def _stop(record: Stop) -> str:
         detail += " ('print $' shows it)"
     match record.reason:
         case "breakpoint-hit":
-            name = f"Breakpoint {record.breakpoint}, " if record.breakpoint else "stopped in "
-            return f"{name}{where}{detail}"
+            name = f"{_hit(record, 'Breakpoint')}, " if record.breakpoint else "stopped in "
+            return f"{_thread(record, 'hit')}{name}{where}{detail}"
         case "watchpoint-trigger":
-            return f"Watchpoint {record.breakpoint}, {where}{detail}"
+            return f"{_thread(record, 'hit')}{_hit(record, 'Watchpoint')}, {where}{detail}"
         case "watchpoint-scope":
             return f"Watchpoint {record.breakpoint} deleted: its frame has gone; {where}"
         case "signal-received":
-            return f"{record.signal}, {record.meaning}: {where}"
+            received = _thread(record, "received")
+            return f"{received}{record.signal}, {record.meaning}: {where}"
         case "interrupted":
             return f"interrupted in {where}"
         case "function-finished":
@@ -144,6 +148,29 @@ def _stop(record: Stop) -> str:
             return f"stopped ({record.meaning}) in {where}"
         case _:
             return f"stopped in {where}{detail}"
+
+
+def _hit(record: Stop, word: str) -> str:
+    """Return what was hit, as GDB names it; *word* is for ordinary ones."""
+    event = f" ({record.event})" if record.event else ""
+    return f"{record.hit or word} {record.breakpoint}{event}"
+
+
+def _thread(record: Stop, verb: str) -> str:
+    """Return the thread that has stopped the rank as the subject of *verb*; nothing for the first.
+
+    Its number and its name can differ between the ranks.
+    """
+    if not record.thread:
+        return ""
+    name = f' "{record.thread_name}"' if record.thread_name else ""
+    return f"Thread {record.thread}{name} {verb} "
+
+
+def _selected(frame: Frame) -> str:
+    """Return the words for an outer frame that the stop has selected; its level may differ."""
+    level = f"#{frame.level} " if frame.level > 0 else ""
+    return f"selected {level}{frame.function.partition('(')[0]}"
 
 
 def _with_short_arguments(record: Stop) -> Stop:

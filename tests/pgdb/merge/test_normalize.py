@@ -352,3 +352,24 @@ def test_code_at_a_wild_address_is_no_place_of_its_own(kind: str) -> None:
     assert fill_record(null.record, null.slots) == record_at("0x10")
     both = fill_record(one.record, join_slots(one.slots, other.slots))
     assert DIFFERENT in str(both)
+
+
+def test_a_breakpoint_hit_by_threads_of_other_numbers_and_names_is_one_stop() -> None:
+    def stop(thread: str, process: str) -> Stop:
+        return Stop(
+            reason="breakpoint-hit",
+            frame=Frame(level=0, function="work"),
+            detail="x: 1 -> 2",
+            event=f"forked process {process}",
+            thread=thread,
+            thread_name=f"worker-{thread}",
+        )
+
+    one, other = normalize_record(stop("3", "4711")), normalize_record(stop("4", "4712"))
+    assert one.record == other.record
+    assert fill_record(one.record, one.slots) == stop("3", "4711")
+    both = fill_record(one.record, join_slots(one.slots, other.slots))
+    assert isinstance(both, Stop)
+    assert (both.thread, both.event, both.detail) == (DIFFERENT, "forked process …", "x: 1 -> 2")
+    first = normalize_record(Stop(reason="breakpoint-hit", frame=Frame(level=0, function="work")))
+    assert first.record != one.record

@@ -1,0 +1,84 @@
+"""GDB's announcement of a stop: what was hit, what was caught, and by which thread.
+
+GDB prints it as text just before the ``*stopped`` of a breakpoint or a signal, whichever command
+has set the program running. The ``*stopped`` itself has the number of the breakpoint, but neither
+its kind nor the thread's name, and for a caught signal not even a reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pgdb.patterns import pattern
+
+FIRST_THREAD = "1"
+
+# Thread 3 "worker" hit Catchpoint 2 (exception thrown), 0x… in __cxa_throw () from …
+# Temporary breakpoint 3, main () at …
+# Hardware access (read/write) watchpoint 4: x
+_HIT = pattern(
+    r'^(?:Thread [\d.]+ "[^\n]*" hit )?'
+    r"((?:Temporary |Hardware |Hardware read |Hardware access \(read/write\) |Masked )?"
+    r"(?:[Bb]reak|[Cc]atch|[Ww]atch)point) (\d+)"
+    r"(?: \(([^\n]*?)\), |\n +Inferior ((?:un)?loaded [^\n]*(?:\n    [^\n]*)*))?",
+    re.M,
+)
+# Thread 3 "worker" received signal SIGSEGV, Segmentation fault.
+_THREAD = pattern(r'^Thread [\d.]+ "([^\n]*)" (?:hit|received) ', re.M)
+_WORDS_OF_WATCHPOINTS = {
+    "wpt": "",
+    "hw-rwpt": "Hardware read watchpoint",
+    "hw-awpt": "Hardware access (read/write) watchpoint",
+}
+_ORDINARY = ("Breakpoint", "Watchpoint")
+"""Words that say no more than the reason of the stop does."""
+
+
+class StopWords(NamedTuple):
+    """The parts of an announcement; empty where it has none."""
+
+    number: int = 0
+    """GDB's number of the breakpoint that was hit."""
+    hit: str = ""
+    """GDB's word for it, unless that is the word for an ordinary one: ``Temporary breakpoint``."""
+    event: str = ""
+    """The event that a catchpoint has caught: ``exception thrown``."""
+    thread: str = ""
+    """GDB's number of the thread, unless it is the first one."""
+    thread_name: str = ""
+
+
+def stop_words(text: str, payload: Mapping[str, Any]) -> StopWords:
+    """Return the announcement in *text*, which GDB printed during the run that *payload* ends."""
+    number, hit, event = _number(payload.get("bkptno")), "", ""
+    for key, word in _WORDS_OF_WATCHPOINTS.items():
+        watched = _first(payload.get(key))
+        if isinstance(watched, Mapping):
+            number, hit = _number(watched.get("number")), word
+    # Output of a script may look like an announcement: the last one counts.
+    for match in _HIT.finditer(text) if number or not payload.get("reason") else ():
+        if int(match[2]) == number or not payload.get("reason"):
+            number, hit = int(match[2]), match[1]
+            event = match[3] or ", ".join((match[4] or "").split("\n    "))
+    if not hit and payload.get("disp") == "del":
+        hit = "Temporary breakpoint"
+    thread = str(payload.get("thread-id", FIRST_THREAD))
+    names = _THREAD.findall(text) if thread != FIRST_THREAD else ()
+    return StopWords(
+        number=number,
+        hit="" if hit in _ORDINARY else hit,
+        event=event,
+        thread="" if thread == FIRST_THREAD else thread,
+        thread_name=names[-1] if names else "",
+    )
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and value else value
+
+
+def _number(value: Any) -> int:
+    text = str(_first(value) or "0")
+    return int(text) if text.isascii() and text.isdecimal() else 0

@@ -1,0 +1,70 @@
+"""Stop lines of real ranks: what was hit, by which thread, and in which frame."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.programs import Builder, Mpi, Program
+from tests.support.terminal import run_pgdb
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture
+def stops(mpi: Mpi, builder: Builder) -> Program:
+    library = builder.build_library("stops.cpp", "-DLIBRARY", "-O0")
+    rpath = f"-Wl,-rpath,{library.parent}"
+    flags = ("-Wl,--no-as-needed", str(library), rpath, "-pthread")
+    return builder.build(mpi, "stops.cpp", *flags)
+
+
+# Each command, and a pattern for what follows it, or nothing.
+ASKED = (
+    ("break plain_inner", r"\[0-1\] Breakpoint 1: plain_inner"),
+    ("continue", r"\[0-1\] Breakpoint 1, plain_inner \(\) from /\S+/stops\.so$"),
+    ("x/i $pc", r".*<plain_inner"),
+    ("finish", r"\[0-1\] returned to plain_outer \(\) from /\S+/stops\.so$"),
+    ("delete", ""),
+    ("finish", r"\[0-1\] returned to main \(.*\) at .*stops\.cpp:\d+$"),
+    ("break plain_inner", ""),
+    ("commands\nsilent\nend", ""),
+    ("continue", r"\[0-1\] Breakpoint 2, plain_inner \(\) from"),
+    ("delete", ""),
+    ("stepi", r"\[0-1\] stopped in plain_inner \(\) from"),
+    ("info symbol $pc", r".*plain_inner \+ \d+ in"),
+    ("tbreak work", ""),
+    ("continue", r'\[0-1\] Thread \S+ "…" hit Temporary breakpoint 3, work \(number=3\) at'),
+    ("watch watched", ""),
+    ("continue", r'\[0-1\] Thread \S+ "…" hit Hardware watchpoint 4, work \(number=3\) at'),
+    ("delete", ""),
+    ("rwatch watched", ""),
+    ("continue", r"\[0-1\] Hardware read watchpoint 5, work \(number=1\) at"),
+    ("delete", ""),
+    ("catch throw", ""),
+    ("catch signal SIGUSR2", ""),
+    ("catch syscall getppid", ""),
+    ("catch fork", r"\[0-1\] Catchpoint 9 fork$"),
+    ("continue", r"\[0-1\] Catchpoint 6 \(exception thrown\), __cxa_throw \("),
+    ("continue", r"\[0-1\] Catchpoint 7 \(signal SIGUSR2\), \w+"),
+    ("continue", r"\[0-1\] Catchpoint 8 \(call to syscall getppid\), \w+"),
+    ("continue", r"\[0-1\] Catchpoint 8 \(returned from syscall getppid\), \w+"),
+    ("continue", r"\[0-1\] Catchpoint 9 \(forked process …\), \w+"),
+    ("info breakpoints", r"\[0-1\]$"),
+    ("delete", ""),
+)
+
+
+def test_stops_say_what_was_hit_by_whom_and_where(mpi: Mpi, stops: Program, tmp_path: Path) -> None:
+    script = tmp_path / "commands"
+    script.write_text("".join(f"{command}\n" for command, _ in ASKED))
+    finished = run_pgdb("launch", "--batch", "-x", script, *mpi.line(2, stops))
+    left = finished.out
+    for command, expected in ASKED:
+        first = command.partition("\n")[0]
+        _, found, left = left.partition(f") {first}\n")
+        assert found, (first, finished.out)
+        if expected:
+            assert re.match(expected, left.partition("\n")[0]), (first, left[:300], finished.out)
