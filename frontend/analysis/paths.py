@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -149,3 +150,98 @@ def _fortran(step: Index) -> str:
         return f"lbound+{step.first}" + (f":lbound+{more}" if step.count > 1 else "")
     first = step.first + step.lower
     return f"{first}:{first + step.count - 1}" if step.count > 1 else str(first)
+
+
+# -- paths behind expressions --------------------------------------------------------------------
+
+_OPTIONS = pattern(r"-\w.*? -- ")
+_ATOM = pattern(r"\s*(?:(?:::)?[A-Za-z_$][\w$]*|'[^']*'(?=::))")
+_MEMBER = pattern(r"(?:\.|->|%|::)~?[A-Za-z_$][\w$]*")
+_TEMPLATE = pattern(r"<[\w\s:,<>*&]*>(?=::)")
+_GROUP = pattern(r"\((lbound[^()]*|[^()]*,lbound[^()]*)\)")
+_CLOSING = {"(": ")", "[": "]"}
+
+
+def behind(expression: str, path: str) -> str:
+    """Return *path* if it can be appended to *expression*, otherwise the expression of the place.
+
+    >>> behind("s.domain", ".x[1]"), behind("*s->domain", ".x[1]"), behind("*p", "[3]")
+    ('.x[1]', 's->domain->x[1]', '(*p)[3]')
+    """
+    if not path or not expression:
+        return path or expression
+    return path if _is_open(expression) and "lbound" not in path else place_of(expression, path)
+
+
+def place_of(expression: str, path: str) -> str:
+    """Return the expression of the part of *expression* to which *path* leads.
+
+    >>> place_of("a + b", "[1]"), place_of("p[0]@3", "[1].x"), place_of("u%v", "(lbound+2)")
+    ('(a + b)[1]', '(p[0]@3)[1].x', 'u%v(lbound(u%v,1)+2)')
+    """
+    options = _OPTIONS.match(expression)
+    expression = (expression[options.end() :] if options is not None else expression).strip()
+    if not path:
+        return expression
+    if not _is_open(expression):
+        inner = expression[1:].lstrip()
+        if expression.startswith("*") and path.startswith(".") and _is_open(inner):
+            expression, path = inner, f"->{path[1:]}"
+        else:
+            expression = f"({expression})"
+    while (group := _GROUP.search(path)) is not None:
+        array = expression + path[: group.start()]
+        indices = [
+            re.sub(r"lbound(?=\+)", f"lbound({array},{number})", index)
+            for number, index in enumerate(group[1].split(","), 1)
+        ]
+        # The search goes on behind this array, whose name stands in its own indices.
+        expression = f"{array}({','.join(indices)})"
+        path = path[group.end() :]
+    return expression + path
+
+
+def _is_open(expression: str) -> bool:
+    """Return whether a path behind an expression belongs to all of it, not to its last operand."""
+    atom = _ATOM.match(expression)
+    at = atom.end() if atom is not None else 0
+    while at < len(expression):
+        if expression[at] in _CLOSING:
+            end = _end_of_group(expression, at)
+            # Something behind a first pair of parentheses makes it a cast, unless it is a step.
+            if end is None:
+                return False
+            at = end
+            continue
+        step = _MEMBER.match(expression, at) if at else None
+        if step is None and at:
+            step = _TEMPLATE.match(expression, at)
+        if step is None:
+            return False
+        at = step.end()
+    return at > 0
+
+
+def _end_of_group(text: str, at: int) -> int | None:
+    """Return the end of the brackets that open at *at*; None if they do not close."""
+    waiting: list[str] = []
+    quote = ""
+    while at < len(text):
+        each = text[at]
+        at += 1
+        if quote:
+            if each == "\\":
+                at += 1
+            elif each == quote:
+                quote = ""
+        elif each in "\"'":
+            quote = each
+        elif each in _CLOSING:
+            waiting.append(_CLOSING[each])
+        elif waiting and each == waiting[-1]:
+            waiting.pop()
+            if not waiting:
+                return at
+        elif each in ")]":
+            return None
+    return None

@@ -31,11 +31,11 @@ def test_fields_of_c(mpi: Mpi, build: Build) -> None:
     assert common.startswith("[0-3] *particle = {id = 5, x = {1, …, 0}, name = …, label = ")
     assert "flags = (FAST | LOUD), is_ghost = 0, kind = 5, corner = {{x = 0, y = 0}," in common
     assert [line.split() for line in places] == [
-        [".x[1]", "[0-2]", "2.5"],
+        ["particle->x[1]", "[0-2]", "2.5"],
         ["[3]", "nan(0x8000000000000)", "<--", "differs", "@3"],
-        [".name", "[0,2]", '"even",', "'\\000'", "<repeats", "11", "times>", "@1"],
+        ["particle->name", "[0,2]", '"even",', "'\\000'", "<repeats", "11", "times>", "@1"],
         ["[1,3]", '"odd",', "'\\000'", "<repeats", "12", "times>"],
-        [".colour", "[0,2]", "GREEN", "@1"],
+        ["particle->colour", "[0,2]", "GREEN", "@1"],
         ["[1,3]", "BLUE"],
     ]
     grid = shown(finished.out, "p grid")

@@ -10,6 +10,7 @@ from pgdb.frontend.analysis.comparing import Comparison, Difference
 from pgdb.frontend.analysis.element_checks import Failing
 from pgdb.frontend.analysis.long_differences import from_difference
 from pgdb.frontend.analysis.part_differences import Part
+from pgdb.frontend.analysis.paths import behind, place_of
 from pgdb.frontend.analysis.values import Group, parse
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.text.layout import MOST_CLASSES, Layout, Row, brackets, table
@@ -56,7 +57,8 @@ def comparison(
     start = 1 + max((len(each) for each in (*lefts, *(left for left, _ in rows))), default=0)
     room = width and max(_LEAST_WIDTH, width - start)
     rows += (
-        (left, _difference(each, whole, room)) for left, each in zip(lefts, shown, strict=True)
+        (left, _difference(each, expression, whole, room))
+        for left, each in zip(lefts, shown, strict=True)
     )
     rows += note
     values: list[str] = []
@@ -94,7 +96,8 @@ def check(found: Check, *, width: int = 0) -> str:
     for each in shown:
         value = f"error: {each.value}" if each.is_error else _short(each.value)
         if value and not each.is_error:
-            value = f"{expression}{'' if each.is_element else ' = '}{value}"
+            path, sign, text = value.partition(" = ") if each.is_element else ("", " = ", value)
+            value = f"{place_of(expression, path) if path else expression}{sign}{text}"
         start = len(brackets(each.ranks)) + 1
         tail = f", {each.why}" if value and each.why else each.why
         rows.append((brackets(each.ranks), _cut(value, tail, width and width - start)))
@@ -186,18 +189,20 @@ def _same(found: Check, layout: Layout) -> list[str]:
     return layout.lines(_compared(found.requirement.expression, classes, layout))
 
 
-def _difference(each: Difference, whole: bool, room: int) -> str:
+def _difference(each: Difference, expression: str, whole: bool, room: int) -> str:
     if not each.parts:
         return f"{_text(each.before)} -> {_text(each.after)}"
     parts = each.parts if whole else each.parts[:_MOST_PARTS]
-    lines = [_part(part, whole, room) for part in parts]
+    # The places in a list of variables begin with their names.
+    name = expression if isinstance(each.before, Value) else ""
+    lines = [_part(part, name, whole, room) for part in parts]
     if len(parts) < len(each.parts):
         lines.append(f"({len(each.parts) - len(parts)} more places; --all shows them)")
     return "\n".join(lines)
 
 
-def _part(part: Part, whole: bool, room: int) -> str:
-    path = f"{part.path}: " if part.path else ""
+def _part(part: Part, expression: str, whole: bool, room: int) -> str:
+    path = f"{behind(expression, part.path)}: " if part.path else ""
     tail = ""
     if part.absolute is not None:
         tail = f"  (by {part.absolute:.3g}, relative {part.relative or 0:.3g})"

@@ -23,6 +23,7 @@ from pgdb.frontend.analysis.diff import (
 )
 from pgdb.frontend.analysis.long_differences import LongDifferences, long_differences
 from pgdb.frontend.analysis.outliers import is_outlier
+from pgdb.frontend.analysis.paths import behind
 from pgdb.frontend.analysis.prominence import (
     Prominence,
     Rating,
@@ -396,7 +397,9 @@ def place_rows(
     rows: list[Row] = []
     if not places:
         return rows
-    paths = [place.path or name for place in places]
+    # The title of a value that a function has returned is no expression.
+    expression = "" if name.endswith(": ") else name
+    paths = [behind(expression, place.path) or name for place in places]
     column = min(max(map(len, paths)), _PATH_WIDTH)
     start_width = len(_INDENT) + column + 2
     blocks = [
@@ -456,9 +459,11 @@ def _template_rows(label: str, said: Said, layout: Layout) -> list[Row]:
         differing, lambda each: rate_summary(columns[each.number], len(said.ranks))
     )
     shown = ordered[:_MOST_PLACES]
-    width = min(max((len(placeholder.path) for placeholder in shown), default=0), _PATH_WIDTH)
-    for placeholder in shown:
-        start = f"{_INDENT}{placeholder.path:<{width}}  "
+    name = label.removesuffix(" = ")
+    paths = [behind(name, each.path) if each.path else "" for each in shown]
+    width = min(max(map(len, paths), default=0), _PATH_WIDTH)
+    for placeholder, path in zip(shown, paths, strict=True):
+        start = f"{_INDENT}{path:<{width}}  "
         lines = summary_lines(columns[placeholder.number], layout, len(start))
         rows.append((None, hung(start, lines)))
     if left := len(differing) - len(shown):
