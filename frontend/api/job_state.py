@@ -41,6 +41,13 @@ class JobState:
         """Ranks that can be asked."""
         return self.stopped | self.running
 
+    @property
+    def ended_well(self) -> RankSet:
+        """Ranks that have ended with status 0."""
+        return self.exited & self._where(
+            lambda event: isinstance(event, Exit) and event.code == 0 and not event.signal
+        )
+
     def named(self, name: str) -> RankSet | None:
         """Return the automatic set of a name: running, stopped, exited, lost, error, bpN."""
         match name:

@@ -19,7 +19,7 @@ from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.commands import breakpoints, run_control
 from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome, Shown
 from pgdb.frontend.commands.workspace import Workspace
-from pgdb.frontend.show.json.json_shapes import AnswerLine, RanksLine
+from pgdb.frontend.show.json.json_shapes import AnswerLine, RanksLine, TreeLine
 from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text import render
 from pgdb.frontend.store.settings import Settings
@@ -277,12 +277,29 @@ class Dispatcher:
         if background:
             return self.without_stops(await start())
         # Set before the start: an interrupt can come at any moment from here on.
+        limit_s, settle_s = self.workspace.run_timeout_s, self.workspace.settle_s
         with self.foreground(ranks):
             started = await start()
-            answer = await self.session.runs.finish(
-                started, timeout_s=self.workspace.run_timeout_s, settle_s=self.workspace.settle_s
-            )
+            answer = await self.session.runs.finish(started, timeout_s=limit_s, settle_s=settle_s)
+        if limit_s is not None and answer.missing.running:
+            self._explain_running(answer, limit_s)
         return self.without_stops(answer)
+
+    def _explain_running(self, answer: Answer, limit_s: float) -> None:
+        """Tell a user without a prompt how a run command ends before ranks that run on."""
+        running, came = answer.missing.running, RankSet.union(each.ranks for each in answer.classes)
+        text = f"[{running}] still running {limit_s:g} s after '{answer.command}'"
+        if not came:
+            self.session.note(
+                f"{text}, and none of them has stopped, so the exit status is 4; 'interrupt' stops "
+                "them, and --timeout gives them longer"
+            )
+        elif self.workspace.settle_s is None:
+            self.session.note(
+                f"{text}, and [{came}] not, so the exit status is 4. Where ranks may run on, "
+                "--settle 2 ends the wait 2 s after the last stop, with status 0; --timeout gives "
+                "them longer"
+            )
 
     @contextlib.contextmanager
     def limited(self, timeout_s: float) -> Iterator[None]:
@@ -367,7 +384,8 @@ class Dispatcher:
             self.display.answer(outcome, text, is_source=self._is_source)
         elif isinstance(outcome, Shown):
             if outcome.answer is not None:
-                self._remember(outcome.answer)
+                is_tree = isinstance(outcome.line, TreeLine)
+                self._remember(outcome.answer, ended_counts=is_tree)
             if outcome.sets:
                 self.workspace.numbered_sets = outcome.sets
             if outcome.failed:
@@ -376,17 +394,30 @@ class Dispatcher:
         elif outcome:
             self.display.text(outcome)
 
-    def _remember(self, answer: Answer) -> int:
-        """Keep an answer for ``expand`` and ``@1``; return its number."""
-        self._judge(answer)
+    def _remember(self, answer: Answer, *, ended_counts: bool = False) -> int:
+        """Keep an answer for ``expand`` and ``@1``; return its number.
+
+        See :meth:`_judge` for *ended_counts*.
+        """
+        self._judge(answer, ended_counts=ended_counts)
         return self.workspace.remember(answer, render.numbered_sets(answer))
 
-    def _judge(self, answer: Answer) -> None:
+    def _judge(self, answer: Answer, *, ended_counts: bool = False) -> None:
+        """Set the exit status for an answer.
+
+        With *ended_counts*, and for a run command, it is an answer of a rank that it has ended with
+        status 0. With a settle time ranks may run on, if not all do.
+        """
+        missing = answer.missing
         if answer.errors:
             self.worsen(EXIT_FAILED)
-        if answer.missing.late or answer.missing.lost:
+        lost = missing.lost
+        if lost and (ended_counts or _is_run(answer.command)):
+            lost -= self.session.state.ended_well
+        if missing.late or lost:
             self.worsen(EXIT_NO_ANSWER)
-        if answer.missing.running and not answer.may_run:
+        may_run = self.workspace.settle_s is not None and bool(answer.classes)
+        if missing.running and not (answer.may_run or may_run):
             self.worsen(EXIT_NO_ANSWER)
 
     def judge_events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
@@ -408,6 +439,11 @@ class Dispatcher:
         """Set the exit status to *status*, unless it is worse already."""
         if _SEVERITY.index(status) > _SEVERITY.index(self.status):
             self.status = status
+
+
+def _is_run(line: str) -> bool:
+    """Return whether a command sets ranks running."""
+    return gdb_commands.kind_of(gdb_commands.resolve(line), line) is gdb_commands.Kind.RUN
 
 
 _SEVERITY = (EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_NO_ANSWER, EXIT_SIGNAL, EXIT_START)

@@ -64,6 +64,7 @@ class Options(TypedDict, total=False):
     array_limit_bytes: int
     compare_pointers: str
     stop_on_error: bool
+    stop_before_death: bool
     log: str
     log_values: bool
     record: str
