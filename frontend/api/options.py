@@ -59,6 +59,11 @@ def _is_aggregator_count(value: int, title: str) -> None:
         )
 
 
+def _is_world(value: str, title: str) -> None:
+    if value and value != "all" and not (value.isascii() and value.isdecimal() and len(value) < 6):
+        raise UsageError(f"{title} {value!r} is neither a number nor 'all'")
+
+
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
     """Options of one session."""
@@ -70,6 +75,16 @@ class SessionOptions:
         value="SET",
         read=ranks,
         help="attach to these ranks only, such as 0-3,8",
+    )
+    world: str = setting(
+        "",
+        option="--world",
+        modes=("attach",),
+        value="N",
+        is_name=True,
+        check=_is_world,
+        help="attach to the Nth job that the launcher's ranks have started with MPI_Comm_spawn, or "
+        "to all of them (all)",
     )
     program: str = setting(
         "",

@@ -8,6 +8,7 @@ modules of their own: :mod:`~pgdb.frontend.api.traffic` (requests, answers, even
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -34,9 +35,11 @@ from pgdb.frontend.store.saving import Written
 from pgdb.frontend.transport.transport import Transport
 from pgdb.merge.classes import MOST_DISTINCT
 from pgdb.overlay.messages import Delivered, InsertBreakpoint, Recall
+from pgdb.patterns import pattern
 from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
 
+_OF_WORLD = pattern(r"(?<![\w.@])(\d{1,5})\.(\d{1,9})(?:-(\d{1,9}))?(?![\w.])")
 CATCH_DEATH = "catch death"
 """The command that stops ranks before they die."""
 
@@ -56,6 +59,8 @@ class Session(RankView):
     """Version of the GDB on the ranks."""
     argv: tuple[str, ...]
     """The launcher's line, as PGDB was given it; empty for an attached job."""
+    worlds: dict[int, RankSet]
+    """The ranks of each world, by its number, in a session of several (``world="all"``)."""
     sets: dict[str, RankSet]
     """Named sets that programs define, for ``@name``: an ordinary dictionary."""
 
@@ -74,6 +79,7 @@ class Session(RankView):
         self.gdb_version = ""
         self.argv = ()
         self.sets = {}
+        self.worlds = {}
         self._core = Core(self, options, transport)
         self._core.can_restart = mode == "launch" and not transport.is_recorded
         self.breakpoint_numbers = BreakpointNumbers()
@@ -234,8 +240,26 @@ class Session(RankView):
 
         :raises RankSetError: if it is malformed, empty, or names ranks the job does not have.
         """
+        text = self.numbered_on(text)
         ranks = RankSet.parse(text, everything=self.set, named=self.named_set)
         return self._check_ranks(ranks)
+
+    def numbered_on(self, text: str) -> str:
+        """Return a rank set with the session's numbers for ``1.0-3``, ranks 0 to 3 of world 1.
+
+        :raises RankSetError: if a world of the session does not have these ranks.
+        """
+
+        def number(match: re.Match[str]) -> str:
+            world = self.worlds.get(int(match[1]))
+            if world is None:
+                return match[0]
+            low, high = int(match[2]), int(match[3] or match[2])
+            if not low <= high < len(world):
+                raise RankSetError(f"no rank {match[0]}; world {match[1]} has 0-{len(world) - 1}")
+            return f"{world.first + low}-{world.first + high}"
+
+        return _OF_WORLD.sub(number, text) if self.worlds else text
 
     def named_set(self, name: str) -> RankSet | None:
         """Return a named set: one of :attr:`sets`, or an automatic one.

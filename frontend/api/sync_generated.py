@@ -397,6 +397,11 @@ class SessionCalls(Ranks):
         return self._session.argv
 
     @property
+    def worlds(self) -> dict[int, RankSet]:
+        """The ranks of each world, by its number, in a session of several (``world="all"``)."""
+        return self._session.worlds
+
+    @property
     def sets(self) -> dict[str, RankSet]:
         """Named sets that programs define, for ``@name``: an ordinary dictionary."""
         return self._session.sets
@@ -469,6 +474,13 @@ class SessionCalls(Ranks):
         :raises RankSetError: if it is malformed, empty, or names ranks the job does not have.
         """
         return self._loop.do(lambda: self._session.parse_ranks(text))
+
+    def numbered_on(self, text: str) -> str:
+        """Return a rank set with the session's numbers for ``1.0-3``, ranks 0 to 3 of world 1.
+
+        :raises RankSetError: if a world of the session does not have these ranks.
+        """
+        return self._loop.do(lambda: self._session.numbered_on(text))
 
     def named_set(self, name: str) -> RankSet | None:
         """Return a named set: one of :attr:`sets`, or an automatic one.

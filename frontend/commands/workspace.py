@@ -69,6 +69,7 @@ class Workspace:
 
         :raises RankSetError: if it is malformed, empty, or names ranks the job does not have.
         """
+        text = self.session.numbered_on(text)
         ranks = RankSet.parse(text, everything=self.session.set, named=self.named_set)
         self.session.ranks(ranks)  # raises for ranks that the job does not have
         return ranks

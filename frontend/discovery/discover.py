@@ -9,12 +9,21 @@ from __future__ import annotations
 
 import os
 
+from msgspec import structs
+
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery import mpir, tables
-from pgdb.frontend.discovery.found_job import FoundJob, PmixQuery, Search, count, listed
+from pgdb.frontend.discovery.found_job import (
+    FoundJob,
+    PmixQuery,
+    Search,
+    count,
+    listed,
+)
 from pgdb.frontend.discovery.mpir import MpirTable
 from pgdb.frontend.discovery.pid_meaning import living_process, meaning
 from pgdb.frontend.discovery.tables import Attempt
+from pgdb.frontend.discovery.worlds import worlds_of
 from pgdb.jobs import environment_scan, procfs
 from pgdb.jobs.environment_scan import Processes, RankGroup
 from pgdb.proctable import ProcTable, RankProcess
@@ -23,12 +32,17 @@ from pgdb.ranks import RankSet
 _GIVE_PIDS = "give the pids of its ranks with --pids"
 
 
-def find_job(target: int | str, *, pmix: PmixQuery | None = None) -> FoundJob:
+ALL_WORLDS = "all"
+"""Word for the ranks of a job and of all further ones that MPI_Comm_spawn has started."""
+
+
+def find_job(target: int | str, *, pmix: PmixQuery | None = None, world: str = "") -> FoundJob:
     """Find the job of process *target*: a launcher, a wrapper around it, or inside of a rank.
 
     *pmix* asks a launcher of Open MPI 5 (:func:`pgdb.frontend.discovery.pmix.query_job` if not
     given). It is no error if all ranks run on other hosts, or are only known by
-    :attr:`FoundJob.selector`.
+    :attr:`FoundJob.selector`. *world* names the ranks of one MPI_COMM_WORLD of the launcher by a
+    number, 0 for those that it has started itself, or all of them.
 
     :raises DiscoveryError: if no rank was found; the message lists the steps.
     """
@@ -36,6 +50,14 @@ def find_job(target: int | str, *, pmix: PmixQuery | None = None) -> FoundJob:
     search = Search()
     processes = search.processes
     launcher, rank_pid = meaning(stat, search)
+    if world:
+        return _of_world(world, launcher, search)
+    job = _of_target(launcher, rank_pid, search, pmix)
+    return _with_worlds(job, launcher, processes)
+
+
+def _of_target(launcher: int, rank_pid: int, search: Search, pmix: PmixQuery | None) -> FoundJob:
+    processes = search.processes
     if not launcher:
         return _of_rank(rank_pid, launcher, search)
     try:
@@ -52,6 +74,51 @@ def find_job(target: int | str, *, pmix: PmixQuery | None = None) -> FoundJob:
         outcome = f"{processes.describe(launcher)} has no rank with the pid {rank_pid}"
         search.note("launcher", outcome)
     return _of_rank(rank_pid, launcher, search)
+
+
+def _with_worlds(job: FoundJob, launcher: int, processes: Processes) -> FoundJob:
+    in_session = {each.pid: each.rank for each in job.table.processes}
+    return structs.replace(job, worlds=worlds_of(launcher, in_session, processes))
+
+
+def _of_world(world: str, launcher: int, search: Search) -> FoundJob:
+    """Return the ranks of one world of a launcher on this host, or those of all.
+
+    The ranks of further worlds are numbered on behind those of the worlds before.
+
+    :raises DiscoveryError: if there is no such world.
+    """
+    processes = search.processes
+    if not launcher:
+        raise DiscoveryError("--world needs the job's launcher, which is not on this host")
+    who = processes.describe(launcher)
+    groups = environment_scan.scan_below(launcher, processes)
+    numbers = (
+        range(len(groups)) if world == ALL_WORLDS else [int(world)] if world.isdecimal() else []
+    )
+    if not groups or not numbers or max(numbers) >= len(groups):
+        raise DiscoveryError(
+            f"{who} has no world {world!r} on this host; it has "
+            + (f"worlds 0 to {len(groups) - 1}, and 'all' is all of them" if groups else "no ranks")
+        )
+    joined: list[RankProcess] = []
+    for number in numbers:
+        first = max((each.rank for each in joined), default=-1) + 1
+        joined += [
+            structs.replace(each, rank=each.rank + first) for each in groups[number].processes
+        ]
+    group = RankGroup(key="", size=len(joined), processes=tuple(joined))
+    what = "all worlds" if world == ALL_WORLDS else f"world {world}"
+    search.note("environment", f"{count(len(joined))} of {what} of {who}")
+    job = _from_group(
+        group,
+        launcher,
+        search,
+        source=f"environment of the ranks of {what} of {who}",
+        hosts=(os.uname().nodename,),
+    )
+    job = structs.replace(job, ended=RankSet())
+    return _with_worlds(job, launcher, processes)
 
 
 def _of_launcher(launcher: int, search: Search, pmix: PmixQuery | None) -> FoundJob:

@@ -26,6 +26,23 @@ class DiscoveryStep(msgspec.Struct, frozen=True):
     """Result of the attempt, in words for the user."""
 
 
+class World(msgspec.Struct, frozen=True):
+    """The ranks of one MPI_COMM_WORLD on this host, which a launcher or MPI_Comm_spawn started."""
+
+    number: int
+    """0 for the ranks that the launcher has started, then in the order of their start."""
+    pids: tuple[int, ...]
+    """Processes, least rank first."""
+    ranks: RankSet
+    """Ranks in the session: those of its MPI_COMM_WORLD, or numbered on behind another world's.
+    Empty if the world is not in the session."""
+
+    def describe(self) -> str:
+        """Return the world in words."""
+        pids = listed(list(map(str, self.pids)))
+        return f"world {self.number} has {count(len(self.pids))} (pids {pids})"
+
+
 class FoundJob(msgspec.Struct, frozen=True):
     """The ranks of a running job, as far as this host knows them."""
 
@@ -54,6 +71,9 @@ class FoundJob(msgspec.Struct, frozen=True):
     """The ranks in the table that run on this host, whatever the launcher calls it."""
     ended: RankSet
     """Ranks of this host whose process has ended; they are not in the table."""
+    worlds: tuple[World, ...] = ()
+    """All worlds of the launcher's ranks on this host, where MPI_Comm_spawn has started further
+    ones; else empty."""
 
 
 class Search:

@@ -33,7 +33,7 @@ SLURM_TIMEOUT_S = 2.0
 COUNTING_S = 0.3
 
 
-class RunningJob(msgspec.Struct, frozen=True):
+class RunningJob(msgspec.Struct, frozen=True, omit_defaults=True):
     """One job, as ``pgdb jobs`` shows it."""
 
     target: str
@@ -50,6 +50,8 @@ class RunningJob(msgspec.Struct, frozen=True):
     user: str
     is_ours: bool
     """Whether the job belongs to this user, or this user is root."""
+    spawned: tuple[int, ...] = ()
+    """Number of ranks on this host of each further job that MPI_Comm_spawn has started."""
 
 
 def list_jobs() -> tuple[RunningJob, ...]:
@@ -143,11 +145,12 @@ def _of_launchers(
         is_ours = os.geteuid() in (0, stat.uid)
         ranks: int | None = None
         hosts: int | None = None
+        spawned: tuple[int, ...] = ()
         if stat.pid in by_srun:
             step = by_srun[stat.pid]
             ranks, hosts = step.tasks or None, len(step.hosts) or None
         elif is_ours and time.monotonic() < until:
-            ranks, hosts = _count(stat.pid)
+            ranks, hosts, spawned = _count(stat.pid)
         words = procfs.command_line(stat.pid)
         if not words:
             continue  # it has ended
@@ -161,19 +164,21 @@ def _of_launchers(
                 age_s=max(0.0, (now_ticks - stat.start_time_ticks) / os.sysconf("SC_CLK_TCK")),
                 user=_user_name(stat.uid),
                 is_ours=is_ours,
+                spawned=spawned,
             )
         )
     return found
 
 
-def _count(launcher_pid: int) -> tuple[int | None, int | None]:
-    """Return the numbers of ranks and of hosts, None for an unknown one."""
+def _count(launcher_pid: int) -> tuple[int | None, int | None, tuple[int, ...]]:
+    """Return the numbers of ranks and of hosts, None for an unknown one, and of spawned ranks."""
     try:
         job = discover.find_job(launcher_pid, pmix=_no_pmix)
     except DiscoveryError as error:
         _log.info("ranks of %s: %s", launcher_pid, error)
-        return None, None
-    return job.job_size or len(job.table.processes) or None, len(job.hosts) or None
+        return None, None, ()
+    spawned = tuple(len(each.pids) for each in job.worlds[1:])
+    return job.job_size or len(job.table.processes) or None, len(job.hosts) or None, spawned
 
 
 def _no_pmix(launcher_pid: int) -> tuple[RankProcess, ...]:

@@ -12,8 +12,13 @@ from pgdb.ranks import RankSet
 
 
 def find_target(target: str) -> FoundJob:
-    """Find a job by a number that may be a pid or a Slurm job (the pid comes first), or by
-    ``JOB.STEP``."""
+    """Find a job by a number that may be a pid or a Slurm job (the pid comes first), by
+    ``JOB.STEP``, or by ``PID@WORLD``, which is one world of a launcher, or all."""
+    pid, at, world = target.partition("@")
+    if at:
+        if not pid.isdecimal():
+            raise DiscoveryError(f"a world needs the pid of its launcher, and {pid!r} is none")
+        return discover.find_job(int(pid), world=world)
     if not target.isdecimal():
         return _find_in_slurm(target)
     try:

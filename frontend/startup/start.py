@@ -26,6 +26,7 @@ from pgdb.frontend.startup.remote import RemoteSite
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.shipping import ship_by_ssh
 from pgdb.frontend.startup.site import Site
+from pgdb.frontend.startup.spawned import SpawnWatch, notes_of
 from pgdb.frontend.startup.starting import prepare
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launchers import (
@@ -72,7 +73,8 @@ async def _attach(
     try:
         site = await open_site(options, directory)
         try:
-            located = await (site.find_pids(pids) if pids else site.find(str(target)))
+            wanted = f"{target}@{options.world}" if options.world else str(target)
+            located = await (site.find_pids(pids) if pids else site.find(wanted))
             for note in located.notes:
                 on_step(f"note: {note}")
             options = with_fewer_aggregators(located, options, on_step)
@@ -91,6 +93,8 @@ async def _attach(
     on_step(found_text(located, place))
     if job.ended:
         on_step(f"note: ranks [{job.ended}] have ended already")
+    for note in notes_of(job.worlds, job.launcher_pid):
+        on_step(f"note: {note}")
     if located.lacks_ranks and not is_partial(located):
         on_step(
             f"note: {len(job.table.processes)} of {job.job_size} ranks are here; the others have "
@@ -99,6 +103,13 @@ async def _attach(
     starting = prepare("attach", options, directory, site, on_step, listener)
     session = starting.session
     session.description = " ".join(job.command) or job.table.source
+    present = [each for each in job.worlds if each.ranks]
+    if len(present) > 1:
+        session.worlds = {each.number: each.ranks for each in present}
+        session.sets.update({f"world{each.number}": each.ranks for each in present})
+    if job.launcher_pid and not options.host:
+        known = [pid for each in job.worlds for pid in each.pids]
+        SpawnWatch(session, job.launcher_pid, [*known, *(each.pid for each in job.table.processes)])
     session.mpi_version = located.launcher.version if located.launcher is not None else ""
 
     async def begin() -> tuple[Share, ...]:
@@ -180,7 +191,10 @@ async def launch_job(
     session.description, session.gdb_version = " ".join(argv), gdb_version
     session.argv = tuple(argv)
     session.mpi_version = line.launcher.version
-    return await starting.run(launch_shares(starting, line, stdin))
+    await starting.run(launch_shares(starting, line, stdin))
+    if session.job is not None:
+        SpawnWatch(session, session.job.pid)
+    return session
 
 
 async def _check_gdb(options: SessionOptions) -> str:

@@ -55,7 +55,7 @@ def table(jobs: tuple[RunningJob, ...], width: int | None = None) -> str:
             (
                 harmless(job.target),
                 harmless(job.launcher),
-                _number(job.ranks),
+                "+".join(map(_number, (job.ranks, *job.spawned))),
                 _number(job.hosts),
                 age(job.age_s),
                 job.user if job.is_ours else f"{job.user} (not yours)",

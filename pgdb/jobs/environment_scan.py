@@ -7,7 +7,8 @@ and after the launcher's end. A *selector* is a string that means one job on all
     the text that the launcher leaves in the environment of all ranks
     (:attr:`RankIdentity.job_key`);
 ``proxy:HOST:PORT PGID``
-    the command line of the proxy above the rank: MPICH's hydra leaves nothing in the environment;
+    the command line of the proxy above the rank: MPICH's hydra leaves nothing in the environment.
+    Behind it stands ``spawned N`` for the Nth job that MPI_Comm_spawn has started below the proxy;
 ``slurm:JOB.STEP``, ``slurm:JOB``
     all ranks of one Slurm step, or of one Slurm job.
 
@@ -85,6 +86,7 @@ class Processes:
         self._environments: dict[int, Mapping[str, str] | None] = {}
         self._identities: dict[int, RankIdentity | None] = {}
         self._stats: dict[int, ProcessStat | None] = {}
+        self._spawned_below: dict[int, Mapping[int, int]] = {}
 
     def children(self, pid: int) -> list[int]:
         """Return the pids whose parent is *pid*, in order."""
@@ -161,11 +163,38 @@ class Processes:
         if identity.job_key is not None:
             step = _slurm_step(self.environment(pid) or {})
             return f"slurm:{step}" if identity.job_key == step else f"key:{identity.job_key}"
+        below = pid
         for each in self.above(pid):
             words = procfs.command_line(each) or []
             if proxy := proxy_selector(words):
-                return proxy
+                number = self._spawned(each).get(below, 0)
+                return f"{proxy} spawned {number}" if number else proxy
+            below = each
         return ""
+
+    def _spawned(self, proxy: int) -> Mapping[int, int]:
+        """Return the processes that MPI_Comm_spawn has started below a proxy of hydra, by pid, each
+        with the number of its job.
+
+        One proxy has the ranks of all of them, with nothing in their environments that
+        distinguishes the jobs (MPICH 5.0.2). It starts the ranks of a job in ascending order.
+        """
+        if proxy not in self._spawned_below:
+            numbers: dict[int, int] = {}
+            last: RankIdentity | None = None
+            number = 0
+            for pid in sorted(self.children(proxy), key=lambda pid: self._age(pid)):
+                identity = self.identity(pid)
+                if identity is None or "PMI_SPAWNED" not in (self.environment(pid) or {}):
+                    continue
+                if last is None or identity.rank <= last.rank or identity.size != last.size:
+                    number += 1
+                numbers[pid], last = number, identity
+            self._spawned_below[proxy] = numbers
+        return self._spawned_below[proxy]
+
+    def _age(self, pid: int) -> tuple[int, int]:
+        return self.start_time_ticks(pid), pid
 
     def rank_pid(self, pid: int) -> int:
         """Return the rank's own process for *pid*, which may be a descendant of it."""

@@ -360,3 +360,23 @@ def test_the_first_with_an_mpi_library_is_the_program(monkeypatch: pytest.Monkey
 )
 def test_libraries_of_mpi_are_known(path: str, is_mpi: bool) -> None:
     assert bool(environment_scan.MPI_LIBRARY.search(path)) is is_mpi
+
+
+def test_one_proxy_has_the_ranks_of_several_spawned_jobs(tmp_path: Path, key: str) -> None:
+    proxy = tmp_path / "hydra_pmi_proxy"
+    starts = ["PMI_RANK=0 PMI_SIZE=1"]
+    starts += [f"PMI_SPAWNED=1 PMI_RANK={rank} PMI_SIZE=2" for rank in (0, 1, 0, 1)]
+    starts += ["PMI_SPAWNED=1 PMI_RANK=2 PMI_SIZE=3"]
+    lines = "".join(f"{each} {CAT} <&3 &\n" for each in starts)
+    proxy.write_text(f"#!{SHELL}\n{lines}wait\n")
+    proxy.chmod(0o755)
+    words = (str(proxy), "--control-port", f"{key}:7", "--pgid", "0")
+    with run(SHELL, *words, below=len(starts)) as pid:
+        ranks = sorted(procfs.children(pid))
+        selectors = [Processes().selector(each) for each in ranks]
+        own = f"proxy:{key}:7 0"
+        first, second, third = (f"{own} spawned {number}" for number in (1, 2, 3))
+        assert selectors == [own, first, first, second, second, third]
+        assert pids(scan(second)) == [(second, {0: ranks[3], 1: ranks[4]})]
+        found = environment_scan.scan_below(pid, Processes())
+        assert [len(each.processes) for each in found] == [1, 2, 2, 1]
