@@ -65,6 +65,7 @@ class Options(TypedDict, total=False):
     compare_pointers: str
     stop_on_error: bool
     stop_before_death: bool
+    world: str
     log: str
     log_values: bool
     record: str
