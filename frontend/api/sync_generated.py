@@ -177,7 +177,8 @@ class Ranks:
     ) -> Answer:
         """Print the value of *expression*, each one however many different ones there are.
 
-        :meth:`evaluate` sums very many different values up.
+        :meth:`evaluate` sums very many different values up, and has only the part of a long value
+        that GDB prints. Here such a value has the whole beside that text.
         """
         return self._loop.call(
             lambda: self._view.evaluate_in_full(expression, format=format, timeout_s=timeout_s)
