@@ -79,7 +79,9 @@ def rate_texts(texts: Texts) -> Rating:
         return Prominence.NOT_FINITE, odd
     if len(sizes) == 2 and min(sizes) == 1 < max(sizes):
         return Prominence.ONE_RANK, 1
-    few = sum(size for size in sizes if is_outlier(size, sizes))
+    few = 0
+    if 2 * max(sizes) > total:
+        few = sum(size for size in sizes if is_outlier(size, sizes))
     if few:
         return Prominence.MINORITY, few
     if all(number_of(text) is not None for _, text in texts):

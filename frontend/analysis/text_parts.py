@@ -28,6 +28,8 @@ _MOST_CHARACTERS = 1 << 22
 """Most characters of all texts that are compared with one another."""
 _MOST_UNLIKE_LINES = 400
 """Most lines that are aligned where two texts have different numbers of lines."""
+_MOST_EFFORT = 200_000
+"""Most comparisons of lines, so that texts that are not alike are shown without a delay."""
 _LABEL_WIDTH = 24
 _LABEL_WORDS = 2
 _ABSENT_SHARE = 3
@@ -74,12 +76,14 @@ def merge_texts(texts: Sequence[Said]) -> list[Merged]:
     groups: list[Merged] = []
     lines = [_lines(each) for each in texts]
     too_much = sum(len(each.text) for each in texts) > _MOST_CHARACTERS
+    effort = _MOST_EFFORT
     while left:
         reference = max(left, key=lambda number: len(texts[number].ranks))
         alike = {reference: list(range(len(lines[reference])))}
         if not too_much and len(lines[reference]) <= MOST_LINES:
             for number in left:
-                if number != reference:
+                if number != reference and effort > 0:
+                    effort -= _effort(lines[reference], lines[number])
                     pairs = _aligned(lines[reference], lines[number])
                     if pairs is not None:
                         alike[number] = pairs
@@ -90,6 +94,11 @@ def merge_texts(texts: Sequence[Said]) -> list[Merged]:
         groups.append(merged)
         left = [number for number in left if number not in alike]
     return groups
+
+
+def _effort(one: Sequence[Said], other: Sequence[Said]) -> int:
+    """Return about the number of comparisons that an alignment takes."""
+    return len(one) if len(one) == len(other) else len(one) * len(other)
 
 
 def _lines(said: Said) -> list[Said]:
@@ -235,9 +244,14 @@ class _Line:
         start, name = names.pop()
         if SLOT in start:
             return ""
-        nodes = [(each.ranks, parse(each.text[len(start) :], each.slots)) for each in distinct]
-        if not all(isinstance(node, Group) for _, node in nodes):
-            return ""
+        nodes = []
+        for each in distinct:
+            value = each.text[len(start) :]
+            # Most lines are no structures, and parsing all of them would take long.
+            node = parse(value, each.slots) if "{" in value or value.startswith("(") else None
+            if not isinstance(node, Group):
+                return ""
+            nodes.append((each.ranks, node))
         self.has_fields = True
         comparison = compare(nodes)
         self.places += (Place(f"{name}{each.path}", each.texts) for each in comparison.places)

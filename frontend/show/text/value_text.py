@@ -57,6 +57,7 @@ _PATH_WIDTH = 24
 _USUAL_WIDTH = 100  # of summaries in a log
 
 _MOST_ELEMENTS = 3  # that are named as NaN or infinite
+_ARRAY_ENDS = ("}", ")")
 _RUN = pattern(r"\[(\d+)\]@\d+\Z")
 _INDEX = pattern(r"\[(\d+)\]")
 _EQUAL: Rating = (Prominence.EQUAL, 0)
@@ -290,8 +291,13 @@ def _summed(texts: Texts) -> tuple[Summary | None, Texts]:
 
 def _summed_elements(texts: Texts) -> Summary | None:
     """Return the summary of arrays of numbers; None if a text is no such array."""
-    elements = [(ranks, _elements(parse(text))) for ranks, text in texts]
-    if len(elements) < 2 or not all(each for _, each in elements):
+    elements = []
+    for ranks, text in texts:
+        found = _elements(parse(text)) if text.endswith(_ARRAY_ENDS) else None
+        if not found:
+            return None
+        elements.append((ranks, found))
+    if len(elements) < 2:
         return None
     totals = Totals()
     for ranks, found in elements:
