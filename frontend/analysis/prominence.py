@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from pgdb.frontend.analysis.outliers import is_outlier
 from pgdb.frontend.analysis.values import number_of
@@ -118,3 +118,33 @@ def most_prominent_first(items: Iterable[T], rate: Callable[[T], Rating]) -> lis
         return kind, count if kind is Prominence.NOT_FINITE else 0
 
     return sorted(items, key=key)
+
+
+class Change(Protocol):
+    """A difference of two sides, such as a part of a comparison."""
+
+    @property
+    def before(self) -> str:
+        """Text on the first side."""
+
+    @property
+    def after(self) -> str:
+        """Text on the second side."""
+
+    @property
+    def relative(self) -> float | None:
+        """Size of the difference; None for other texts than two finite numbers."""
+
+
+C = TypeVar("C", bound=Change)
+
+
+def most_prominent_changes_first(changes: Iterable[C]) -> list[C]:
+    """Return differences of two sides in order: a NaN or an infinity on one side alone, other
+    texts, then numbers, the largest relative difference first."""
+
+    def key(change: C) -> tuple[bool, bool, float]:
+        is_finite = has_not_finite(change.before) == has_not_finite(change.after)
+        return is_finite, change.relative is not None, -(change.relative or 0.0)
+
+    return sorted(changes, key=key)

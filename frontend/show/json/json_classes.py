@@ -9,12 +9,15 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from pgdb.frontend.analysis.answer_places import places_of
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.show.json.json_parts import (
     AnswerClass,
     Column,
+    DifferentPlace,
     ExitClass,
     MissingRanks,
+    PlaceText,
     StopClass,
     StopDetail,
 )
@@ -114,6 +117,17 @@ def missing_ranks(missing: Missing) -> MissingRanks:
     """Return the missing ranks as part of a line."""
     return MissingRanks(
         late=str(missing.late), lost=str(missing.lost), running=str(missing.running)
+    )
+
+
+def different_places(answer: Answer) -> tuple[DifferentPlace, ...]:
+    """Return the places at which an answer differs between ranks."""
+    return tuple(
+        DifferentPlace(
+            path=place.path,
+            texts=tuple(PlaceText(ranks=str(ranks), text=text) for ranks, text in place.texts),
+        )
+        for place in places_of(answer)
     )
 
 

@@ -23,6 +23,7 @@ from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import Comparison
 from pgdb.frontend.analysis.decompose import GlobalArray
+from pgdb.frontend.analysis.prominence import most_prominent_changes_first
 from pgdb.frontend.api.notifications import (
     JobEnded,
     JobOutput,
@@ -39,6 +40,7 @@ from pgdb.frontend.show.json.json_classes import (
     ClassText,
     answer_classes,
     classes_of,
+    different_places,
     events_of,
     exit_class,
     missing_ranks,
@@ -141,6 +143,7 @@ def answer(answer: Answer, text: ClassText, now_s: float) -> AnswerLine:
         classes=answer_classes(answer, text),
         missing=missing_ranks(answer.missing),
         elapsed_s=round(answer.elapsed_s, 6),
+        places=different_places(answer),
     )
 
 
@@ -273,7 +276,7 @@ def comparison(
                         absolute=UNSET if part.absolute is None else part.absolute,
                         relative=UNSET if part.relative is None else part.relative,
                     )
-                    for part in each.parts
+                    for part in most_prominent_changes_first(each.parts)
                 ),
             )
             for each in found.differences

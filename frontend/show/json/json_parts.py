@@ -75,6 +75,23 @@ class AnswerClass(Part, frozen=True, kw_only=True):
     form."""
 
 
+class PlaceText(Part, frozen=True, kw_only=True):
+    """Ranks with the same text at a place."""
+
+    ranks: RankText
+    text: str
+
+
+class DifferentPlace(Part, frozen=True, kw_only=True):
+    """A place at which the answers of ranks differ."""
+
+    path: str
+    """Path from the value, such as ``.x[1]``; the name of a variable and the path; the first words
+    of a line of output."""
+    texts: tuple[PlaceText, ...]
+    """The texts, the most common first."""
+
+
 class MissingRanks(Part, frozen=True, kw_only=True):
     """Asked ranks without an answer, by reason."""
 

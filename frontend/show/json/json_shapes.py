@@ -21,6 +21,7 @@ from pgdb.frontend.show.json.json_parts import (
     ArrayFailure,
     ArrayForm,
     ComparedRanks,
+    DifferentPlace,
     ExitClass,
     FailingRanks,
     HistogramBin,
@@ -78,6 +79,9 @@ class AnswerLine(LineBase, frozen=True, kw_only=True, tag="answer"):
     classes: tuple[AnswerClass, ...]
     missing: MissingRanks
     elapsed_s: float
+    places: tuple[DifferentPlace, ...] = ()
+    """Places at which structures, variables or outputs of several lines differ, the most prominent
+    first, up to 200."""
 
 
 class TreeLine(LineBase, frozen=True, kw_only=True, tag="tree"):

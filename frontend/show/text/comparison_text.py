@@ -11,6 +11,7 @@ from pgdb.frontend.analysis.element_checks import Failing
 from pgdb.frontend.analysis.long_differences import from_difference
 from pgdb.frontend.analysis.part_differences import Part
 from pgdb.frontend.analysis.paths import behind, place_of
+from pgdb.frontend.analysis.prominence import most_prominent_changes_first
 from pgdb.frontend.analysis.values import Group, parse
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.text.layout import MOST_CLASSES, Layout, Row, brackets, table
@@ -192,7 +193,8 @@ def _same(found: Check, layout: Layout) -> list[str]:
 def _difference(each: Difference, expression: str, whole: bool, room: int) -> str:
     if not each.parts:
         return f"{_text(each.before)} -> {_text(each.after)}"
-    parts = each.parts if whole else each.parts[:_MOST_PARTS]
+    ordered = most_prominent_changes_first(each.parts)
+    parts = ordered if whole else ordered[:_MOST_PARTS]
     # The places in a list of variables begin with their names.
     name = expression if isinstance(each.before, Value) else ""
     lines = [_part(part, name, whole, room) for part in parts]

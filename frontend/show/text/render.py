@@ -259,10 +259,16 @@ def _value_rows(said: Answer, layout: Layout) -> list[Row]:
         if isinstance(template, Value):
             columns = each.columns if isinstance(each.record, Various) else None
             whole = each.record if isinstance(each.record, Value) else None
-            values.append(Said(each.ranks, template.text, each.slots, columns, whole))
+            slots = (*each.slots, *_plain_bounds(template.bounds))
+            values.append(Said(each.ranks, template.text, slots, columns, whole))
         else:
             others.append((each.ranks, record(each, said.command)))
     return value_rows(_expression(said.command), values, layout) + others
+
+
+def _plain_bounds(bounds: str) -> tuple[str, ...]:
+    """Return the lower bounds of a value that are in no slot, since the value is not normalized."""
+    return (bounds,) if bounds and bounds != SLOT else ()
 
 
 def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
@@ -288,7 +294,8 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
             if columns is not None and PLACEHOLDER in item.value:
                 own = columns[column : column + item.value.count(PLACEHOLDER)]
                 column += item.value.count(PLACEHOLDER)
-            order.setdefault(key, []).append(Said(each.ranks, item.value, slots, own))
+            said_here = Said(each.ranks, item.value, (*slots, *_plain_bounds(item.bounds)), own)
+            order.setdefault(key, []).append(said_here)
     blocks = [rated_value_rows(name, values, layout) for name, values in order.items()]
     # Variables of which no few ranks differ keep the order of the program.
     ordered = most_prominent_first(blocks, lambda block: min(block[0], _NO_FEW))

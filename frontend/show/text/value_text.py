@@ -47,7 +47,7 @@ from pgdb.merge.summary import Summary
 from pgdb.merge.totals import Totals, summarize
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import PLACEHOLDER, Record, Value
+from pgdb.records import PLACEHOLDER, SLOT, Record, Value
 
 _MOST_PLACES = 12
 _INDENT = "    "
@@ -135,19 +135,27 @@ def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
 def _whole_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Rating, list[Row]]:
     """Return all places at which structures differ, addresses too; other values as they are."""
     texts = [
-        Said(each.ranks, filled(parse(each.text, each.slots)), record=each.record) for each in said
+        # The last slot may hold the lower bounds of arrays.
+        Said(
+            each.ranks,
+            filled(parse(each.text, each.slots)),
+            each.slots[each.text.count(SLOT) :],
+            record=each.record,
+        )
+        for each in said
     ]
     joined = _with_equal_joined(texts)
     rows: list[Row] = [(each.ranks, f"{label}{each.text}") for each in joined]
     rating = rate_place(Place("", tuple((each.ranks, each.text) for each in joined)))
-    nodes = [(each.ranks, parse(each.text)) for each in joined]
+    nodes = [(each.ranks, parse(each.text, each.slots)) for each in joined]
     if len(nodes) < 2 or not all(isinstance(node, Group) for _, node in nodes):
         return rating, rows
     comparison = compare(nodes)
     beyond = _beyond(joined)
     if beyond is not None and beyond.places:
         comparison = replace(comparison, places=beyond.places, has_common=True)
-    if not comparison.has_common or comparison.common == DIFFERENT or not comparison.places:
+    has_places = bool(comparison.places) and comparison.has_common
+    if not has_places or comparison.common == DIFFERENT:
         return rating, rows
     places = most_prominent_first(comparison.places, rate_place)
     return rate_place(places[0]), _compared(label, nodes, comparison.common, places, layout)
@@ -195,10 +203,12 @@ def _differing_all_over(
 
 def _with_equal_joined(said: Sequence[Said]) -> list[Said]:
     """Return values with equal ones joined: the classes of several variables differ in another."""
-    members: dict[tuple[str, int, bytes], list[Said]] = {}
+    members: dict[tuple[str, tuple[str, ...], bytes], list[Said]] = {}
     for each in said:
+        # Values with other lower bounds of arrays are not equal.
+        bounds = each.slots[each.text.count(SLOT) :]
         digest = each.record.digest if each.record is not None else b""
-        members.setdefault((each.text, len(each.slots), digest), []).append(each)
+        members.setdefault((each.text, bounds, digest), []).append(each)
     return [
         same[0]
         if len(same) == 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pgdb.frontend.analysis.part_differences import Part
 from pgdb.frontend.analysis.prominence import (
     Prominence,
     has_not_finite,
+    most_prominent_changes_first,
     most_prominent_first,
     rate_summary,
     rate_texts,
@@ -100,3 +102,14 @@ def test_the_order_is_stable_and_few_ranks_with_a_nan_come_first() -> None:
         for name, texts in places.items()
     }
     assert "".join(most_prominent_first(places, rated.__getitem__)) == "dcbfae"
+
+
+def test_differences_of_two_sides_in_order() -> None:
+    parts = [
+        Part(".a", "1", "1.1", 0.1, 0.09),
+        Part(".b", '"x"', '"y"'),
+        Part(".c", "inf", "inf", 0.0, 0.0),
+        Part(".d", "1", "3", 2.0, 0.67),
+        Part(".e", "{1, nan(0x8000000000000)}", "{1, 2}"),
+    ]
+    assert "".join(each.path for each in most_prominent_changes_first(parts)) == ".e.b.d.a.c"

@@ -657,3 +657,16 @@ def test_expand_shows_addresses_of_outputs() -> None:
         "    rsp  [0] 0x7ffc36004810",
         "         [1] 0x7ffc36004811",
     ]
+
+
+def test_expand_keeps_the_lower_bounds_of_fortran() -> None:
+    said = [Value(text=f"( a = (1, {rank}, 3), n = 1 )", bounds="-1") for rank in range(2)]
+    lines = shown(by_rank("print t", said), whole=True)
+    assert [line.split() for line in lines[1:]] == [["%a(0)", "[0]", "0"], ["[1]", "1"]]
+
+
+def test_arrays_with_other_bounds_are_not_joined() -> None:
+    items = [Variable("a", "(1, 2)", bounds=bounds) for bounds in ("-1", "1", "-1")]
+    said = [Variables((item, Variable("n", str(rank)))) for rank, item in enumerate(items)]
+    lines = shown(by_rank("info locals", said), whole=True)
+    assert [line for line in lines if " a = " in line] == ["[0,2] a = (1, 2)", "[1]   a = (1, 2)"]
