@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.diff import Place, compare
 from pgdb.frontend.analysis.long_differences import long_differences
+from pgdb.frontend.analysis.paths import place_of
 from pgdb.frontend.analysis.prominence import most_prominent_first, rate_texts
 from pgdb.frontend.analysis.text_parts import Said, merge_texts
 from pgdb.frontend.analysis.values import parse
@@ -66,10 +67,10 @@ def _of_variables(answer: Answer) -> Iterator[Place]:
             said = Said(each.ranks, item.value, slots)
             members.setdefault((item.name, number), []).append(said)
     for (name, number), values in members.items():
-        label = name if number == 1 else f"{name} ({number})"
         comparison = compare([(each.ranks, parse(each.text, each.slots)) for each in values])
         for place in comparison.places:
-            yield replace(place, path=f"{label}{place.path}")
+            path = place_of(name, place.path) if place.path else name
+            yield replace(place, path=path if number == 1 else f"{path} ({number})")
 
 
 def _of_texts(answer: Answer) -> Iterator[Place]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from pgdb.frontend.analysis.diff import NONE, Place, compare
+from pgdb.frontend.analysis.paths import place_of
 from pgdb.frontend.analysis.values import Group, Leaf, parse
 from pgdb.merge.normalize import DIFFERENT, join_slots
 from pgdb.patterns import pattern
@@ -254,7 +255,9 @@ class _Line:
             nodes.append((each.ranks, node))
         self.has_fields = True
         comparison = compare(nodes)
-        self.places += (Place(f"{name}{each.path}", each.texts) for each in comparison.places)
+        for place in comparison.places:
+            path = place_of(name, place.path) if name and place.path else f"{name}{place.path}"
+            self.places.append(Place(path, place.texts))
         return f"{start}{comparison.common}"
 
     def _words_of(self, distinct: Sequence[Said]) -> str:
