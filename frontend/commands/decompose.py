@@ -28,8 +28,22 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+Slice = tuple[int | None, ...]
+"""An index for each dimension, None for those that are drawn."""
 _GLOBAL_FORMATS = (".npz", ".npy", *pictures.FORMATS)
 _MOST_CONFLICTS = 4
+_MOST_DIGITS = 18
+
+
+def read_slice(title: str, text: str) -> Slice:
+    """Read a slice such as ``:,3,:``.
+
+    :raises UsageError: if a part is neither ``:`` nor an index.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part == ":" or (part.isdecimal() and len(part) < _MOST_DIGITS) for part in parts):
+        raise UsageError(f"{title} takes indices and ':', as in 3,:,:, not {text!r}")
+    return tuple(None if part == ":" else int(part) for part in parts)
 
 
 @COMMANDS.command(
@@ -98,6 +112,15 @@ _MOST_CONFLICTS = 4
             argument="function",
         ),
         Option(
+            name="--slice",
+            value="I,:,:",
+            help="the part to draw, an index or : for each dimension, as in 3,:,: for a plane and "
+            ":,2,5 for a line; otherwise the plane in the middle of three or more dimensions",
+            argument="cut",
+            read=read_slice,
+            default=(),
+        ),
+        Option(
             name="-o",
             value="FILE",
             help="write .npz (values, owner), .npy, or a picture: .png, .svg, .pdf",
@@ -118,6 +141,7 @@ async def _decompose(
     order: Literal["C", "F"],
     rank_order: Literal["row", "column"],
     function: str | None,
+    cut: Slice,
     path: Path | None,
 ) -> Outcome:
     """Assemble a global array from the blocks that ranks hold, and show it or save it.
@@ -130,6 +154,7 @@ async def _decompose(
         raise UsageError("decompose: --grid is missing: the ranks along each dimension")
     if layout == "block-cyclic" and block is None:
         raise UsageError("decompose: block-cyclic needs --block, the elements of a block")
+    _check_slice(cut, dims, path)
     user = _UserCode(call, expression, function)
     arrangement = Layout(
         dims=dims,
@@ -152,9 +177,9 @@ async def _decompose(
     width = call.dispatcher.width or plots.WIDTH
     lines = [_global_title(whole, arrays), *_about_conflicts(whole)]
     if path is None:
-        lines.append(_global_text(whole, width))
+        lines.append(_global_text(whole, cut, width))
     else:
-        save = functools.partial(_save_global, whole, path)
+        save = functools.partial(_save_global, whole, cut, path)
         await with_file(path, save, size_bytes=whole.values.nbytes)
         lines.append(f"{path}: written")
     return shown(call, arrays, "\n".join(lines), file=path, whole=whole)
@@ -242,47 +267,70 @@ def _about_conflicts(whole: GlobalArray) -> list[str]:
     return lines
 
 
-def _plane(whole: GlobalArray) -> tuple[NDArray[Any], NDArray[Any], str]:
-    """Return the plane that is drawn of an array with three or more dimensions, and its name."""
+def _check_slice(cut: Slice, dims: tuple[int, ...], path: Path | None) -> None:
+    """Check that a slice fits an array, and that it is drawn.
+
+    :raises UsageError: if not.
+    """
+    if not cut:
+        return
+    if len(cut) != len(dims):
+        raise UsageError(f"--slice: {len(cut)} parts for an array of {len(dims)} dimensions")
+    if not 1 <= cut.count(None) <= 2:
+        raise UsageError("--slice: one or two parts must be ':', which are drawn")
+    for index, extent in zip(cut, dims, strict=True):
+        if index is not None and index >= extent:
+            raise UsageError(f"--slice: index {index} is outside of a dimension of {extent}")
+    if path is not None and path.suffix not in pictures.FORMATS:
+        raise UsageError(f"--slice is for drawings; {path.suffix} gets all elements")
+
+
+def _part(whole: GlobalArray, cut: Slice) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Return the part of an array that is drawn, its missing elements, and its name.
+
+    Without a slice it is all, or the plane in the middle of three or more dimensions.
+    """
     shape = whole.values.shape
-    middle = [extent // 2 for extent in shape[2:]]
-    where = (slice(None), slice(None), *middle)
-    note = f"plane [:,:,{','.join(map(str, middle))}]" if middle else ""
-    return whole.values[where], whole.missing[where], note
+    cut = cut or (None, None, *(extent // 2 for extent in shape[2:]))[: len(shape)]
+    where = tuple(slice(None) if index is None else index for index in cut)
+    if cut.count(None) == len(cut):
+        return whole.values, whole.missing, ""
+    indices = ",".join(":" if index is None else str(index) for index in cut)
+    kind = "plane" if cut.count(None) == 2 else "line"
+    return whole.values[where], whole.missing[where], f"{kind} [{indices}]"
 
 
-def _global_text(whole: GlobalArray, width: int) -> str:
-    if whole.values.ndim == 1:
-        numbers = plots.table(whole.values, whole.missing, width=width)
-        if numbers is not None:
-            return numbers
-        values = plots.numbers(whole.values)
-        return plots.bars(values, range(len(values)), axis="index", width=width)
-    values, missing, note = _plane(whole)
-    numbers = plots.table(values, missing, width=width)
-    drawn = numbers if numbers is not None else plots.heat(values, missing=missing, width=width)
+def _global_text(whole: GlobalArray, cut: Slice, width: int) -> str:
+    values, missing, note = _part(whole, cut)
+    drawn = plots.table(values, missing, width=width)
+    if drawn is None and values.ndim == 1:
+        numbers = plots.numbers(values)
+        drawn = plots.bars(numbers, range(len(numbers)), axis="index", width=width)
+    if drawn is None:
+        drawn = plots.heat(values, missing=missing, width=width)
+    if note.startswith("plane") and not cut:
+        note += " (--slice draws another one)"
     return f"{note}\n{drawn}" if note else drawn
 
 
-def _save_global(whole: GlobalArray, path: Path) -> None:
+def _save_global(whole: GlobalArray, cut: Slice, path: Path) -> None:
     if path.suffix == ".npz":
         array_files.write_named({"values": whole.values, "owner": whole.owner}, path)
-    elif path.suffix == ".npy":
+        return
+    if path.suffix == ".npy":
         array_files.write_array(whole.values, path)
-    elif whole.values.ndim == 1:
-        indices = range(whole.values.size)
-        pictures.save_lines(
-            path, {whole.name: whole.values}, indices, title=whole.name, axis="index"
-        )
-    else:
-        values, missing, note = _plane(whole)
-        pictures.save_heat(
-            path,
-            values,
-            title=f"{whole.name} {note}".rstrip(),
-            axes_names=("first index", "second index"),
-            missing=missing,
-        )
+        return
+    values, missing, note = _part(whole, cut)
+    title = f"{whole.name} {note}".rstrip()
+    if values.ndim == 1:
+        lines = {whole.name: values}
+        pictures.save_lines(path, lines, range(values.size), title=title, axis="index")
+        return
+    free = cut or (None, None)
+    names = [f"index {at + 1}" for at, index in enumerate(free) if index is None]
+    if not cut:
+        names = ["first index", "second index"]
+    pictures.save_heat(path, values, title=title, axes_names=(names[0], names[1]), missing=missing)
 
 
 def _plural(number: int, what: str) -> str:

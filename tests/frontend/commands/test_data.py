@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
 from pathlib import Path
 from typing import cast
@@ -11,7 +12,7 @@ from typing import cast
 import numpy
 import pytest
 
-from pgdb.errors import CommandError
+from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome, Shown
@@ -118,3 +119,40 @@ def test_expand_after_plot_is_about_the_plot() -> None:
     assert render.answer(shown.answer, whole=True) == (
         "[0-1] has been drawn; 'print u' and 'dump u FILE' give the numbers"
     )
+
+
+@pytest.mark.parametrize(
+    ("cut", "drawn"),
+    [
+        ("", ["plane [:,:,1] (--slice draws another one)", "1 3", "2 4"]),
+        ("--slice 1,:,:", ["plane [1,:,:]", "1 2", "3 4"]),
+        ("--slice :,1,:", ["plane [:,1,:]", "2 3", "3 4"]),
+        ("--slice :,:,0", ["plane [:,:,0]", "0 2", "1 3"]),
+        ("--slice :,1,0", ["line [:,1,0]", "2 3"]),
+    ],
+)
+def test_decompose_draws_the_slice(cut: str, drawn: list[str]) -> None:
+    line = f"decompose u --dims 2,2,2 --grid 2 {cut}".strip()
+    outcome = asyncio.run(typed(FakeDispatcher(), line))
+    assert isinstance(outcome, Shown)
+    lines = [" ".join(each.split()) for each in outcome.text.splitlines()]
+    numbers = [each for each in lines[1:] if each]
+    assert numbers[-len(drawn) :] == drawn
+
+
+@pytest.mark.parametrize(
+    ("cut", "why"),
+    [
+        ("1,:", "2 parts for an array of 3 dimensions"),
+        ("1,1,1", "one or two parts must be ':'"),
+        (":,:,:", "one or two parts must be ':'"),
+        ("2,:,:", "index 2 is outside of a dimension of 2"),
+        ("x,:,:", "takes indices and ':'"),
+        ("-1,:,:", "takes indices and ':'"),
+        ("1,:,: -o u.npz", "--slice is for drawings"),
+    ],
+)
+def test_a_slice_that_does_not_fit_is_refused(cut: str, why: str) -> None:
+    line = f"decompose u --dims 2,2,2 --grid 2 --slice {cut}"
+    with pytest.raises(UsageError, match=re.escape(why)):
+        asyncio.run(typed(FakeDispatcher(), line))
