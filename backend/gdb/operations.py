@@ -133,10 +133,13 @@ class Operations:
 
 
 def prints_values(operation: AnyOperation) -> bool:
-    """Return whether an operation makes GDB print values of variables, which can be of any size."""
+    """Return whether an operation makes GDB print values of variables, which can be of any size.
+
+    The values in stacks have a limit of their own.
+    """
     if isinstance(operation, Console):
         return not operation.run and _PRINTS.match(operation.command) is not None
-    return isinstance(operation, Evaluate | Backtrace | SelectFrame | ListVariables)
+    return isinstance(operation, Evaluate | SelectFrame | ListVariables)
 
 
 def run_command(operation: Resume | Console) -> str:

@@ -15,6 +15,7 @@ from pgdb.backend.node.number_summary import sum_up
 from pgdb.backend.node.stack_answers import OnAnswer, StackAnswers, event_of, record_of
 from pgdb.backend.node.value_digest import digested
 from pgdb.backend.rank.protocol import (
+    NO_CAPABILITY,
     DebuggerFactory,
     FactoryContext,
     NeedsStopError,
@@ -227,7 +228,8 @@ class Leaf:
             return await self._acquire(debugger, request_id)
         if isinstance(operation, Reattach):
             return await self._reattach(debugger, request_id)
-        if capability_for(operation) not in debugger.capabilities:
+        needed = capability_for(operation)
+        if needed is not NO_CAPABILITY and needed not in debugger.capabilities:
             return Failure(message="the debugger of this rank can only look at it")
         if operation.is_urgent:
             return await debugger.perform(operation, request_id)

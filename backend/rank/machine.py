@@ -95,13 +95,15 @@ class IllegalEventError(Exception):
 class RankMachine:
     """The state of one rank, and what follows from each event."""
 
-    __slots__ = ("is_strict", "last_event", "rank", "state", "stops")
+    __slots__ = ("_known", "is_strict", "last_event", "rank", "state", "stops")
 
     def __init__(self, rank: int, *, is_strict: bool = False) -> None:
         self.rank = rank
         self.is_strict = is_strict
         """Whether an event that cannot happen in a state raises; else it is logged."""
         self.state: RankState = New()
+        # A state is immutable; its word is asked for several times in each operation.
+        self._known: tuple[RankState, State] = (self.state, "new")
         self.last_event: Event | None = None
         """Latest stop, end, start of a run, or loss that was reported or answered."""
         self.stops = 0
@@ -112,6 +114,11 @@ class RankMachine:
     @property
     def word(self) -> State:
         """The state as the leaf sees it."""
+        if self._known[0] is not self.state:
+            self._known = (self.state, self._find_word())
+        return self._known[1]
+
+    def _find_word(self) -> State:
         match self.state:
             case New():
                 return "new"

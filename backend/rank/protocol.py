@@ -43,6 +43,8 @@ class Capability(enum.Flag):
     """Set, change and list breakpoints."""
 
 
+NO_CAPABILITY = Capability(0)
+"""Capabilities that operations need which only look."""
 EVERYTHING = Capability.RUN | Capability.BREAKPOINTS
 """Capabilities of a debugger that controls a live process."""
 
@@ -55,7 +57,7 @@ def capability_for(operation: AnyOperation) -> Capability:
         case InsertBreakpoint() | ChangeBreakpoints() | BreakpointCommands() | ListBreakpoints():
             return Capability.BREAKPOINTS
         case _:
-            return Capability(0)
+            return NO_CAPABILITY
 
 
 class RankDebugger(Protocol):

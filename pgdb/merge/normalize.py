@@ -277,9 +277,12 @@ def join_slots(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
         return tuple(one)
     if len(one) != len(other):
         raise ProtocolError(f"{len(one)} slots and {len(other)} slots for one record")
+    # Most slots keep no texts, and the call for each would cost more than all else here.
     return tuple(
-        a if a == b else join_listed(a, b) or DIFFERENT_SLOT
-        for a, b in zip(one, other, strict=True)
+        [
+            a if a == b else (is_listed(a) and join_listed(a, b)) or DIFFERENT_SLOT
+            for a, b in zip(one, other, strict=True)
+        ]
     )
 
 
