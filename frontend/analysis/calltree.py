@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from pgdb.frontend.analysis.outliers import is_smallest
 from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, SLOT, Failure, Frame, Record, Stack, Threads, Various
 
@@ -29,6 +30,9 @@ TreeBy = Literal["function", "line", "pc"]
 Counts = Mapping[int, RankSet]
 """Ranks by number of threads; each rank is in one set."""
 
+_START = pattern(r"__libc_start_|_start\Z|start_thread\Z|_*clone3?\Z")
+"""Names of the functions that start programs and threads."""
+_MPI_CALL = pattern(r"P?MPI_|p?mpi_|MPI::")
 _ROOT = -1
 _NO_RANKS = RankSet()
 
@@ -64,7 +68,7 @@ class Node(msgspec.Struct, frozen=True):
     """Frames, outermost first; empty for ranks whose innermost frame is the parent's last frame."""
     sources: tuple[Source, ...]
     """For a branching point, the lines of its last frame. For a leaf, the lines of its innermost
-    frame that has any."""
+    frame, or those at which the program has called the libraries inside."""
     is_leaf: bool
     """Whether its ranks are an equivalence class: their stacks end here."""
     seen: tuple[RankSet, ...]
@@ -329,16 +333,11 @@ class _Paths:
         ends: Counter[int] = Counter()
         for stack, count in stacks:
             at = _ROOT
-            source, is_own = None, False
             for frame in reversed(stack.frames):
                 at = self._child(at, _place(frame, by))
                 if frame.line:
-                    line = Source(_plain(frame.file), frame.line)
-                    self._sources[at].add(line)
-                    # Debian builds its libraries in directories without a name (./time/…). With
-                    # their debug information installed, such lines would hide the program's own.
-                    if (is_whole := frame.fullname[:1] in ("", "/")) or not is_own:
-                        source, is_own = line, is_own or is_whole
+                    self._sources[at].add(Source(_plain(frame.file), frame.line))
+            source = _end_source(stack.frames)
             if source is not None:
                 self._end_sources.setdefault(at, set()).add(source)
             ends[at] += count
@@ -479,6 +478,28 @@ def _combine(one: Counts, other: Counts, how: Callable[[int, int], int]) -> Coun
                 found.setdefault(how(count, another), []).append(ranks & more)
     merged = {count: RankSet.union(sets) for count, sets in sorted(found.items())}
     return {count: ranks for count, ranks in merged.items() if ranks}
+
+
+def _end_source(frames: Sequence[Frame]) -> Source | None:
+    """Return the line at which a stack ends: that of its innermost frame, or the one of the program
+    that has called the libraries inside.
+
+    A program's function without line information has none, whatever has called it. Lines of the
+    code that starts programs and threads say nothing. Debian builds its libraries in directories
+    without a name (./time/…): with their debug information installed, such lines would hide the
+    program's own.
+    """
+    inner = None
+    for at, frame in enumerate(frames):
+        is_own = frame.fullname[:1] in ("", "/") and not _START.match(frame.function)
+        if frame.line and (is_own or at == 0):
+            line = Source(_plain(frame.file), frame.line)
+            if is_own:
+                return line
+            inner = line
+        elif not (frame.library or frame.line or _MPI_CALL.match(frame.function)):
+            break
+    return inner
 
 
 def _place(frame: Frame, by: TreeBy) -> Place:

@@ -5,9 +5,9 @@ Long chains and long rank sets are cut to the width, but ``@N`` names all ranks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from pgdb.frontend.analysis.calltree import CallTree, Node, base_name, label
+from pgdb.frontend.analysis.calltree import CallTree, Node, Source, base_name, label
 from pgdb.frontend.analysis.function_names import short_name, without_parameters
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.runs import runs
@@ -21,6 +21,8 @@ ITSELF = "(itself)"
 _RANKS_WIDTH = 24
 _PLACE_WIDTH = 24
 _LEAST_CHAIN_WIDTH = 20
+_NO_LIMIT = 1 << 20
+"""Columns of a text that is not cut."""
 _MARK = "<-- differs"
 _MOST_COUNTS = 8
 """Maximum number of different thread counts that are listed for a leaf."""
@@ -48,15 +50,17 @@ def absent(ranks: RankSet) -> list[str]:
 def text(tree: CallTree, *, width: int = WIDTH, absent: Absent = absent) -> str:
     """Return the tree as text of *width* columns, with the ranks that are not in it below.
 
+    With a *width* of 0, for files and pipes, nothing is cut.
+
     *absent* returns the lines for absent ranks.
     """
     odd = tree.odd
-    rows = [_Row(tree, node, is_odd=node is odd) for node in tree.nodes]
+    rows = [_Row(tree, node, is_odd=node is odd, is_whole=not width) for node in tree.nodes]
     numbers = max((len(row.number) for row in rows), default=0)
     ranks = max((len(row.ranks) for row in rows), default=0)
     places = max((len(row.place) for row in rows), default=0)
     others = max((len(row.behind(ranks)) for row in rows), default=0)
-    room = width - numbers - 1 - others - 2 - (places + 2 if places else 0)
+    room = (width or _NO_LIMIT) - numbers - 1 - others - 2 - (places + 2 if places else 0)
     guides = _guides(tree, max(_LEAST_CHAIN_WIDTH, room) // 2)
     chains = [
         guide + chain(row.labels, max(_LEAST_CHAIN_WIDTH, room) - len(guide))
@@ -152,7 +156,7 @@ def place(node: Node) -> str:
     return lines_text(node.sources)
 
 
-def lines_text(sources: list[tuple[str, int]] | tuple[tuple[str, int], ...]) -> str:
+def lines_text(sources: Sequence[Source]) -> str:
     """Return lines of source files, each file once."""
     files: dict[str, list[str]] = {}
     for file, line in sources:
@@ -258,12 +262,13 @@ def _count_text(count: int) -> str:
 class _Row:
     """The parts of one line."""
 
-    def __init__(self, tree: CallTree, node: Node, *, is_odd: bool) -> None:
+    def __init__(self, tree: CallTree, node: Node, *, is_odd: bool, is_whole: bool) -> None:
         self.number = f"@{node.number}"
         self.labels = node_labels(node)
         # In a tree by line the frames show the lines, also those of the caller for "(itself)".
-        self.place = "" if tree.by == "line" else _cut_left(place(node), _PLACE_WIDTH)
-        self.ranks = short_ranks(node.ranks)
+        places = "" if tree.by == "line" else place(node)
+        self.place = places if is_whole else _cut_left(places, _PLACE_WIDTH)
+        self.ranks = f"[{node.ranks}]" if is_whole else short_ranks(node.ranks)
         self._seen = seen_text(node, tree)
         if node.number > 1:
             # Shown once: columns are few.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
@@ -111,11 +110,8 @@ async def _tree(
         fold=not full,
     )
     tree = found.tree
-    lines = [
-        calltree_text.text(
-            tree, width=shutil.get_terminal_size().columns, absent=session.state.absent
-        )
-    ]
+    width = call.dispatcher.width
+    lines = [calltree_text.text(tree, width=width, absent=session.state.absent)]
     if not tree.nodes and tree.missing.running:
         lines.append(
             "'interrupt' stops them; 'tree --samples 2' and more looks at them while they run"

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pgdb.frontend.analysis import calltree_text
 from pgdb.frontend.analysis.calltree import CallTree, Node, TreeBy, label
@@ -403,3 +404,41 @@ def test_networkx() -> None:
     assert graph.nodes[3]["label"] == "usleep"
     assert set(graph.edges) == {(0, 1), (1, 2), (1, 3)}
     assert graph.edges[1, 2]["ranks"] == "0-2"
+
+
+def test_no_line_of_another_frame_at_a_leaf() -> None:
+    """Optimised programs without debug information, on systems that have the C library's."""
+    start = Frame(
+        level=3,
+        function="__libc_start_call_main",
+        file="../sysdeps/libc_start_call_main.h",
+        fullname="./csu/../sysdeps/libc_start_call_main.h",
+        line=58,
+    )
+    rooted = replace(start, fullname="/usr/src/glibc/csu/libc_start_call_main.h")
+    send = Frame(level=0, function="PMPI_Send", library="libmpi.so")
+    static = Frame(level=0, function="PMPI_Send")
+    solve = Frame(level=1, function="app+0x1f3a")
+    main = Frame(level=2, function="main")
+    lined = Frame(level=2, function="main", file="ring.c", fullname="/home/me/ring.c", line=7)
+
+    def sources(*frames: Frame) -> list[tuple[str, int]]:
+        tree = CallTree.from_classes([of("0", Stack(frames=frames))])
+        return [tuple(each) for each in tree[1].sources]
+
+    assert sources(send, solve, main, start) == []
+    assert sources(send, solve, main, rooted) == []
+    assert sources(send, start) == sources(send, rooted) == []
+    assert sources(send, solve, lined) == [], "the line is not where solve has called"
+    assert sources(send, lined, start) == sources(static, lined, start) == [("ring.c", 7)]
+    assert sources(start) == [("../sysdeps/libc_start_call_main.h", 58)]
+
+
+def test_a_tree_for_a_file_is_not_cut() -> None:
+    calls = [f"a_function_with_a_long_name_{at}" for at in range(12)]
+    ranks = RankSet(range(0, 200, 3))
+    tree = CallTree.from_classes([EquivalenceClass(ranks, stack(*calls)), of("1", stack("main:1"))])
+    whole, cut = calltree_text.text(tree, width=0), calltree_text.text(tree)
+    assert " > ".join(calls) in whole and f"[{ranks}]" in whole and "…" not in whole
+    assert max(map(len, cut.splitlines())) <= 80 and "…" in cut
+    assert len(whole.splitlines()) == len(cut.splitlines())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.ranks import split_set
 from pgdb.frontend.commands.table import COMMANDS, CommandTable, Group, Outcome, Shown
 from pgdb.frontend.commands.workspace import Workspace
+from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.store import saved_files
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
@@ -54,7 +56,8 @@ def dispatch(line: str, session: FakeSession | None = None) -> Outcome:
     async def never(_: str) -> str | None:
         raise AssertionError("nothing is to be read")
 
-    dispatcher = Dispatcher(Workspace(session or FakeSession()), display=None, read_line=never)  # type: ignore[arg-type]
+    workspace = Workspace(session or FakeSession())  # type: ignore[arg-type]
+    dispatcher = Dispatcher(workspace, TextDisplay(io.StringIO()), read_line=never)
     return asyncio.run(dispatcher.dispatch(line, ALL))
 
 
