@@ -111,8 +111,9 @@ class Value(Struct, frozen=True, tag="value"):
     bounds: str = ""
     """Lower bounds of the arrays of Fortran in *text*, in their order: ``-1,0``. Empty if all are
     1, and ``?`` if GDB cannot say. A slot mark, see :class:`Stack`."""
-    digest: bytes = b""
-    """Hash of the value in full, where *text* is a part of it. Addresses do not count in it."""
+    digest: str = ""
+    """Hash of the value in full, where *text* is a part of it: ``0x`` and hexadecimal digits.
+    Addresses do not count in it."""
     whole: str | Block | None = None
     """The value in full, on request: text, or the numbers in memory."""
     looked_at: int = 0

@@ -20,6 +20,8 @@ from pgdb.records import Block, Failure, Record, Value
 _MOST_SHOWN_BYTES = 1 << 26
 """Largest value that GDB prints beyond the user's max-value-size: it reads all of it for that."""
 _TOO_LARGE = "max-value-size"
+_LIMIT = "array-limit"
+_LESS = "name a part of it, or 'set max-value-size BYTES' first"
 _NUMBERS = pattern(r"(?:std::[\w:<>, ]+ = )?[{(\s]*[-+]?(?:\d|nan\b|inf\b)")
 _CHANGES = pattern(r"\+\+|--|(?<![=!<>/])=(?!=)")
 _CALLS = pattern(r"\w\s*\(")
@@ -65,13 +67,15 @@ async def _too_large(gdb: GdbSession, operation: Evaluate, pid: int, refused: Fa
     block: Record | None = None
     if not operation.format:
         block = await _block(gdb, operation, pid, expression)
+        if isinstance(block, Failure) and _LIMIT in block.message:
+            return block  # it says what to set
     word = f"print/{operation.format}" if operation.format else "print"
     raised = f"with max-value-size {_MOST_SHOWN_BYTES} -- {word} {expression}"
     shown, number = await queries.numbered(gdb, raised)
     if isinstance(block, Block):
         return Value(text=shown.text if isinstance(shown, Value) else "{...}", whole=block)
     if not isinstance(shown, Value) or not number:
-        return refused
+        return Failure(message=f"{refused.message}; {_LESS}")
     return await _in_full_text(gdb, operation, shown, f"${number}")
 
 

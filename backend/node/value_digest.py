@@ -32,11 +32,11 @@ def digested(value: Value, operation: Evaluate) -> Value:
     return replace(value, digest=digest, whole=header)
 
 
-def _hash(*parts: bytes) -> bytes:
+def _hash(*parts: bytes) -> str:
     found = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
         found.update(part)
-    return found.digest()
+    return f"0x{found.hexdigest()}"
 
 
 def _canonical(block: Block) -> bytes:

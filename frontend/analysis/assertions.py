@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.array_screen import Screen, no_screen
 from pgdb.frontend.analysis.conditions import (
     Kind,
     Requirement,
@@ -160,8 +161,11 @@ async def check(
     *,
     running_ok: bool = False,
     look: Look = no_look,
+    screen: Screen = no_screen,
 ) -> Check:
     """Return which of *ranks* meet a requirement; *look* reads values in full.
+
+    *screen* returns the ranks whose long arrays pass, as far as it can say without their elements.
 
     :raises UsageError: if the expression of a value that must be the same assigns on some rank.
     """
@@ -196,11 +200,13 @@ async def check(
             left -= arrays
             answer = await in_full(part_of(said, arrays), recall)
             if requirement.comparisons and operand == requirement.expression:
-                answer = await look(answer)
+                passing = await screen(answer, requirement.comparisons)
+                answer = await look(part_of(answer, arrays - passing))
             if requirement.comparisons and operand == requirement.expression:
                 sides = []
                 for sign, other in requirement.comparisons:
-                    sides.append((sign, await _side(other, arrays, evaluate, recall, look)))
+                    left_over = arrays - passing
+                    sides.append((sign, await _side(other, left_over, evaluate, recall, look)))
                 failing += elements(answer, sides)
             else:
                 why = f"{operand} is an array; compare it alone, on the left: '{operand} > 0'"

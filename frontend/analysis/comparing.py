@@ -164,12 +164,12 @@ def compare(
     )
 
 
-def to_look_at(before: Answer, after: Answer, by: By) -> frozenset[bytes]:
+def to_look_at(before: Answer, after: Answer, by: By) -> frozenset[str]:
     """Return the hashes of the values that a comparison must have in full.
 
     Values that are equal on both sides need no further look.
     """
-    keys: list[Record | bytes] = []
+    keys: list[Record | str] = []
     if by == "rank":
         for mine, theirs, _ in _pairs(before, after):
             if key_of(mine.record) != key_of(theirs.record):
@@ -178,7 +178,7 @@ def to_look_at(before: Answer, after: Answer, by: By) -> frozenset[bytes]:
         sides = [{key_of(each.record) for each in side.classes} for side in (before, after)]
         if by == "position" or sides[0] != sides[1]:
             keys += (*sides[0], *sides[1])
-    return frozenset(key for key in keys if isinstance(key, bytes))
+    return frozenset(key for key in keys if isinstance(key, str))
 
 
 # -- inside ------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from pgdb.records import Block, Failure, Record, Value
 
 STRING = pattern(r"(?:u8|[LuU])?\"|'\\000' <repeats ")
 """The begin of the text of a string."""
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<=": operator.le,
@@ -126,7 +126,7 @@ def _first_element(
             if one is None or two is None:
                 what = value if one is None else bound
                 return refused(f"{path} is not a number: {what}")
-            if one != one or not _COMPARE[sign](one, two):
+            if one != one or not COMPARE[sign](one, two):
                 bad.append((path, value))
     if bad:
         path, value = bad[0]

@@ -41,7 +41,7 @@ async def look(
     limit_bytes: int,
     raw_pointers: bool = False,
     most_elements: int = MOST_ELEMENTS,
-    wanted: Container[bytes] | None = None,
+    wanted: Container[str] | None = None,
 ) -> Answer:
     """Return *answer* with the values in full that GDB has printed in part.
 
@@ -50,7 +50,7 @@ async def look(
 
     :raises CommandError: if the arrays are larger than *limit_bytes* together.
     """
-    first_ranks: dict[bytes, int] = {}
+    first_ranks: dict[str, int] = {}
     for each in answer.classes:
         record = each.record
         if not isinstance(record, Value) or not record.digest or record.whole is not None:
@@ -68,7 +68,7 @@ async def look(
         limit_bytes=limit_bytes,
         whole=True,
     )
-    found: dict[bytes, Value] = {}
+    found: dict[str, Value] = {}
     headers: dict[int, Value] = {}
     try:
         for page in pages(RankSet(first_ranks.values())):
@@ -93,7 +93,7 @@ async def look(
 
 
 def _with_whole(
-    each: EquivalenceClass[Record], found: dict[bytes, Value]
+    each: EquivalenceClass[Record], found: dict[str, Value]
 ) -> EquivalenceClass[Record]:
     record = each.record
     if not isinstance(record, Value) or record.whole is not None or record.digest not in found:
@@ -115,7 +115,7 @@ def is_partial(record: Record) -> bool:
     return bool(record.looked_at) or (not record.digest and is_cut(record.text))
 
 
-def key_of(record: Record) -> Record | bytes:
+def key_of(record: Record) -> Record | str:
     """Return a key that is the same for equal values: a part of a value is nothing to compare."""
     return record.digest if isinstance(record, Value) and record.digest else record
 

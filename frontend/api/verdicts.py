@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis import whole_values
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.array_screen import Comparisons, screen
 from pgdb.frontend.analysis.assertions import Check, check
 from pgdb.frontend.analysis.comparing import By, to_look_at
 from pgdb.frontend.analysis.conditions import Requirement, check_changes_nothing
@@ -53,7 +54,7 @@ async def look(
     session: Session,
     answer: Answer,
     *,
-    wanted: Container[bytes] | None = None,
+    wanted: Container[str] | None = None,
     most_elements: int = whole_values.MOST_ELEMENTS,
 ) -> Answer:
     """Return *answer* with the values in full that GDB has printed in part.
@@ -119,8 +120,19 @@ async def check_condition(
     async def look_at(answer: Answer) -> Answer:
         return await look(session, answer)
 
-    recall = session.recall
-    return await check(requirement, ranks, ask, recall, running_ok=running_ok, look=look_at)
+    async def screened(answer: Answer, comparisons: Comparisons) -> RankSet:
+        limit_bytes = session.options.array_limit_bytes
+        return await screen(answer, comparisons, session.ask, limit_bytes=limit_bytes)
+
+    return await check(
+        requirement,
+        ranks,
+        ask,
+        session.recall,
+        running_ok=running_ok,
+        look=look_at,
+        screen=screened,
+    )
 
 
 async def _ask(

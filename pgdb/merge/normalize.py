@@ -228,6 +228,8 @@ class _Normalizer:
         if kind in ("hidden", "bounds") or (kind == "argument" and self._join_arguments):
             self._slots.append(text)
             return SLOT
+        if kind == "digest":
+            return text
         if kind == "text":
             return normalize_free_text(text, self._slots)
         return normalize_values(text, self._slots)

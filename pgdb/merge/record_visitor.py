@@ -32,9 +32,9 @@ from pgdb.records import (
 
 R = TypeVar("R", bound=Record | Event)
 
-TextKind = Literal["value", "argument", "hidden", "bounds", "text", "message"]
+TextKind = Literal["value", "argument", "hidden", "bounds", "digest", "text", "message"]
 """Kinds of text: a value, an argument in a stack, a number of hidden frames or threads, the bounds
-of arrays, the output of a command, an error."""
+of arrays, the hash of a value, the output of a command, an error."""
 Change = Callable[[str, TextKind], str]
 
 
@@ -76,7 +76,9 @@ def map_texts(record: R, change: Change) -> R:
                 text=change(text, "value"), bounds=change(bounds, "bounds") if bounds else ""
             )
             if record.is_part:
-                mapped = replace(record, text=mapped.text, bounds=mapped.bounds)
+                # Values with other hashes have the same template.
+                digest = change(record.digest, "digest") if record.digest else ""
+                mapped = replace(record, text=mapped.text, bounds=mapped.bounds, digest=digest)
         case Variables(items=items, empty=empty):
             mapped = Variables(items=_variables(items, change, "value"), empty=empty)
         case Stack():

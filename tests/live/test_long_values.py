@@ -59,3 +59,23 @@ def test_a_difference_behind_the_printed_part_is_found(
     assert said["compare big with kept"] == "big, kept -> now: equal on [0-3]\n"
     assert "the same values on [0-1,3] and [2]" in said["compare alike with 2"]
     assert finished.status == 1, finished.out
+
+
+@pytest.mark.parametrize("limits", [(), LIMITS], ids=["usual", "small"])
+def test_long_arrays_of_fortran_are_looked_at_in_full(
+    mpi: Mpi, build: Build, limits: tuple[str, ...]
+) -> None:
+    program = build("long_values.f90")
+    asked = ("assert heap > 0", "assert part", "up", "assert field >= -1", "print plane")
+    asked = (*asked, "compare heap with 2", "set array-limit 1000", "print heap")
+    commands = (f"tbreak {program.at('look')}", "c", *limits, *asked)
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
+    found = outputs(finished.out)
+    assert "[2] heap(19999) = 0" in found["assert heap > 0"]
+    assert found["assert part"] == "part is the same on all ranks: passed on [0-2]\n"
+    assert "[2] field(700) = -5" in found["assert field >= -1"]
+    assert re.search(r"^ +\(30,28\) +\[0-1\] 2 ", found["print plane"], re.M), finished.out
+    assert re.search(r"^ +\(19999\) +\[0-1\] 1 ", found["compare heap with 2"], re.M)
+    # Below the limit nobody says that the arrays are equal.
+    last = found["print heap"]
+    assert "the others were not looked at" in last or "array-limit is 1000" in last, last

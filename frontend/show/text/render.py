@@ -259,6 +259,8 @@ def _value_rows(said: Answer, layout: Layout) -> list[Row]:
         if isinstance(template, Value):
             columns = each.columns if isinstance(each.record, Various) else None
             whole = each.record if isinstance(each.record, Value) else None
+            if columns and template.digest == PLACEHOLDER:
+                columns = columns[:-1]  # the last is of the hash
             slots = (*each.slots, *_plain_bounds(template.bounds))
             values.append(Said(each.ranks, template.text, slots, columns, whole))
         else:

@@ -84,6 +84,18 @@ def value_rows(name: str, said: Sequence[Said], layout: Layout) -> list[Row]:
     return rated_value_rows(name, said, layout)[1]
 
 
+def _notes(said: Sequence[Said], layout: Layout) -> list[Row]:
+    """Return rows that name the ranks whose equal values have elements that were not looked at."""
+    rows: list[Row] = []
+    for each in said:
+        seen = each.record.looked_at if each.record is not None else 0
+        if seen and len(each.ranks) > 1:
+            part = f"the first {seen} elements" if seen > 0 else "the part that GDB prints"
+            note = f"{layout.brackets(each.ranks)} equal in {part}; the others were not looked at"
+            rows.append((None, f"{_INDENT}({note})"))
+    return rows
+
+
 def labelled_rows(label: str, said: Sequence[Said], layout: Layout) -> list[Row]:
     """Return the rows of one value behind *label*, such as ``value returned:``."""
     return _plain_rows(label, said, layout)[1]
@@ -93,6 +105,7 @@ def rated_value_rows(name: str, said: Sequence[Said], layout: Layout) -> tuple[R
     """Return the prominence of the differences of one value, and its rows."""
     label = f"{name} = " if name else ""
     rating, rows = _plain_rows(label, [each for each in said if each.columns is None], layout)
+    rows += _notes(said, layout)
     for each in said:
         if each.columns is not None:
             count = len(each.ranks)
@@ -203,11 +216,11 @@ def _differing_all_over(
 
 def _with_equal_joined(said: Sequence[Said]) -> list[Said]:
     """Return values with equal ones joined: the classes of several variables differ in another."""
-    members: dict[tuple[str, tuple[str, ...], bytes], list[Said]] = {}
+    members: dict[tuple[str, tuple[str, ...], str], list[Said]] = {}
     for each in said:
         # Values with other lower bounds of arrays are not equal.
         bounds = each.slots[each.text.count(SLOT) :]
-        digest = each.record.digest if each.record is not None else b""
+        digest = each.record.digest if each.record is not None else ""
         members.setdefault((each.text, bounds, digest), []).append(each)
     return [
         same[0]
