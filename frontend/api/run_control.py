@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.notifications import RankEvents
 from pgdb.frontend.api.traffic import Traffic
 from pgdb.frontend.system import deadline
@@ -90,11 +92,18 @@ class RunControl:
         stopped = await self.wait_stopped(
             started.command, running, timeout_s=timeout_s, settle_s=settle_s
         )
-        others = tuple(each for each in started.classes if not isinstance(each.record, Running))
+        others = [each for each in started.classes if not isinstance(each.record, Running)]
+        # Ranks that ran before the command may have stopped or ended during the wait.
+        state, before = self._core.state, started.missing.running - running
+        left = before & state.running
+        lost = before & state.lost
+        others += _ends(state, before - left - lost)
         return replace(
             started,
             classes=tuple(sorted((*stopped.classes, *others), key=lambda each: each.ranks.first)),
-            missing=(started.missing - running) | stopped.missing,
+            missing=(started.missing - running - before)
+            | stopped.missing
+            | Missing(running=left, lost=lost),
             elapsed_s=started.elapsed_s + stopped.elapsed_s,
         )
 
@@ -134,18 +143,23 @@ class RunControl:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await core.wait_change()
-        merger: Merger[Record] = Merger()
         still = ranks & state.running
-        for each in state.latest(ranks - still - state.lost):
-            if isinstance(each.record, Stop | Exit):
-                merger.add(each.ranks, each.record, each.slots)
         return Answer(
             command=command,
             ranks=ranks,
-            classes=merger.classes,
+            classes=tuple(_ends(state, ranks - still - state.lost)),
             missing=Missing(running=still, lost=ranks & state.lost),
             elapsed_s=time.monotonic() - begun,
         )
+
+
+def _ends(state: JobState, ranks: RankSet) -> Sequence[EquivalenceClass[Record]]:
+    """Return the latest stops and ends of *ranks*."""
+    merger: Merger[Record] = Merger()
+    for each in state.latest(ranks):
+        if isinstance(each.record, Stop | Exit):
+            merger.add(each.ranks, each.record, each.slots)
+    return merger.classes
 
 
 def _started(answer: Answer) -> RankSet:

@@ -118,6 +118,37 @@ def test_options_that_are_changed_hold_from_then_on() -> None:
     run(test)
 
 
+def test_a_rank_that_ended_during_the_wait_for_others_does_not_run() -> None:
+    """It ran before the command, which has not resumed it."""
+
+    async def test(job: Job) -> None:
+        runs, traffic, others = job.session.runs, job.session.traffic, ALL - SLOW
+
+        def happens(ranks: RankSet, event: Event) -> None:
+            traffic.on_events((EquivalenceClass[Event](ranks, event),))
+
+        task = await job.begin(runs.start("continue", "", ALL))
+        job.answer((ALL, Running(run=1)))
+        await task
+        happens(others, Stop(reason="breakpoint-hit", run=1))
+        for number in (2, 3):
+            task = await job.begin(runs.start("next", "", ALL))
+            job.answer((others, Running(run=number)))
+            started = await task
+            assert started.missing.running == SLOW
+            waiting = asyncio.create_task(runs.finish(started))
+            await asyncio.sleep(0)
+            if number == 3:
+                happens(SLOW, Exit(code=0, run=1))
+            happens(others, Stop(reason="end-stepping-range", run=number))
+            answer = await waiting
+            assert answer.missing.running == (SLOW if number == 2 else RankSet())
+            there = RankSet.union(each.ranks for each in answer.classes)
+            assert there == ALL - answer.missing.running
+
+    run(test)
+
+
 def test_a_run_that_was_given_up_is_taken_as_it_is_answered() -> None:
     async def test(job: Job) -> None:
         await job.give_up(job.session.runs.start("finish", "", ALL))
