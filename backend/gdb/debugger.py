@@ -32,6 +32,7 @@ from pgdb.backend.gdb.operations import Operations, prints_values, run_command
 from pgdb.backend.gdb.process import END_WHEN_FREE
 from pgdb.backend.gdb.process_watch import ProcessWatch
 from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.rank_variables import definitions
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.stop_report import StopReports, as_interrupt
@@ -110,6 +111,7 @@ class GdbDebugger:
             self._breakpoints,
             self._stacks,
             adopt_run=lambda run: self._feed(events.RunAdopted(run)),
+            rank=rank,
         )
         self._attacher = Attacher(
             self._gdb,
@@ -533,6 +535,8 @@ class GdbDebugger:
             return acquired
         self._process.was_stopped = acquired.was_stopped
         self._stacks.know(acquired.pid, acquired.mapped)
+        # Nobody waits for them: GDB carries out commands in their order.
+        self._gdb.ask_together(*definitions(self.rank, acquired.pid))
         self._watch(acquired.pid)
         if (end := decode.exit_of(acquired.payload, run=request_id)) is not None:
             self._feed(events.EndLearned(end))

@@ -12,6 +12,7 @@ from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import CATCH
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.rank_variables import with_own_file
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.overlay.messages import (
@@ -59,7 +60,9 @@ class Operations:
         stacks: Stacks,
         *,
         adopt_run: Callable[[int], None],
+        rank: int,
     ) -> None:
+        self._rank = rank
         self._gdb = gdb
         self._breakpoints = breakpoints
         self._stacks = stacks
@@ -86,6 +89,7 @@ class Operations:
             case ReadBlock():
                 return await blocks.read_block(self._gdb, operation, pid)
             case Console(command=command):
+                command = with_own_file(command, self._rank, pid)
                 return self._text(await self._gdb.send(console(command)), request_id)
             case Script(lines=lines):
                 return await self._script(lines, request_id)

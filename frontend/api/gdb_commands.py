@@ -191,6 +191,32 @@ def _is_setting_of_forks(argument: str) -> bool:
     )
 
 
+_MEMORY = pattern(r"((?:dump|append)\s+(?:\w+\s+)?(?:memory|value)\s+)(\S+)")
+_OWN_NAME = pattern(r"%[rp]")
+_CORES = "core.%r.%h.%p"
+"""Name of the core files of several ranks; see the guide, docs/guide/crashes.md."""
+
+
+def with_file_for_each(line: str, count: int) -> str:
+    """Return a command that writes a file, with a name of its own for each of *count* ranks.
+
+    >>> with_file_for_each("gcore app.core", 2), with_file_for_each("gcore app.core", 1)
+    ('generate-core-file app.core.%r', 'generate-core-file app.core')
+    """
+    word = resolve(line)
+    if word in ("dump", "append"):
+        match = _MEMORY.match(line)
+        if count < 2 or match is None or _OWN_NAME.search(match[2]):
+            return line
+        return f"{match[0]}.%r{line[match.end() :]}"
+    if word != "generate-core-file":
+        return line
+    name = line[len(line.split(maxsplit=1)[0]) :].strip()
+    if not name:
+        return f"{word} {_CORES if count > 1 else 'core.%p'}"
+    return f"{word} {name}{'' if count < 2 or _OWN_NAME.search(name) else '.%r'}"
+
+
 def why_refused(word: str, line: str = "") -> str:
     """Return the message for a refused command, with the way out."""
     if word in ("set", "with") and _is_setting_of_forks(line.partition(" ")[2].partition("--")[0]):

@@ -217,10 +217,11 @@ class RankView:
         if kind is gdb_commands.Kind.RUN:
             answer = await self._session.runs.start_console(line, self.set, timeout_s=timeout_s)
             return await self._session.runs.finish(answer, timeout_s=timeout_s)
-        return await self._session.ask(line, Console(command=line), self.set, timeout_s=timeout_s)
+        return await self.execute_plain(line, timeout_s=timeout_s)
 
     async def execute_plain(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run a GDB command that does not change the session's state."""
+        line = gdb_commands.with_file_for_each(line, len(self.set))
         return await self._session.ask(line, Console(command=line), self.set, timeout_s=timeout_s)
 
     async def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:

@@ -217,3 +217,36 @@ def test_attached_job_is_not_launched_again(build: Build, start_job: StartJob) -
         assert finished.out.count("'save breakpoints FILE' keeps") == 3
         assert "40 + 2 = 42" in finished.out and finished.status == 1
         assert_untouched(job.ranks)
+
+
+def test_each_rank_knows_itself_and_writes_its_own_files(
+    mpi: Mpi, program: Program, tmp_path: Path
+) -> None:
+    finished = run_json(
+        "launch",
+        *ex("print $_rank", "print $_size", "set $_host = 7", "break work if $_rank == i"),
+        *ex("continue", "print i - $_rank", f"gcore {tmp_path}/core"),
+        *ex(f"dump binary value {tmp_path}/rank $_rank", "proc 1 detach"),
+        *mpi.line(2, program),
+    )
+
+    def values(line: str) -> list[tuple[str, str]]:
+        return [
+            (each["ranks"], each["record"]["text"]) for each in finished.answer(line)["classes"]
+        ]
+
+    assert values("print $_rank") == [("0", "0"), ("1", "1")]
+    assert values("print $_size") == [("0-1", "2")]
+    assert values("print i - $_rank") == [("0-1", "0")]
+    files = {each.name for each in tmp_path.iterdir()}
+    assert files == {"core.0", "core.1", "rank.0", "rank.1"}
+    assert [(tmp_path / f"rank.{rank}").read_bytes()[0] for rank in (0, 1)] == [0, 1]
+    said = subprocess.run(
+        ["gdb", "-q", "-nx", "-batch", "-ex", "print rank", program.path, tmp_path / "core.1"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "$1 = 1" in said
+    told = finished.answer(f"generate-core-file {tmp_path}/core.%r")
+    assert "Saved corefile" in told["classes"][0]["text"]

@@ -1,0 +1,48 @@
+"""The rank in GDB's own words: convenience variables, and names of files that ranks write."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+
+from pgdb.backend.gdb.mi import console, quote
+from pgdb.jobs import procfs
+from pgdb.jobs.rank_environment import rank_environment
+from pgdb.patterns import pattern
+
+_WRITES_FILE = pattern(r"(?:generate-core-file|dump|append)\s")
+_PLACEHOLDER = pattern(r"%([rhp%])")
+_CORE = "generate-core-file "
+
+
+def definitions(rank: int, pid: int) -> list[str]:
+    """Return the commands that define ``$_rank``, ``$_size`` and ``$_host``.
+
+    A variable that the user has defined stays.
+    """
+    values = {"_rank": str(rank), "_host": quote(socket.gethostname())}
+    identity = rank_environment(procfs.environment(pid) or {})
+    if identity is not None and identity.size is not None:
+        values["_size"] = str(identity.size)
+    return [console(f"init-if-undefined ${name} = {value}") for name, value in values.items()]
+
+
+def with_own_file(command: str, rank: int, pid: int) -> str:
+    """Return a command that writes a file, with this rank's name of it.
+
+    ``%r`` is the rank, ``%h`` the host, ``%p`` the process id. The name of a core file becomes a
+    whole path, which GDB's answer then tells.
+    """
+    if not _WRITES_FILE.match(command):
+        return command
+    values = {"r": str(rank), "h": socket.gethostname(), "p": str(pid), "%": "%"}
+
+    def value(match: re.Match[str]) -> str:
+        return values[match[1]]
+
+    command = _PLACEHOLDER.sub(value, command)
+    if command.startswith(_CORE):
+        name = os.path.expanduser(command.removeprefix(_CORE).strip())
+        return f"{_CORE}{os.path.abspath(name)}"
+    return command
