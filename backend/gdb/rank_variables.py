@@ -32,7 +32,7 @@ def with_own_file(command: str, rank: int, pid: int) -> str:
     """Return a command that writes a file, with this rank's name of it.
 
     ``%r`` is the rank, ``%h`` the host, ``%p`` the process id. The name of a core file becomes a
-    whole path, which GDB's answer then tells.
+    whole path, which GDB's answer then shows.
     """
     if not _WRITES_FILE.match(command):
         return command

@@ -102,6 +102,23 @@ def _has_failed(outcome: Outcome) -> bool:
     return len(outcome.errors) == len(outcome.classes) and not is_about_breakpoints
 
 
+@COMMANDS.command(
+    "generate-core-file",
+    group=Group.DATA,
+    usage="generate-core-file [FILE]",
+    summary="write the memory of each rank to a core file",
+    aliases=("gcore",),
+)
+async def _generate_core_file(call: Call) -> Outcome:
+    """Write a core file of each selected rank on its host, and show its path.
+
+    Several ranks write FILE.RANK. In FILE, %r is the rank, %h the host, %p the process id. Without
+    FILE it is core.RANK.HOST.PID, or core.PID for one rank. 'dump' and 'append' of several ranks
+    write FILE.RANK as well.
+    """
+    return await call.view.execute_plain(call.line)
+
+
 async def save_breakpoints(call: Call, argument: str) -> Outcome:
     """Write the breakpoints of all ranks to a file that 'source' reads.
 
