@@ -177,6 +177,11 @@ def with_arguments(
     )
 
 
+def is_of_fortran(frame: Frame) -> bool:
+    """Return whether a frame is of Fortran, by its source file."""
+    return _FORTRAN.search(frame.file) is not None
+
+
 def _shown_in(each: Frame, items: tuple[Variable, ...], whole: bool) -> tuple[Variable, ...]:
     return _of_fortran(items, whole=whole) if _FORTRAN.search(each.file) else items
 

@@ -82,6 +82,15 @@ class FrameArguments:
         """Whether frames show whole arguments."""
         return self.mode == "all"
 
+    @property
+    def settings(self) -> tuple[str, str]:
+        """The settings that decide what is left out of the values that GDB has printed."""
+        return self.mode, self._elements
+
+    def ask_whole(self, send: Send, where: str) -> asyncio.Future[Result]:
+        """Send the command that lists arguments in full, whatever the settings for frames are."""
+        return send(f"-stack-list-arguments {where.replace('@', '1')}")[0]
+
     def ask(self, send: Send, *before: str, where: str) -> list[asyncio.Future[Result]]:
         """Send commands and then the one that lists arguments; return the results of these.
 

@@ -110,6 +110,8 @@ class Stacks:
         listed, arguments = await self._ask(pid, _limit(asked))
         if listed.result.kind != "done":
             return failure(listed.result)
+        if asked.whole and not any(map(decode.is_of_fortran, listed.frames)):
+            return await self._stack_in_full(listed, asked)
         if not asked.offsets and arguments.kind == "done":
             return await self._stack_like_others(listed, arguments, asked)
         places = self._with_arguments(listed, arguments)
@@ -240,6 +242,18 @@ class Stacks:
         frames = decode.with_arguments(frames, values, whole=self.arguments.are_whole)
         return self._places(pid, frames, addresses)
 
+    async def _stack_in_full(self, listed: _Listed, asked: Backtrace) -> Record:
+        """Return the stack with whole arguments."""
+        where = f"@{_window(_limit(asked))}"
+        arguments = await self.arguments.result(
+            self.arguments.ask_whole(self._gdb.ask_together, where)
+        )
+        if arguments.kind != "done":
+            return failure(arguments)
+        values = decode.arguments_of(arguments.line)
+        frames = decode.with_arguments(listed.frames, values, whole=True)
+        return await self._stack(tuple(map(Place, frames, listed.addresses, listed.owners)), asked)
+
     async def _stack_like_others(
         self, listed: _Listed, arguments: Result, asked: Backtrace
     ) -> Record:
@@ -251,8 +265,8 @@ class Stacks:
         shape, others = listed.result.line.shape, arguments.line.shape
         if shape is None or others is None or (shape.varying_count and not shape.frames):
             return await self._stack(self._with_arguments(listed, arguments), asked)
-        mode = self.arguments.mode
-        key = (shape, others, tuple(arguments.line.varying), listed.key, asked, mode)
+        settings = self.arguments.settings
+        key = (shape, others, tuple(arguments.line.varying), listed.key, asked, settings)
         stack = _KNOWN.get(key)
         if stack is None:
             places = self._with_arguments(listed, arguments)

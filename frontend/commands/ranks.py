@@ -21,6 +21,7 @@ from pgdb.frontend.commands.table import (
     Shown,
     need_argument,
 )
+from pgdb.frontend.commands.whole_arguments import with_whole_arguments
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import layout, places_text, render
 from pgdb.frontend.store.saving import is_kept_back
@@ -177,8 +178,9 @@ async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
 
     Places are listed 200 at a time; 'expand 201..' goes on with place 201. PGDB asks again for the
     details that the answer left out (addresses shown as …, values that were only summed up), for
-    1024 ranks at a time. 'expand [3]' is about rank 3 of the last answer, 'expand 3' about
-    answer 3. The whole value of one rank, without a comparison, is 'expand [3]', too.
+    1024 ranks at a time. Arguments that 'bt' shows as ... are shown whole if the ranks have not
+    moved since. 'expand [3]' is about rank 3 of the last answer, 'expand 3' about answer 3. The
+    whole value of one rank, without a comparison, is 'expand [3]', too.
     """
     if is_list:
         if which:
@@ -214,7 +216,7 @@ async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
 
     kept_back = RankSet.union(each.ranks for each in answer.classes if is_kept_back(each))
     if not kept_back:
-        return shown(answer, [])
+        return shown(*await with_whole_arguments(call.session, answer, []))
     first, *further = itertools.islice(pages(kept_back), 2)
     full = await call.session.recall(answer, first)
     others = [each for each in answer.classes if not is_kept_back(each)]
@@ -228,7 +230,8 @@ async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
             f"'{command}{further[0].first}-{further[0].last}' shows the next)"
         )
     missing = answer.missing | full.missing - lost
-    return shown(replace(answer, classes=tuple(classes), missing=missing), notes)
+    answer = replace(answer, classes=tuple(classes), missing=missing)
+    return shown(*await with_whole_arguments(call.session, answer, notes))
 
 
 def _first_place(text: str) -> tuple[str, int]:

@@ -128,6 +128,9 @@ class Backtrace(Operation, frozen=True, kw_only=True):
     of the MPI library itself are left out."""
     offsets: bool = False
     """Whether frames show their offset in the function."""
+    whole: bool = False
+    """Whether arguments that are structures or arrays, and long texts, are shown whole; not where
+    a frame of the stack is of Fortran, since its bounds may not be set yet."""
 
     @property
     def joins_arguments(self) -> bool:

@@ -398,3 +398,33 @@ def test_stacks_with_symbols_ask_for_no_names() -> None:
         return names.asked
 
     assert asyncio.run(carry_out()) == 0
+
+
+@pytest.mark.parametrize(("file", "values"), [("a.cc", ["{x = 1}", "2"]), ("a.f90", ["...", "2"])])
+def test_whole_arguments_are_not_asked_for_where_bounds_may_not_be_set(
+    file: str, values: list[str]
+) -> None:
+    listed = f'^done,stack=[frame={{level="0",addr="0x1100",func="sweep",file="{file}",line="3"}}]'
+
+    class Gdb(ToldGdb):
+        depth = "20"
+
+        def answer(self, command: str) -> asyncio.Future[Result]:
+            if command.startswith("-gdb-set print max-depth "):
+                self.depth = command.rpartition(" ")[2]
+            value = "{x = 1}" if self.depth == "20" else "{...}"
+            arguments = f'{{name="domain",value="{value}"}},{{name="n",value="2"}}'
+            self.answers = {
+                "-stack-list-frames": listed,
+                "-stack-list-arguments 1": (
+                    f'^done,stack-args=[frame={{level="0",args=[{arguments}]}}]'
+                ),
+            }
+            return super().answer(command)
+
+    gdb = Gdb({})
+    stack = ask(gdb, Backtrace(whole=True))
+    assert isinstance(stack, Stack)
+    assert [each.value for each in stack.frames[0].arguments] == values
+    folded = ask(Gdb({}), Backtrace())
+    assert isinstance(folded, Stack) and folded.frames[0].arguments[0].value == "..."
