@@ -60,7 +60,7 @@ def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build) -> None:
         commands += [f"set print frame-arguments {mode}", *more, "bt"]
     depth = ("set print max-depth 1", "bt", "set print frame-arguments scalars", "bt", "p mesh")
     unfolded = ("set print max-depth 20", "set print elements 200", "bt 1", "expand", "next")
-    lines = (*commands, *depth, *unfolded, "expand 12")
+    lines = (*commands, *depth, *unfolded, "expand 18")
     finished = run_pgdb("launch", "--batch", *ex(*lines), *mpi.line(2, program))
     assert finished.status == 0, finished.out
     left_out = '(domain=..., other=…, mesh=..., name="short", text=…, dt=..., mode=IMPLICIT, '
@@ -72,7 +72,7 @@ def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build) -> None:
     assert 'name="shor"...' in whole[1] and "std::vector of length 3, capacity 3 = {" in whole[1]
     assert "mesh={rows = std::vector of length 3, capacity 3 = {...}, " in shallow[1]
     assert 'mesh=..., name="shor"..., ' in again[1]
-    first, later = shown(finished.out, "expand")[0], shown(finished.out, "expand 12")[0]
+    first, later = shown(finished.out, "expand")[0], shown(finished.out, "expand 18")[0]
     assert first[0].startswith("[0]") and "x = {0 <repeats 4000 times>}, energy = " in first[1]
     assert first[3].startswith("[1]") and "x = {0, 0, 1, 0 <repeats 3997 times>}" in first[4]
     assert later[-1] == "[0-1] moved since: what was left out is not known", later
