@@ -39,6 +39,7 @@ _ABSENT_SHARE = 3
 _WORD = pattern(r'(?:"(?:[^"\\]|\\.)*"|<[^<>\n]*>|\[ [^\[\]\n]*\]|\S)+')
 _NUMBER = pattern(r"[-+]?(?:0x)?[0-9][0-9a-fA-F.]*(?:e[-+]?[0-9]+)?\Z")
 _NUMBERS = pattern(r"(?:0x)?[0-9][0-9a-fA-F]*")
+_FRAME = pattern(r"#[0-9]+ +(?:\S+ in )?(.+?) \(")
 # Marks of a selected line are not part of its first word.
 _START = pattern(rf"(?:[\s*>{SLOT}]|=>)*(\S*)")
 _MARKS = frozenset({"*", "=>", ">", "="})
@@ -125,6 +126,8 @@ def _aligned(reference: Sequence[Said], other: Sequence[Said]) -> list[int] | No
 
     Return None if most lines do not correspond.
     """
+    if _frames(reference) != _frames(other):
+        return None
     mine = [_mask(each.text) for each in reference]
     theirs = [_mask(each.text) for each in other]
     if len(mine) == len(theirs):
@@ -135,6 +138,14 @@ def _aligned(reference: Sequence[Said], other: Sequence[Said]) -> list[int] | No
         pairs = _paired(mine, theirs)
     alike = sum(at >= 0 and _are_alike(mine[at], theirs[i]) for i, at in enumerate(pairs))
     return pairs if 2 * alike >= max(len(mine), len(theirs)) else None
+
+
+def _frames(lines: Sequence[Said]) -> list[str]:
+    """Return the functions of the frames in a text.
+
+    The variables below a frame are those of that frame, so other stacks are not alike.
+    """
+    return [match[1] for each in lines if (match := _FRAME.match(each.text)) is not None]
 
 
 def _paired(mine: Sequence[str], theirs: Sequence[str]) -> list[int]:
@@ -408,9 +419,11 @@ def _trimmed(texts: Sequence[str]) -> tuple[int, int]:
     ):
         behind += 1
     # An opening bracket that closes inside of the value belongs to it.
-    value = texts[0][before : len(texts[0]) - behind]
-    if any(value.count(a) != value.count(b) for a, b in ("()", "[]", "<>")):
-        return before, 0
+    while behind:
+        value = texts[0][before : len(texts[0]) - behind]
+        if all(value.count(a) == value.count(b) for a, b in ("()", "[]", "<>")):
+            break
+        behind -= 1
     return before, behind
 
 

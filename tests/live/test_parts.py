@@ -111,7 +111,11 @@ def test_the_parts_that_differ(mpi: Mpi, build: Build) -> None:
 
 def test_values_that_functions_returned_and_watchpoints_saw(mpi: Mpi, build: Build) -> None:
     program = build("parts.cpp")
-    commands = [f"tbreak {program.at('call')}", "c", "watch watched", "c", "c", "delete"]
+    commands = [f"tbreak {program.at('call')}", "c"]
+    # One rank is elsewhere.
+    commands += ("proc 2 tbreak change", "proc 2 c")
+    commands += ("info registers rip cs", "info frame", "bt full")
+    commands += ("watch watched", "c", "c", "delete")
     for function in ("scalar", "by_rank", "pair_of", "cells_of"):
         commands += (f"tbreak {function}", "c", "finish")
     finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(4, program))
@@ -130,3 +134,12 @@ def test_values_that_functions_returned_and_watchpoints_saw(mpi: Mpi, build: Bui
     ):
         at = lines.index(expected[0])
         assert lines[at : at + len(expected)] == expected
+
+    outlier = parts(shown(finished.out, "info registers rip cs"))["rip"]
+    assert re.fullmatch(r"\[0-1,3\] main\(int, char\*\*\)\+\d+", outlier[0])
+    assert re.fullmatch(r"\[2\] change\(int\)\+\d+  <-- differs", outlier[1])
+    frame = parts(shown(finished.out, "info frame"))
+    assert [text.partition(" (")[0] for text in frame["rip"]] == ["[0-1,3] main", "[2] change"]
+    # The variables of other frames are not compared with one another.
+    full = shown(finished.out, "bt full")
+    assert [line.split()[0] for line in full if line.startswith("[")] == ["[0-1,3]", "[2]"]

@@ -144,3 +144,20 @@ def test_every_text_is_in_one_group_and_every_rank_has_one_text_at_a_place(
             ranks = [rank for each, _ in place.texts for rank in each]
             assert sorted(ranks) == sorted(group.members)
             assert len({text for _, text in place.texts}) == len(place.texts)
+
+
+def test_variables_of_other_frames_are_not_compared() -> None:
+    main = "#{}  main (argc=1) at a.c:{}\n        rank = 1\n        sum = 2\n"
+    at_main = main.format(0, 9)
+    deeper = f"#0  work (n=3) at a.c:5\nNo locals.\n{main.format(1, 9)}"
+    assert [each.members for each in merge_texts(said(at_main, deeper))] == [(0,), (1,)]
+    other_line = main.format(0, 7)
+    assert places(merged(at_main, other_line)) == {"#0 main": [("0", "9"), ("1", "7")]}
+
+
+def test_punctuation_is_no_part_of_a_value() -> None:
+    line = " rip = 0x401136 in {} (a.c:{}); saved rip = 0x401200\n called by frame at 0x10\n"
+    found = merged(line.format("main", 4), line.format("work", 4), line.format("main", 4))
+    assert places(found) == {"rip": [("0,2", "main"), ("1", "work")]}
+    found = merged(line.format("main", 4), line.format("work", 5))
+    assert places(found) == {"rip": [("0", "main (a.c:4)"), ("1", "work (a.c:5)")]}
