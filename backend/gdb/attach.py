@@ -34,6 +34,11 @@ _NOWHERE = "/proc/self/none"
 # interpreter has only Py_BytesMain, which its main calls, where main is not exported.
 _MAINS = ("MAIN__", "main", "Py_BytesMain")
 
+_UNDER_VALGRIND = (
+    "runs under valgrind: GDB sees valgrind's own code, not the program's. Start the ranks with "
+    "valgrind --vgdb=yes, and type 'target remote | vgdb --pid=PID' in a plain GDB of the program"
+)
+
 Localise = Callable[[RankFiles, int], Awaitable[RankFiles]]
 """Function that brings the files of a process to this host and returns their places."""
 
@@ -132,6 +137,8 @@ class Attacher:
             notes.append(WAS_STOPPED)
         if files.replaced:
             notes.append(_about_replaced(files.replaced))
+        if Image(pid).is_valgrind:
+            notes.append(_UNDER_VALGRIND)
         acquired = self._acquired(pid, "attached", payload, notes)
         return replace(acquired, was_stopped=was_stopped, mapped=files.mapped)
 
@@ -153,13 +160,13 @@ class Attacher:
         payload = await self._attach(pid)
         if isinstance(payload, Failure):
             if runs_on:
-                _release(pid)  # it must not wait for its deadline
+                hold.release(pid)  # it must not wait for its deadline
             return payload
         status = procfs.read_stat(pid)
         if status is not None and status.comm not in (hold.HELD_NAME, hold.LEAVING_NAME):
             return await self._begin_where_it_is(pid, payload)
         await self._must(console("catch exec"))
-        _release(pid)
+        hold.release(pid)
         following = Following(self._gdb, self._run, self._program)
         followed = await following.to_program(pid)
         pid, payload = followed.pid, followed.payload
@@ -300,18 +307,6 @@ async def _end_of(pid: int) -> AsyncIterator[asyncio.Future[None]]:
         yield ended
     finally:
         call_off()
-
-
-def _release(pid: int) -> None:
-    """Let a held rank run on, unless it runs on by itself since the front end has died.
-
-    The signal is sent only to a process that may wait for it, and does no harm to one that does not
-    wait any longer.
-    """
-    status = procfs.read_stat(pid)
-    if status is not None and status.comm == hold.HELD_NAME:
-        with contextlib.suppress(OSError):
-            os.kill(pid, hold.RELEASE)
 
 
 def _refused(pid: int, why: str) -> Failure:

@@ -89,6 +89,7 @@ class Leaf:
         self._debuggers: dict[int, RankDebugger] = {}
         self._pids: dict[int, int] = {}
         self._is_held = False
+        self._held: dict[int, int] = {}
         self._program = ""
         self._collector: Collector | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -106,7 +107,7 @@ class Leaf:
             return tuple(_found(group.key, group.size, group.processes) for group in groups)
         self._collector = Collector(find.mark, find.shares[node], find.shares_per_host)
         self._collector.listen()
-        held = await self._collector.wait_all()
+        held = self._held = await self._collector.wait_all()
         host = socket.gethostname()
         processes = tuple(
             RankProcess(rank=rank, host=host, pid=held[rank], executable="") for rank in held
@@ -126,6 +127,10 @@ class Leaf:
         self._debuggers = {rank: factory.make(rank) for rank in share.ranks}
         self._pids = dict(zip(share.ranks, share.pids, strict=True))
         self._is_held = setup.is_held
+        if self._is_held:
+            for rank, pid in self._held.items():
+                if rank not in self._pids:
+                    hold.release(pid)
         self._program = setup.program
 
     def ask(self, request: Request, ranks: RankSet) -> None:

@@ -39,6 +39,7 @@ from pgdb.ranks import RankSet
 
 WIRE_UPS = ("auto", "mpi", "direct")
 POINTERS = ("symbol", "raw")
+LAUNCHERS = ("auto", "openmpi", "mpich", "intel", "slurm", "torchrun", "other")
 MOST_AGGREGATORS = 256
 """Limit for the aggregators on one host: more have no use and can exceed the user's processes."""
 
@@ -71,10 +72,10 @@ class SessionOptions:
     ranks: RankSet | None = setting(
         None,
         option="--ranks",
-        modes=("attach",),
+        modes=("attach", "launch"),
         value="SET",
         read=ranks,
-        help="attach to these ranks only, such as 0-3,8",
+        help="debug these ranks only, such as 0-3,8; the others run on",
     )
     world: str = setting(
         "",
@@ -93,6 +94,15 @@ class SessionOptions:
         value="NAME",
         is_name=True,
         help="base name of the ranks' program, where wrappers start it",
+    )
+    launcher: str = setting(
+        "auto",
+        option="--launcher",
+        environment="PGDB_LAUNCHER",
+        modes=("launch",),
+        choices=LAUNCHERS,
+        help="the kind of launcher that the line begins with, where its name or '--version' does "
+        "not show it; other: any program that ends up in one of these",
     )
     timeout_s: float = setting(
         60.0,

@@ -18,10 +18,11 @@ def find_pids(entries: Sequence[str]) -> FoundJob:
     """Make a job of the processes that a user names, each as ``PID`` or ``HOST:PID``.
 
     If all processes are on this host and their environments name different ranks, these are their
-    ranks; else the processes are numbered in the given order. Other hosts are not contacted.
+    ranks; else the processes are numbered in the given order. Processes that have ended are left
+    out, and a note names them. Other hosts are not contacted.
 
     :raises UsageError: if there is no entry, or one is malformed or given twice.
-    :raises DiscoveryError: if an entry is no running process of this host.
+    :raises DiscoveryError: if no entry is a running process.
     """
     if not entries:
         raise UsageError("no pids were given; write PID or HOST:PID for each rank")
@@ -33,12 +34,19 @@ def find_pids(entries: Sequence[str]) -> FoundJob:
         if place in places:
             raise UsageError(f"pid {entry!r} is given twice; leave one of them out")
         places[place] = entry
-        if place[0] == here:
-            _check_process(entry, place[1], processes)
+    ended: dict[tuple[str, int], str] = {}
+    for place, entry in places.items():
+        if place[0] == here and (why := _why_no_rank(entry, place[1], processes)):
+            ended[place] = why
+    if len(ended) == len(places):
+        raise DiscoveryError("; ".join(ended.values()))
+    # A rank keeps its place in the list where others have ended.
+    numbers = [number for number, place in enumerate(places) if place not in ended]
+    places = {place: entry for place, entry in places.items() if place not in ended}
     identities = [processes.identity(pid) if host == here else None for host, pid in places]
     named = [identity.rank for identity in identities if identity is not None]
     by_environment = len(set(named)) == len(places)
-    ranks = named if by_environment else list(range(len(places)))
+    ranks = named if by_environment else numbers
     members = [
         RankProcess(
             rank=rank,
@@ -65,6 +73,7 @@ def find_pids(entries: Sequence[str]) -> FoundJob:
         job_size=sizes.pop() if by_environment and len(sizes) == 1 else None,
         local_ranks=RankSet(each.rank for each in members if each.host == here),
         ended=RankSet(),
+        notes=tuple(ended.values()),
     )
 
 
@@ -75,14 +84,16 @@ def _place(entry: str, here: str) -> tuple[str, int]:
     return (here if not host or mpir.is_this_host(host) else host), int(number)
 
 
-def _check_process(entry: str, pid: int, processes: Processes) -> None:
+def _why_no_rank(entry: str, pid: int, processes: Processes) -> str:
+    """Return the reason why an entry is no running process of this host; empty if it is one."""
     stat = processes.stat(pid)
     if stat is None:
-        raise DiscoveryError(
+        return (
             f"pid {entry!r}: there is no such process on {os.uname().nodename}; "
             "write HOST:PID for a process of another host"
         )
     if stat.has_ended:
-        raise DiscoveryError(f"pid {entry!r}: {stat.comm} has ended; leave it out")
+        return f"pid {entry!r}: {stat.comm} has ended; leave it out"
     if stat.is_kernel_thread:
-        raise DiscoveryError(f"pid {entry!r}: {stat.comm} is a thread of the kernel; leave it out")
+        return f"pid {entry!r}: {stat.comm} is a thread of the kernel; leave it out"
+    return ""

@@ -74,6 +74,8 @@ class FoundJob(msgspec.Struct, frozen=True):
     worlds: tuple[World, ...] = ()
     """All worlds of the launcher's ranks on this host, where MPI_Comm_spawn has started further
     ones; else empty."""
+    notes: tuple[str, ...] = ()
+    """Further facts about the job, for the user."""
 
 
 class Search:

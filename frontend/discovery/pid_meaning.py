@@ -78,7 +78,7 @@ def _meaning_of_ranks_below(stat: ProcessStat, search: Search) -> tuple[int, int
         denied = procfs.why_not_traceable(pid) if processes.environment(pid) is None else None
         raise DiscoveryError(
             f"{pid} ({stat.comm}) is no MPI launcher and no process below it has a rank's "
-            f"environment; {denied or _GIVE_LAUNCHER}"
+            f"environment; {denied or f'{_GIVE_LAUNCHER}, or the pids of the ranks with --pids'}"
         )
     first = groups[0].processes[0].pid
     what = f"{pid} ({stat.comm}) has ranks below it"

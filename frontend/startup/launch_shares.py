@@ -8,20 +8,22 @@ import os
 from collections.abc import Coroutine
 from typing import Any
 
-from pgdb.errors import (
-    StartError,
-)
+from msgspec.structs import replace
+
+from pgdb.errors import RankSetError, StartError
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.held import HeldJob
 from pgdb.frontend.startup.places import Place
 from pgdb.frontend.startup.starting import Starting, count
+from pgdb.jobs.launcher_kinds import launcher_for_own
 from pgdb.jobs.launchers import (
     Launcher,
     LaunchLine,
     find_launcher,
 )
-from pgdb.overlay.messages import Find, Share
+from pgdb.overlay.messages import Find, FoundRanks, Share
 from pgdb.proctable import ProcTable, RankProcess
+from pgdb.ranks import RankSet
 
 
 async def launch_shares(
@@ -74,7 +76,7 @@ async def launch_shares(
 async def _overlay_launcher(session: Session, launcher: Launcher) -> Launcher | None:
     words = session.options.overlay_launcher
     if not words:
-        return launcher
+        return await asyncio.to_thread(launcher_for_own, launcher)
     if os.path.basename(words[0]) == "ssh":
         return None
     return await asyncio.to_thread(find_launcher, words[0])
@@ -93,9 +95,17 @@ async def _held_shares(starting: Starting, job: HeldJob) -> tuple[Share, ...]:
         shares_so_far[key] = share_of[-1] + 1
     find = Find(mark=starting.directory.mark, shares=tuple(share_of), shares_per_host=per_host)
     found = await job.unless_it_ends(overlay.find(find))
+    wanted = session.options.ranks
+    if wanted is not None:
+        held = RankSet.union(part.ranks for answer in found.values() for part in answer.jobs)
+        if unknown := wanted - held:
+            raise RankSetError(f"no rank {unknown}; the job has {held}")
     shares, processes = [], []
     for node, answer in sorted(found.items()):
-        for part in answer.jobs:
+        for each in answer.jobs:
+            part = each if wanted is None else _only(each, wanted)
+            if not part.ranks:
+                continue
             shares.append(Share.of(node, part.ranks, part.pids))
             processes += [
                 RankProcess(
@@ -110,6 +120,12 @@ async def _held_shares(starting: Starting, job: HeldJob) -> tuple[Share, ...]:
         processes=tuple(sorted(processes, key=lambda each: each.rank)), source="held ranks"
     )
     return tuple(shares)
+
+
+def _only(part: FoundRanks, wanted: RankSet) -> FoundRanks:
+    """Return the wanted ones of found ranks; the aggregator releases the others."""
+    pids = {rank: pid for rank, pid in zip(part.ranks, part.pids, strict=True) if rank in wanted}
+    return replace(part, ranks=RankSet(pids), pids=tuple(pids.values()))
 
 
 async def _both(one: Coroutine[Any, Any, None], other: Coroutine[Any, Any, None]) -> None:

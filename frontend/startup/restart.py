@@ -15,7 +15,8 @@ from pgdb.frontend.startup.start import launch_job
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.frontend.transport.overlay_transport import OverlayTransport
-from pgdb.jobs.launchers import LaunchLine, check_program, parse_launch_line
+from pgdb.jobs.launcher_kinds import read_launch_line
+from pgdb.jobs.launchers import LaunchLine, check_program
 
 
 async def restart(
@@ -43,7 +44,7 @@ async def restart(
     job = session.job
     if stdin is None and job is not None and not job.takes_input:
         raise UsageError("the job was launched with an input of its own; restart it with stdin=")
-    line = await asyncio.to_thread(parse_launch_line, session.argv)
+    line = await asyncio.to_thread(read_launch_line, session.argv, session.options.launcher)
     argv = session.argv if arguments is None else with_arguments(line, arguments)
     for program in line.programs:
         check_program(program, os.environ.get("PATH", os.defpath))

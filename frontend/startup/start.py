@@ -29,9 +29,9 @@ from pgdb.frontend.startup.site import Site
 from pgdb.frontend.startup.spawned import SpawnWatch, notes_of
 from pgdb.frontend.startup.starting import prepare
 from pgdb.jobs.gdb_program import check_gdb
+from pgdb.jobs.launcher_kinds import read_launch_line
 from pgdb.jobs.launchers import (
     check_program,
-    parse_launch_line,
 )
 from pgdb.overlay.messages import Share
 
@@ -75,7 +75,7 @@ async def _attach(
         try:
             wanted = f"{target}@{options.world}" if options.world else str(target)
             located = await (site.find_pids(pids) if pids else site.find(wanted))
-            for note in located.notes:
+            for note in (*located.notes, *located.job.notes):
                 on_step(f"note: {note}")
             options = with_fewer_aggregators(located, options, on_step)
             place = await place_for(site, located, options)
@@ -179,7 +179,7 @@ async def launch_job(
             "one that they can reach"
         )
     gdb_version = await _check_gdb(options)
-    line = await asyncio.to_thread(parse_launch_line, argv)
+    line = await asyncio.to_thread(read_launch_line, argv, options.launcher)
     for doubt in line.doubts:
         on_step(f"note: {doubt}")
     for program in line.programs:

@@ -40,9 +40,12 @@ LEAVING_NAME = "pgdb-leaving"
 """Name of a process that is about to execute its program, and must not get the signal any longer.
 """
 
-# Names of rank, size, local rank and local size, by launcher. Open MPI sets its own names beside
+_TORCHRUN = "TORCHELASTIC_RUN_ID"
+# Names of rank, size, local rank and local size, by launcher. torchrun's count where it has set its
+# own name; it may run below another launcher. Open MPI sets its own names beside
 # the PMIX ones, hydra (MPICH, Intel) the second row, srun the third.
 _IDENTITY = (
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
     (
         "OMPI_COMM_WORLD_RANK",
         "OMPI_COMM_WORLD_SIZE",
@@ -52,6 +55,20 @@ _IDENTITY = (
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", ""),
 )
+
+
+def release(pid: int) -> None:
+    """Let the held process *pid* run on, unless it does so by itself already.
+
+    The signal is sent only to a process that may wait for it, and does no harm to one that does not
+    wait any longer.
+    """
+    try:
+        with open(f"/proc/{pid}/comm") as comm:
+            if comm.read().strip() == HELD_NAME:
+                os.kill(pid, RELEASE)
+    except OSError:
+        pass
 
 
 def collector_address(mark: str, share: int, node: str = "") -> str:
@@ -98,7 +115,7 @@ def identity(environment: Mapping[str, str]) -> tuple[int, int, int, int]:
     variables the job has one rank.
     """
     for names in _IDENTITY:
-        if names[0] in environment:
+        if names[0] in environment and (names[0] != "RANK" or _TORCHRUN in environment):
             rank, size, local_rank, local_size = (_number(environment, name) for name in names)
             if local_rank < 0:
                 # srun with its own PMI names the rank as hydra does, and the other numbers as srun

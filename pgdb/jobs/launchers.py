@@ -30,8 +30,9 @@ VERSION_DEADLINE_S = 20.0
 _INTERPRETER = pattern(r"(?:(?:ba|da|k|z|tc|c)?sh|python[\d.]*|perl[\d.]*)\Z")
 _RANK_COUNT = pattern(r"0*[1-9][0-9]{0,9}\Z")
 _ALTERNATIVES = (
-    "PGDB knows mpirun and mpiexec of Open MPI, MPICH and Intel MPI, and srun; "
-    "a job of another launcher can be attached to by its pids"
+    "PGDB knows mpirun and mpiexec of Open MPI, MPICH and Intel MPI, srun, and torchrun; "
+    "--launcher openmpi|mpich|intel|slurm|other says the kind of another launcher, whose job can "
+    "also be attached to with --pids"
 )
 
 
@@ -48,6 +49,10 @@ class Family(enum.StrEnum):
     """Intel's hydra, mostly behind a shell script named mpirun."""
     SLURM = "Slurm"
     """srun."""
+    OTHER = "other"
+    """A launcher of which PGDB knows no option (:mod:`pgdb.jobs.launcher_kinds`)."""
+    TORCHRUN = "torchrun"
+    """PyTorch's."""
 
 
 TABLES = {
@@ -153,7 +158,11 @@ def identify(path: Path) -> Launcher:
     said = [line for line in (errors or output).splitlines() if line.strip()]
     if status:
         last = said[-1].strip() if said else f"exit status {status}"
-        way_out = "is SLURM_CONF right?" if path.name == "srun" else "try it by hand"
+        way_out = (
+            "is SLURM_CONF right?"
+            if path.name == "srun"
+            else "try it by hand; --launcher KIND says the kind of a wrapper (openmpi, mpich, …)"
+        )
         raise StartError(f"'{path} --version' failed: {last}; {way_out}")
     first = said[0].strip() if said else "nothing"
     raise StartError(f"'{path} --version' says {first!r}; {_ALTERNATIVES}")
@@ -418,7 +427,7 @@ def _is_alone(family: Family, environment: Mapping[str, str]) -> bool:
         nodes = environment.get("SLURM_JOB_NODELIST", "")
         node = environment.get("SLURMD_NODENAME", here)
         return environment.get("SLURM_JOB_NUM_NODES") == "1" and nodes in ("", node)
-    if family is Family.SLURM:
+    if family in (Family.SLURM, Family.OTHER, Family.TORCHRUN):
         return False
     allocations = ("PBS_NODEFILE", "LSB_MCPU_HOSTS", "PE_HOSTFILE", "COBALT_NODEFILE")
     host_files = {

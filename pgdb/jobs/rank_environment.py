@@ -32,6 +32,16 @@ def rank_environment(env: Mapping[str, str]) -> RankIdentity | None:
     >>> rank_environment({"PMI_RANK": "3", "PMI_SIZE": "4"})
     RankIdentity(rank=3, size=4, local_rank=None, local_size=None, job_key=None)
     """
+    if (rank := _number(env, "RANK")) is not None and "TORCHELASTIC_RUN_ID" in env:
+        # The run's name is "none" in most cases; the address is that of one job at a time.
+        names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
+        return RankIdentity(
+            rank=rank,
+            size=_number(env, "WORLD_SIZE"),
+            local_rank=_number(env, "LOCAL_RANK"),
+            local_size=_number(env, "LOCAL_WORLD_SIZE"),
+            job_key=_joined(env, names),
+        )
     if (rank := _number(env, "OMPI_COMM_WORLD_RANK")) is not None:
         # Open MPI 4 gives the launcher's address, Open MPI 5 only the namespace. The namespace also
         # distinguishes jobs that MPI_Comm_spawn started from the job that started them.

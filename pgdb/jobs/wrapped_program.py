@@ -27,13 +27,14 @@ _WRAPPERS = frozenset(
     """.split()
 )
 # Only one debugger can trace a process, and valgrind executes the program itself.
-_TRACERS = pattern(
-    r"(?:strace|ltrace|gdb|gdbserver|rr|valgrind|[\w-]+-(?:amd64|x86|arm64)-linux)\Z"
-)
+_TRACERS = pattern(r"(?:strace|ltrace|gdb|gdbserver|rr|valgrind(?:\.bin)?)\Z")
+_VALGRIND = pattern(r"[a-z-]+-(?:amd64|x86|arm64|arm|ppc64le|ppc64be|s390x|riscv64)-linux\Z")
 _INTERPRETER = pattern(r"(?:python|pypy|perl|ruby|julia|lua|Rscript|R|tclsh|guile|node)[\d.]*\Z")
 _WITH_A_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})  # Python's
 _SYSTEM = ("/bin/", "/sbin/", "/usr/", "/lib")
-_MPI_IN_SCRIPTS = pattern(r"\b(?:mpi4py|petsc4py|slepc4py|boost\.mpi|Rmpi|MPI\.jl|MPI_Init)\b")
+_MPI_IN_SCRIPTS = pattern(
+    r"\b(?:mpi4py|torch|petsc4py|slepc4py|boost\.mpi|Rmpi|MPI\.jl|MPI_Init)\b"
+)
 _STARTS_PROGRAMS = pattern(r"\b(?:subprocess|Popen|os\.(?:exec|spawn|posix_spawn|system)|pexpect)")
 _IN_PROGRAMS = pattern(rb"MPI_Init")
 _NAMED_IN_PROGRAMS = pattern(rb"\bP?MPI_[A-Z]|libmpi|_mpi\b")
@@ -76,7 +77,12 @@ class Image:
     @property
     def is_tracer(self) -> bool:
         """Whether the image runs programs under its own control, so that GDB cannot follow."""
-        return bool(_TRACERS.match(self.name))
+        return bool(_TRACERS.match(self.name)) or self.is_valgrind
+
+    @property
+    def is_valgrind(self) -> bool:
+        """Whether the process is a tool of valgrind's, which interprets the program."""
+        return bool(_VALGRIND.match(self.name))
 
     @property
     def is_of_system(self) -> bool:

@@ -353,7 +353,8 @@ def test_a_process_that_is_no_launcher_says_so() -> None:
     with alone() as pid:
         assert error_of(pid) == (
             f"{pid} (cat) is no MPI launcher and no process below it has a rank's "
-            "environment; give the pid of mpirun, mpiexec or srun"
+            "environment; give the pid of mpirun, mpiexec or srun, or the pids of the ranks with "
+            "--pids"
         )
 
 
@@ -491,6 +492,18 @@ def test_pids_of_other_hosts_are_not_looked_at() -> None:
     ]
     assert job.hosts == ("node9", here, "fd00::2")
     assert str(job.local_ranks) == "1"
+
+
+def test_pids_that_have_ended_are_left_out_and_named() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.DEVNULL)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    with alone() as one, alone() as other:
+        job = find_pids([str(one), str(process.pid), str(other)])
+        # The others keep their places in the list.
+        assert [(each.rank, each.pid) for each in job.table.processes] == [(0, one), (2, other)]
+        (note,) = job.notes
+        assert note.startswith(f"pid '{process.pid}': ") and "has ended; leave it out" in note
+    process.wait()
 
 
 def test_pids_that_cannot_be_ranks_are_refused_by_name() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.jobs import placement
-from pgdb.jobs.launchers import Family, Launcher, find_launcher, parse_launch_line
+from pgdb.jobs.launchers import TABLES, Family, Launcher, find_launcher, parse_launch_line
 from pgdb.jobs.placement import (
     MAX_HOSTS_IN_LINE,
     bootstrap_environment,
@@ -71,7 +71,7 @@ def value_of(line: tuple[str, ...], option: str) -> str:
 
 
 @pytest.mark.parametrize("hosts", [(), HOSTS], ids=["here", "hosts"])
-@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("family", TABLES)
 def test_the_overlay_line_is_one_that_pgdb_itself_understands(
     tmp_path: Path, family: Family, hosts: tuple[str, ...]
 ) -> None:
@@ -152,7 +152,7 @@ def test_srun_without_a_job_stays_in_its_own_allocation() -> None:
     assert "-w" not in line
 
 
-@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("family", TABLES)
 def test_a_bootstrap_comes_before_all_else(family: Family) -> None:
     line = overlay_line(known(family), 1, ["tool", "--x"], hosts=HOSTS, bootstrap=["--b", "c"])
     assert line[:3] == ("/mpi/bin/mpirun", "--b", "c")
@@ -184,7 +184,7 @@ def test_many_hosts_go_into_a_file(tmp_path: Path, family: Family, option: str, 
         assert value_of(line, "-N") == str(len(MANY))
 
 
-@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("family", TABLES)
 def test_as_many_hosts_as_a_line_takes_need_no_file(tmp_path: Path, family: Family) -> None:
     file = tmp_path / "hosts"
     line = overlay_line(known(family), 1, ["tool"], hosts=MANY[:-1], host_file=file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pgdb.jobs import hold
 from pgdb.jobs.rank_environment import RankIdentity, rank_environment
 
 # From real ranks; in an allocation Slurm's variables are there under every launcher.
@@ -84,3 +85,24 @@ def test_spawned_ranks_have_another_key_than_those_that_spawned_them() -> None:
     spawned = rank_environment(OPEN_MPI_4 | {"PMIX_NAMESPACE": "1955790850"})
     assert first is not None and spawned is not None
     assert first.job_key != spawned.job_key
+
+
+def test_a_worker_of_torchrun_is_a_rank_of_the_innermost_launcher() -> None:
+    environment = {
+        "OMPI_COMM_WORLD_RANK": "1",
+        "OMPI_COMM_WORLD_SIZE": "2",
+        "RANK": "5",
+        "WORLD_SIZE": "8",
+        "LOCAL_RANK": "1",
+        "LOCAL_WORLD_SIZE": "4",
+        "MASTER_ADDR": "node1",
+        "MASTER_PORT": "29500",
+        "TORCHELASTIC_RUN_ID": "none",
+    }
+    assert rank_environment(environment) == RankIdentity(5, 8, 1, 4, "none node1 29500")
+    assert hold.identity(environment) == (5, 8, 1, 4)
+    # Programs have a RANK of their own.
+    del environment["TORCHELASTIC_RUN_ID"]
+    found = rank_environment(environment)
+    assert found is not None and found.rank == 1
+    assert hold.identity(environment)[:2] == (1, 2)

@@ -1,0 +1,166 @@
+"""Launch lines whose launcher does not identify itself: the user, or its name, says its kind.
+
+A wrapper script of a site may pass on the options of one family of launchers. Any other launcher
+(*other*) ends up in such a launcher or in srun; PGDB needs to know only where the program is in its
+line. torchrun starts ranks of PyTorch itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pgdb.errors import StartError, UsageError
+from pgdb.jobs.launchers import (
+    Family,
+    Launcher,
+    LaunchLine,
+    Program,
+    check_program,
+    find_launcher,
+    identify,
+    parse_launch_line,
+    parse_line_of,
+)
+from pgdb.jobs.procfs import is_launcher_name
+
+_FAMILIES = {"mpich": Family.MPICH, "intel": Family.INTEL, "slurm": Family.SLURM}
+_OPEN_MPI = (Family.OPEN_MPI_4, Family.OPEN_MPI_5)
+_TORCHRUN_NONE = frozenset(
+    "standalone m module no-python run-path virtual-local-rank help h".split()
+)
+_SHEBANG = re.compile(r"#!\s*(\S*python[\d.]*)\s*$")
+
+
+def read_launch_line(
+    argv: Sequence[str], kind: str = "auto", *, environment: Mapping[str, str] | None = None
+) -> LaunchLine:
+    """Parse the launcher's command line *argv*; *kind* is ``openmpi``, ``mpich``, ``intel``,
+    ``slurm``, ``torchrun`` or ``other``; ``auto`` if the launcher shows it.
+
+    :raises StartError: if ``argv[0]`` is not a launcher.
+    :raises UsageError: if the line cannot be read.
+    """
+    is_torchrun = bool(argv) and os.path.basename(argv[0]) == "torchrun"
+    if not argv or (kind == "auto" and not is_torchrun):
+        return parse_launch_line(argv, environment=environment)
+    found = shutil.which(argv[0])
+    if found is None:
+        raise StartError(f"{argv[0]!r} is not an executable program here, nor is it in PATH")
+    path = Path(os.path.abspath(found))
+    if kind == "other":
+        return _other(path, argv)
+    if kind in ("auto", "torchrun"):
+        return _torchrun(path, argv)
+    family = _open_mpi(path) if kind == "openmpi" else _FAMILIES[kind]
+    launcher = Launcher(path, family, family.value)
+    return parse_line_of(launcher, argv, os.environ if environment is None else environment)
+
+
+def launcher_for_own(launcher: Launcher) -> Launcher:
+    """Return the launcher for PGDB's own processes beside a job of *launcher*.
+
+    :raises StartError: if there is none.
+    """
+    if launcher.family not in (Family.OTHER, Family.TORCHRUN):
+        return launcher
+    for word in ("mpirun", "mpiexec", "srun"):
+        with contextlib.suppress(StartError):
+            return find_launcher(word)
+    raise StartError(
+        f"{launcher.path.name} cannot start PGDB's own processes, and there is no mpirun, mpiexec "
+        "or srun in PATH; install an MPI (pip install 'pgdb-mpi[embedded]' brings MPICH), or name "
+        "a launcher with --overlay-launcher"
+    )
+
+
+def _open_mpi(path: Path) -> Family:
+    """Return the family of a wrapper around Open MPI: that of itself, or of the one in PATH."""
+    words: list[Path | str] = [path] if is_launcher_name(path.name) else []
+    for word in (*words, "mpirun"):
+        with contextlib.suppress(StartError):
+            launcher = identify(word) if isinstance(word, Path) else find_launcher(word)
+            if launcher.family in _OPEN_MPI:
+                return launcher.family
+    return Family.OPEN_MPI_5
+
+
+def _other(path: Path, argv: Sequence[str]) -> LaunchLine:
+    """Read the line of a launcher with unknown options: the program is the first one in it."""
+    separated = "--" in argv[:-1]
+    begin = argv.index("--") + 1 if separated else 1
+    for at in range(begin, len(argv)):
+        word = argv[at]
+        program = Program(at, word, tuple(argv[at + 1 :]), separated, looks_in_directory=True)
+        if separated or (not word.startswith(("-", "+")) and _runs(program)):
+            return LaunchLine(
+                launcher=Launcher(path, Family.OTHER, path.name),
+                argv=tuple(argv),
+                programs=(program,),
+                doubts=(),
+                rank_count=None,
+                on_this_host_only=False,
+            )
+    raise UsageError(
+        f"no program was found in the line of {argv[0]}; put -- before the program to settle it"
+    )
+
+
+def _torchrun(path: Path, argv: Sequence[str]) -> LaunchLine:
+    """Read a line of torchrun; the workers' interpreter is written out as the program.
+
+    torchrun runs ``python -u SCRIPT``; with --no-python it runs any program in the same way.
+    """
+    options: list[str] = []
+    at, is_module, is_program, count = 1, False, False, None
+    while at < len(argv) and argv[at].startswith("-"):
+        name, equals, value = argv[at].lstrip("-").replace("_", "-").partition("=")
+        takes = name not in _TORCHRUN_NONE and not equals
+        is_module |= name in ("m", "module")
+        is_program |= name == "no-python"
+        words = argv[at : at + 1 + takes]
+        if name not in ("m", "module", "no-python"):
+            options += words
+        if name == "nproc-per-node":
+            value = value or words[-1]
+            count = int(value) if value.isdecimal() else None
+        at += len(words)
+    if at >= len(argv):
+        raise UsageError(f"no script follows {' '.join(argv)!r}")
+    rest = list(argv[at:])
+    if not is_program:
+        rest[:0] = [_python_of(path), "-u", *(["-m"] if is_module else [])]
+    line = [argv[0], *options, "--no-python", *rest]
+    index = len(line) - len(rest)
+    is_alone = not any("nnodes" in word or "rdzv" in word for word in options)
+    return LaunchLine(
+        launcher=Launcher(path, Family.TORCHRUN, "torchrun"),
+        argv=tuple(line),
+        programs=(Program(index, line[index], tuple(line[index + 1 :])),),
+        doubts=(),
+        rank_count=count if is_alone else None,
+        on_this_host_only=is_alone,
+    )
+
+
+def _python_of(path: Path) -> str:
+    """Return the interpreter that runs the script *path*, which also runs its workers."""
+    if python := os.environ.get("PYTHON_EXEC"):
+        return python
+    with contextlib.suppress(OSError, UnicodeDecodeError), path.open() as file:
+        if match := _SHEBANG.match(file.readline()):
+            return match[1]
+    return shutil.which("python3") or sys.executable
+
+
+def _runs(program: Program) -> bool:
+    try:
+        check_program(program, os.environ.get("PATH", os.defpath))
+    except StartError:
+        return False
+    return True

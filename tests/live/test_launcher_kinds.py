@@ -1,0 +1,54 @@
+"""Jobs of launchers that PGDB does not know by themselves, and a part of the ranks of a launch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Build
+from tests.live.test_odd_ranks import running
+from tests.live.test_wrappers import first_classes
+from tests.support.programs import Mpi
+from tests.support.terminal import ex, run_json
+
+pytestmark = pytest.mark.mpi
+TORCHRUN = str(Path(__file__).parents[1] / "programs" / "torchrun")
+
+
+def test_a_launcher_with_options_of_its_own(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    charmrun = tmp_path / "charmrun"
+    words = " ".join(mpi.line(2, '"$@"')).replace("'", "")
+    charmrun.write_text(f"#!/bin/sh\nshift\nexec {words}\n")
+    charmrun.chmod(0o755)
+    program = build("exitcode.c")
+    line = ("--launcher", "other", charmrun, "+p2", program.path)
+    finished = run_json("launch", *ex("c"), *line)
+    assert first_classes(finished) == {"0-1": ("main", "main")}, finished.out
+    assert finished.status == 0
+
+
+def test_the_other_ranks_of_a_launch_run_free_from_the_start(mpi: Mpi, build: Build) -> None:
+    line = mpi.line(3, build("nompi.c"), "-", "1")
+    finished = run_json("launch", "--ranks", "1", *ex("c"), *line)
+    assert finished.status == 0
+    assert first_classes(finished) == {"1": ("main", "main")}
+    assert finished.answer("continue")["classes"][0]["ranks"] == "1"
+    text = "".join(each["text"] for each in finished.of_type("output"))
+    assert [f"nompi rank {rank} of 3" in text for rank in range(3)] == [True] * 3
+
+
+def test_workers_of_torchrun_are_ranks(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    # A worker's child has its environment, but is no rank.
+    script.write_text(
+        "#torch\nimport subprocess, time\nsubprocess.Popen(['sleep', '60'])\ntime.sleep(60)\n"
+    )
+    line = [TORCHRUN, "--nproc-per-node=3", str(script)]
+    launched = run_json("launch", *ex("kill"), *line)
+    assert list(first_classes(launched)) == ["0-2"], launched.out
+    with running(line, 3, "train.py") as (agent, ranks):
+        finished = run_json("attach", *ex("ranks"), agent)
+        hello = finished.objects[0]
+        assert hello["ranks"] == "0-2"
+        assert len(ranks) == 3
