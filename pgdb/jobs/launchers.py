@@ -31,8 +31,8 @@ _INTERPRETER = pattern(r"(?:(?:ba|da|k|z|tc|c)?sh|python[\d.]*|perl[\d.]*)\Z")
 _RANK_COUNT = pattern(r"0*[1-9][0-9]{0,9}\Z")
 _ALTERNATIVES = (
     "PGDB knows mpirun and mpiexec of Open MPI, MPICH and Intel MPI, srun, and torchrun; "
-    "--launcher openmpi|mpich|intel|slurm|other says the kind of another launcher, whose job can "
-    "also be attached to with --pids"
+    "--launcher openmpi|mpich|intel|slurm|other says the kind of another launcher, and its job can "
+    "be attached to by its pids (--pids)"
 )
 
 
