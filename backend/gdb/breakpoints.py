@@ -42,6 +42,8 @@ class Breakpoints:
         self._symbols: dict[int, str] = {}  # by GDB's number, of those set at an address
         # The number of a breakpoint, and that of the run in which it was hit or changed.
         self._hit = (0, 0)
+        self.prints = False
+        """Whether the text that comes next is what a ``dprintf`` prints while the rank runs."""
         self._gdb = gdb
 
     def death_at(self, payload: Mapping[str, Any]) -> Point | None:
@@ -67,6 +69,7 @@ class Breakpoints:
         with contextlib.suppress(KeyError, TypeError, ValueError):
             if name == "breakpoint-modified":
                 self._hit = (int(payload["bkpt"]["number"]), self._gdb.runs)
+                self.prints = payload["bkpt"].get("type") == "dprintf"
             elif name == "library-loaded":
                 self._has_new_libraries = True
             elif name == "breakpoint-deleted":

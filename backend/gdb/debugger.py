@@ -123,6 +123,7 @@ class GdbDebugger:
             gdb_factory=gdb_factory,
             pauser=pauser or Pauser(),
         )
+        self._printed = ""
         self._lock = asyncio.Lock()
         self._awaited: asyncio.Future[dict[str, Any]] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -616,7 +617,16 @@ class GdbDebugger:
 
     def on_output(self, text: str) -> None:
         """Take text that GDB printed unasked: output of breakpoint commands, and its own stops."""
-        if self.state == "stopped" and not self.machine.is_detaching and text.strip():
+        if self._breakpoints.prints and self.state != "stopped":
+            # A dprintf, whose text comes in pieces.
+            self._printed += text
+            if not text.endswith("\n"):
+                return
+            text, self._printed = self._printed, ""
+            self._breakpoints.prints = False
+        elif self.state != "stopped":
+            return
+        if not self.machine.is_detaching and text.strip():
             self._notify(Output(text=text.rstrip("\n")))
 
     def on_end(self, why: str) -> None:

@@ -29,7 +29,7 @@ from pgdb.frontend.api.notifications import (
     Starting,
 )
 from pgdb.frontend.show.shown import Shown
-from pgdb.frontend.show.source_lines import source_line
+from pgdb.frontend.show.source_lines import is_missing, source_line
 from pgdb.frontend.show.text import event_text, layout, render
 from pgdb.overlay.node import EventBuffer
 from pgdb.ranks import RankSet
@@ -106,7 +106,7 @@ class TextDisplay:
             self._timer.cancel()
             self._timer = None
         for classes in self._events.take():
-            if text := event_text.events(classes, source_line, self.width):
+            if text := event_text.events(classes, source_line, self.width, is_missing):
                 self.text(text)
         if self._last_word:
             # Exits of ranks can arrive a moment after the launcher's.

@@ -24,6 +24,7 @@ class Sources:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, list[str]] = OrderedDict()
+        self._missing: set[str] = set()
         self._under_way: dict[str, threading.Event] = {}
 
     def line(self, path: str, number: int) -> str | None:
@@ -35,6 +36,13 @@ class Sources:
             return None
         lines = self._lines(path)
         return (lines[number - 1] or None) if 0 < number <= len(lines) else None
+
+    def is_missing(self, path: str) -> bool:
+        """Return whether a file that a line was asked of does not exist here.
+
+        A name that the compiler has left relative leads nowhere.
+        """
+        return bool(path) and (not path.startswith("/") or path in self._missing)
 
     def _lines(self, path: str) -> list[str]:
         with self._lock:
@@ -52,6 +60,7 @@ class Sources:
 
     def _read(self, path: str) -> None:
         lines: list[str] = []
+        is_missing = False
         try:
             with open_regular(path) as file:
                 data = file.read(_MOST_BYTES + 1)
@@ -59,14 +68,18 @@ class Sources:
                 # Not splitlines(), which also splits at a form feed.
                 text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
                 lines = text.split("\n")
-        except (OSError, ValueError):
-            pass  # it has no lines for us
+        except (OSError, ValueError) as error:
+            is_missing = isinstance(error, FileNotFoundError)
         with self._lock:
             self._kept[path] = lines
+            if is_missing:
+                self._missing.add(path)
             while len(self._kept) > _MOST_FILES:
-                self._kept.popitem(last=False)
+                self._missing.discard(self._kept.popitem(last=False)[0])
             self._under_way.pop(path).set()
 
 
-source_line = Sources().line
+_SOURCES = Sources()
+source_line = _SOURCES.line
 """The source lines that all displays of a process share."""
+is_missing = _SOURCES.is_missing

@@ -18,6 +18,8 @@ def breakpoint_made(made: Breakpoint) -> str:
     if made.kind == "catchpoint":
         return f"Catchpoint {made.number} {made.what}".rstrip()
     word = "Temporary breakpoint" if made.disposition == "del" else "Breakpoint"
+    if made.kind == "dprintf":
+        word = "Dprintf"
     if not made.location_count:
         return f"{word} {made.number} ({made.original}) pending."
     location = _location(made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -70,10 +70,12 @@ def events(
     classes: Sequence[EquivalenceClass[Event]],
     read_source: ReadSource = no_source,
     width: int = 0,
+    is_missing: Callable[[str], bool] = lambda path: False,
 ) -> str:
     """Return the lines of events that arrived together, least rank first.
 
-    A stop wider than *width* is shown without its long arguments; 0 means no limit.
+    A stop wider than *width* is shown without its long arguments; 0 means no limit. *is_missing*
+    returns whether a source file, of which a line was read, does not exist.
     """
     lines = []
     layout = Layout(width=width)
@@ -99,6 +101,11 @@ def events(
             source = read_source(record.frame.fullname, record.frame.line)
             if source is not None:
                 lines.append(f"{record.frame.line}\t{source}")
+            elif record.frame.line and is_missing(record.frame.fullname):
+                # In GDB's words.
+                lines.append(
+                    f"{record.frame.line}\t{record.frame.file}: No such file or directory."
+                )
     lines += [line for block in blocks for line in block.lines]
     return "\n".join(lines)
 
