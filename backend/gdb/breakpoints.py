@@ -26,6 +26,8 @@ from pgdb.records import Breakpoint, BreakpointList, BreakpointsMade, Done, Fail
 _NUMBER = pattern(
     r"(point(?:(?<=[Bb]reakpoint)|(?<=[WwCc]atchpoint))(?: number)? )(\d+)",
 )
+# The output of clear: "Deleted breakpoints 2 3 ".
+_NUMBERS = pattern(r"(Deleted breakpoints )(\d+(?: \d+)*)")
 
 
 class Breakpoints:
@@ -82,7 +84,11 @@ class Breakpoints:
             number = self.numbers.get(int(match[2]))
             return f"{match[1]}{number}" if number is not None else match[0]
 
-        return _NUMBER.sub(translate, text)
+        def translate_all(match: re.Match[str]) -> str:
+            own = [int(each) for each in match[2].split()]
+            return match[1] + " ".join(str(self.numbers.get(each, each)) for each in own)
+
+        return _NUMBERS.sub(translate_all, _NUMBER.sub(translate, text))
 
     async def insert(self, command: str, first: int) -> Record:
         """Run a command that makes breakpoints; the first one gets the job-wide number *first*."""

@@ -21,11 +21,13 @@ from pgdb.overlay.messages import (
     ChangeBreakpoints,
     InsertBreakpoint,
 )
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import Breakpoint, BreakpointsMade, Event, Failure, Record, Stop
+from pgdb.records import Breakpoint, BreakpointsMade, Event, Failure, Record, Stop, Text
 
 _BreakpointOperation = InsertBreakpoint | ChangeBreakpoints | BreakpointCommands
 _MOST_DIGITS = 18  # of a breakpoint's number
+_CLEARED = pattern(r"Deleted breakpoints? (\d+(?: \d+)*)")
 _TEMPORARY = ("tbreak", "thbreak", "tcatch")
 MAKES_MANY = ("rbreak",)
 """Commands that make an unknown number of breakpoints."""
@@ -81,6 +83,12 @@ class BreakpointJournal:
                 self._add(JournalEntry(line, operation, ranks, self._known(texts, ranks)))
             case _:
                 return
+
+    def note_cleared(self, classes: Iterable[EquivalenceClass[Record]]) -> None:
+        """Forget the breakpoints that ``clear`` has deleted, by its answers."""
+        for each in classes:
+            if isinstance(each.filled, Text) and (match := _CLEARED.search(each.filled.text)):
+                self._forget(map(int, match[1].split()), each.ranks)
 
     def has(self, number: int) -> bool:
         """Return whether the journal can make the breakpoint of this number again."""

@@ -159,6 +159,8 @@ class Traffic:
             core.journal.take(
                 request.command, request.operation, request.ranks - ended, answer.classes
             )
+        if gdb_commands.resolve(request.command) == "clear":
+            core.journal.note_cleared(answer.classes)
         core.settings.take(request.command, request.operation, answer.classes)
         core.recorder.take(request.operation, answer)
         if core.autosave is not None:

@@ -10,6 +10,7 @@ import pytest
 
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Line, cut
+from pgdb.frontend.show.text.breakpoint_text import breakpoint_made, breakpoint_table
 from pgdb.records import Breakpoint, Exit, Frame, Stop, Variable
 
 TRANSCRIPTS = Path(__file__).resolve().parents[2] / "transcripts"
@@ -343,3 +344,29 @@ def test_a_line_is_no_other_kind_for_having_been_read_as_one() -> None:
         assert (frame.function, addresses) == ("f", (address,))
         assert decode.arguments_of(line) == {}
     assert line.shape is not None and line.shape.varying_count, "the form is shared"
+
+
+def test_address_without_a_line_is_shown_by_its_symbol() -> None:
+    payload = {"number": "3", "type": "breakpoint", "addr": "0x55d8", "at": "<main+4>"}
+    for original in ("*0x000055d8", "*$pc", "*$pc "):
+        made = decode.breakpoint_of({**payload, "original-location": original}, number=7)
+        assert breakpoint_made(made) == "Breakpoint 7: <main+4>."
+        assert breakpoint_table([made]).splitlines()[1].endswith(" <main+4>")
+    # The same on all ranks, wherever their programs are.
+    both = [
+        decode.breakpoint_of({**payload, "original-location": f"*{address}"}, number=7)
+        for address in ("0x55d8", "0x66d8")
+    ]
+    assert both[0] == both[1]
+    made = decode.breakpoint_of({**payload, "original-location": "main"}, number=7)
+    assert breakpoint_made(made) == "Breakpoint 7: main."
+
+
+def test_symbol_of_an_address_with_a_line_is_asked_for() -> None:
+    said = "main + 15 in section .text of /home/user/app"
+    assert decode.symbol_of(said) == "<main+15>"
+    assert decode.symbol_of("f(int, char) in section .text") == "<f(int, char)>"
+    assert decode.symbol_of("No symbol matches 0x1234.") == ""
+    payload = {"number": "1", "original-location": "*$pc", "file": "a.c", "line": "9"}
+    made = decode.breakpoint_of(payload, number=1, symbol="<main+15>")
+    assert (made.at, made.line, made.original) == ("<main+15>", 9, "*$pc")

@@ -97,6 +97,18 @@ def test_last_change_counts_and_deleted_ones_are_left_out() -> None:
     assert kept.lines == []
 
 
+def test_breakpoints_that_clear_has_deleted_are_left_out() -> None:
+    kept = Kept()
+    for function in "fgh":
+        kept.make(f"break {function}")
+    deleted = Text(text="Deleted breakpoints 1 3 ")
+    kept.journal.note_cleared([EquivalenceClass(ALL, deleted)])
+    assert kept.lines == ["break g"]
+    one = EquivalenceClass[Record](RankSet.parse("0-2"), Text(text="Deleted breakpoint 2 "))
+    kept.journal.note_cleared([one])
+    assert kept.lines == ["# pgdb: ranks 3", "break g", "# pgdb: ranks all"]
+
+
 def test_ranks_are_in_comments_and_come_back() -> None:
     kept = Kept()
     kept.make("break f")
