@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from pgdb.errors import NotRecordedError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Ask
 from pgdb.frontend.analysis.element_checks import COMPARE
 from pgdb.frontend.analysis.values import exact_of
 from pgdb.frontend.analysis.whole_values import MOST_ELEMENTS
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.summary import Summary
 from pgdb.overlay.messages import Evaluate, Reduce
 from pgdb.ranks import RankSet
-from pgdb.records import Block, Value
+from pgdb.records import Block, Record, Value
 
 FEW_VALUES = 16
 """Number of different arrays that are read rather than screened."""
@@ -51,15 +53,27 @@ async def screen(
     ]
     if len(long) <= FEW_VALUES:
         return RankSet()
-    expression = answer.command.partition(" ")[2]
+    try:
+        return await _screened(answer.command, long, bounds, ask, limit_bytes)
+    except NotRecordedError:
+        return RankSet()
+
+
+async def _screened(
+    command: str,
+    long: Sequence[EquivalenceClass[Record]],
+    bounds: Sequence[tuple[str, object]],
+    ask: Ask,
+    limit_bytes: int,
+) -> RankSet:
+    expression = command.partition(" ")[2]
     left = RankSet.union(each.ranks for each in long)
-    if not await _has_exact_extremes(answer.command, expression, left, ask, limit_bytes):
+    if not await _has_exact_extremes(command, expression, left, ask, limit_bytes):
         return RankSet()
     passing = RankSet()
     for _ in range(_MOST_ROUNDS):
-        said = await ask(
-            answer.command, Reduce(expression=expression, limit_bytes=limit_bytes), left
-        )
+        reduce = Reduce(expression=expression, limit_bytes=limit_bytes)
+        said = await ask(command, reduce, left)
         summed = next((each for each in said.classes if each.columns), None)
         if summed is None:
             break

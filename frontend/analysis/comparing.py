@@ -247,8 +247,11 @@ def _why_partly(asked: Answer, *records: Record) -> str:
     partial = next((each for each in records if is_partial(each)), None)
     if partial is None:
         return ""
-    expression = asked.command.partition(" ")[2] or asked.command
-    return f"equal in {how_far(partial)}, the others were not looked at; {way_out(expression)}"
+    word, _, expression = asked.command.partition(" ")
+    advice = way_out(expression)
+    if word.partition("/")[0] != "print":
+        advice = "save and compare single variables, which are looked at in full"
+    return f"equal in {how_far(partial)}, the others were not looked at; {advice}"
 
 
 def _unanswered(before: Answer, after: Answer) -> Iterator[LeftOut]:

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from pgdb.frontend.show.text.bars import sparkline, title_beside_numbers
-from pgdb.frontend.show.text.layout import Layout
+from pgdb.frontend.show.text.layout import Layout, Row
 from pgdb.merge.summary import SKETCH_SIZE, Summary
+from pgdb.ranks import RankSet
+from pgdb.records import Value
 
 _SPARKLINE_WIDTH = 32
 _USUAL_WIDTH = 100  # of summaries in a log
@@ -76,3 +78,17 @@ def _packed(parts: Sequence[str], room: int) -> list[str]:
 def number_text(number: int | float) -> str:
     """Return an integer in full, and a float with six digits."""
     return str(number) if isinstance(number, int) else f"{number:.6g}"
+
+
+def partial_rows(
+    values: Sequence[tuple[RankSet, Value | None]], layout: Layout, indent: str
+) -> list[Row]:
+    """Return rows that name the ranks whose equal values have elements that were not looked at."""
+    rows: list[Row] = []
+    for ranks, value in values:
+        seen = value.looked_at if value is not None else 0
+        if seen and len(ranks) > 1:
+            part = f"the first {seen} elements" if seen > 0 else "the part that GDB prints"
+            note = f"{layout.brackets(ranks)} equal in {part}; the others were not looked at"
+            rows.append((None, f"{indent}({note})"))
+    return rows

@@ -40,7 +40,7 @@ from pgdb.frontend.show.text.layout import (
     Layout,
     Row,
 )
-from pgdb.frontend.show.text.summary_text import hung, number_text, summary_lines
+from pgdb.frontend.show.text.summary_text import hung, number_text, partial_rows, summary_lines
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT, join_slots, normalize_values
 from pgdb.merge.summary import Summary
@@ -84,18 +84,6 @@ def value_rows(name: str, said: Sequence[Said], layout: Layout) -> list[Row]:
     return rated_value_rows(name, said, layout)[1]
 
 
-def _notes(said: Sequence[Said], layout: Layout) -> list[Row]:
-    """Return rows that name the ranks whose equal values have elements that were not looked at."""
-    rows: list[Row] = []
-    for each in said:
-        seen = each.record.looked_at if each.record is not None else 0
-        if seen and len(each.ranks) > 1:
-            part = f"the first {seen} elements" if seen > 0 else "the part that GDB prints"
-            note = f"{layout.brackets(each.ranks)} equal in {part}; the others were not looked at"
-            rows.append((None, f"{_INDENT}({note})"))
-    return rows
-
-
 def labelled_rows(label: str, said: Sequence[Said], layout: Layout) -> list[Row]:
     """Return the rows of one value behind *label*, such as ``value returned:``."""
     return _plain_rows(label, said, layout)[1]
@@ -105,7 +93,7 @@ def rated_value_rows(name: str, said: Sequence[Said], layout: Layout) -> tuple[R
     """Return the prominence of the differences of one value, and its rows."""
     label = f"{name} = " if name else ""
     rating, rows = _plain_rows(label, [each for each in said if each.columns is None], layout)
-    rows += _notes(said, layout)
+    rows += partial_rows([(each.ranks, each.record) for each in said], layout, _INDENT)
     for each in said:
         if each.columns is not None:
             count = len(each.ranks)

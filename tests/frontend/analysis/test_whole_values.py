@@ -28,7 +28,7 @@ from pgdb.merge.totals import merge, summarize_array
 from pgdb.overlay.messages import AnyOperation, Evaluate, ReadBlock, Reduce
 from pgdb.printed_parts import has_dots, is_cut
 from pgdb.ranks import RankSet
-from pgdb.records import Block, Record, Value, Various
+from pgdb.records import Block, Record, Value, Variable, Variables, Various
 
 EXACT = Closeness(0.0, 0.0)
 COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -240,6 +240,11 @@ def test_a_value_that_ends_early_is_not_said_to_be_equal() -> None:
     assert not by_value.same and by_value.has_errors
     unknown = Value(text="{1, 2...}")  # of a recording made before values were looked at in full
     assert not compare(said(unknown), said(unknown)).same
+    variables = Variables(items=(Variable(name="u", value="{1, 2...}"),))
+    listed = Answer(
+        "info locals", RankSet([0]), (EquivalenceClass[Record](RankSet([0]), variables),)
+    )
+    assert "single variables" in compare(listed, listed).left_out[0].why
     equal = said(part).classes[0]
     both = Answer("print x", RankSet([0, 1]), (EquivalenceClass(RankSet([0, 1]), equal.record),))
     assert "[0-1] equal in the first 2000 elements" in render.answer(both)
