@@ -28,7 +28,9 @@ def places_of(answer: Answer) -> tuple[Place, ...]:
     A single number or text of each rank has no places: its classes are the difference. Answers that
     are too long to be compared at once, and outputs that are not alike, have none either.
     """
-    if not 1 < len(answer.classes) <= _MOST_CLASSES or answer.size_bytes > _MOST_CHARACTERS:
+    count = sum(isinstance(each.record, Value | Variables | Text) for each in answer.classes)
+    # The size of stacks takes long to find out.
+    if not 1 < count <= _MOST_CLASSES or answer.size_bytes > _MOST_CHARACTERS:
         return ()
     found = [*_of_values(answer), *_of_variables(answer), *_of_texts(answer)]
     ordered = most_prominent_first(found, lambda place: rate_texts(place.texts))

@@ -44,6 +44,15 @@ def _count(found: Summary, ranks: RankSet) -> str:
 
 
 def _numbers(found: Summary, width: int) -> Iterator[str]:
+    # Ranks without a finite number come first: below a histogram they would be overlooked.
+    for ranks, what in (
+        (found.nan, "NaN"),
+        (found.above, "+infinity"),
+        (found.below, "-infinity"),
+        (found.others, "no number"),
+    ):
+        if ranks:
+            yield f"  {what} on {brackets(ranks)}"
     if found.low is not None and found.high is not None:
         low = f"{_show(found.low)} {_few(found.at_low)}"
         high = f"{_show(found.high)} {_few(found.at_high)}"
@@ -56,14 +65,6 @@ def _numbers(found: Summary, width: int) -> Iterator[str]:
         if line := sparkline(found, width - len(title)):
             yield f"{title}{line}"
         yield from _histogram(found, width)
-    for ranks, what in (
-        (found.nan, "NaN"),
-        (found.above, "+infinity"),
-        (found.below, "-infinity"),
-        (found.others, "no number"),
-    ):
-        if ranks:
-            yield f"  {what} on {brackets(ranks)}"
 
 
 def _columns(parts: Sequence[str], width: int) -> Iterator[str]:

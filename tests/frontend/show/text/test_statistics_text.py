@@ -27,6 +27,7 @@ def test_statistics_fit_a_terminal() -> None:
     assert "min  0 [0]" in text
     assert "max     4.65e-06 [31]" in text
     assert "NaN on [40-41]" in text
+    assert text.splitlines()[1].strip().startswith("NaN on [40-41]")
     assert "-infinity on [42]" in text
     assert "no number on [43]" in text
     assert '[50] error: No symbol "x"' in text
