@@ -41,6 +41,11 @@ def elements(value: gdb.Value) -> Iterator[tuple[Any, str, gdb.Value]]:
     if value.type.code == gdb.TYPE_CODE_PTR:
         value = value.dereference()
     printer = gdb.default_visualizer(value)
+    # That of an optional, a variant or an any shows the elements of a container in it.
+    content = getattr(printer, "contained_value", None)
+    if isinstance(content, gdb.Value):
+        yield None, "", content
+        return
     if printer is None or not hasattr(printer, "children"):
         return
     is_map = getattr(printer, "display_hint", lambda: None)() == "map"

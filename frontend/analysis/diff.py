@@ -17,6 +17,7 @@ from pgdb.frontend.analysis.paths import (
     Path,
     bases_of,
     by_label,
+    into_content,
     is_row,
     path_text,
     positions_of,
@@ -173,6 +174,7 @@ class _Comparing:
         groups = [(ranks, node) for ranks, node in values if isinstance(node, Group)]
         if len(groups) < len(values) or not _is_same_kind(groups):
             return self._differs(values, path)
+        path = (*path, *into_content(first))
         if all(group.is_array for _, group in groups):
             return self._array(groups, path)
         if any(not group.items for _, group in groups) and any(g.items for _, g in groups):

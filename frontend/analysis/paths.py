@@ -12,6 +12,7 @@ from pgdb.patterns import pattern
 
 # Neighbouring elements in memory, which `x[3]@5` shows: an array, or a vector but of truth values.
 _VECTOR = pattern(r"std::(?:\w+::)*vector of length [^{]*= \Z")
+_WRAPPED = pattern(r"(?:[^{]*: )?std::(?:\w+::)*(?P<kind>optional|variant|any)\b[^{]* containing ")
 _CONTENT = "[contained value] = "
 _KEY = pattern(r"\[(?:\"(?:[^\"\\]|\\.)*\"|-?[\w.:+-]+)\] = \Z")
 _CHARACTER = pattern(r"\[(-?\d+) '(?:[^'\\]|\\.)+'\] = \Z")
@@ -52,6 +53,17 @@ def by_label(group: Group) -> dict[Key, Item]:
             number += 1
         found[item.label.text, number] = item
     return found
+
+
+def into_content(group: Group) -> tuple[str, ...]:
+    """Return the step from an optional, a variant or an any to the container in it.
+
+    GDB shows the elements of that container as if they were its own.
+    """
+    found = _WRAPPED.match(group.head.text)
+    if found is None or any(each.label.text == _CONTENT for each in group.items):
+        return ()
+    return ("[0]",) if found["kind"] == "variant" else (".value()",)
 
 
 def is_row(group: Group) -> bool:

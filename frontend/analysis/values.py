@@ -42,7 +42,8 @@ _AT_POINTER = pattern(rf"(?:\([^()]*\) )?(?:{SLOT}|0x[0-9a-f]+)")
 _POINTER = pattern(rf"(?:{SLOT}|0x[0-9a-f]+)(?: <[^<>]*>)? \Z")
 _JOINED = pattern(rf"{_REPEATED}|{_CUT}")
 _REPEATS = pattern(r",?\s<repeats (\d{1,18}) times>")
-_NAME = pattern(r"(?:static )?[A-Za-z_$][\w$.:]*(?:\(\))? = ")
+# "std::list = {" begins an element, not a member.
+_NAME = pattern(r"(?:static )?(?!std::)[A-Za-z_$][\w$.:]*(?:\(\))? = ")
 _CLOSES = pattern(r"\s*[})\]]")
 _BLANK = pattern(r"\s*")
 _BEFORE = pattern(r"(?:,\s+)?(?:members of [^\n]*:\s+)?")
@@ -266,11 +267,13 @@ class _Reader:
         if depth > _MOST_NESTED:
             raise _MalformedError
         text, begin = self._text, at
-        sized = _SIZED.match(text, at)
-        if sized is not None:
-            at = sized.end()
         while at < len(text):
             each = text[at]
+            # Behind "containing" and "wrapping:", too.
+            sized = _SIZED.match(text, at) if each == "s" else None
+            if sized is not None:
+                at = sized.end()
+                continue
             if each == "{" or (each == "(" and at == begin):
                 before = text[begin:at]
                 if not before or before.endswith((": ", " = ")):

@@ -419,3 +419,38 @@ def test_a_string_that_begins_with_a_repeated_character_hides_no_field(
     if before:
         row = f'{{{before}{text}, {before}"b"}}'
         assert paths_of(row, row.replace('"b"', '"c"')) == ["[1]"]
+
+
+@pytest.mark.parametrize(
+    ("one", "path"),
+    [
+        ("{std::__cxx11::list = {[0] = 1}, std::__cxx11::list = {[0] = %d}}", "[1][0]"),
+        ("std::map with 2 elements = {[0] = 5, [1] = %d}", "[1]"),
+        ("std::map with 1 element = {[120 'x'] = {1, %d}}", "[120][1]"),
+        ("std::map with 2 elements = {[{x = 1}] = {1, 1}, [{x = 2}] = {1, %d}}", "._element(1)[1]"),
+        ("std::multimap with 2 elements = {[4] = {1, 1}, [4] = {1, %d}}", "._element(1)[1]"),
+        ("std::optional<P> = {[contained value] = {x = 1, y = %d}}", ".value().y"),
+        (
+            "std::optional<A> containing std::vector of length 2, capacity 2 = {1, %d}",
+            ".value()[1]",
+        ),
+        (
+            "std::variant<A, B> [index 1] containing std::set with 1 element = {[0] = %d}",
+            "[0][0]",
+        ),
+        ("{<A> = {id = %d, n = 1}, id = 2}", ".A::id"),
+        ("{<A> = {id = 1, n = %d}, id = 2}", ".n"),
+        ("{<A> = {n = 1}, <B> = {<C> = {n = %d}, m = 1}, k = 2}", ".C::n"),
+        ("{k = 1, {u = %d, v = 1}}", ".u"),
+    ],
+)
+def test_paths_into_containers_and_classes(one: str, path: str) -> None:
+    assert paths_of(one % 3, one % 4) == [path]
+
+
+def test_parts_of_a_run_are_named_one_by_one() -> None:
+    one = "{{x = 1, y = 2} <repeats 3 times>}"
+    assert paths_of(one, one.replace("x = 1", "x = 5")) == ["[0].x", "[1].x", "[2].x"]
+    deque = "std::deque with 4 elements = {7, 1, 1, 7}"
+    assert paths_of(deque, deque.replace("1, 1", "2, 2")) == ["[1]", "[2]"]
+    assert paths_of("{7, 1, 1, 7}", "{7, 2, 2, 7}") == ["[1]@2"]

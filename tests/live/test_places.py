@@ -1,0 +1,131 @@
+"""Random values of C++ and Fortran: the place that differs is an expression that shows the same.
+
+A program has each value twice, with one element changed. GDB prints both, as two ranks would.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pgdb.backend.gdb.queries import bounds_of
+from pgdb.frontend.analysis.diff import NONE, Place, compare
+from pgdb.frontend.analysis.paths import place_of
+from pgdb.frontend.analysis.values import Group, Leaf, Node, parse
+from pgdb.merge.normalize import normalize_values
+from pgdb.ranks import RankSet
+from tests.support.programs import ROOT
+from tests.support.random_values import cpp_program, fortran_program
+
+pytestmark = [pytest.mark.gdb]
+
+VARIABLES = 40
+DEADLINE_S = 120.0
+NAMES = ("one", "other")
+
+
+def compiled(directory: Path, source: str, suffix: str) -> Path:
+    """Return the program of a source text."""
+    word = "gfortran" if suffix == ".f90" else "g++"
+    compiler = shutil.which(word) or pytest.skip(f"this machine has no {word}")
+    path = directory / f"values{suffix}"
+    path.write_text(source, encoding="utf-8")
+    flags = ["-std=c++17"] if suffix == ".cpp" else ["-ffree-line-length-none"]
+    line = [compiler, "-g", "-O0", "-w", *flags, "-o", "values", path.name]
+    subprocess.run(line, cwd=directory, check=True, timeout=DEADLINE_S)
+    return directory / "values"
+
+
+def printed(program: Path, expressions: Sequence[str], before: str = "") -> list[str]:
+    """Return what GDB prints for expressions in the function above ``look``."""
+    code = ROOT / "backend" / "gdb"
+    line = ["gdb", "-q", "-nx", "-batch", "-iex"]
+    line += [f"python import sys; sys.path.insert(0, '{code}'); import elements_in_gdb as e"]
+    settings = ("width 0", "print max-depth -1", "print elements 0", "max-value-size unlimited")
+    for command in ("python e.main()", *(f"set {each}" for each in settings), "break look"):
+        line += ["-ex", command]
+    line += ["-ex", "run", "-ex", "up"]
+    for number, each in enumerate(expressions):
+        line += ["-ex", f"echo \\n<{number}>", "-ex", f"{before}output {each}"]
+    # The last text has an end, too, where an expression fails.
+    line += ["-ex", f"echo \\n<{len(expressions)}>", str(program)]
+    shown = subprocess.run(
+        line,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    parts = re.split(r"\n<(\d+)>", shown.stdout)
+    assert [int(each) for each in parts[1::2]] == [*range(len(expressions) + 1)], shown.stderr
+    return parts[2::2][:-1]
+
+
+def elements(node: Node) -> list[str]:
+    """Return the texts of all leaves, each run in full."""
+    if isinstance(node, Leaf):
+        return [node.text]
+    return [text for item in node.items for text in elements(item.value) * item.count]
+
+
+def normalized(text: str) -> list[str]:
+    """Return the leaves of a text without its addresses."""
+    # A run of equal strings of Fortran could be one string as well.
+    if (run := re.fullmatch(r"[{(]('[^']*'),? <repeats (\d+) times>[})]", text)) is not None:
+        return [run[1]] * int(run[2])
+    return elements(parse(normalize_values(text, [])))
+
+
+def places_of(texts: Sequence[str], bounds: Sequence[str]) -> tuple[Place, ...]:
+    nodes = []
+    for rank, (text, lower) in enumerate(zip(texts, bounds, strict=True)):
+        slots: list[str] = []
+        mark = normalize_values(text, slots)
+        nodes.append((RankSet([rank]), parse(mark, (*slots, lower) if lower else slots)))
+    return compare(nodes).places
+
+
+def check(program: Path, *, is_fortran: bool) -> int:
+    """Check all places of a program; return how many have a path."""
+    variables = [f"{name}_{number}" for number in range(VARIABLES) for name in NAMES]
+    texts = printed(program, variables)
+    bounds = [""] * len(texts)
+    if is_fortran:
+        indexed = printed(program, variables, "with print array-indexes on -- ")
+        bounds = [bounds_of(*pair) for pair in zip(indexed, texts, strict=True)]
+        assert "?" not in bounds
+    asked, expected = [], []
+    for number in range(VARIABLES):
+        pair = slice(2 * number, 2 * number + 2)
+        found = places_of(texts[pair], bounds[pair])
+        assert found, texts[pair]
+        for place in found:
+            for rank, text in ((rank, text) for ranks, text in place.texts for rank in ranks):
+                if text != NONE:
+                    asked.append(place_of(variables[2 * number + rank], place.path))
+                    expected.append((text, place.path, texts[2 * number + rank]))
+    for expression, typed, (text, path, whole) in zip(
+        asked, printed(program, asked), expected, strict=True
+    ):
+        node = parse(typed)
+        is_length = isinstance(node, Group) and node.head.text.startswith(text)
+        assert is_length or normalized(typed) == normalized(text), (expression, path, typed, whole)
+    return sum(bool(path) for _, path, _ in expected)
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_places_in_random_values_of_cpp(tmp_path: Path, seed: int) -> None:
+    program = compiled(tmp_path, cpp_program(seed, VARIABLES), ".cpp")
+    assert check(program, is_fortran=False) > VARIABLES
+
+
+@pytest.mark.parametrize("seed", [7])
+def test_places_in_random_values_of_fortran(tmp_path: Path, seed: int) -> None:
+    program = compiled(tmp_path, fortran_program(seed, VARIABLES), ".f90")
+    assert check(program, is_fortran=True) > VARIABLES
