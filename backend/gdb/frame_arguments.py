@@ -56,6 +56,13 @@ class FrameArguments:
         """The value of ``print frame-arguments``."""
         self._depth = "20"
         self._elements = _ELEMENTS
+        self.has_fortran = False
+        """Whether a frame of Fortran has been seen at a stop, or was selected."""
+
+    def see(self, frame: Frame | None) -> None:
+        """Take note of the frame of a stop, or of a selected one."""
+        if frame is not None and not self.has_fortran:
+            self.has_fortran = decode.is_of_fortran(frame)
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
         """Record a setting that a command of the user's has changed."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pgdb.backend.gdb import blocks, full_values, queries, reduction
+from pgdb.backend.gdb import blocks, full_values, queries, reduction, unset_bounds
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import CATCH
 from pgdb.backend.gdb.mi import Result, console
@@ -75,7 +75,11 @@ class Operations:
         :raises GdbError: if GDB ends.
         """
         match operation:
-            case Evaluate():
+            case Evaluate(expression=expression):
+                if self._stacks.arguments.has_fortran:
+                    unset = await unset_bounds.unset_arrays(self._gdb, [expression])
+                    if expression in unset:
+                        return Failure(message=unset_bounds.about(expression, unset[expression]))
                 return await full_values.evaluate(self._gdb, operation, pid)
             case Backtrace():
                 return await self._stacks.backtrace(pid, operation)
@@ -83,6 +87,10 @@ class Operations:
                 shown, named = self._stacks.arguments, self._named(pid)
                 return await queries.select_frame(self._gdb, shown, command, named)
             case ListVariables(which=which):
+                if self._stacks.arguments.has_fortran:
+                    listed = await unset_bounds.variables(self._gdb, which)
+                    if listed is not None:
+                        return listed
                 return await queries.variables(self._gdb, which)
             case Reduce(expression=expression, limit_bytes=limit_bytes):
                 return await reduction.read_numbers(self._gdb, expression, limit_bytes, pid)

@@ -135,6 +135,7 @@ async def select_frame(
         payload = await _select_inlined(gdb, function[1], payload)
     frame = decode.frame(payload)
     level = frame.level
+    shown.see(frame)
     (asked,) = shown.ask(gdb.ask_together, where=f"@ {level} {level}")
     values = shown.shown([frame], await shown.result(asked))
     (frame,) = decode.with_arguments([named(frame, payload)], values, whole=shown.are_whole)

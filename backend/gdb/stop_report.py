@@ -68,6 +68,7 @@ class StopReports:
     def stop_of(self, payload: dict[str, Any], run: int, pid: int) -> Stop:
         """Return the stop of a ``*stopped`` of the process *pid* that ends *run*."""
         stop = decode.stop(payload, run=run, numbers=self._breakpoints.numbers)
+        self._stacks.arguments.see(stop.frame)
         if (frame := stop.frame) is not None and frame.arguments:
             shown = self._stacks.arguments.cut(frame.arguments)
             if shown is not frame.arguments:
@@ -211,6 +212,7 @@ class StopReports:
 
     async def _select(self, frame: Frame | None) -> None:
         """Select the frame that the stop is reported with, so that commands look at that frame."""
+        self._stacks.arguments.see(frame)
         if frame is not None and frame.level:
             await self._gdb.ask_together(console(f"frame {frame.level}"))[0]
 

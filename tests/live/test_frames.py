@@ -27,10 +27,10 @@ def shown(out: str, command: str) -> list[list[str]]:
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 def test_fortran_arrays_without_bounds_never_hang(mpi: Mpi, build: Build, level: str) -> None:
     program = build("unset.f90", level)
-    commands = ("tbreak sweep", "c", "bt", "frame", "tree", "up", "down")
+    commands = ("tbreak sweep", "c", "bt", "frame", "tree", "up", "down", "info args", "p pressure")
     inner = (f"tbreak {program.at('doubled')}", "c", "bt")
     finished = run_pgdb("launch", "--batch", *ex(*commands, *inner), *mpi.line(2, program))
-    assert finished.status == 0, finished.out
+    assert finished.status == (1 if level == "-O0" else 0), finished.out
     sweep = rf"fields_of_unset::sweep \(.*density=\.\.\., pressure=\.\.\., .*{ABSENT}"
     at_entry, in_result = shown(finished.out, "c")
     assert re.search(sweep, at_entry[0]), at_entry
@@ -50,6 +50,11 @@ def test_fortran_arrays_without_bounds_never_hang(mpi: Mpi, build: Build, level:
     ((tree,),) = shown(finished.out, "tree")
     assert "fields_of_unset::sweep" in tree and tree.endswith("[0-1]")
     assert "<error" not in in_result[0]
+    if level == "-O0":
+        unset = "[0-1] pressure = <its bounds are not set yet>"
+        assert unset in shown(finished.out, "info args")[0], finished.out
+        (refused,) = shown(finished.out, "p pressure")[0]
+        assert refused.startswith("[0-1] error: pressure has no elements, and the shape "), refused
 
 
 def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build) -> None:

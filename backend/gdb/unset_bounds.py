@@ -1,0 +1,89 @@
+"""Fortran arrays whose bounds the procedure has not set yet, which GDB 13.1 prints for ever.
+
+The bounds of a dummy array such as ``a(n, m)`` are variables that the compiler adds. At the entry
+of the procedure they hold what was on the stack. An array without elements in one dimension and
+with billions in another has a size of 0, and GDB's loop over the other one cannot be interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.mi import quote
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.patterns import pattern
+from pgdb.records import Variable, Variables
+
+_LARGEST = 1_000_000
+"""Most elements along a dimension of an array without elements that GDB is let print."""
+_NUMBER = pattern(r"-?\d+")
+UNSET = "<its bounds are not set yet>"
+
+
+async def unset_arrays(gdb: GdbSession, expressions: Sequence[str]) -> dict[str, str]:
+    """Return the shapes of those expressions that are arrays with nonsensical bounds.
+
+    The result is empty unless the selected frame is of Fortran.
+
+    :raises GdbError: if GDB ends.
+    """
+    selected = await gdb.send("-stack-info-frame")
+    if selected.kind != "done" or not decode.is_of_fortran(decode.frame(selected.payload["frame"])):
+        return {}
+    empty = [
+        each
+        for each, size in zip(expressions, await _values(gdb, "sizeof", expressions), strict=True)
+        if size == "0"
+    ]
+    shapes = await _values(gdb, "shape", empty)
+    return {
+        each: shape
+        for each, shape in zip(empty, shapes, strict=True)
+        if any(abs(int(number)) > _LARGEST for number in _NUMBER.findall(shape))
+    }
+
+
+async def _values(gdb: GdbSession, function: str, expressions: Sequence[str]) -> list[str]:
+    """Return the values of a Fortran function of each expression, empty where it has none."""
+    asked = [
+        gdb.send(f"-data-evaluate-expression {quote(f'{function}({each})')}")
+        for each in expressions
+    ]
+    return [str(each.payload.get("value", "")) for each in await asyncio.gather(*asked)]
+
+
+async def variables(gdb: GdbSession, which: str) -> Variables | None:
+    """Return the ``locals`` or ``arguments`` of the selected frame where some bounds are not set.
+
+    None means that GDB can list them itself.
+
+    :raises GdbError: if GDB ends.
+    """
+    listed = await gdb.send("-stack-list-variables 0")
+    names = [
+        str(each.get("name", ""))
+        for each in listed.payload.get("variables", ())
+        if (each.get("arg") == "1") is (which == "arguments")
+    ]
+    unset = await unset_arrays(gdb, names)
+    if not unset:
+        return None
+    asked = {name: gdb.evaluate(name) for name in names if name not in unset}
+    items = []
+    for name in names:
+        value = UNSET
+        if name in asked:
+            result = await asked[name]
+            value = str(result.payload.get("value", f"<error reading variable: {result.message}>"))
+        items.append(Variable(name=name, value=value))
+    return Variables(items=tuple(items), empty=f"No {which}.")
+
+
+def about(expression: str, shape: str) -> str:
+    """Return why a value is not shown."""
+    return (
+        f"{expression} has no elements, and the shape {shape}: its bounds are not set yet or are "
+        "damaged; 'next' sets those of a procedure that was just entered"
+    )

@@ -1,0 +1,71 @@
+"""Fortran arrays with bounds that are not set yet; the answers are of GDB 13.1."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from pgdb.backend.gdb import unset_bounds
+from pgdb.backend.gdb.mi import Result, cut
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.records import Variable, Variables
+
+FRAME = '^done,frame={level="0",addr="0x1",func="sweep",file="sweep.%s",line="3"}'
+NAMES = '^done,variables=[{name="n",arg="1"},{name="a",arg="1"},{name="b",arg="1"},{name="i"}]'
+SIZES = {"n": "4", "a": "0", "b": "0", "i": "4"}
+SHAPES = {"a": "(-11010047, 0, 3)", "b": "(0, 3)"}
+
+
+class ToldGdb(GdbSession):
+    """A GDB that answers from tables, at a frame of a source file with *suffix*."""
+
+    def __init__(self, suffix: str) -> None:
+        super().__init__(listener=None)  # type: ignore[arg-type]
+        self.answers: dict[str, str] = {
+            "-stack-info-frame": FRAME % suffix,
+            "-stack-list-variables 0": NAMES,
+            **self._of("sizeof", SIZES),
+            **self._of("shape", SHAPES),
+            '-data-evaluate-expression "n"': '^done,value="5"',
+            '-data-evaluate-expression "b"': '^error,msg="Cannot access memory at address 0x0"',
+        }
+        self.asked: list[str] = []
+
+    def send(self, command: str) -> asyncio.Future[Result]:
+        self.asked.append(command)
+        line = cut(self.answers[command])
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        future.set_result(Result(kind=line.name, payload=line.payload))
+        return future
+
+    @staticmethod
+    def _of(function: str, values: Mapping[str, str]) -> dict[str, str]:
+        return {
+            f'-data-evaluate-expression "{function}({name})"': f'^done,value="{value}"'
+            for name, value in values.items()
+        }
+
+
+def test_only_an_empty_array_with_a_huge_dimension_is_not_printed() -> None:
+    gdb = ToldGdb("f90")
+    found = asyncio.run(unset_bounds.unset_arrays(gdb, ["n", "a", "b"]))
+    assert found == {"a": SHAPES["a"]}
+    assert SHAPES["a"] in unset_bounds.about("a", SHAPES["a"])
+
+
+def test_variables_are_listed_without_such_arrays() -> None:
+    gdb = ToldGdb("F90")
+    listed = asyncio.run(unset_bounds.variables(gdb, "arguments"))
+    why = "<error reading variable: Cannot access memory at address 0x0>"
+    assert listed == Variables(
+        items=(Variable("n", "5"), Variable("a", unset_bounds.UNSET), Variable("b", why)),
+        empty="No arguments.",
+    )
+    assert '-data-evaluate-expression "a"' not in gdb.asked
+
+
+@pytest.mark.parametrize(("suffix", "which"), [("c", "arguments"), ("f90", "locals")])
+def test_gdb_lists_everything_else_by_itself(suffix: str, which: str) -> None:
+    assert asyncio.run(unset_bounds.variables(ToldGdb(suffix), which)) is None
