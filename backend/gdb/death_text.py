@@ -71,7 +71,7 @@ class DeathTexts:
             if row.is_exception:
                 return await self._exception(memory, stack)
             text = _find_text(memory, stack, re.compile(row.text))
-            if not text and code is not None:
+            if row.is_mpi_error and not text and code is not None:
                 text = await asyncio.to_thread(_text_of_code, pid, memory, code)
             return text
         finally:

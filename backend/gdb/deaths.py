@@ -43,6 +43,8 @@ class Death(msgspec.Struct, frozen=True):
     that matches is shown."""
     is_code: bool = False
     """Whether the text is the error code or status of the call."""
+    is_mpi_error: bool = False
+    """Whether the error code of the call means the text."""
     is_exception: bool = False
     """Whether the exception that was thrown is the text."""
     is_signal: bool = False
@@ -58,6 +60,7 @@ TABLE: tuple[Death, ...] = (
         r"ompi_mpi_errors_(?:are_fatal|abort)_\w+_handler|MPIR_Handle_fatal_error",
         "fatal error: {}",
         "fatal error",
+        is_mpi_error=True,
         text=rb"(MPI_ERR_\w+: [ -~]+)|" + _OF_MPICH,
     ),
     Death(

@@ -103,6 +103,7 @@ def test_deaths_in_other_languages(openmpi: Mpi, builder: Builder) -> None:
         *openmpi.line(1, cpp),
         *(":", "-n", "1", checked.path),
         *(":", "-n", "1", f90.path, "stop"),
+        *(":", "-n", "1", f90.path, "open"),
     )
     stops = last_stops(finished)
     assert stops[0]["dying"] == "uncaught exception Broken: no grid left", stops
@@ -111,6 +112,10 @@ def test_deaths_in_other_languages(openmpi: Mpi, builder: Builder) -> None:
     assert bounds.startswith("_gfortran_runtime_error_at, Fortran runtime error"), stops
     assert bounds.endswith("exit(2)") and stops[1]["frame"]["line"] == f90.line("bounds")
     assert stop == "_gfortran_error_stop_numeric, ERROR STOP, exit(3)"
+    # 2 is the code of an MPI error, too.
+    opened = stops[3]["dying"]
+    assert opened.startswith("_gfortran_st_open, Fortran runtime error") and "MPI" not in opened
+    assert opened.endswith("exit(2)") and stops[3]["frame"]["line"] == f90.line("open")
 
 
 def test_rank_in_the_error_handler_is_told_from_one_that_waits(

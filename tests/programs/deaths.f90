@@ -1,4 +1,5 @@
-! Every rank ends by an index out of bounds, or by ERROR STOP with the argument "stop".
+! Every rank ends by an index out of bounds; with the argument "stop" by ERROR STOP, with "open" by
+! a file that is not there.
 program deaths
     use mpi
     implicit none
@@ -10,6 +11,7 @@ program deaths
     call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
     call get_command_argument(1, word)
     if (word == "stop") error stop 3
+    if (word == "open") open (unit=10, file="/nonexistent/file", status="old") ! @open
     at = 5 + rank
     values(at) = 1 ! @bounds
     print *, values
