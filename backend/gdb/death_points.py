@@ -45,6 +45,8 @@ class Point(msgspec.Struct, frozen=True):
     """Number of the argument with the status or error code."""
     is_exit: bool = False
     """Whether the function ends a program that does well, with the status 0."""
+    is_of_mpi: bool = False
+    """Whether it is in the MPI library, which a program may load when it runs."""
 
     @property
     def register(self) -> str:
@@ -53,15 +55,20 @@ class Point(msgspec.Struct, frozen=True):
         return registers[self.argument] if self.argument is not None and registers else ""
 
     @property
-    def command(self) -> str:
-        """The GDB command for the breakpoint, empty where a good end would stop, too."""
-        if self.is_exit and not self.register:
-            return ""
+    def is_known(self) -> bool:
+        """Whether a good end can be told from a death on this machine."""
+        return bool(self.register) or not self.is_exit
+
+    def command(self, place: str, *, is_pending: bool) -> str:
+        """Return the GDB command for the breakpoint at *place*: the function, or ``*ADDRESS``.
+
+        :param is_pending: whether the library with the function may be loaded later.
+        """
         condition = f"({self.register} & 255) != 0 && {_NEWS}" if self.is_exit else _NEWS
-        # The condition is one of C in a program of any language. The library may be loaded later.
+        # The condition is one of C in a program of any language.
         return (
-            "with breakpoint pending on -- with language c -- "
-            f"break -qualified {self.function} if {condition}"
+            f"with breakpoint pending {'on' if is_pending else 'off'} -- with language c -- "
+            f"break -qualified {place} if {condition}"
         )
 
     def words(self, value: int | None) -> str:
@@ -72,9 +79,9 @@ class Point(msgspec.Struct, frozen=True):
 
 
 POINTS: Sequence[Point] = (
-    Point("PMPI_Abort", "MPI_Abort(comm, {})", 1),
-    Point("ompi_mpi_abort", argument=1),
-    Point("MPID_Abort", argument=2),
+    Point("PMPI_Abort", "MPI_Abort(comm, {})", 1, is_of_mpi=True),
+    Point("ompi_mpi_abort", argument=1, is_of_mpi=True),
+    Point("MPID_Abort", argument=2, is_of_mpi=True),
     Point("exit", "exit({})", 0, is_exit=True),
     Point("_exit", "_exit({})", 0, is_exit=True),
     Point("quick_exit", "quick_exit({})", 0, is_exit=True),

@@ -379,6 +379,13 @@ def _watched(payload: Mapping[str, Any]) -> str:
     return str(payload.get("what", payload.get("catch-type", "")))
 
 
+def addresses_of_breakpoint(payload: Mapping[str, Any]) -> list[int]:
+    """Return the addresses of a ``bkpt={…}``; none while it is pending."""
+    locations = [each for each in _sequence(payload.get("locations")) if isinstance(each, Mapping)]
+    found = [_address(each.get("addr")) for each in locations or [payload]]
+    return [each for each in found if each]
+
+
 def _change(value: Mapping[str, Any]) -> str:
     if "new" in value:
         return f"{value.get('old', '?')} -> {value['new']}"

@@ -124,7 +124,7 @@ def test_rank_in_the_error_handler_is_told_from_one_that_waits(
     program = builder.build(openmpi, "deaths.c")
     commands = ex("break ompi_mpi_abort", "c", "bt", "tree")
     finished = run_pgdb("launch", "--batch", *commands, *openmpi.line(1, program, "0"))
-    assert "Breakpoint 1, PMPI_Send, fatal error" in finished.out, finished.out
+    assert "Breakpoint 1, " in finished.out, finished.out
     assert "PMPI_Send, fatal error" in finished.out.rpartition(") bt")[2].partition(") tree")[0]
     assert "PMPI_Send, fatal error" in finished.out.rpartition(") tree")[2]
 

@@ -105,8 +105,10 @@ def test_every_row_has_words_and_a_text_pattern_that_compiles() -> None:
 
 def test_a_good_end_does_not_stop() -> None:
     for point in POINTS:
-        if point.is_exit and point.command:
-            assert f"({point.register} & 255) != 0" in point.command
+        command = point.command(point.function, is_pending=point.is_of_mpi)
+        assert f"break -qualified {point.function} if " in command
+        if point.is_exit and point.is_known:
+            assert f"({point.register} & 255) != 0" in command
     assert Point("exit", "exit({})", 0, is_exit=True).words(256 + 3) == "exit(3)"
     assert Point("PMPI_Abort", "MPI_Abort(comm, {})", 1).words(None) == "MPI_Abort(comm, …)"
     assert CATCH.match("catch death") and CATCH.match("tcatch  death")

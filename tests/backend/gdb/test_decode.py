@@ -370,3 +370,10 @@ def test_symbol_of_an_address_with_a_line_is_asked_for() -> None:
     payload = {"number": "1", "original-location": "*$pc", "file": "a.c", "line": "9"}
     made = decode.breakpoint_of(payload, number=1, symbol="<main+15>")
     assert (made.at, made.line, made.original) == ("<main+15>", 9, "*$pc")
+
+
+def test_addresses_of_a_breakpoint() -> None:
+    assert decode.addresses_of_breakpoint({"addr": "0x1234"}) == [0x1234]
+    assert decode.addresses_of_breakpoint({"addr": "<PENDING>", "pending": "f"}) == []
+    two = {"addr": "<MULTIPLE>", "locations": [{"addr": "0x10"}, {"addr": "0x20"}]}
+    assert decode.addresses_of_breakpoint(two) == [0x10, 0x20]
