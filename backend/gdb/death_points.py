@@ -56,7 +56,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether a good end can be told from a death on this machine."""
+        """Whether PGDB can distinguish a good end from a death on this machine."""
         return bool(self.register) or not self.is_exit
 
     def command(self, place: str, *, is_pending: bool) -> str:
