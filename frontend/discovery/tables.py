@@ -94,7 +94,7 @@ def by_pmix(launcher: int, processes: Processes, pmix: PmixQuery | None) -> Atte
     # PMIx omits ranks that have ended.
     identities = (processes.identity(each.pid) for each in members)
     sizes = [each.size for each in identities if each is not None and each.size is not None]
-    table = MpirTable(processes=members, size=max(members[-1].rank + 1, *sizes[:1]))
+    table = MpirTable(processes=members, size=max((members[-1].rank + 1, *sizes[:1])))
     return Attempt(step=step, table=table, source=f"PMIx server of {who}")
 
 

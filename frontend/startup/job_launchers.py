@@ -24,7 +24,7 @@ def locate(job: FoundJob) -> Located:
             break
         if (why := procfs.why_not_traceable(process.pid)) is None:
             break
-        refusals.append(why)
+        refusals.append(f"rank {process.rank} on {process.host}: {why}")
     else:
         return Located(job=job, launcher=launcher, refusals=tuple(refusals[:1]), notes=notes)
     return Located(job=job, launcher=launcher, notes=notes)

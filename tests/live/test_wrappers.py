@@ -125,6 +125,7 @@ def test_attach_tells_a_closed_program_from_one_that_has_ended(
         refused = run_pgdb("attach", "--batch", launcher, command=command)
     assert refused.status == 3, refused.out + refused.err
     assert "has ended" not in refused.err and "chmod u+r" in refused.err
+    assert os.uname().nodename in refused.err
 
 
 @pytest.mark.mpi

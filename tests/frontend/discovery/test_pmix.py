@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from pgdb.errors import DiscoveryError
-from pgdb.frontend.discovery import pmix
+from pgdb.frontend.discovery import pmix, tables
+from pgdb.jobs.environment_scan import Processes
 from pgdb.proctable import RankProcess
 from tests.support.programs import processes_with, variables_of, wait_until
 
@@ -338,3 +339,11 @@ def test_a_folder_that_vanishes_meanwhile_is_no_fault(
 def test_process_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     assert "belongs to another user" in error_of(os.getpid())
+
+
+def test_ranks_whose_environment_may_not_be_read_are_found() -> None:
+    """As those of a program that may not be traced: only the launcher names them."""
+    ranks = (RankProcess(rank=1, host="node1", pid=os.getpid(), executable=""),)
+    attempt = tables.by_pmix(os.getpid(), Processes(), lambda pid: ranks)
+    assert attempt.table is not None
+    assert (attempt.table.processes, attempt.table.size) == (ranks, 2)
