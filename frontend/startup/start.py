@@ -29,7 +29,7 @@ from pgdb.frontend.startup.site import Site
 from pgdb.frontend.startup.spawned import SpawnWatch, notes_of
 from pgdb.frontend.startup.starting import prepare
 from pgdb.jobs.gdb_program import check_gdb
-from pgdb.jobs.launcher_kinds import read_launch_line
+from pgdb.jobs.launcher_kinds import read_launch_line, rights_lost
 from pgdb.jobs.launchers import (
     check_program,
 )
@@ -183,7 +183,9 @@ async def launch_job(
     for doubt in line.doubts:
         on_step(f"note: {doubt}")
     for program in line.programs:
-        check_program(program, os.environ.get("PATH", os.defpath))
+        path = check_program(program, os.environ.get("PATH", os.defpath))
+        if note := rights_lost(path):
+            on_step(f"note: {note}")
     directory = SessionDirectory()
     starting = prepare("launch", options, directory, LocalSite(directory.path), on_step, listener)
     session = starting.session

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import shutil
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -60,6 +61,27 @@ def read_launch_line(
     family = _open_mpi(path) if kind == "openmpi" else _FAMILIES[kind]
     launcher = Launcher(path, family, family.value)
     return parse_line_of(launcher, argv, os.environ if environment is None else environment)
+
+
+def rights_lost(path: Path) -> str:
+    """Return a note about a program whose own rights the kernel drops under our debugger."""
+    if os.geteuid() == 0:
+        return ""
+    found = []
+    with contextlib.suppress(OSError):
+        status = os.stat(path)
+        if status.st_mode & stat.S_ISUID and status.st_uid != os.geteuid():
+            found.append("a set-user-ID bit")
+        if status.st_mode & stat.S_ISGID and status.st_gid != os.getegid():
+            found.append("a set-group-ID bit")
+        os.getxattr(path, "security.capability")
+        found.append("file capabilities")
+    if not found:
+        return ""
+    return (
+        f"{path.name} has {' and '.join(found)}; the kernel runs it without these rights under a "
+        "debugger that is not root's"
+    )
 
 
 def launcher_for_own(launcher: Launcher) -> Launcher:

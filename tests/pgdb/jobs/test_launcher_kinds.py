@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.errors import StartError, UsageError
-from pgdb.jobs.launcher_kinds import launcher_for_own, read_launch_line
+from pgdb.jobs.launcher_kinds import launcher_for_own, read_launch_line, rights_lost
 from pgdb.jobs.launchers import Family, Launcher
 
 
@@ -95,3 +96,15 @@ def test_our_own_processes_need_a_real_launcher(
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
     with pytest.raises(StartError, match="--overlay-launcher"):
         launcher_for_own(other)
+
+
+def test_rights_that_a_program_loses_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(program_in(tmp_path, "solver"))
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    assert rights_lost(path) == ""
+    path.chmod(0o4755)
+    assert rights_lost(path).startswith("solver has a set-user-ID bit; the kernel runs it without")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert rights_lost(path) == ""
