@@ -147,7 +147,8 @@ async def _thread(call: Call) -> Outcome:
 async def _print(call: Call) -> Outcome:
     """Show the value of EXPR, equal values once with their ranks.
 
-    Many different numbers are summed up; 'expand' shows them all. FORMAT is one of GDB's
+    Many different numbers are summed up; 'expand' shows them all. Of a long value GDB prints a
+    part; ranks that differ behind it are named, with the place. FORMAT is one of GDB's
     letters: x, d, u, o, t, a, c, f, s, z.
     """
     expression = call.argument or "$"
