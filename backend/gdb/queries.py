@@ -14,7 +14,7 @@ from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.rank.protocol import NeedsStopError
 from pgdb.patterns import pattern
-from pgdb.records import Failure, Frame, Record, Stack, Value, Variables
+from pgdb.records import Failure, Frame, Record, Stack, Value, Variable, Variables
 
 Named = Callable[[Frame, Mapping[str, Any]], Frame]
 """A function that returns the frame of a ``frame={…}`` with a name for its function."""
@@ -28,6 +28,7 @@ _FORTRAN_ARRAY = pattern(r"\((?:(?:[-+.\d'(]|nan|inf)(?![^ ()]*,[^ ()]*\)\Z)| [^
 _AN_INDEX = pattern(r"\(-?\d+\) = ")
 _FIRST_INDEX = pattern(r"(?<=\()\((-?\d+)\) = ")
 _UNKNOWN = "?"
+_MOST_ARRAYS = 32  # of which `info locals` asks for the bounds
 _OF_PYTHON = pattern(r"Python Exception <class 'gdb\.GdbError'>: ([^\n]+)")
 _STILL_RUNS = pattern(r"(selected|target|thread).* is running", re.I)
 
@@ -90,14 +91,14 @@ async def numbered(gdb: GdbSession, command: str) -> tuple[Record, int]:
     return Value(text=text[match.end() :]), int(match[1])
 
 
-async def _bounds(gdb: GdbSession, history: str, value: str | None) -> str:
+async def _bounds(gdb: GdbSession, expression: str, value: str | None) -> str:
     """Return the lower bounds of the arrays of Fortran in *value*, see :class:`Value`.
 
-    *history* is the value in GDB's history: GDB prints indices on request only, and an expression
-    that changes something must not be evaluated twice.
+    *expression* is a variable, or the value in GDB's history: GDB prints indices on request only,
+    and an expression that changes something must not be evaluated twice.
     """
     command = "with may-call-functions off -- with print array-indexes on -- output"
-    result = await gdb.send(console(f"{command} {history}"))
+    result = await gdb.send(console(f"{command} {expression}"))
     if result.kind != "done":
         # A GDB without "with" is from before 2020.
         return "" if "Undefined command" in result.message else _UNKNOWN
@@ -187,4 +188,17 @@ async def variables(gdb: GdbSession, which: str) -> Record:
         items = result.payload.get("locals", ())
     if result.kind != "done":
         return failure(result)
-    return Variables(items=decode.variables(items), empty=f"No {which}.")
+    found = await _with_bounds(gdb, decode.variables(items))
+    return Variables(items=found, empty=f"No {which}.")
+
+
+async def _with_bounds(gdb: GdbSession, items: tuple[Variable, ...]) -> tuple[Variable, ...]:
+    """Return variables with the lower bounds of the arrays of Fortran among them."""
+    arrays = [item for item in items if _FORTRAN_ARRAY.match(item.value)]
+    if not arrays:
+        return items
+    bounds = {
+        item: await _bounds(gdb, item.name, item.value) if at < _MOST_ARRAYS else _UNKNOWN
+        for at, item in enumerate(arrays)
+    }
+    return tuple(replace(item, bounds=bounds[item]) if bounds.get(item) else item for item in items)

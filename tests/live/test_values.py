@@ -156,6 +156,7 @@ def test_places_in_fortran_are_those_that_can_be_typed(mpi: Mpi, build: Build) -
         "assert own < 6",
         "assert s2 < 20",
         "compare g 0 with 1",
+        "info locals",
     )
     finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
     assert shown(finished.out, "print x")[1].split() == ["(11)", "[0,2]", "1", "@1"]
@@ -170,6 +171,9 @@ def test_places_in_fortran_are_those_that_can_be_typed(mpi: Mpi, build: Build) -
     assert shown(finished.out, "assert own < 6")[1] == "[1] own(12) = 6"
     assert shown(finished.out, "assert s2 < 20")[1] == "[1] s2(0,6) = 44"
     assert shown(finished.out, "compare g 0 with 1")[2].split()[0] == "(1,-1)"
+    locals_ = [line.split()[:2] for line in shown(finished.out, "info locals")]
+    for path in ("(5)", "(1,-1)", "(3)%cell(1)", "(0,6)"):
+        assert [path, "[0,2]"] in locals_, locals_
 
 
 CONTAINER_PLACES = {
