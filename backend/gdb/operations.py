@@ -10,6 +10,7 @@ from typing import Any
 from pgdb.backend.gdb import blocks, full_values, queries, reduction, unset_bounds
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import CATCH
+from pgdb.backend.gdb.libraries import lists_libraries, with_marks
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_variables import with_own_file
@@ -98,7 +99,10 @@ class Operations:
                 return await blocks.read_block(self._gdb, operation, pid)
             case Console(command=command):
                 command = with_own_file(command, self._rank, pid)
-                return self._text(await self._gdb.send(console(command)), request_id)
+                result = await self._gdb.send(console(command))
+                if result.text and lists_libraries(command):
+                    result.text = await with_marks(self._gdb, result.text)
+                return self._text(result, request_id)
             case Script(lines=lines):
                 return await self._script(lines, request_id)
             case InsertBreakpoint(command=command, first_number=first):

@@ -26,6 +26,7 @@ ASKED = (
     ("break plain_inner", r"\[0-1\] Breakpoint 1: plain_inner"),
     ("continue", r"\[0-1\] Breakpoint 1, plain_inner \(\) from /\S+/stops\.so$"),
     ("x/i $pc", r".*<plain_inner"),
+    ("info sharedlibrary /stops", r"\[0-1\]$"),
     ("finish", r"\[0-1\] returned to plain_outer \(\) from /\S+/stops\.so$"),
     ("delete", ""),
     ("finish", r"\[0-1\] returned to main \(.*\) at .*stops\.cpp:\d+$"),
@@ -72,3 +73,6 @@ def test_stops_say_what_was_hit_by_whom_and_where(mpi: Mpi, stops: Program, tmp_
         assert found, (first, finished.out)
         if expected:
             assert re.match(expected, left.partition("\n")[0]), (first, left[:300], finished.out)
+    # As GDB marks libraries without debug information.
+    assert re.search(r"Yes \(\*\) +/\S+/stops\.so$", finished.out, re.M)
+    assert "(*): Shared library is missing debugging information." in finished.out
