@@ -66,6 +66,7 @@ class Options(TypedDict, total=False):
     stop_on_error: bool
     stop_before_death: bool
     world: str
+    launcher: str
     log: str
     log_values: bool
     record: str
