@@ -366,6 +366,12 @@ class _Nobody:
     def named_set(self, name: str) -> RankSet | None:
         return self.sets.get(name) or self.state.named(name)
 
+    def numbered_on(self, text: str) -> str:
+        return text
+
+    def check_restart(self) -> None:
+        raise CommandError("nobody restarts this job")
+
     def ranks(self, which: str | RankSet) -> _Nobody:
         found = which
         if isinstance(which, str):
