@@ -56,3 +56,25 @@ def test_wrong_columns_in_a_halo(mpi: Mpi, build: Build, level: str) -> None:
     # Rank 1 owns columns 12 to 23, and rank 2 has copies of 22 and 23.
     assert "ranks disagree on 12 elements:" in finished.out, finished.out
     assert "[22,0] is 1.46 on rank 1, 1.44 in its halo on rank 2" in finished.out, finished.out
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_nan_of_one_rank_in_an_array_with_a_halo(mpi: Mpi, build: Build, level: str) -> None:
+    program = build("applications/tides.f90", level)
+    commands = (
+        f"break {program.at('inspect')}",
+        "c",
+        "assert tile%field%height < 100",
+        "print tile%field%height(5,3)",
+        "print tile%field%height",
+    )
+    finished = run_pgdb(
+        "launch",
+        "--batch",
+        *ex(*commands),
+        *mpi.line(RANKS, program),
+        changes={"TIDES_FAULT": "nan", "TIDES_FAULT_RANK": "2"},
+    )
+    assert "FAILED on [2] (1 of 4)" in finished.out, finished.out
+    assert finished.out.count("[2] tile%field%height(5,3) = nan(0x8000000000000)") == 2
+    assert "NaN on [2] at (5,3)" in finished.out, finished.out
