@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _MAX_DOUBLE = int(sys.float_info.max)
 _MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15  # 2 ** 64 divided by the golden ratio
 _PIECE = 1 << 16
 
 
@@ -409,8 +410,14 @@ def _hash(number: Number) -> int:
     if abs(number) < 1 << 53 or isinstance(number, float) or int(float(number)) == number:
         bits: int = struct.unpack("<Q", struct.pack("<d", number + 0.0))[0]
     else:
-        bits = (number ^ (number >> 64) * 0x9E3779B97F4A7C15) & _MASK  # of 128 bits, for __int128
-    # The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+        bits = (number ^ (number >> 64) * _GOLDEN) & _MASK  # of 128 bits, for __int128
+        # The integer may have the bits of a double that is another number.
+        bits = _mix(bits ^ _GOLDEN)
+    return _mix(bits)
+
+
+def _mix(bits: int) -> int:
+    """Return the finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) for 64 bits."""
     bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & _MASK
     return bits ^ (bits >> 31)
