@@ -47,6 +47,12 @@ class Variable(Struct, frozen=True):
     is_argument: bool = False
     bounds: str = ""
     """As in :class:`Value`."""
+    digest: str = ""
+    """As in :class:`Value`, for a variable of which *value* is a part."""
+    whole: str | Block | None = None
+    """As in :class:`Value`; it does not leave the node of the rank."""
+    looked_at: int = 0
+    """As in :class:`Value`."""
 
 
 class Frame(Struct, frozen=True):

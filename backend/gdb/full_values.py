@@ -12,13 +12,15 @@ from pgdb.backend.gdb import queries
 from pgdb.backend.gdb.blocks import read_block
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.overlay.messages import Evaluate, ReadBlock
+from pgdb.overlay.messages import Evaluate, ListVariables, ReadBlock
 from pgdb.patterns import pattern
 from pgdb.printed_parts import has_dots, is_cut
-from pgdb.records import Block, Failure, Record, Value
+from pgdb.records import Block, Failure, Record, Value, Variable, Variables
 
 _MOST_SHOWN_BYTES = 1 << 26
 """Largest value that GDB prints beyond the user's max-value-size: it reads all of it for that."""
+_MOST_VARIABLES = 64
+"""Most variables of a frame of which more than GDB prints is looked at."""
 _TOO_LARGE = "max-value-size"
 _LIMIT = "array-limit"
 _LESS = "name a part of it, or 'set max-value-size BYTES' first"
@@ -36,12 +38,81 @@ async def evaluate(gdb: GdbSession, operation: Evaluate, pid: int) -> Record:
     if not operation.most_elements:
         return record
     if isinstance(record, Value):
+        if number and _TOO_LARGE in record.text:
+            # A reference to a large object, alone or in a structure, is a value with an error.
+            record, number = await _with_larger_limit(gdb, operation, record, number)
         if number and has_dots(record.text):
             return await _in_full(gdb, operation, pid, record, f"${number}")
         return record
     if isinstance(record, Failure) and _TOO_LARGE in record.message:
         return await _too_large(gdb, operation, pid, record)
     return record
+
+
+async def look_at_variables(
+    gdb: GdbSession, operation: ListVariables, listed: Variables, pid: int
+) -> Variables:
+    """Look at all of those variables of which GDB prints a part.
+
+    GDB's history of values stays as it is.
+
+    :raises NeedsStopError: if the rank runs.
+    """
+    found: dict[str, Variable] = {}
+    items = []
+    for item in listed.items:
+        if not (has_dots(item.value) or _TOO_LARGE in item.value):
+            items.append(item)
+        elif item.name in found or len(found) >= _MOST_VARIABLES:
+            # An inner block has a variable of this name, which hides this one.
+            items.append(replace(item, looked_at=-1) if is_cut(item.value) else item)
+        else:
+            found[item.name] = await _whole_variable(gdb, operation, item, pid)
+            items.append(found[item.name])
+    return replace(listed, items=tuple(items))
+
+
+async def _whole_variable(
+    gdb: GdbSession, operation: ListVariables, item: Variable, pid: int
+) -> Variable:
+    asked = Evaluate(
+        expression=item.name,
+        most_elements=operation.most_elements,
+        limit_bytes=operation.limit_bytes,
+    )
+    if _TOO_LARGE in item.value:
+        larger = f"with max-value-size {_MOST_SHOWN_BYTES} -- output {item.name}"
+        result = await gdb.send(console(larger))
+        if result.kind != "done":
+            queries.failure(result)  # raises if the rank runs
+        elif result.text and _TOO_LARGE not in result.text:
+            item = replace(item, value=result.text.rstrip("\n"))
+        elif isinstance(block := await _block(gdb, asked, pid, item.name), Block):
+            return replace(item, value="{...}", whole=block)
+        else:
+            return replace(item, looked_at=-1)
+    shown = Value(text=item.value)
+    if _NUMBERS.match(item.value):
+        block = await _block(gdb, asked, pid, item.name)
+        if isinstance(block, Block):
+            return replace(item, whole=block)
+    whole = await _in_full_text(gdb, asked, shown, item.name)
+    assert isinstance(whole, Value)
+    return replace(item, whole=whole.whole, looked_at=whole.looked_at)
+
+
+async def _with_larger_limit(
+    gdb: GdbSession, operation: Evaluate, shown: Value, number: int
+) -> tuple[Value, int]:
+    """Print a value of GDB's history again with a larger limit for its size."""
+    word = f"print/{operation.format}" if operation.format else "print"
+    raised = f"with max-value-size {_MOST_SHOWN_BYTES} -- {word} ${number}"
+    again, history = await queries.numbered(gdb, raised)
+    if not isinstance(again, Value) or not history:
+        return replace(shown, looked_at=-1), 0
+    if _TOO_LARGE in again.text:
+        return replace(again, looked_at=-1), 0
+    return again, history
 
 
 async def _in_full(

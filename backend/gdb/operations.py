@@ -33,7 +33,7 @@ from pgdb.overlay.messages import (
     SelectFrame,
 )
 from pgdb.patterns import pattern
-from pgdb.records import Done, Failure, Frame, Record, Running, Text
+from pgdb.records import Done, Failure, Frame, Record, Running, Text, Variables
 
 _RESUME = {
     "continue": "-exec-continue",
@@ -87,12 +87,8 @@ class Operations:
             case SelectFrame(command=command):
                 shown, named = self._stacks.arguments, self._named(pid)
                 return await queries.select_frame(self._gdb, shown, command, named)
-            case ListVariables(which=which):
-                if self._stacks.arguments.has_fortran:
-                    listed = await unset_bounds.variables(self._gdb, which)
-                    if listed is not None:
-                        return listed
-                return await queries.variables(self._gdb, which)
+            case ListVariables():
+                return await self._variables(operation, pid)
             case Reduce(expression=expression, limit_bytes=limit_bytes):
                 return await reduction.read_numbers(self._gdb, expression, limit_bytes, pid)
             case ReadBlock():
@@ -123,6 +119,16 @@ class Operations:
             return self._stacks.named(pid, frame, payload) or frame
 
         return named
+
+    async def _variables(self, operation: ListVariables, pid: int) -> Record:
+        listed: Record | None = None
+        if self._stacks.arguments.has_fortran:
+            listed = await unset_bounds.variables(self._gdb, operation.which)
+        if listed is None:
+            listed = await queries.variables(self._gdb, operation.which)
+        if operation.most_elements and isinstance(listed, Variables):
+            return await full_values.look_at_variables(self._gdb, operation, listed, pid)
+        return listed
 
     async def _script(self, lines: Sequence[str], request_id: int) -> Record:
         # Sent line by line, a "commands" or "define" would swallow the MI commands behind it.

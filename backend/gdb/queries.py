@@ -188,11 +188,11 @@ async def variables(gdb: GdbSession, which: str) -> Record:
         items = result.payload.get("locals", ())
     if result.kind != "done":
         return failure(result)
-    found = await _with_bounds(gdb, decode.variables(items))
+    found = await with_bounds(gdb, decode.variables(items))
     return Variables(items=found, empty=f"No {which}.")
 
 
-async def _with_bounds(gdb: GdbSession, items: tuple[Variable, ...]) -> tuple[Variable, ...]:
+async def with_bounds(gdb: GdbSession, items: tuple[Variable, ...]) -> tuple[Variable, ...]:
     """Return variables with the lower bounds of the arrays of Fortran among them."""
     arrays = [item for item in items if _FORTRAN_ARRAY.match(item.value)]
     if not arrays:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import quote
+from pgdb.backend.gdb.queries import with_bounds
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.patterns import pattern
 from pgdb.records import Variable, Variables
@@ -71,14 +72,15 @@ async def variables(gdb: GdbSession, which: str) -> Variables | None:
     if not unset:
         return None
     asked = {name: gdb.evaluate(name) for name in names if name not in unset}
-    items = []
+    found = []
     for name in names:
         value = UNSET
         if name in asked:
             result = await asked[name]
             value = str(result.payload.get("value", f"<error reading variable: {result.message}>"))
-        items.append(Variable(name=name, value=value))
-    return Variables(items=tuple(items), empty=f"No {which}.")
+        found.append(Variable(name=name, value=value))
+    items = await with_bounds(gdb, tuple(found))
+    return Variables(items=items, empty=f"No {which}.")
 
 
 def about(expression: str, shape: str) -> str:

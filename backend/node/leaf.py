@@ -13,7 +13,7 @@ from pgdb.backend.node.answer_cache import AnswerCache
 from pgdb.backend.node.collector import Collector
 from pgdb.backend.node.number_summary import sum_up
 from pgdb.backend.node.stack_answers import OnAnswer, StackAnswers, event_of, record_of
-from pgdb.backend.node.value_digest import digested
+from pgdb.backend.node.value_digest import digested, digested_variables
 from pgdb.backend.rank.protocol import (
     NO_CAPABILITY,
     DebuggerFactory,
@@ -37,6 +37,7 @@ from pgdb.overlay.messages import (
     Evaluate,
     Find,
     FoundRanks,
+    ListVariables,
     Reattach,
     Recall,
     Reduce,
@@ -55,6 +56,7 @@ from pgdb.records import (
     Stack,
     Text,
     Value,
+    Variables,
 )
 
 LOG = logging.getLogger(__name__)
@@ -208,6 +210,9 @@ class Leaf:
         elif isinstance(record, Value) and record.whole is not None:
             if isinstance(operation, Evaluate):
                 record = await asyncio.to_thread(digested, record, operation)
+        elif isinstance(record, Variables) and isinstance(operation, ListVariables):
+            if any(item.whole is not None for item in record.items):
+                record = await asyncio.to_thread(digested_variables, record, operation)
         if operation.keeps_answer:
             self._memory.keep(request.request_id, rank, record)
         normalize = functools.partial(

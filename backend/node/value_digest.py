@@ -8,8 +8,8 @@ import sys
 from msgspec.structs import replace
 
 from pgdb.merge.normalize import normalize_values
-from pgdb.overlay.messages import Evaluate
-from pgdb.records import Block, Value
+from pgdb.overlay.messages import Evaluate, ListVariables
+from pgdb.records import Block, Value, Variables
 
 _DIGEST_BYTES = 16
 
@@ -30,6 +30,24 @@ def digested(value: Value, operation: Evaluate) -> Value:
     digest = _hash(form, _canonical(whole))
     header = replace(whole, data=b"") if operation.whole else None
     return replace(value, digest=digest, whole=header)
+
+
+def digested_variables(listed: Variables, operation: ListVariables) -> Variables:
+    """Return variables with the hashes of their wholes in place of these."""
+    asked = Evaluate(expression="", raw_pointers=operation.raw_pointers)
+    return replace(
+        listed,
+        items=tuple(
+            item
+            if item.whole is None
+            else replace(
+                item,
+                digest=digested(Value(text="", whole=item.whole), asked).digest,
+                whole=None,
+            )
+            for item in listed.items
+        ),
+    )
 
 
 def _hash(*parts: bytes) -> str:

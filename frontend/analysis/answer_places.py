@@ -55,6 +55,7 @@ def _of_values(answer: Answer) -> Iterator[Place]:
 
 def _of_variables(answer: Answer) -> Iterator[Place]:
     members: dict[tuple[str, int], list[Said]] = {}
+    hashes: dict[tuple[str, int], set[str]] = {}
     for each in answer.classes:
         if not isinstance(each.record, Variables):
             continue
@@ -68,11 +69,15 @@ def _of_variables(answer: Answer) -> Iterator[Place]:
             number = seen[item.name] = seen.get(item.name, 0) + 1
             said = Said(each.ranks, item.value, slots)
             members.setdefault((item.name, number), []).append(said)
+            hashes.setdefault((item.name, number), set()).add(item.digest)
     for (name, number), values in members.items():
         comparison = compare([(each.ranks, parse(each.text, each.slots)) for each in values])
         for place in comparison.places:
             path = place_of(name, place.path) if place.path else name
             yield replace(place, path=path if number == 1 else f"{path} ({number})")
+        if not comparison.places and len(hashes[name, number]) > 1:
+            # They differ beyond the part that GDB prints.
+            yield Place(name, tuple((each.ranks, each.text) for each in values))
 
 
 def _of_texts(answer: Answer) -> Iterator[Place]:

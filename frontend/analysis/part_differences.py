@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,6 +26,7 @@ _MOST_RUNS = 10_000
 """Number of runs of different elements above which arrays differ in one part."""
 _SCATTERED = 4
 
+_BEYOND = "the part that GDB does not print"
 _BEFORE, _AFTER = RankSet([0]), RankSet([1])
 
 
@@ -65,7 +67,7 @@ def parts_of(
             part = _part("", one, other, close)
             return () if part is None else (part,)
     before, after = _trees(mine), _trees(theirs)
-    found = []
+    found = [*_beyond(mine.record, theirs.record)]
     for name in dict.fromkeys((*before, *after)):
         if name not in before or name not in after:
             one, other = (
@@ -84,6 +86,17 @@ def parts_of(
             if (part := _part(f"{name}{place.path}", one, other, close)) is not None:
                 found.append(part)
     return tuple(found)
+
+
+def _beyond(mine: Record, theirs: Record) -> Iterator[Part]:
+    """Yield the variables that are equal as far as GDB prints them, but have other hashes."""
+    if not isinstance(mine, Variables) or not isinstance(theirs, Variables):
+        return
+    for one, other in zip(mine.items, theirs.items, strict=False):
+        is_alike = one.name == other.name and one.value == other.value
+        if is_alike and one.digest and other.digest and one.digest != other.digest:
+            before, after = (f"{_BEYOND}, hash {each.digest}" for each in (one, other))
+            yield Part(one.name, before, after)
 
 
 def _trees(each: EquivalenceClass[Record]) -> dict[str, values.Node]:

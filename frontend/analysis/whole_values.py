@@ -109,7 +109,9 @@ def is_known(record: Record) -> bool:
 def is_partial(record: Record) -> bool:
     """Return whether a value has elements that were not looked at."""
     if isinstance(record, Variables):
-        return any(is_cut(item.value) for item in record.items)
+        return any(
+            item.looked_at or (not item.digest and is_cut(item.value)) for item in record.items
+        )
     if not isinstance(record, Value):
         return False
     return bool(record.looked_at) or (not record.digest and is_cut(record.text))

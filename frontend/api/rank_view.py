@@ -36,7 +36,6 @@ from pgdb.overlay.messages import (
     Interrupt,
     Kill,
     ListBreakpoints,
-    ListVariables,
     Reduce,
     RunWord,
     Script,
@@ -183,21 +182,11 @@ class RankView:
 
     async def locals(self, *, timeout_s: float | None = None) -> Answer:
         """List the local variables of the selected frame."""
-        return await self._session.ask(
-            "info locals",
-            ListVariables(which="locals", raw_pointers=self._raw_pointers),
-            self.set,
-            timeout_s=timeout_s,
-        )
+        return await verdicts.variables(self._session, "locals", self.set, timeout_s)
 
     async def arguments(self, *, timeout_s: float | None = None) -> Answer:
         """List the arguments of the selected frame."""
-        return await self._session.ask(
-            "info args",
-            ListVariables(which="arguments", raw_pointers=self._raw_pointers),
-            self.set,
-            timeout_s=timeout_s,
-        )
+        return await verdicts.variables(self._session, "arguments", self.set, timeout_s)
 
     async def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run one GDB command as it is; a run command waits as :meth:`continue_` does.

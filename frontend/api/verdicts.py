@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis import whole_values
@@ -13,7 +13,7 @@ from pgdb.frontend.analysis.assertions import Check, check
 from pgdb.frontend.analysis.comparing import By, to_look_at
 from pgdb.frontend.analysis.conditions import Requirement, check_changes_nothing
 from pgdb.frontend.analysis.full_answers import in_full
-from pgdb.overlay.messages import Evaluate
+from pgdb.overlay.messages import Evaluate, ListVariables
 from pgdb.ranks import RankSet
 from pgdb.records import Value
 
@@ -39,6 +39,23 @@ async def evaluate_printed(
     limit_bytes = min(session.options.array_limit_bytes, _PRINTED_BYTES)
     most = whole_values.MOST_PRINTED
     return await _ask(session, expression, ranks, format, timeout_s, most, limit_bytes)
+
+
+async def variables(
+    session: Session,
+    which: Literal["locals", "arguments"],
+    ranks: RankSet,
+    timeout_s: float | None = None,
+) -> Answer:
+    """List variables of the selected frame, with a hash of the whole where GDB prints a part."""
+    operation = ListVariables(
+        which=which,
+        raw_pointers=_raw_pointers(session),
+        most_elements=whole_values.MOST_PRINTED,
+        limit_bytes=min(session.options.array_limit_bytes, _LOOKED_AT_BYTES),
+    )
+    command = "info locals" if which == "locals" else "info args"
+    return await session.ask(command, operation, ranks, timeout_s=timeout_s)
 
 
 async def evaluate(

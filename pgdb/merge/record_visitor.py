@@ -127,17 +127,28 @@ def _stack(stack: Stack, change: Change) -> Stack:
 
 def _variables(items: tuple[Variable, ...], change: Change, kind: TextKind) -> tuple[Variable, ...]:
     texts = [
-        (change(item.value, kind), change(item.bounds, "bounds") if item.bounds else "")
+        (
+            change(item.value, kind),
+            change(item.bounds, "bounds") if item.bounds else "",
+            change(item.digest, "digest") if item.digest else "",
+        )
         for item in items
     ]
-    for (value, bounds), item in zip(texts, items, strict=True):
-        if value is not item.value or bounds is not item.bounds:
+    for (value, bounds, digest), item in zip(texts, items, strict=True):
+        if value is not item.value or bounds is not item.bounds or digest is not item.digest:
             break
     else:
         return items
     return tuple(
         [
-            Variable(name=item.name, value=value, is_argument=item.is_argument, bounds=bounds)
-            for (value, bounds), item in zip(texts, items, strict=True)
+            Variable(
+                name=item.name,
+                value=value,
+                is_argument=item.is_argument,
+                bounds=bounds,
+                digest=digest,
+                looked_at=item.looked_at,
+            )
+            for (value, bounds, digest), item in zip(texts, items, strict=True)
         ]
     )

@@ -213,6 +213,10 @@ class ListVariables(Operation, frozen=True, kw_only=True):
     which: Literal["locals", "arguments"]
     raw_pointers: bool = False
     """Whether pointers with other addresses are other values."""
+    most_elements: int = 0
+    """As in :class:`Evaluate`, for the variables of which GDB prints a part."""
+    limit_bytes: int = 0
+    """Most bytes of numbers of one variable to look at."""
 
     @property
     def asks_for_numbers(self) -> bool:

@@ -296,7 +296,18 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
             if columns is not None and PLACEHOLDER in item.value:
                 own = columns[column : column + item.value.count(PLACEHOLDER)]
                 column += item.value.count(PLACEHOLDER)
-            said_here = Said(each.ranks, item.value, (*slots, *_plain_bounds(item.bounds)), own)
+            if item.digest == PLACEHOLDER:
+                own = own or ()
+                column += 1
+            part = Value(text=item.value, digest=item.digest, looked_at=item.looked_at)
+            said_here = Said(
+                each.ranks,
+                item.value,
+                (*slots, *_plain_bounds(item.bounds)),
+                own,
+                record=part if part.is_part else None,
+                is_variable=True,
+            )
             order.setdefault(key, []).append(said_here)
     blocks = [rated_value_rows(name, values, layout) for name, values in order.items()]
     # Variables of which no few ranks differ keep the order of the program.

@@ -77,6 +77,8 @@ class Said(msgspec.Struct, frozen=True):
     """Summaries of the texts at the placeholders."""
     record: Value | None = None
     """The value of which *text* can be a part."""
+    is_variable: bool = False
+    """Whether the value is one of a list of variables, of which no value is read in full."""
 
 
 def value_rows(name: str, said: Sequence[Said], layout: Layout) -> list[Row]:
@@ -116,7 +118,7 @@ def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
     comparison = compare(nodes)
     beyond = _beyond(said)
     if beyond is not None and (beyond.is_unknown or not beyond.places):
-        return _differing_all_over(label, nodes, comparison, beyond, layout)
+        return _differing_all_over(label, said, comparison, beyond, layout)
     if beyond is not None:
         comparison = replace(comparison, places=beyond.places)
     places = most_prominent_first(comparison.places, lambda place: rate_texts(place.texts))
@@ -142,6 +144,7 @@ def _whole_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
             filled(parse(each.text, each.slots)),
             each.slots[each.text.count(SLOT) :],
             record=each.record,
+            is_variable=each.is_variable,
         )
         for each in said
     ]
@@ -183,12 +186,13 @@ def _beyond(said: Sequence[Said]) -> LongDifferences | None:
 
 def _differing_all_over(
     label: str,
-    nodes: Sequence[tuple[RankSet, Node]],
+    said: Sequence[Said],
     comparison: Comparison,
     beyond: LongDifferences,
     layout: Layout,
 ) -> tuple[Rating, list[Row]]:
     """Return the rows of long values that differ in very many places, or nobody knows where."""
+    nodes = [(each.ranks, parse(each.text, each.slots)) for each in said]
     texts = _texts(nodes)
     if beyond.summary is not None:
         return rate_texts(texts), choice_rows(label, texts, layout, above=beyond.summary)
@@ -198,7 +202,10 @@ def _differing_all_over(
     sets = ", ".join(layout.brackets(ranks) for ranks, _ in nodes[:MOST_CLASSES])
     more = ", …" if len(nodes) > MOST_CLASSES else ""
     note = f"{len(nodes)} different values, beyond the elements shown: {sets}{more}"
-    rows.append((None, f"{_INDENT}({note}; 'stat' and 'compare' look at all elements)"))
+    advice = "'stat' and 'compare' look at all elements"
+    if said[0].is_variable:
+        advice = f"'print {label.removesuffix(' = ')}' shows where they differ"
+    rows.append((None, f"{_INDENT}({note}; {advice})"))
     return rate_texts(texts), rows
 
 
@@ -218,6 +225,7 @@ def _with_equal_joined(said: Sequence[Said]) -> list[Said]:
             same[0].text,
             functools.reduce(join_slots, (each.slots for each in same)),
             record=same[0].record,
+            is_variable=same[0].is_variable,
         )
         for same in members.values()
     ]

@@ -7,11 +7,11 @@ import asyncio
 import numpy
 import pytest
 
-from pgdb.backend.gdb.full_values import evaluate
+from pgdb.backend.gdb.full_values import evaluate, look_at_variables
 from pgdb.backend.gdb.mi import console
-from pgdb.backend.node.value_digest import digested
-from pgdb.overlay.messages import Evaluate
-from pgdb.records import Block, Value
+from pgdb.backend.node.value_digest import digested, digested_variables
+from pgdb.overlay.messages import Evaluate, ListVariables
+from pgdb.records import Block, Value, Variable, Variables
 from tests.backend.gdb.test_queries import said
 from tests.backend.gdb.test_stacks import ToldGdb
 
@@ -56,6 +56,58 @@ def test_dots_of_a_value_are_no_part() -> None:
 
 def test_without_a_number_of_elements_only_the_text_counts() -> None:
     assert value("{a...}", most=0) == Value(text="{a...}")
+
+
+LARGE = (
+    "<error reading variable: value of type `D' requires 90000 bytes, "
+    "which is more than max-value-size>"
+)
+
+
+def test_a_reference_to_a_large_object_is_printed_with_a_larger_limit() -> None:
+    answers = {
+        console("print x"): said(f"$7 = (D &) {LARGE}"),
+        console("with max-value-size 67108864 -- print $7"): said("$8 = (D &) @0x7ff0: {a = 1}"),
+    }
+    operation = Evaluate(expression="x", most_elements=50, limit_bytes=1000)
+    assert asyncio.run(evaluate(ToldGdb(answers), operation, 1)) == Value(
+        text="(D &) @0x7ff0: {a = 1}"
+    )
+
+
+def test_a_reference_that_stays_too_large_is_no_known_value() -> None:
+    answers = {
+        console("print x"): said(f"$7 = (D &) {LARGE}"),
+        console("with max-value-size 67108864 -- print $7"): said(f"$8 = (D &) {LARGE}"),
+    }
+    operation = Evaluate(expression="x", most_elements=50, limit_bytes=1000)
+    found = asyncio.run(evaluate(ToldGdb(answers), operation, 1))
+    assert isinstance(found, Value) and found.looked_at == -1
+
+
+# -- variables -----------------------------------------------------------------------------------
+
+
+def test_variables_that_gdb_cuts_are_looked_at_in_full_without_its_history() -> None:
+    listed = Variables(
+        items=(
+            Variable(name="n", value="5"),
+            Variable(name="text", value='"aa"...'),
+            Variable(name="d", value=LARGE),
+            Variable(name="text", value='"bb"...'),
+        )
+    )
+    answers = {
+        console(f"{LIFTED}text"): said('"aab"'),
+        console("with max-value-size 67108864 -- output d"): said("{a = 1}"),
+    }
+    operation = ListVariables(which="locals", most_elements=50, limit_bytes=1000)
+    found = asyncio.run(look_at_variables(ToldGdb(answers), operation, listed, 1))
+    number, text, large, hidden = found.items
+    assert (number, large.value, hidden.looked_at) == (listed.items[0], "{a = 1}", -1)
+    assert (text.value, text.whole) == ('"aa"...', '"aab"')
+    hashed = digested_variables(found, operation).items[1]
+    assert hashed.digest == digest_of('"aab"') and hashed.whole is None
 
 
 # -- hashes --------------------------------------------------------------------------------------

@@ -58,6 +58,11 @@ def test_variables_and_their_fields() -> None:
     assert [path for path, _ in found(answer(*records))] == ["n (2)", "n", "s.x[1]"]
 
 
+def test_variables_that_differ_behind_the_printed_part() -> None:
+    records = [Variables((Variable("v", "{1...}", digest=f"0x{n}"),)) for n in (1, 1, 2)]
+    assert [path for path, _ in found(answer(*records))] == ["v"]
+
+
 def test_outputs_of_several_lines() -> None:
     texts = [f"rax 0x{rank} {rank}\nrbx 0x5 5\nrcx 1 1" for rank in (1, 1, 2)]
     assert found(answer(*map(Text, texts))) == [("rax", [("0-1", "0x1 1"), ("2", "0x2 2")])]

@@ -115,6 +115,15 @@ def test_variables_are_compared_by_name() -> None:
     ]
 
 
+def test_variables_with_other_hashes_are_not_equal() -> None:
+    one, other = (
+        Variables(items=(Variable("v", "{1, 2...}", digest=each),)) for each in ("0x1", "0x2")
+    )
+    (difference,) = compare(answer(("0", one)), answer(("0", other))).differences
+    assert [part.path for part in difference.parts] == ["v"]
+    assert compare(answer(("0", one)), answer(("0", one))).same
+
+
 def test_other_records_are_equal_or_not() -> None:
     def stack(line: int) -> Stack:
         return Stack(frames=(Frame(level=0, function="main", file="a.c", line=line),))

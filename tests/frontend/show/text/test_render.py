@@ -670,3 +670,19 @@ def test_arrays_with_other_bounds_are_not_joined() -> None:
     said = [Variables((item, Variable("n", str(rank)))) for rank, item in enumerate(items)]
     lines = shown(by_rank("info locals", said), whole=True)
     assert [line for line in lines if " a = " in line] == ["[0,2] a = (1, 2)", "[1]   a = (1, 2)"]
+
+
+def test_variables_with_other_hashes_differ_behind_the_printed_part() -> None:
+    hashes = ("0x1", "0x1", "0x2")
+    said = [Variables((Variable("v", "{1, 2...}", digest=each),)) for each in hashes]
+    lines = shown(by_rank("info locals", said))
+    assert lines[0] == "[0-2] v = {1, 2...}"
+    assert "beyond the elements shown: [0-1], [2]; 'print v' shows where" in lines[1]
+    many = [Variables((Variable("v", "{1, 2...}", digest=f"0x{n}"),)) for n in range(40)]
+    assert "different on each of 40 ranks" in "\n".join(shown(by_rank("info locals", many)))
+
+
+def test_equal_variables_that_were_looked_at_in_part_say_so() -> None:
+    part = Variables((Variable("v", "{1, 2...}", digest="0x1", looked_at=2000),))
+    lines = shown(by_rank("info locals", [part, part]))
+    assert "equal in the first 2000 elements; the others were not looked at" in lines[1]
