@@ -86,13 +86,14 @@ class Following:
             if reason == "exec":
                 self._current = current
                 image = Image(current)
-                note = self._is_program(image)
+                # In a thread: a program can be large, and on a slow file system.
+                note = await asyncio.to_thread(self._is_program, image)
                 if note is not None:
                     await self._drop_others(live)
                     return Followed("exec", current, payload, note)
                 if not self._forks:
                     await self._follow_forks()
-                if not self._program and image.may_link_mpi:
+                if not self._program and await asyncio.to_thread(_may_link_mpi, image):
                     await self._break_at_entry(current)
             elif reason == "breakpoint-hit":
                 if Image(current).has_mapped_mpi:
@@ -249,3 +250,7 @@ class Following:
             await self._gdb.send(console(f"remove-inferiors {number}"))
         await self._gdb.send("-gdb-set schedule-multiple off")
         await self._gdb.send("-gdb-set detach-on-fork on")
+
+
+def _may_link_mpi(image: Image) -> bool:
+    return image.may_link_mpi

@@ -25,9 +25,10 @@ _NAME = pattern(r"([\w-]+)(?:,|\Z)")
 _SCRIPT = pattern(
     r"""script=\{(?P<commands>(?:"(?:[^"\\]|\\.)*+",?)*+)\}|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)""", re.S
 )
-# An item of a tuple or list: an optional name, a string or opening bracket, closing brackets.
+# An item of a tuple or list: an optional name, a string or opening bracket, closing brackets. A
+# name with a MARK, whose address was a part of the name, is none.
 _ITEM = pattern(
-    r'(?:([^\s"{}\[\],=\\]+)=)?(?:"([^"\\]*(?:\\.[^"\\]*)*)"|([{\[]))([}\]]*)(,?)|(.)', re.S
+    r'(?:([^\s"{}\[\],=\\\x01]+)=)?(?:"([^"\\]*(?:\\.[^"\\]*)*)"|([{\[]))([}\]]*)(,?)|(.)', re.S
 )
 _ADDRESS = pattern(r"(0x[0-9a-f]+)")
 _ADDRESS_OR_THREAD = pattern(r"(0x[0-9a-f]+|(?<=LWP )\d+)")

@@ -11,7 +11,10 @@ from pgdb.jobs import procfs
 from pgdb.jobs.rank_environment import rank_environment
 from pgdb.patterns import pattern
 
-_WRITES_FILE = pattern(r"(?:generate-core-file|dump|append)\s")
+# The command before the name of its file. "%" behind the name belongs to an expression.
+_BEFORE_NAME = pattern(
+    r"(?:generate-core-file|(?:dump|append)\s+(?:\w+\s+)?(?:memory|value))\s+(?=\S)"
+)
 _PLACEHOLDER = pattern(r"%([rhp%])")
 _CORE = "generate-core-file "
 
@@ -34,15 +37,18 @@ def with_own_file(command: str, rank: int, pid: int) -> str:
     ``%r`` is the rank, ``%h`` the host, ``%p`` the process id. The name of a core file becomes a
     whole path, which GDB's answer then shows.
     """
-    if not _WRITES_FILE.match(command):
+    before = _BEFORE_NAME.match(command)
+    if before is None:
         return command
     values = {"r": str(rank), "h": socket.gethostname(), "p": str(pid), "%": "%"}
 
     def value(match: re.Match[str]) -> str:
         return values[match[1]]
 
-    command = _PLACEHOLDER.sub(value, command)
+    rest = command[before.end() :]
     if command.startswith(_CORE):
-        name = os.path.expanduser(command.removeprefix(_CORE).strip())
-        return f"{_CORE}{os.path.abspath(name)}"
-    return command
+        return (
+            f"{_CORE}{os.path.abspath(os.path.expanduser(_PLACEHOLDER.sub(value, rest.strip())))}"
+        )
+    name, blank, operands = rest.partition(" ")
+    return f"{before[0]}{_PLACEHOLDER.sub(value, name)}{blank}{operands}"

@@ -307,6 +307,7 @@ class Stacks:
             return frames
         found: list[Frame] = []
         is_return = False
+        self._unnamed.outdate()
         for frame, address in zip(frames, addresses, strict=True):
             if frame.function == UNNAMED and address:
                 is_called = is_return or (frame.level > 0 and not found)

@@ -34,6 +34,7 @@ class UnnamedCode:
 
     def __init__(self) -> None:
         self._pid = 0
+        self._is_fresh = False
         self._mappings: Sequence[Mapping] = ()
         self._starts: list[int] = []
         self._names: dict[tuple[int, bool], str] = {}
@@ -43,6 +44,13 @@ class UnnamedCode:
     def forget(self) -> None:
         """Forget all: objects were loaded or unloaded, or another program runs."""
         self._pid = 0
+
+    def outdate(self) -> None:
+        """Read the mappings anew for the next unknown code: the program may have made it since.
+
+        Without this call they are read once, however many frames of a damaged stack lead nowhere.
+        """
+        self._is_fresh = False
 
     def name(self, pid: int, address: int, *, is_return: bool) -> str:
         """Return a name for the code at *address* in the process *pid*.
@@ -59,7 +67,7 @@ class UnnamedCode:
         if found is None:
             at = address - is_return
             mapping = self._mapping(at)
-            if mapping is None or not mapping.is_code:
+            if (mapping is None or not mapping.is_code) and not self._is_fresh:
                 # The code may be younger than the list: made by the program, or just loaded.
                 self._read(pid)
                 mapping = self._mapping(at)
@@ -84,7 +92,7 @@ class UnnamedCode:
         except OSError:
             self._mappings = ()
         self._starts = [each.start for each in self._mappings]
-        self._pid = pid
+        self._pid, self._is_fresh = pid, True
         self._names.clear()
         self._begins.clear()
         self._objects.clear()

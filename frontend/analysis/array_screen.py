@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pgdb.errors import NotRecordedError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Ask
-from pgdb.frontend.analysis.element_checks import COMPARE
+from pgdb.frontend.analysis.block_values import COMPARE
 from pgdb.frontend.analysis.values import exact_of
 from pgdb.frontend.analysis.whole_values import MOST_ELEMENTS
 from pgdb.merge.classes import EquivalenceClass

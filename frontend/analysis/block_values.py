@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Number = int | float | Fraction
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<=": operator.le,
@@ -23,6 +23,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
+"""The comparison of each sign, for numbers and for arrays."""
 _FEWEST_REPEATS = 10
 _HUGE = 1 << 1000
 MOST_SHOWN = 200
@@ -245,11 +246,11 @@ def _compared(one: NDArray[Any], sign: str, other: NDArray[Any]) -> NDArray[Any]
     kinds = {one.dtype.kind, other.dtype.kind}
     with numpy.errstate(invalid="ignore"):
         if len(kinds) == 1 or kinds == {"c", "f"}:
-            found: NDArray[Any] = _OPERATORS[sign](one, other)
+            found: NDArray[Any] = COMPARE[sign](one, other)
             return found
         # Integers and doubles, or integers of both kinds: NumPy would round large integers.
         pairs = zip(one.tolist(), other.tolist(), strict=True)
-        compare = _OPERATORS[sign]
+        compare = COMPARE[sign]
         return numpy.fromiter((compare(a, b) for a, b in pairs), bool, len(one))
 
 
@@ -262,17 +263,17 @@ def _compared_with(values: NDArray[Any], sign: str, bound: Number) -> NDArray[An
     if bound != bound or values.dtype.kind == "c":
         if bound != bound or sign not in ("==", "!="):
             return numpy.full(len(values), sign == "!=")
-        found: NDArray[Any] = _OPERATORS[sign](values, complex(bound))
+        found: NDArray[Any] = COMPARE[sign](values, complex(bound))
         return found
     if values.dtype.kind in "iu":
         return _integers_with(values, sign, bound)
     near = float(bound) if -_HUGE < bound < _HUGE else math.inf if bound > 0 else -math.inf
     if near == bound:
-        found = _OPERATORS[sign](values, near)
+        found = COMPARE[sign](values, near)
         return found
     if values.dtype.itemsize > 8:
         rest = float(bound - Fraction(near))
-        found = _OPERATORS[sign](values, numpy.longdouble(near) + numpy.longdouble(rest))
+        found = COMPARE[sign](values, numpy.longdouble(near) + numpy.longdouble(rest))
         return found
     # No double lies between the bound and the double that is nearest to it.
     if sign in ("==", "!="):
@@ -288,7 +289,7 @@ def _integers_with(values: NDArray[Any], sign: str, bound: Number) -> NDArray[An
     import numpy
 
     if isinstance(bound, float) and math.isinf(bound):
-        return numpy.full(len(values), bool(_OPERATORS[sign](0, bound)))
+        return numpy.full(len(values), bool(COMPARE[sign](0, bound)))
     whole: int = math.floor(bound)
     if whole != bound:
         if sign in ("==", "!="):
@@ -297,6 +298,6 @@ def _integers_with(values: NDArray[Any], sign: str, bound: Number) -> NDArray[An
         sign = ">" if sign[0] == ">" else "<="
     limits = numpy.iinfo(values.dtype)
     if not limits.min <= whole <= limits.max:
-        return numpy.full(len(values), bool(_OPERATORS[sign](0, whole)))
-    found: NDArray[Any] = _OPERATORS[sign](values, values.dtype.type(whole))
+        return numpy.full(len(values), bool(COMPARE[sign](0, whole)))
+    found: NDArray[Any] = COMPARE[sign](values, values.dtype.type(whole))
     return found

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-from typing import Any
-
 import msgspec
 
 from pgdb.frontend.analysis import block_values
@@ -21,14 +17,6 @@ from pgdb.records import Block, Failure, Record, Value
 
 STRING = pattern(r"(?:u8|[LuU])?\"|'\\000' <repeats ")
 """The begin of the text of a string."""
-COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-}
 
 
 class Failing(msgspec.Struct, frozen=True):
@@ -126,7 +114,7 @@ def _first_element(
             if one is None or two is None:
                 what = value if one is None else bound
                 return refused(f"{path} is not a number: {what}")
-            if one != one or not COMPARE[sign](one, two):
+            if one != one or not block_values.COMPARE[sign](one, two):
                 bad.append((path, value))
     if bad:
         path, value = bad[0]

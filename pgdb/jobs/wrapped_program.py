@@ -36,10 +36,21 @@ _MPI_IN_SCRIPTS = pattern(
     r"\b(?:mpi4py|torch|petsc4py|slepc4py|boost\.mpi|Rmpi|MPI\.jl|MPI_Init)\b"
 )
 _STARTS_PROGRAMS = pattern(r"\b(?:subprocess|Popen|os\.(?:exec|spawn|posix_spawn|system)|pexpect)")
-_IN_PROGRAMS = pattern(rb"MPI_Init")
-_NAMED_IN_PROGRAMS = pattern(rb"\bP?MPI_[A-Z]|libmpi|_mpi\b")
-_ELF = pattern(rb"\A\x7fELF")
+_IN_PROGRAMS = (pattern(rb"MPI_Init"),)
+# Each begins with plain text, which a search finds fast in a large program.
+_NAMED_IN_PROGRAMS = (
+    pattern(rb"MPI_(?:(?<!\wMPI_)|(?<=PMPI_)(?<!\wPMPI_))[A-Z]"),
+    pattern(rb"libmpi"),
+    pattern(rb"_mpi\W"),
+)
+_ELF = b"\x7fELF"
 _MOST_OF_SCRIPT_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 22
+"""Size of the pieces in which a program is searched: other threads run between two of them."""
+_OVERLAP_BYTES = 64
+_MOST_KNOWN = 1024
+# Programs that were searched: the file, its version and the marks.
+_known: dict[tuple[int, int, int, int, tuple[re.Pattern[bytes], ...]], bool] = {}
 
 
 class Image:
@@ -213,16 +224,38 @@ def _is_one_file(path: str, other: str) -> bool:
 
 def _is_of_mpi(path: str) -> bool:
     """Return whether the file is a program, not a script, that seems to use MPI."""
-    return bool(path) and _mentions(path, _ELF) and _mentions(path, _NAMED_IN_PROGRAMS)
+    return bool(path) and _is_elf(path) and _mentions(path, _NAMED_IN_PROGRAMS)
 
 
-def _mentions(path: str, mark: re.Pattern[bytes]) -> bool:
-    """Return whether a file contains *mark*."""
+def _is_elf(path: str) -> bool:
     try:
-        with (
-            open_regular(path) as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        ):
-            return mark.search(data) is not None
+        with open_regular(path) as file:
+            return file.read(len(_ELF)) == _ELF
+    except OSError:
+        return False
+
+
+def _mentions(path: str, marks: tuple[re.Pattern[bytes], ...]) -> bool:
+    """Return whether a file contains one of *marks*; the ranks of a host share the answer."""
+    try:
+        with open_regular(path) as file:
+            status = os.fstat(file.fileno())
+            key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, marks)
+            found = _known.get(key)
+            if found is None:
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                    found = any(_is_in(data, mark) for mark in marks)
+                if len(_known) >= _MOST_KNOWN:
+                    _known.clear()
+                _known[key] = found
+            return found
     except (OSError, ValueError):
         return False
+
+
+def _is_in(data: mmap.mmap, mark: re.Pattern[bytes]) -> bool:
+    # The overlap is longer than any match with the characters around it.
+    return any(
+        mark.search(data, max(0, begin - _OVERLAP_BYTES), begin + _PIECE_BYTES) is not None
+        for begin in range(0, len(data), _PIECE_BYTES)
+    )

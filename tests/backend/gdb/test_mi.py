@@ -194,6 +194,7 @@ def reference(line: str) -> tuple[str, dict[str, object]]:
 @example('*stopped,wpt={number="1",exp="x"},wpt={number="2",exp="0x7fff"}', "")
 @example('^done,a="\\0330x41",b="0x1"', "7")
 @example('^done,a="\\0010x41"', "7")
+@example('^done,a0x0="\\001"', "")
 def test_a_record_says_what_it_says_to_pygdbmi(record: str, token: str) -> None:
     found = cut(token + record)
     assert (found.name, found.payload) == reference(record)

@@ -36,6 +36,8 @@ def test_size_is_left_out_where_nobody_knows_it() -> None:
         ("generate-core-file core.%r", f"generate-core-file {os.getcwd()}/core.5"),
         ("dump binary memory m.%r &x &y", "dump binary memory m.5 &x &y"),
         ("append value m.%r x", "append value m.5 x"),
+        ("dump value m.%r grid%rho + n%p", "dump value m.5 grid%rho + n%p"),
+        ("dump value m  grid%rho", "dump value m  grid%rho"),
         ('printf "%r\\n", 3', 'printf "%r\\n", 3'),
         ("print x%r", "print x%r"),
     ],

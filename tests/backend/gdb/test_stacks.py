@@ -347,6 +347,9 @@ class Names:
     def forget(self) -> None:
         pass
 
+    def outdate(self) -> None:
+        """Keep the list, which is of no process."""
+
     def name(self, pid: int, address: int, *, is_return: bool) -> str:
         self.asked += 1
         return f"app+{(address - self.base - is_return) & ~0xFF:#x}"

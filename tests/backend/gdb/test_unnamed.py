@@ -64,6 +64,7 @@ def test_code_that_the_program_has_made() -> None:
     page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     # Younger than the list of mappings that has been read.
     begin = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    code.outdate()
     name = code.name(PID, begin + 0x1B, is_return=False)
     mapping = mapping_of(begin)
     assert name == f"[anon]+{begin + 0x1B - mapping.start:#x}"
@@ -76,6 +77,22 @@ def test_addresses_that_hold_no_code() -> None:
     name = code.name(PID, ctypes.addressof(data), is_return=True)
     assert name in ("[heap]", "[anon]")
     assert code.name(PID, 0x123456789, is_return=False) == "0x123456789"
+
+
+def test_a_damaged_stack_reads_the_mappings_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[int] = []
+
+    def read(pid: int) -> list[Mapping]:
+        reads.append(pid)
+        return list(read_mappings(pid))
+
+    monkeypatch.setattr("pgdb.backend.gdb.unnamed.read_mappings", read)
+    code = UnnamedCode()
+    for stack in (1, 2):
+        code.outdate()
+        for address in range(0x1000, 0x1040):
+            assert code.name(PID, address, is_return=True) == f"{address:#x}"
+        assert len(reads) == stack
 
 
 def test_a_process_whose_mappings_may_not_be_read_is_left_unnamed() -> None:

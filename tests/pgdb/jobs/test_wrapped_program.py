@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.jobs import procfs
+from pgdb.jobs import procfs, wrapped_program
 from pgdb.jobs.wrapped_program import Image
 from tests.support.programs import wait_until
 
@@ -109,3 +109,21 @@ def test_a_script_that_mentions_the_launchers_variables_is_no_program_of_mpi(
     script = script_in(tmp_path, "#OMPI_COMM_WORLD_RANK")
     image = image_of(sys.executable, script, script)
     assert not image.mentions_mpi and not image.names_mpi_program
+
+
+@pytest.mark.parametrize("mark", ["MPI_Send", "PMPI_Recv", "libmpi.so", "fort_mpi"])
+def test_marks_are_found_at_the_ends_of_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str
+) -> None:
+    monkeypatch.setattr(wrapped_program, "_PIECE_BYTES", 128)
+    for before in range(120, 136):
+        program = tmp_path / str(before)
+        program.write_bytes(b"\x7fELF" + before * b"\0" + mark.encode() + 200 * b"\0")
+        assert wrapped_program._is_of_mpi(str(program)), before
+
+
+@pytest.mark.parametrize("other", ["XMPI_Send", "XPMPI_Send", "MPI_send", "fort_mpich"])
+def test_names_that_only_end_like_those_of_mpi_are_none(tmp_path: Path, other: str) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF\0" + other.encode() + b"\0")
+    assert not wrapped_program._is_of_mpi(str(program))
