@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }
 """The comparison of each sign, for numbers and for arrays."""
 _FEWEST_REPEATS = 10
+_FRACTION_BITS = {2: 10, 4: 23, 8: 52, 10: 64, 16: 112}
+"""Bits of the fraction in a floating-point number, by its size in bytes."""
 _HUGE = 1 << 1000
 MOST_SHOWN = 200
 """Number of elements in a text that is for people."""
@@ -90,11 +93,24 @@ def number_text(number: Any) -> str:
     if kind == "c":
         return f"{number_text(number.real)} + {number_text(number.imag)}i"
     if math.isnan(number):
-        return "nan(0x8000000000000)"
+        return _nan_text(number)
     if math.isinf(number):
         return "inf" if number > 0 else "-inf"
     digits = {2: 5, 4: 9, 8: 17}.get(number.dtype.itemsize)
     return f"{float(number):.{digits}g}" if digits else str(number).removesuffix(".0")
+
+
+def _nan_text(number: Any) -> str:
+    """Return the text of a NaN with its sign and its bits, as GDB writes it."""
+    import numpy
+
+    size = number.dtype.itemsize
+    if size > 8 and numpy.finfo(number.dtype).nmant == 63:
+        size = 10  # x87; the bytes behind are padding
+    data = number.tobytes()[:size] if sys.byteorder == "little" else number.tobytes()[::-1][:size]
+    bits = int.from_bytes(data, "little")
+    fraction = bits & ((1 << _FRACTION_BITS[size]) - 1)
+    return f"{'-' if bits >> (8 * size - 1) else ''}nan({fraction:#x})"
 
 
 def path_of(block: Block, at: int, count: int = 1) -> str:

@@ -14,6 +14,7 @@ from pgdb.frontend.analysis.diff import Place, compare
 from pgdb.frontend.analysis.value_nodes import node_of
 from pgdb.frontend.analysis.whole_values import is_known, key_of
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.normalize import normalize_values
 from pgdb.merge.summary import Summary
 from pgdb.merge.totals import merge, summarize_array
 from pgdb.ranks import RankSet
@@ -98,10 +99,13 @@ def _of_blocks(blocks: Sequence[tuple[RankSet, Block]]) -> LongDifferences:
     places = []
     for at, count in block_values.runs_of(first, found):
         members: dict[str, list[RankSet]] = {}
+        shown: dict[str, str] = {}
         for ranks, block in blocks:
             text = block_values.sequence_text(block, at, count)
-            members.setdefault(text, []).append(ranks)
-        texts = [(RankSet.union(sets), text) for text, sets in members.items()]
+            key = normalize_values(text, [])  # NaNs of other bits are equal
+            members.setdefault(key, []).append(ranks)
+            shown.setdefault(key, text)
+        texts = [(RankSet.union(sets), shown[key]) for key, sets in members.items()]
         texts.sort(key=lambda pair: (-len(pair[0]), pair[0].first))
         places.append(Place(block_values.path_of(first, at, count), tuple(texts)))
     return LongDifferences(tuple(places))

@@ -22,7 +22,10 @@ def node_of(each: EquivalenceClass[Record]) -> Node:
         return parse(record.text, slots)
     slots = []
     if isinstance(record.whole, Block):
-        text, bounds = full_text(record), block_values.bounds_text(record.whole)
+        text, bounds = (
+            normalize_values(full_text(record), slots),
+            block_values.bounds_text(record.whole),
+        )
     elif "0x" in record.text:  # printed with a format: the numbers are data
         text = record.whole
     else:

@@ -25,6 +25,12 @@ from pgdb.records import SLOT, Event, Record, Stack, Stop, Threads, ThreadStack,
 # User-space addresses of the machines we know have 5 to 16 hex digits. Short numbers are data: 0x0
 # (null) and 0x10 (an offset from null) must still distinguish ranks.
 _POINTER = pattern(rf"{SLOT}|\b0x[0-9a-f]{{5,16}}\b")
+# The sign of a NaN is as arbitrary as its bits: it goes into the slot, too.
+_NEGATIVE_NAN = "-nan(0x"
+_NEGATIVE = pattern(
+    r"-nan\((?P<bits>0x[0-9a-f]{5,16})(?=\))|0x(?<!\w0x)[0-9a-f]{5,16}\b",
+)
+_FILLED = pattern(rf"(?P<nan>nan\()?{SLOT}")
 _POINTER_ALONE = pattern(r"0x(?<!\w0x)[0-9a-f]{5,16}\b")
 # In free text (x, info registers) a number is an address only if it lies where Linux maps programs:
 # 47-bit user space, position-independent executables, libraries, stacks. Linux assigns thread and
@@ -81,6 +87,8 @@ def normalize_values(text: str, slots: list[str]) -> str:
         return _replaced(_POINTER, text, slots)
     if "0x" not in text:
         return text
+    if _NEGATIVE_NAN in text:
+        return _NEGATIVE.sub(functools.partial(_take_negative, slots), text)
     # A pattern that begins with the rare text 0x is searched three times as fast.
     return _replaced(_POINTER_ALONE, text, slots)
 
@@ -159,6 +167,12 @@ def _normalize_addresses(text: str, begin: int, end: int, slots: list[str]) -> s
         pieces.append(_ADDRESS_ALONE.sub(take, text[begin:until]))
         begin = until
     return "".join(pieces)
+
+
+def _take_negative(slots: list[str], match: re.Match[str]) -> str:
+    bits = match["bits"]
+    slots.append(f"-{bits}" if bits else match[0])
+    return f"nan({SLOT}" if bits else SLOT
 
 
 def _replaced(what: re.Pattern[str], text: str, slots: list[str]) -> str:
@@ -299,7 +313,15 @@ class SlotFiller:
         differ."""
         if SLOT not in text:
             return text
+        if "nan(" in text:
+            return _FILLED.sub(self._fill_nan, text)
         return re.sub(SLOT, lambda _: self._next(), text)
+
+    def _fill_nan(self, match: re.Match[str]) -> str:
+        slot = self._next()
+        if not match["nan"]:
+            return slot
+        return f"-nan({slot[1:]}" if slot.startswith("-0x") else f"nan({slot}"
 
     def _next(self) -> str:
         slot = next(self._left, DIFFERENT_SLOT)

@@ -287,3 +287,16 @@ def test_places_of_fortran_arrays_count_from_their_bounds(order: str) -> None:
     value = Value(text="(...)", digest="0x1", whole=whole)
     fields = Answer("print x", RankSet([0]), said(value).classes).fields()
     assert fields[path].values[0] == 6
+
+
+@pytest.mark.parametrize(
+    ("bits", "dtype", "text"),
+    [
+        (0xFFF8000000000000, "<f8", "-nan(0x8000000000000)"),
+        (0x7FF8000000000123, "<f8", "nan(0x8000000000123)"),
+        (0xFFC00000, "<f4", "-nan(0x400000)"),
+    ],
+)
+def test_a_nan_in_memory_has_the_text_of_gdb(bits: int, dtype: str, text: str) -> None:
+    data = bits.to_bytes(int(dtype[2:]), "little")
+    assert block_values.text_of(Block(dtype=dtype, shape=(1,), data=data)) == f"{{{text}}}"

@@ -373,3 +373,12 @@ def test_a_breakpoint_hit_by_threads_of_other_numbers_and_names_is_one_stop() ->
     assert (both.thread, both.event, both.detail) == (DIFFERENT, "forked process …", "x: 1 -> 2")
     first = normalize_record(Stop(reason="breakpoint-hit", frame=Frame(level=0, function="work")))
     assert first.record != one.record
+
+
+def test_the_sign_of_a_nan_is_no_difference_and_comes_back() -> None:
+    slots: list[str] = []
+    text = "{x = -nan(0x8000000000000), y = nan(0x8000000000123), p = 0x5555555592a0, z = -1}"
+    normalized = normalize_values(text, slots)
+    mark = f"nan({SLOT})"
+    assert normalized == f"{{x = {mark}, y = {mark}, p = {SLOT}, z = -1}}"
+    assert SlotFiller(slots).fill(normalized) == text
