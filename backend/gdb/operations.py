@@ -81,7 +81,10 @@ class Operations:
                     unset = await unset_bounds.unset_arrays(self._gdb, [expression])
                     if expression in unset:
                         return Failure(message=unset_bounds.about(expression, unset[expression]))
-                return await full_values.evaluate(self._gdb, operation, pid)
+                value = await full_values.evaluate(self._gdb, operation, pid)
+                if isinstance(value, Failure) and unset_bounds.is_impossible(value.message):
+                    return Failure(message=unset_bounds.about(expression))
+                return value
             case Backtrace():
                 return await self._stacks.backtrace(pid, operation)
             case SelectFrame(command=command):
@@ -126,6 +129,7 @@ class Operations:
             listed = await unset_bounds.variables(self._gdb, operation.which)
         if listed is None:
             listed = await queries.variables(self._gdb, operation.which)
+        listed = unset_bounds.reworded(listed)
         if operation.most_elements and isinstance(listed, Variables):
             return await full_values.look_at_variables(self._gdb, operation, listed, pid)
         return listed

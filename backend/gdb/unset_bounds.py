@@ -3,6 +3,7 @@
 The bounds of a dummy array such as ``a(n, m)`` are variables that the compiler adds. At the entry
 of the procedure they hold what was on the stack. An array without elements in one dimension and
 with billions in another has a size of 0, and GDB's loop over the other one cannot be interrupted.
+GDB refuses an array with a huge size, in words that do not name the cause.
 """
 
 from __future__ import annotations
@@ -10,16 +11,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
+
 from pgdb.backend.gdb import decode
-from pgdb.backend.gdb.mi import quote
 from pgdb.backend.gdb.queries import with_bounds
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.patterns import pattern
-from pgdb.records import Variable, Variables
+from pgdb.records import Record, Variable, Variables
 
 _LARGEST = 1_000_000
 """Most elements along a dimension of an array without elements that GDB is let print."""
+_ADDRESS_SPACE_BYTES = 1 << 47
+"""Size of a process's memory on x86-64: no variable is as large."""
 _NUMBER = pattern(r"-?\d+")
+_COMPILERS = "."
+"""First character of the names of gfortran's own variables, which no expression can name."""
+_REQUIRED = pattern(r"requires (\d+) bytes, which is more than max-value-size")
+NOT_SHOWN = "<not shown while bounds of other variables are not set>"
 UNSET = "<its bounds are not set yet>"
 
 
@@ -33,11 +41,8 @@ async def unset_arrays(gdb: GdbSession, expressions: Sequence[str]) -> dict[str,
     selected = await gdb.send("-stack-info-frame")
     if selected.kind != "done" or not decode.is_of_fortran(decode.frame(selected.payload["frame"])):
         return {}
-    empty = [
-        each
-        for each, size in zip(expressions, await _values(gdb, "sizeof", expressions), strict=True)
-        if size == "0"
-    ]
+    sizes = await _values(gdb, "sizeof", expressions)
+    empty = [each for each, size in zip(expressions, sizes, strict=True) if size == "0"]
     shapes = await _values(gdb, "shape", empty)
     return {
         each: shape
@@ -48,14 +53,11 @@ async def unset_arrays(gdb: GdbSession, expressions: Sequence[str]) -> dict[str,
 
 async def _values(gdb: GdbSession, function: str, expressions: Sequence[str]) -> list[str]:
     """Return the values of a Fortran function of each expression, empty where it has none."""
-    asked = [
-        gdb.send(f"-data-evaluate-expression {quote(f'{function}({each})')}")
-        for each in expressions
-    ]
+    asked = [gdb.evaluate(f"{function}({each})") for each in expressions]
     return [str(each.payload.get("value", "")) for each in await asyncio.gather(*asked)]
 
 
-async def variables(gdb: GdbSession, which: str) -> Variables | None:
+async def variables(gdb: GdbSession, which: str) -> Record | None:
     """Return the ``locals`` or ``arguments`` of the selected frame where some bounds are not set.
 
     None means that GDB can list them itself.
@@ -71,21 +73,44 @@ async def variables(gdb: GdbSession, which: str) -> Variables | None:
     unset = await unset_arrays(gdb, names)
     if not unset:
         return None
-    asked = {name: gdb.evaluate(name) for name in names if name not in unset}
+    asked = {
+        name: gdb.evaluate(name)
+        for name in names
+        if name not in unset and not name.startswith(_COMPILERS)
+    }
     found = []
     for name in names:
-        value = UNSET
         if name in asked:
             result = await asked[name]
             value = str(result.payload.get("value", f"<error reading variable: {result.message}>"))
+        else:
+            value = UNSET if name in unset else NOT_SHOWN
         found.append(Variable(name=name, value=value))
     items = await with_bounds(gdb, tuple(found))
     return Variables(items=items, empty=f"No {which}.")
 
 
-def about(expression: str, shape: str) -> str:
-    """Return why a value is not shown."""
+def reworded(listed: Record) -> Record:
+    """Name the cause where GDB refuses the value of a variable because of an impossible size."""
+    if not isinstance(listed, Variables):
+        return listed
+    items = tuple(
+        msgspec.structs.replace(each, value=UNSET) if is_impossible(each.value) else each
+        for each in listed.items
+    )
+    return msgspec.structs.replace(listed, items=items)
+
+
+def is_impossible(refusal: str) -> bool:
+    """Return whether a text of GDB's refuses a value that no process has room for."""
+    found = _REQUIRED.search(refusal)
+    return found is not None and int(found[1]) >= _ADDRESS_SPACE_BYTES
+
+
+def about(expression: str, shape: str = "") -> str:
+    """Return why a value is not shown; *shape* is empty where GDB cannot give it."""
+    what = f"has no elements, and the shape {shape}" if shape else "has an impossible size"
     return (
-        f"{expression} has no elements, and the shape {shape}: its bounds are not set yet or are "
-        "damaged; 'next' sets those of a procedure that was just entered"
+        f"{expression} {what}: its bounds are not set yet or are damaged; "
+        "'next' sets those of a procedure that was just entered"
     )

@@ -55,6 +55,28 @@ def test_only_an_empty_array_with_a_huge_dimension_is_not_printed() -> None:
     assert SHAPES["a"] in unset_bounds.about("a", SHAPES["a"])
 
 
+def test_a_size_that_no_process_has_is_told_as_unset_bounds() -> None:
+    refusal = "value requires {} bytes, which is more than max-value-size"
+    large, impossible = (
+        f"<error reading variable: {refusal.format(size)}>"
+        for size in (1 << 40, 1880844493789993498)
+    )
+    listed = Variables(items=(Variable("a", large), Variable("b", impossible)), empty="")
+    reworded = unset_bounds.reworded(listed)
+    assert isinstance(reworded, Variables)
+    assert reworded.items == (Variable("a", large), Variable("b", unset_bounds.UNSET))
+    assert "b has an impossible size" in unset_bounds.about("b")
+
+
+def test_a_variable_of_the_compiler_is_not_evaluated() -> None:
+    gdb = ToldGdb("f90")
+    gdb.answers["-stack-list-variables 0"] = NAMES.replace('name="n"', 'name=".n"')
+    gdb.answers |= gdb._of("sizeof", {".n": "4"})
+    listed = asyncio.run(unset_bounds.variables(gdb, "arguments"))
+    assert isinstance(listed, Variables)
+    assert listed.items[0] == Variable(".n", unset_bounds.NOT_SHOWN)
+
+
 def test_variables_are_listed_without_such_arrays() -> None:
     gdb = ToldGdb("F90")
     listed = asyncio.run(unset_bounds.variables(gdb, "arguments"))
