@@ -91,7 +91,7 @@ def test_a_gdb_that_prints_without_end_is_replaced_where_the_rank_stands(
     mpi: Mpi, build: Build
 ) -> None:
     program = build("unset.f90")
-    begin = ("tbreak sweep", "c", "set timeout 8", "output pressure", "p 1", "reattach")
+    begin = ("tbreak sweep", "c", "set timeout 16", "output pressure", "p 1", "reattach")
     again = ("p x_max", "set print frame-arguments all", "bt", "reattach", "bt", "c")
     finished = run_pgdb("launch", "--batch", *ex(*begin, *again), *mpi.line(2, program))
     place = r"fields_of_unset::sweep \(x_min=1, .*density=\.\.\., pressure=\.\.\., "
