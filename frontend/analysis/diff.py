@@ -23,7 +23,8 @@ from pgdb.frontend.analysis.paths import (
     positions_of,
     step_to,
 )
-from pgdb.frontend.analysis.values import Group, Leaf, Node, bounds_text, unparse
+from pgdb.frontend.analysis.set_differences import is_set, membership
+from pgdb.frontend.analysis.values import Group, Leaf, Node, bounds_text, filled, unparse
 from pgdb.merge.normalize import DIFFERENT, join_slots
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -74,9 +75,13 @@ class Comparison(msgspec.Struct, frozen=True):
 Values = Sequence[tuple[RankSet, Node]]
 
 
-def compare(values: Values) -> Comparison:
-    """Compare the values of ranks, field by field and element by element."""
-    comparing = _Comparing()
+def compare(values: Values, *, sets_by_position: bool = False) -> Comparison:
+    """Compare the values of ranks, field by field and element by element.
+
+    Sets are compared by membership; with *sets_by_position* by position, for elements that count as
+    equal within a tolerance.
+    """
+    comparing = _Comparing(sets_by_position=sets_by_position)
     common = comparing.node(values, ())
     return Comparison(common, tuple(comparing.places), comparing.has_common)
 
@@ -156,7 +161,8 @@ def _is_absent(node: Node) -> bool:
 class _Comparing:
     """Collector of the places that differ, during the walk of a tree."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, sets_by_position: bool) -> None:
+        self._sets_by_position = sets_by_position
         self.places: list[Place] = []
         self.has_common = False
 
@@ -175,6 +181,8 @@ class _Comparing:
         if len(groups) < len(values) or not _is_same_kind(groups):
             return self._differs(values, path)
         path = (*path, *into_content(first))
+        if not self._sets_by_position and all(is_set(group) for _, group in groups):
+            return self._set(groups, path)
         if all(group.is_array for _, group in groups):
             return self._array(groups, path)
         if any(not group.items for _, group in groups) and any(g.items for _, g in groups):
@@ -197,6 +205,23 @@ class _Comparing:
         ]
         self.places.append(Place(path_text(path), _texts(texts)))
         return _NUMBERS.sub(DIFFERENT, heads[0][1].filled)
+
+    def _set(self, groups: Sequence[tuple[RankSet, Group]], path: Path) -> str:
+        found = membership([group for _, group in groups])
+        if found is None:
+            sizes = {sum(item.count for item in group.items) for _, group in groups}
+            return (self._array if len(sizes) == 1 else self._whole)(groups, path)
+        self.has_common = True
+        pairs = zip(groups, found.texts, strict=True)
+        self.places.append(
+            Place(path_text(path), _texts([(ranks, Leaf(text)) for (ranks, _), text in pairs]))
+        )
+        first = groups[0][1]
+        head = _joined([(ranks, group.head) for ranks, group in groups]).filled
+        if len({group.head.text for _, group in groups}) > 1:
+            head = _NUMBERS.sub(DIFFERENT, head)
+        parts = [filled(item.value) + item.after for item in found.common]
+        return f"{head}{first.opening}{', '.join((*parts, DIFFERENT))}{first.end}"
 
     def _struct(
         self, groups: Sequence[tuple[RankSet, Group]], path: Path, base: Base | None

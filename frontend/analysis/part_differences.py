@@ -75,7 +75,8 @@ def parts_of(
             )
             found.append(Part(name, one, other))
             continue
-        for place in differences_of(((_BEFORE, before[name]), (_AFTER, after[name]))).places:
+        sides = ((_BEFORE, before[name]), (_AFTER, after[name]))
+        for place in differences_of(sides, sets_by_position=not close.is_exact).places:
             one, other = (
                 next((text for ranks, text in place.texts if not ranks.isdisjoint(side)), "")
                 for side in (_BEFORE, _AFTER)

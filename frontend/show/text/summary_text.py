@@ -89,6 +89,6 @@ def partial_rows(
         seen = value.looked_at if value is not None else 0
         if seen and len(ranks) > 1:
             part = f"the first {seen} elements" if seen > 0 else "the part that GDB prints"
-            note = f"{layout.brackets(ranks)} equal in {part}; the others were not looked at"
-            rows.append((None, f"{indent}({note})"))
+            note = f"{layout.brackets(ranks)} equal in {part};"
+            rows.append((None, f"{indent}({note} the others were not looked at)"))
     return rows

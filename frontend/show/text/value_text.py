@@ -95,7 +95,8 @@ def rated_value_rows(name: str, said: Sequence[Said], layout: Layout) -> tuple[R
     """Return the prominence of the differences of one value, and its rows."""
     label = f"{name} = " if name else ""
     rating, rows = _plain_rows(label, [each for each in said if each.columns is None], layout)
-    rows += partial_rows([(each.ranks, each.record) for each in said], layout, _INDENT)
+    parts = [(each.ranks, each.record) for each in _with_equal_joined(said)]
+    rows += partial_rows(parts, layout, _INDENT)
     for each in said:
         if each.columns is not None:
             count = len(each.ranks)
@@ -128,6 +129,7 @@ def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
     rating = rate_texts(places[0].texts)
     if comparison.common == DIFFERENT or (len(places) == 1 and not places[0].path):
         place = places[0]
+        layout.is_shortened = layout.is_shortened or comparison.common != DIFFERENT
         return rating, choice_rows(label, place.texts, layout, path=place.path, bounds=place.bounds)
     if not comparison.has_common and len(nodes) <= HANDFUL and _have_one_partition(places):
         texts = _texts(nodes)
@@ -205,7 +207,7 @@ def _differing_all_over(
     advice = "'stat' and 'compare' look at all elements"
     if said[0].is_variable:
         advice = f"'print {label.removesuffix(' = ')}' shows where they differ"
-    rows.append((None, f"{_INDENT}({note}; {advice})"))
+    rows += ((None, f"{_INDENT}({note};"), (None, f"{_INDENT} {advice})"))
     return rate_texts(texts), rows
 
 
