@@ -282,12 +282,13 @@ class Stop(Struct, frozen=True, tag="stop"):
     meaning: str = ""
     """GDB's description of the signal or the reason."""
     frame: Frame | None = None
-    """The innermost frame with a readable source file, else the innermost frame."""
+    """The selected frame: after an interrupt or an attach the innermost one with a readable source
+    file, else the innermost one."""
     inside: str = ""
     """The MPI or library function that *frame* has called and that has not returned."""
     detail: str = ""
-    """Old and new value of a watchpoint, the value returned by ``finish``, or a peculiarity of a
-    rank that was just attached."""
+    """Old and new value of a watchpoint, the value returned by ``finish``, the user's caller of a
+    function in which a rank faulted, or a peculiarity of a rank that was just attached."""
     dying: str = ""
     """The way in which the rank dies, such as ``assertion 'n > 0' failed``; empty for a rank that
     does not, as far as its innermost frames say."""

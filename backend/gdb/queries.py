@@ -189,7 +189,14 @@ async def variables(gdb: GdbSession, which: str) -> Record:
     if result.kind != "done":
         return failure(result)
     found = await with_bounds(gdb, decode.variables(items))
-    return Variables(items=found, empty=f"No {which}.")
+    return Variables(items=found, empty=f"No {which}." if found else await _why_none(gdb, which))
+
+
+async def _why_none(gdb: GdbSession, which: str) -> str:
+    """Return GDB's words for a frame without variables: MI lists none without symbols, too."""
+    asked = "info locals" if which == "locals" else "info args"
+    text = (await gdb.send(console(asked))).text.strip()
+    return text if text.startswith("No ") else f"No {which}."
 
 
 async def with_bounds(gdb: GdbSession, items: tuple[Variable, ...]) -> tuple[Variable, ...]:

@@ -136,6 +136,13 @@ class Stacks:
             return ()
         return tuple(each.frame for each in self._with_arguments(listed, arguments))
 
+    async def innermost_offset(self, pid: int) -> str:
+        """Return the offset of the next instruction in its function, such as ``+31``."""
+        listed, _ = await self._ask(pid, 2)
+        places = tuple(map(Place, listed.frames, listed.addresses, listed.owners))
+        await self._learn_offsets([places[:1]])
+        return next(iter(self._offsets_of(places)), "")
+
     def named(self, pid: int, frame: Frame | None, payload: Any) -> Frame | None:
         """Return the frame of a ``frame={…}`` of GDB with a name for its function."""
         if frame is None or frame.function != UNNAMED:

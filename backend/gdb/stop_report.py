@@ -32,6 +32,8 @@ _AT_A_PLACE: tuple[StopReason, ...] = (
     "exec",
 )
 """Reasons of stops at which the innermost frame stays selected."""
+_FAULTS = frozenset({"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP"})
+"""Signals about the instruction that the rank executes: the innermost frame stays selected."""
 _REASONS_OF_RUNS: dict[str, StopReason] = {
     "step": "end-stepping-range",
     "next": "end-stepping-range",
@@ -118,7 +120,13 @@ class StopReports:
         is_elsewhere = self.is_elsewhere(stop, payload)
         if is_elsewhere or stop.reason == "death" or self._shows_displays or _looks_outwards(stop):
             return False
-        return stop.frame is not None
+        return stop.frame is not None and not self._needs_offset(stop)
+
+    def _needs_offset(self, stop: Stop) -> bool:
+        """Return whether the place of the stop shows a step only with its offset in the function."""
+        if stop.reason != "end-stepping-range" or stop.frame is None:
+            return False
+        return not stop.frame.line or self._word in ("stepi", "nexti")
 
     @staticmethod
     def is_elsewhere(stop: Stop, payload: dict[str, Any]) -> bool:
@@ -149,9 +157,16 @@ class StopReports:
                     # No caller has a source: the function that ends the process is not the place.
                     frame, inside = frames[1], frames[0].function
                 dying = _dying_in(frames, frame, inside, called)
+            if stop.signal in _FAULTS and stop.frame is not None and frame is not None:
+                words = _calling(frame, inside, stop.frame.function) if frame.level else ""
+                stop = replace(stop, detail="; ".join(filter(None, (stop.detail, words))))
+                frame, inside = stop.frame, ""
             await self._select(frame)
         elif frame is None:
             frame = next(iter(await self._stacks.innermost(pid)), None)
+        elif self._needs_offset(stop):
+            offset = await self._stacks.innermost_offset(pid)
+            frame = replace(frame, offset=offset.removesuffix("+0"))
         text = ""
         if self._shows_displays:
             text = (await self._gdb.send(console("display"))).text.rstrip("\n")
@@ -245,11 +260,24 @@ def _dying_in(frames: Sequence[Frame], shown: Frame | None, inside: str, called:
     return f"{cause}, {called}" if called else cause
 
 
-def _looks_outwards(stop: Stop) -> bool:
-    """Return whether the innermost frame with a source is selected in place of the innermost one.
+def _calling(frame: Frame, inside: str, innermost: str) -> str:
+    """Return the words for the user's frame that has called the function where a rank faulted."""
+    place = f"{frame.function} at {frame.file}:{frame.line}" if frame.line else frame.function
+    if not inside:
+        place = f"in {place}"
+    elif inside == innermost:
+        place = f"called by {place}"
+    else:
+        place = f"in {inside}, called by {place}"
+    return f"{place} ('frame {frame.level}' selects it)"
 
-    A stop that the rank was not led to is mostly inside a library, which its user does not know. At
-    a breakpoint and after a step the user asked for just this place.
+
+def _looks_outwards(stop: Stop) -> bool:
+    """Return whether the innermost frame with a source is looked up.
+
+    A stop that the rank was not led to is mostly inside a library, which its user does not know:
+    that frame is selected in place of the innermost one, or only named after a fault. At a
+    breakpoint and after a step the user asked for just this place.
     """
     return stop.reason not in _AT_A_PLACE and not _has_source(stop.frame)
 

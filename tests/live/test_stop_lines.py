@@ -26,6 +26,8 @@ ASKED = (
     ("break plain_inner", r"\[0-1\] Breakpoint 1: plain_inner"),
     ("continue", r"\[0-1\] Breakpoint 1, plain_inner \(\) from /\S+/stops\.so$"),
     ("x/i $pc", r".*<plain_inner"),
+    ("info args", r"\[0-1\] No symbol table info available\.$"),
+    ("info locals", r"\[0-1\] No symbol table info available\.$"),
     ("info sharedlibrary /stops", r"\[0-1\]$"),
     ("finish", r"\[0-1\] returned to plain_outer \(\) from /\S+/stops\.so$"),
     ("delete", ""),
@@ -34,7 +36,7 @@ ASKED = (
     ("commands\nsilent\nend", ""),
     ("continue", r"\[0-1\] Breakpoint 2, plain_inner \(\) from"),
     ("delete", ""),
-    ("stepi", r"\[0-1\] stopped in plain_inner \(\) from"),
+    ("stepi", r"\[0-1\] stopped in plain_inner\+[1-9]\d* \(\) from"),
     ("info symbol $pc", r".*plain_inner \+ \d+ in"),
     ("tbreak work", ""),
     ("continue", r'\[0-1\] Thread \S+ "…" hit Temporary breakpoint 3, work \(number=3\) at'),
@@ -59,6 +61,14 @@ ASKED = (
     ("continue", r"\[0-1\] Catchpoint 11 \(forked process …\), \w+"),
     ("info breakpoints", r"\[0-1\]$"),
     ("delete", ""),
+    (
+        "continue",
+        r"(?:\[\d\] \[Detaching .*\n)*\[0-1\] SIGSEGV, Segmentation fault: plain_fault \(\) from /\S+/stops\.so\n +"
+        r"called by main at \S*stops\.cpp:\d+ \('frame 1' selects it\)$",
+    ),
+    ("x/i $pc", r".*<plain_fault"),
+    ("info registers rip", r".*<plain_fault"),
+    ("frame", r"\[0-1\] #0 +plain_fault \(\) from"),
 )
 
 
@@ -72,7 +82,8 @@ def test_stops_say_what_was_hit_by_whom_and_where(mpi: Mpi, stops: Program, tmp_
         _, found, left = left.partition(f") {first}\n")
         assert found, (first, finished.out)
         if expected:
-            assert re.match(expected, left.partition("\n")[0]), (first, left[:300], finished.out)
+            shown = left.partition("\n(pgdb ")[0]
+            assert re.match(expected, shown, re.M), (first, left[:300], finished.out)
     # As GDB marks libraries without debug information.
     assert re.search(r"Yes \(\*\) +/\S+/stops\.so$", finished.out, re.M)
     assert "(*): Shared library is missing debugging information." in finished.out

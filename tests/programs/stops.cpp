@@ -16,6 +16,11 @@ __attribute__((noinline)) int plain_outer(int value)
 {
     return plain_inner(value) + 1;
 }
+
+void plain_fault(volatile int *target)
+{
+    *target = 1;
+}
 }
 
 #else
@@ -31,6 +36,7 @@ __attribute__((noinline)) int plain_outer(int value)
 #include <stdexcept>
 
 extern "C" int plain_outer(int value);
+extern "C" void plain_fault(volatile int *target);
 
 static int watched;
 
@@ -79,6 +85,7 @@ int main(int argc, char **argv)
     work(1);
 
     events(); // @events
+    plain_fault(nullptr); // @fault
     std::printf("%d %d\n", result, watched);
     MPI_Finalize();
     return 0;

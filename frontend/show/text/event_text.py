@@ -116,7 +116,7 @@ def events(
 def _stop(record: Stop) -> str:
     where = "??"
     if record.frame is not None:
-        where = frame(record.frame, shown_name(record.frame.function))
+        where = frame(record.frame, shown_name(record.frame.function) + record.frame.offset)
     if record.reason == "death" and record.frame is not None:
         where = f"{record.dying} <- {frame(replace(record.frame, dying=''))}"
         after = f", after [{record.after}]" if record.after else ""
@@ -144,7 +144,7 @@ def _stop(record: Stop) -> str:
             return f"Watchpoint {record.breakpoint} deleted: its frame has gone; {where}"
         case "signal-received":
             received = _thread(record, "received")
-            return f"{received}{record.signal}, {record.meaning}: {where}"
+            return f"{received}{record.signal}, {record.meaning}: {where}{detail}"
         case "interrupted":
             return f"interrupted in {where}"
         case "function-finished":

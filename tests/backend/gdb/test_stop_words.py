@@ -154,9 +154,20 @@ def test_a_place_the_user_asked_for_is_the_innermost_frame(reason: str) -> None:
     listener = NoListener()
     gdb = GdbSession(listener)
     reports = StopReports(gdb, Stacks(gdb), Breakpoints(gdb))
-    payload = cut(f'*stopped,reason="{reason}",{FRAME}').payload
+    lined = FRAME.replace("args=[]", 'args=[],file="a.c",fullname="/nosuch/a.c",line="3"')
+    payload = cut(f'*stopped,reason="{reason}",{lined}').payload
     stop = reports.stop_of(payload, 1, 0)
     assert stop.frame is not None and stop.frame.function == "main"
     assert reports.is_complete(stop, payload), "nothing is left to be asked"
     interrupted = cut(f'*stopped,reason="signal-received",signal-name="0",{FRAME}').payload
     assert not reports.is_complete(reports.stop_of(interrupted, 1, 0), interrupted)
+
+
+@pytest.mark.parametrize(("word", "line"), [("step", ""), ("stepi", ""), ("stepi", ',line="3"')])
+def test_a_step_that_no_line_shows_needs_its_offset(word: str, line: str) -> None:
+    gdb = GdbSession(NoListener())
+    reports = StopReports(gdb, Stacks(gdb), Breakpoints(gdb))
+    reports.take_run(word)
+    frame = FRAME.replace("args=[]", f"args=[]{line}")
+    payload = cut(f'*stopped,reason="end-stepping-range",{frame}').payload
+    assert not reports.is_complete(reports.stop_of(payload, 1, 0), payload)
