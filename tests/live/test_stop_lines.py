@@ -63,7 +63,8 @@ ASKED = (
     ("delete", ""),
     (
         "continue",
-        r"(?:\[\d\] \[Detaching .*\n)*\[0-1\] SIGSEGV, Segmentation fault: plain_fault \(\) from /\S+/stops\.so\n +"
+        r"(?:\[\d\] \[Detaching .*\n)*\[0-1\] SIGSEGV, Segmentation fault: plain_fault \(\) "
+        r"from /\S+/stops\.so\n +"
         r"called by main at \S*stops\.cpp:\d+ \('frame 1' selects it\)$",
     ),
     ("x/i $pc", r".*<plain_fault"),
