@@ -123,7 +123,7 @@ class StopReports:
         return stop.frame is not None and not self._needs_offset(stop)
 
     def _needs_offset(self, stop: Stop) -> bool:
-        """Return whether the place of the stop shows a step only with its offset in the function."""
+        """Return whether only the offset in the function shows that a step has moved."""
         if stop.reason != "end-stepping-range" or stop.frame is None:
             return False
         return not stop.frame.line or self._word in ("stepi", "nexti")
