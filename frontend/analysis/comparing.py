@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.class_pairs import pairs
 from pgdb.frontend.analysis.closeness import Closeness
 from pgdb.frontend.analysis.part_differences import Part, have_parts, parts_of
 from pgdb.frontend.analysis.values import scalar_of
@@ -30,10 +31,6 @@ from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.normalize import join_slots
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Record, Value, Various
-
-# If most classes have one rank, a lookup by rank is faster than the intersection of each two
-# classes: 65,536 classes on both sides would need 4 thousand million intersections.
-_FEW_PAIRS = 10_000
 
 By = Literal["rank", "position", "value"]
 """Pairs of values that are compared: of the same rank, or of ranks at the same position in their
@@ -171,7 +168,7 @@ def to_look_at(before: Answer, after: Answer, by: By) -> frozenset[str]:
     """
     keys: list[Record | str] = []
     if by == "rank":
-        for mine, theirs, _ in _pairs(before, after):
+        for mine, theirs, _ in pairs(before.classes, after.classes):
             if key_of(mine.record) != key_of(theirs.record):
                 keys += (key_of(mine.record), key_of(theirs.record))
     else:
@@ -188,7 +185,7 @@ def _by_rank(before: Answer, after: Answer, close: Closeness) -> Comparison:
     equal: list[RankSet] = []
     differences: list[Difference] = []
     left_out: list[LeftOut] = []
-    for mine, theirs, ranks in _pairs(before, after):
+    for mine, theirs, ranks in pairs(before.classes, after.classes):
         if why := _why_not(mine.record, theirs.record):
             left_out.append(LeftOut(ranks, why, "both", is_error=mine.is_error))
             continue
@@ -212,26 +209,6 @@ def _by_rank(before: Answer, after: Answer, close: Closeness) -> Comparison:
     differences.sort(key=_by_size)
     same = RankSet.union(equal)
     return Comparison("rank", same, same, tuple(differences), left_out=tuple(left_out))
-
-
-def _pairs(
-    before: Answer, after: Answer
-) -> Iterator[tuple[EquivalenceClass[Record], EquivalenceClass[Record], RankSet]]:
-    """Yield each pair of classes with common ranks, and the common ranks."""
-    if len(before.classes) * len(after.classes) <= _FEW_PAIRS:
-        for mine in before.classes:
-            for theirs in after.classes:
-                if ranks := mine.ranks & theirs.ranks:
-                    yield mine, theirs, ranks
-        return
-    owner = {rank: number for number, each in enumerate(after.classes) for rank in each.ranks}
-    for mine in before.classes:
-        members: dict[int, list[int]] = {}
-        for rank in mine.ranks:
-            if rank in owner:
-                members.setdefault(owner[rank], []).append(rank)
-        for number, found in members.items():
-            yield mine, after.classes[number], RankSet(found)
 
 
 def _why_not(mine: Record, theirs: Record) -> str:

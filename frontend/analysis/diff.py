@@ -88,10 +88,17 @@ def compare(values: Values, *, sets_by_position: bool = False) -> Comparison:
 
 def bounds_of(values: Values, texts: Sequence[tuple[RankSet, str]]) -> tuple[str, ...]:
     """Return the lower bounds of the arrays in each of *texts*, which are texts of *values*."""
+    members: dict[str, list[RankSet]] = {}
+    for ranks, node in values:
+        members.setdefault(bounds_text(node), []).append(ranks)
+    if not any(members):
+        return ()
+    # Ranks have few different bounds, and many different texts.
+    known = [(bounds, RankSet.union(sets)) for bounds, sets in members.items()]
     found = []
     for ranks, _ in texts:
-        bounds = {bounds_text(node) for members, node in values if not members.isdisjoint(ranks)}
-        found.append(bounds.pop() if len(bounds) == 1 else "?")
+        here = [bounds for bounds, everyone in known if not everyone.isdisjoint(ranks)]
+        found.append(here[0] if len(here) == 1 else "?")
     return tuple(found) if any(found) else ()
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from pgdb.frontend.analysis import block_values
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.class_pairs import Partition
 from pgdb.frontend.analysis.diff import leaves
 from pgdb.frontend.analysis.value_nodes import node_of
 from pgdb.frontend.analysis.values import Group, Node, exact_of
@@ -46,29 +47,26 @@ def text_of(record: Record) -> str:
 def elements(answer: Answer, sides: list[tuple[str, Answer]]) -> list[Failing]:
     """Return the ranks that fail a comparison of elements, grouped by the first failing element."""
     members: dict[Failing, list[RankSet]] = {}
-    left = answer.ranks
+    partitions = [(sign, Partition(side.classes)) for sign, side in sides]
+    checked: list[RankSet] = []
     for mine in answer.classes:
-        left -= mine.ranks
         groups = [(mine.ranks, list[tuple[str, EquivalenceClass[Record]]]())]
-        for sign, side in sides:
+        for sign, partition in partitions:
             groups = [
                 (both, [*others, (sign, theirs)])
                 for ranks, others in groups
-                for theirs in side.classes
-                if (both := ranks & theirs.ranks)
+                for theirs, both in partition.split(ranks)
             ]
         for ranks, others in groups:
             failing = _first_element(mine, others)
             if failing is not None:
                 members.setdefault(failing, []).append(ranks)
-        unsaid = mine.ranks - RankSet.union(ranks for ranks, _ in groups)
-        if unsaid:
-            left |= unsaid
+        checked += (ranks for ranks, _ in groups)
     found = [
         Failing(RankSet.union(sets), each.value, each.why, each.is_error, each.is_element)
         for each, sets in members.items()
     ]
-    if left:
+    if left := answer.ranks - RankSet.union(checked):
         found.append(Failing(left, "its elements are not available", is_error=True))
     return found
 

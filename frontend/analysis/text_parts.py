@@ -25,7 +25,7 @@ from pgdb.records import SLOT
 
 MOST_LINES = 4000
 """Most lines of a text that is compared."""
-_MOST_CHARACTERS = 1 << 22
+_MOST_CHARACTERS = 1 << 21
 """Most characters of all texts that are compared with one another."""
 _MOST_UNLIKE_LINES = 400
 """Most lines that are aligned where two texts have different numbers of lines."""

@@ -40,6 +40,9 @@ class FakeSession:
     def ranks(self, which: RankSet) -> FakeSession:
         return self
 
+    def numbered_on(self, text: str) -> str:
+        return text
+
     def named_set(self, name: str) -> RankSet | None:
         return RankSet()
 

@@ -60,6 +60,9 @@ class FakeSession:
     def __init__(self, **said: tuple[tuple[str, str], ...]) -> None:
         self.said = said
 
+    def numbered_on(self, text: str) -> str:
+        return text
+
     def ranks(self, asked: RankSet) -> FakeRanks:
         return FakeRanks(self, asked)
 

@@ -26,6 +26,9 @@ class FakeSession(SimpleNamespace):
     def __init__(self) -> None:
         super().__init__(set=ALL, sets={}, state=JobState(ALL))
 
+    def numbered_on(self, text: str) -> str:
+        return text
+
     def named_set(self, name: str) -> RankSet | None:
         found = self.sets.get(name)
         return found if found is not None else self.state.named(name)
