@@ -28,7 +28,7 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.attach import WAS_STOPPED, Acquired, Attacher, Localise, as_they_are
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.mi import console
-from pgdb.backend.gdb.operations import Operations, prints_values, run_command
+from pgdb.backend.gdb.operations import Operations, prints_unasked, prints_values, run_command
 from pgdb.backend.gdb.process import END_WHEN_FREE
 from pgdb.backend.gdb.process_watch import ProcessWatch
 from pgdb.backend.gdb.queries import failure
@@ -336,6 +336,8 @@ class GdbDebugger:
     async def _perform(self, operation: AnyOperation, request_id: int) -> Record:
         if operation.needs_stopped_rank or operation.sets_running:
             self._need_stop()
+        if prints_unasked(operation):
+            self._gdb.lent.is_shown_unasked = True
         if isinstance(operation, Resume) or (isinstance(operation, Console) and operation.run):
             self._stops.take_run(operation.command)
             return await self._resume(run_command(operation), request_id)

@@ -9,11 +9,11 @@ values prints whole objects behind references, and GDB 13.1 refuses it for Fortr
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.lent_setting import LentSetting, Send
 from pgdb.backend.gdb.mi import Result
 from pgdb.errors import GdbError
 from pgdb.records import Frame, Variable
@@ -33,13 +33,6 @@ PRESENCE = (Variable(name=decode.LEFT_OUT, value=""),)
 """The arguments of a frame that shows only that it has some."""
 
 
-class Send(Protocol):
-    """A way to send commands to a GDB in one write."""
-
-    def __call__(self, *commands: str) -> list[asyncio.Future[Result]]:
-        """Send commands; return their results."""
-
-
 class FrameArguments:
     """GDB's settings for the arguments of frames, and the commands that list arguments so."""
 
@@ -47,8 +40,13 @@ class FrameArguments:
         self,
         is_alive: Callable[[], bool] = lambda: True,
         stop_printing: Callable[[], None] = lambda: None,
+        lent: LentSetting | None = None,
     ) -> None:
-        """*stop_printing* interrupts the GDB, if *is_alive* says that it has not ended."""
+        """*stop_printing* interrupts the GDB, if *is_alive* says that it has not ended.
+
+        :param lent: keeps the depth lowered between questions; None for no longer than each one.
+        """
+        self._lent = lent or LentSetting(is_shown_unasked=True)
         self._is_alive = is_alive
         self._stop_printing = stop_printing
         # The defaults of GDB; every GDB is started without start files.
@@ -110,9 +108,7 @@ class FrameArguments:
         if self.mode == "all" or self._depth == "0":
             return send(*before, command)
         restore = f"-gdb-set {_DEPTH} {self._depth}"
-        *asked, _, arguments, restored = send(*before, _ONLY_SCALARS, command, restore)
-        restored.add_done_callback(functools.partial(_repeat_if_interrupted, send, restore))
-        return [*asked, arguments]
+        return self._lent.ask(send, *before, command, change=_ONLY_SCALARS, restore=restore)
 
     async def result(self, asked: asyncio.Future[Result]) -> Result:
         """Return the list of arguments; an error if GDB does not print it in time.
@@ -165,11 +161,3 @@ def _start(value: str, limit: int) -> str:
 
 def _number(text: str) -> int:
     return int(text) if text.isdecimal() else 0
-
-
-def _repeat_if_interrupted(send: Send, command: str, done: asyncio.Future[Result]) -> None:
-    """Send a command once more that an interrupt of GDB's work has hit."""
-    if done.cancelled() or done.exception() is not None or done.result().kind != "error":
-        return
-    if done.result().message.startswith("Quit"):
-        send(command)

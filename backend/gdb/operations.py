@@ -49,6 +49,11 @@ _RESUME = {
 _PRINTS = pattern(
     r"(?:p|print|inspect|output|call|display|bt|backtrace|where|info (?:args|locals|display))\b"
 )
+_ASKS_ONCE = pattern(
+    r"(?:p|print|inspect|output|x|bt|backtrace|where|info|show|ptype|whatis|list|l|disassemble|set"
+    r"|frame|up|down)\b|thread(?: \d+)?\Z"
+)
+_ONLY_STOPS = pattern(r"(?:b|br|break|tb|tbreak|hbreak|thbreak)\b")
 
 
 class Operations:
@@ -166,6 +171,17 @@ def prints_values(operation: AnyOperation) -> bool:
     if isinstance(operation, Console):
         return not operation.run and _PRINTS.match(operation.command) is not None
     return isinstance(operation, Evaluate | SelectFrame | ListVariables)
+
+
+def prints_unasked(operation: AnyOperation) -> bool:
+    """Return whether GDB may print values by itself after an operation, such as at a later stop."""
+    match operation:
+        case Console(command=command):
+            return _ASKS_ONCE.match(command) is None
+        case InsertBreakpoint(command=command):
+            return _ONLY_STOPS.match(command) is None
+        case _:
+            return isinstance(operation, Script | BreakpointCommands)
 
 
 def run_command(operation: Resume | Console) -> str:

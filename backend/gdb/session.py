@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.lent_setting import LentSetting, repeat_if_interrupted
 from pgdb.backend.gdb.mi import Line, Result, console, cut, quote
 from pgdb.backend.gdb.mi_lines import Pieces, cut_pieces
 from pgdb.backend.gdb.process import GdbProcess, Start
@@ -79,6 +80,8 @@ class GdbSession:
         """Number of times that GDB has reported that the inferior runs."""
         self._closing = False
         self._put_off = ""
+        self.lent = LentSetting()
+        """The setting of the user's that has another value for PGDB's questions."""
         self._has_failed = False
         # Lines behind a big line that is being parsed.
         self._backlog: list[bytes | Pieces] | None = None
@@ -144,6 +147,14 @@ class GdbSession:
 
     def ask_together(self, *commands: str) -> list[asyncio.Future[Result]]:
         """Send MI commands that do not change GDB's stacks; see :meth:`send_together`."""
+        restore = self.lent.take_back(commands)
+        if not restore:
+            return self._write(*commands)
+        restored, *others = self._write(restore, *commands)
+        restored.add_done_callback(functools.partial(repeat_if_interrupted, self._write, restore))
+        return others
+
+    def _write(self, *commands: str) -> list[asyncio.Future[Result]]:
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Result]] = [loop.create_future() for _ in commands]
         process = self._process

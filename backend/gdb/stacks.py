@@ -72,7 +72,7 @@ class Stacks:
     """Reads stacks from the GDB of one rank; caches facts about the program."""
 
     def __init__(self, gdb: GdbSession, stop_printing: Callable[[], None] = lambda: None) -> None:
-        self.arguments = FrameArguments(lambda: gdb.is_alive, stop_printing)
+        self.arguments = FrameArguments(lambda: gdb.is_alive, stop_printing, gdb.lent)
         """Settings for the arguments of frames."""
         self._gdb = gdb
         self._death_texts = DeathTexts(gdb)

@@ -40,6 +40,7 @@ class GdbFactory:
         self._gdb = gdb
         self._environment = environment
         self._own = tuple(Setting(command) for command in commands)
+        self._own_may_print = any(not each.startswith("set ") for each in commands)
         self._nurseries = nurseries
 
     async def start(self, gdb: GdbSession, pid: int = 0) -> None:
@@ -104,6 +105,7 @@ class GdbFactory:
             )
 
     async def _configure(self, gdb: GdbSession, settings: Sequence[Setting]) -> None:
+        gdb.lent.is_shown_unasked |= self._own_may_print
         answers = [gdb.console(each.command) for each in settings]
         for each, answer in zip(settings, answers, strict=True):
             result = await answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_fortran_arrays_without_bounds_never_hang(mpi: Mpi, build: Build, level:
         assert refused.startswith("[0-1] error: pressure has no elements, and the shape "), refused
 
 
-def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build) -> None:
+def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     program = build("frames.cpp", "-O0")
     modes = [("none", ()), ("presence", ()), ("all", ("set print elements 4",))]
     commands = ["tbreak advance", "c", "bt"]
@@ -65,7 +66,12 @@ def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build) -> None:
         commands += [f"set print frame-arguments {mode}", *more, "bt"]
     depth = ("set print max-depth 1", "bt", "set print frame-arguments scalars", "bt", "p mesh")
     unfolded = ("set print max-depth 20", "set print elements 200", "bt 1", "expand", "next")
-    lines = (*commands, *depth, *unfolded, "expand 18")
+    # PGDB leaves its own depth in place until a command may show it.
+    script = tmp_path / "commands"
+    script.write_text(f"tbreak {program.at('leaf')}\ncommands\nsilent\noutput mesh\nend\n")
+    left = ("bt 3", "next", "bt 3", "show print max-depth", "bt 3", "info args", "bt 3")
+    by_itself = (f"source {script}", "bt 3", "continue")
+    lines = (*commands, *depth, *unfolded, "expand 18", *left, *by_itself)
     finished = run_pgdb("launch", "--batch", *ex(*lines), *mpi.line(2, program))
     assert finished.status == 0, finished.out
     left_out = '(domain=..., other=…, mesh=..., name="short", text=…, dt=..., mode=IMPLICIT, '
@@ -85,6 +91,11 @@ def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build) -> None:
     # The depth that the user has set holds for values after it was left for a moment.
     (value,) = shown(finished.out, "p mesh")
     assert "std::vector of length 3, capacity 3 = {...}" in value[0], value
+    assert shown(finished.out, "show print max-depth") == [["[0-1] Maximum print depth is 20."]]
+    in_full = "rows = std::vector of length 3, capacity 3 = {std::vector of length 2, "
+    assert in_full in "".join(shown(finished.out, "info args")[0]), finished.out
+    assert in_full in "".join(shown(finished.out, "continue")[0]), finished.out
+    assert all(left_out[:20] in each[1] for each in shown(finished.out, "bt 3")), finished.out
 
 
 def test_a_gdb_that_prints_without_end_is_replaced_where_the_rank_stands(

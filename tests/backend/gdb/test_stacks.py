@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from pgdb.backend.gdb import stacks as stacks_module
+from pgdb.backend.gdb.lent_setting import LentSetting
 from pgdb.backend.gdb.mi import Result, console, cut
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
@@ -34,8 +35,9 @@ class ToldGdb(GdbSession):
         self.asked: list[str] = []
         self.changes = 0
         self._put_off = ""
+        self.lent = LentSetting()
 
-    def ask_together(self, *commands: str) -> list[asyncio.Future[Result]]:
+    def _write(self, *commands: str) -> list[asyncio.Future[Result]]:
         return [self.answer(command) for command in commands]
 
     def answer(self, command: str) -> asyncio.Future[Result]:
