@@ -447,9 +447,9 @@ _TOUCHING = frozenset({"decompose", "help", "h"})
 
 
 def run_launch(data: bytes) -> None:
-    """Parse a launcher's line, as for each family of launchers."""
+    """Parse a launcher's line, as for each family of launchers whose options are known."""
     words = ["mpirun", *data.decode("utf-8", "replace").split("\n")]
-    for family in launchers.Family:
+    for family in launchers.TABLES:
         launcher = launchers.Launcher(Path("/nonexistent/mpirun"), family, "1")
         list(launchers.options_of(launcher, words))
         with contextlib.suppress(UsageError):
