@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pgdb.frontend.show.text.layout import Layout, brackets
 from pgdb.frontend.show.text.stack_text import frame, shown_name
 from pgdb.frontend.show.text.stop_details import split_details
-from pgdb.frontend.show.text.text_blocks import text_blocks
+from pgdb.frontend.show.text.text_blocks import notes_on_displays, text_blocks
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
@@ -107,6 +107,7 @@ def events(
                     f"{record.frame.line}\t{record.frame.file}: No such file or directory."
                 )
     lines += [line for block in blocks for line in block.lines]
+    lines += notes_on_displays(classes)
     return "\n".join(lines)
 
 

@@ -29,7 +29,7 @@ from pgdb.frontend.show.text.layout import (
 from pgdb.frontend.show.text.stack_text import frame_count, has_recursion, stack
 from pgdb.frontend.show.text.stop_details import split_details
 from pgdb.frontend.show.text.summary_text import summary_lines
-from pgdb.frontend.show.text.text_blocks import text_blocks
+from pgdb.frontend.show.text.text_blocks import notes_on_displays, text_blocks
 from pgdb.frontend.show.text.value_text import Said, rated_value_rows, value_rows
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
@@ -91,6 +91,8 @@ def answer(
         lines = layout.lines(_value_rows(said, layout))
     else:
         lines = _blocks(said, layout)
+        if said.command.startswith("display"):
+            lines += notes_on_displays(said.classes)
     lines += _selected_lines(said, read_source)
     if layout.is_shortened and not whole and number:
         lines.append(f"(expand {number} shows all of it)")

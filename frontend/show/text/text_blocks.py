@@ -12,6 +12,8 @@ from pgdb.frontend.show.text.layout import HANDFUL, Layout
 from pgdb.frontend.show.text.value_text import choice_rows, place_rows, rate_place
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
+from pgdb.patterns import pattern
+from pgdb.printed_parts import is_cut
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Output, Record, Text
 
@@ -23,6 +25,11 @@ class TextBlock(msgspec.Struct, frozen=True):
     members: tuple[int, ...]
     """Indices of the classes."""
     lines: tuple[str, ...]
+
+
+_INDENT = "    "
+_TOO_LARGE = "max-value-size>"
+_DISPLAY = pattern(r"[0-9]+: (?:/\w+ )?(?P<name>\S.*?) = (?P<value>.*)")
 
 
 def text_blocks(
@@ -55,6 +62,33 @@ def text_blocks(
             ranks = RankSet.union(classes[number].ranks for number in members)
             blocks.append(TextBlock(ranks, members, tuple(_lines(merged, ranks, layout))))
     return blocks
+
+
+def notes_on_displays(
+    classes: Sequence[EquivalenceClass[Record] | EquivalenceClass[Event]],
+) -> list[str]:
+    """Return a note if several ranks show a display of which GDB prints a part.
+
+    GDB itself writes displays, so that nothing looks at the rest of these values.
+    """
+    said = [each for each in classes if isinstance(each.record, Text | Output)]
+    if len(RankSet.union(each.ranks for each in said)) < 2:
+        return []
+    names: dict[str, None] = {}
+    for each in said:
+        assert isinstance(each.record, Text | Output)
+        if "..." in each.record.text or _TOO_LARGE in each.record.text:
+            for line in each.record.text.split("\n"):
+                found = _DISPLAY.match(line)
+                if found is not None and (is_cut(found["value"]) or _TOO_LARGE in line):
+                    names[found["name"]] = None
+    if not names:
+        return []
+    first = next(iter(names))
+    return [
+        f"{_INDENT}(compared as far as they are shown: {', '.join(names)};",
+        f"{_INDENT} 'print {first}' looks at all of it)",
+    ]
 
 
 def _is_worth(merged: Merged) -> bool:

@@ -691,3 +691,16 @@ def test_equal_variables_that_were_looked_at_in_part_say_so() -> None:
     assert lines[1:] == [
         "    ([0-1] equal in the first 2000 elements; the others were not looked at)"
     ]
+
+
+def test_a_display_that_gdb_cuts_says_that_a_part_is_compared() -> None:
+    note = [
+        "    (compared as far as they are shown: v;",
+        "     'print v' looks at all of it)",
+    ]
+    cut = Text('1: v = {1 <repeats 200 times>...}\n2: s = "a..."\n')
+    assert shown(by_rank("display", [cut, cut]))[-2:] == note
+    assert note[0] not in shown(by_rank("display", [cut]))
+    large = Text("1: v = <error: value requires 90000 bytes, which is more than max-value-size>\n")
+    assert shown(by_rank("display v", [large, large]))[-2:] == note
+    assert note[0] not in shown(by_rank("x/s p", [cut, cut]))
