@@ -209,6 +209,8 @@ class Repl:
                 loop.remove_reader(stdin)
                 return
             data = os.read(stdin, 4096)
+            job = self._session.job  # 'run' has replaced the session, and with it the job
+            assert job is not None
             if data:
                 if data.endswith(b"\n"):
                     self.display.line_was_typed()

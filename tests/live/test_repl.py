@@ -257,6 +257,11 @@ def test_a_question_is_shown_before_its_answer(mpi: Mpi, build: Build, tmp_path:
         terminal.expect(r"Enter n: $")
         terminal.send("5\n")
         terminal.expect_all(r"n is 5\n", r"exited normally")
+        # The new job of 'run' gets what is typed during 'run' itself.
+        terminal.line("run")
+        terminal.expect(r"Enter n: $")
+        terminal.send("6\n")
+        terminal.expect_all(r"n is 6\n", r"exited normally")
         terminal.line("quit")
         assert terminal.wait() == 0
 

@@ -66,6 +66,9 @@ class FakeSession:
     def ranks(self, asked: RankSet) -> FakeRanks:
         return FakeRanks(self, asked)
 
+    def numbered_on(self, text: str) -> str:
+        return text
+
     async def ask(
         self,
         command: str,
