@@ -60,6 +60,7 @@ _LAST_WORDS_S = 1.0
 """Time that a GDB has to report by itself that its rank has ended."""
 _BLOCKED_FOR_S, _BLOCKED_LOOK_S = 1.0, 0.02
 _DRAIN_TIMEOUT_S = 2.0
+_NO_REGISTERS = "Couldn't get registers: No such process"
 _STOPPED_AGAIN = "stopped again, by the signal from before"
 _BLOCKED = (
     f"all its threads block {INTERRUPT.name}, "
@@ -347,7 +348,12 @@ class GdbDebugger:
             return Text(text=_STOPPED_AGAIN) if is_stopped else Done()
         if isinstance(operation, Console):
             self._stops.take_command(operation.command)
-        return await self._operations.perform(operation, request_id, self._process.pid)
+        record = await self._operations.perform(operation, request_id, self._process.pid)
+        if isinstance(record, Failure) and record.message.startswith(_NO_REGISTERS):
+            # The kernel's answer about a process that runs; GDB says it for "gcore" and others.
+            if self.state == "running":
+                raise NeedsStopError
+        return record
 
     def _need_stop(self) -> None:
         if self.state != "stopped":
@@ -710,7 +716,8 @@ class GdbDebugger:
             stays_stopped=lambda: action.was_running and self.machine.stops == action.count,
         )
         if found is not None:
-            is_elsewhere = action.payload.get("thread-id", "1") != "1"
+            first = self._gdb.first_thread
+            is_elsewhere = action.payload.get("thread-id", first) != first
             await self._describe(found, is_elsewhere=is_elsewhere)
 
     async def _describe(self, stop: Stop, *, is_elsewhere: bool) -> None:

@@ -89,7 +89,7 @@ class Following:
                 # In a thread: a program can be large, and on a slow file system.
                 note = await asyncio.to_thread(self._is_program, image)
                 if note is not None:
-                    await self._drop_others(live)
+                    await self._drop_others(live, current)
                     return Followed("exec", current, payload, note)
                 if not self._forks:
                     await self._follow_forks()
@@ -97,7 +97,7 @@ class Following:
                     await self._break_at_entry(current)
             elif reason == "breakpoint-hit":
                 if Image(current).has_mapped_mpi:
-                    await self._drop_others(live)
+                    await self._drop_others(live, current)
                     return Followed("entry", current, payload)
             elif reason.startswith("exited"):
                 if not live:
@@ -170,10 +170,10 @@ class Following:
         return procfs.children_of_main_thread(self._current) if self._forks else []
 
     def _late_program(self) -> int:
-        """Return the process of an interpreter that has loaded MPI by now, 0 if there is none."""
+        """Return the process of a program that has loaded MPI by now, 0 if there is none."""
         for pid in (self._held, *self._children()):
             image = Image(pid)
-            if image.is_interpreter and not image.is_wrapper and image.has_mapped_mpi:
+            if not image.is_wrapper and image.has_mapped_mpi:
                 return pid
         return 0
 
@@ -214,7 +214,7 @@ class Following:
         if number is not None:
             await self._gdb.send(console(f"inferior {number}"))
             inferiors = await self._live()
-        await self._drop_others(inferiors)
+        await self._drop_others(inferiors, meant)
         # It is stopped as by an attach, and no signal of its own has stopped it.
         own = ("reason", "signal-name", "signal-meaning")
         where = {name: value for name, value in payload.items() if name not in own}
@@ -238,7 +238,7 @@ class Following:
             int(number): (bool(star), int(pid)) for star, number, pid in _LIVE.findall(told.text)
         }
 
-    async def _drop_others(self, live: dict[int, tuple[bool, int]]) -> None:
+    async def _drop_others(self, live: dict[int, tuple[bool, int]], pid: int) -> None:
         if not self._forks:
             return
         for number, (is_current, _) in live.items():
@@ -250,6 +250,11 @@ class Following:
             await self._gdb.send(console(f"remove-inferiors {number}"))
         await self._gdb.send("-gdb-set schedule-multiple off")
         await self._gdb.send("-gdb-set detach-on-fork on")
+        listed = await self._gdb.send("-thread-info")
+        for thread in listed.payload.get("threads", ()):
+            # Thread 0x7f1e2c000740 (LWP 4711), process 4711
+            if re.search(rf"\b(?:LWP|process) {pid}\b", str(thread.get("target-id", ""))):
+                self._gdb.first_thread = str(thread["id"])
 
 
 def _may_link_mpi(image: Image) -> bool:

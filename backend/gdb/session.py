@@ -19,6 +19,7 @@ from pgdb.backend.gdb.lent_setting import LentSetting, repeat_if_interrupted
 from pgdb.backend.gdb.mi import Line, Result, console, cut, quote
 from pgdb.backend.gdb.mi_lines import Pieces, cut_pieces
 from pgdb.backend.gdb.process import GdbProcess, Start
+from pgdb.backend.gdb.stop_words import FIRST_THREAD
 from pgdb.errors import GdbError
 
 LOG = logging.getLogger(__name__)
@@ -87,6 +88,8 @@ class GdbSession:
         self._backlog: list[bytes | Pieces] | None = None
         self._parsing: asyncio.Task[None] | None = None
         self._how = ""
+        self.first_thread = FIRST_THREAD
+        """GDB's number of the rank's first thread; another one for a child of a wrapper."""
 
     async def start(self, start: Start) -> None:
         """Start the GDB.

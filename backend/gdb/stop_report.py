@@ -88,7 +88,7 @@ class StopReports:
 
     def _with_words(self, stop: Stop, payload: dict[str, Any]) -> Stop:
         """Return the stop with what GDB has printed about it, and with a reason if it has none."""
-        words = stop_words(self._gdb.take_announced(), payload)
+        words = stop_words(self._gdb.take_announced(), payload, self._gdb.first_thread)
         number, reason, meaning = stop.breakpoint, stop.reason, stop.meaning
         if not payload.get("reason"):
             # A breakpoint whose commands begin with "silent" stops without a reason or a frame. A
@@ -128,14 +128,14 @@ class StopReports:
             return False
         return not stop.frame.line or self._word in ("stepi", "nexti")
 
-    @staticmethod
-    def is_elsewhere(stop: Stop, payload: dict[str, Any]) -> bool:
+    def is_elsewhere(self, stop: Stop, payload: dict[str, Any]) -> bool:
         """Return whether another thread than the first one took our interrupt.
 
         The kernel may give the signal to any thread, such as one of MPI's own. The first thread
         shows where the program is.
         """
-        return stop.reason == "interrupted" and payload.get("thread-id", "1") != "1"
+        first = self._gdb.first_thread
+        return stop.reason == "interrupted" and payload.get("thread-id", first) != first
 
     async def describe(self, stop: Stop, pid: int, *, is_elsewhere: bool) -> tuple[Stop, str]:
         """Return a stop with its frame, which is selected then, and the text of the displays.
@@ -146,7 +146,7 @@ class StopReports:
         point = self._death if stop.reason == "death" else None
         called = await self._call_of(point) if point is not None else ""
         if is_elsewhere:
-            await self._gdb.send("-thread-select 1")
+            await self._gdb.send(f"-thread-select {self._gdb.first_thread}")
         if is_elsewhere or _looks_outwards(stop):
             frames = await self._stacks.folded(pid, _FRAMES_FOR_STOP)
             frame, inside = decode.place(frames)
@@ -186,7 +186,7 @@ class StopReports:
         self, stop: Stop, payload: dict[str, Any], *, stays_stopped: Callable[[], bool]
     ) -> Stop | None:
         """Return a stop at our SIGINT; None for one in a function that GDB has gone back from."""
-        thread = payload.get("thread-id", "1")
+        thread = payload.get("thread-id", self._gdb.first_thread)
         frame = payload.get("frame", {})
         with contextlib.suppress(GdbError):
             # Not the selected frame: a command of the user's own may have continued with "up".

@@ -50,7 +50,9 @@ class StopWords(NamedTuple):
     thread_name: str = ""
 
 
-def stop_words(text: str, payload: Mapping[str, Any]) -> StopWords:
+def stop_words(
+    text: str, payload: Mapping[str, Any], first_thread: str = FIRST_THREAD
+) -> StopWords:
     """Return the announcement in *text*, which GDB printed during the run that *payload* ends."""
     number, hit, event = _number(payload.get("bkptno")), "", ""
     for key, word in _WORDS_OF_WATCHPOINTS.items():
@@ -64,13 +66,13 @@ def stop_words(text: str, payload: Mapping[str, Any]) -> StopWords:
             event = match[3] or ", ".join((match[4] or "").split("\n    "))
     if not hit and payload.get("disp") == "del":
         hit = "Temporary breakpoint"
-    thread = str(payload.get("thread-id", FIRST_THREAD))
-    names = _THREAD.findall(text) if thread != FIRST_THREAD else ()
+    thread = str(payload.get("thread-id", first_thread))
+    names = _THREAD.findall(text) if thread != first_thread else ()
     return StopWords(
         number=number,
         hit="" if hit in _ORDINARY else hit,
         event=event,
-        thread="" if thread == FIRST_THREAD else thread,
+        thread="" if thread == first_thread else thread,
         thread_name=names[-1] if names else "",
     )
 

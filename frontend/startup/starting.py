@@ -23,6 +23,7 @@ from pgdb.frontend.startup.site import Site
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.frontend.transport.overlay_transport import Calls, OverlayTransport
 from pgdb.overlay.messages import Acquire, Deploy, Setup, Share
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Stop
 
@@ -31,6 +32,8 @@ ORPHANS_S = 10.0
 
 _MOST_FAILURES = 4
 """Number of different reasons in the message when PGDB could not attach to any rank."""
+# Reasons that differ in process ids alone are one; those of the first rank are shown.
+_PROCESS_ID = pattern(r"(?<=process )\d+|(?<=: )\d+(?= \()")
 
 
 def new_session(
@@ -167,11 +170,16 @@ def _check_start(answer: Answer, mode: str) -> None:
     failed = [each for each in answer.classes if isinstance(each.record, Failure)]
     if failed:
         messages = [each.filled.message for each in failed]  # type: ignore[union-attr]
-        reasons = [
-            f"[{each.ranks}] {message}" for each, message in zip(failed, messages, strict=True)
+        alike: dict[str, list[int]] = {}
+        for index, message in enumerate(messages):
+            alike.setdefault(_PROCESS_ID.sub("#", message), []).append(index)
+        groups = [
+            (RankSet.union(failed[each].ranks for each in indices), messages[indices[0]])
+            for indices in alike.values()
         ]
+        reasons = [f"[{ranks}] {message}" for ranks, message in groups]
         if len(reasons) > _MOST_FAILURES:
-            others = RankSet.union(each.ranks for each in failed[_MOST_FAILURES:])
+            others = RankSet.union(ranks for ranks, _ in groups[_MOST_FAILURES:])
             reasons[_MOST_FAILURES:] = [f"[{others}] for other reasons"]
         kind = PermissionToTraceError if "cannot attach" in messages[0] else StartError
         raise kind("; ".join(reasons))

@@ -43,6 +43,23 @@ _NAMED_IN_PROGRAMS = (
     pattern(rb"libmpi"),
     pattern(rb"_mpi\W"),
 )
+# Names of C library functions that a program imports, or has linked in.
+_STARTERS = (
+    pattern(rb"exec(?<=\0exec)(?:v|ve|vp|vpe|l|lp|le|veat)(?:\0|@)"),
+    pattern(rb"fexecve(?<=\0fexecve)(?:\0|@)"),
+    pattern(rb"posix_spawn(?<=\0posix_spawn)p?(?:\0|@)"),
+    pattern(rb"system(?<=\0system)(?:\0|@)"),
+    pattern(rb"popen(?<=\0popen)(?:\0|@)"),
+)
+# Parallel programs without MPI.
+_OTHER_PARALLEL = (
+    pattern(rb"PMI_Init"),
+    pattern(rb"PMI2_Init"),
+    pattern(rb"PMIx_Init"),
+    pattern(rb"shmem_init"),
+    pattern(rb"gasnet"),
+    pattern(rb"gaspi_proc_init"),
+)
 _ELF = b"\x7fELF"
 _MOST_OF_SCRIPT_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 22
@@ -120,7 +137,15 @@ class Image:
         is_tool = self.is_of_system or self.is_interpreter
         if is_tool and any("/" in word and _find(self.pid, word) for word in self._named_words()):
             return True
-        return bool(_STARTS_PROGRAMS.search(self._script_text()))
+        if self.script or self.is_interpreter:
+            return bool(_STARTS_PROGRAMS.search(self._script_text()))
+        return self._can_execute
+
+    @property
+    def _can_execute(self) -> bool:
+        """Whether the file calls functions that execute programs, and is not parallel itself."""
+        exe = f"/proc/{self.pid}/exe"
+        return _mentions(exe, _STARTERS) and not _mentions(exe, _OTHER_PARALLEL)
 
     @property
     def may_link_mpi(self) -> bool:

@@ -28,7 +28,14 @@ def image_of() -> Iterator[Run]:
         process = subprocess.Popen(words, stdin=subprocess.PIPE, cwd=cwd)
         processes.append(process)
         meant = os.path.realpath(shutil.which(words[0]) or words[0])
-        wait_until(lambda: procfs.executable(process.pid) == meant, f"{words} runs")
+        # Before it executes the command, the child is a copy of this process.
+        wait_until(
+            lambda: (
+                procfs.executable(process.pid) == meant
+                and procfs.command_line(process.pid) == list(words)
+            ),
+            f"{words} runs",
+        )
         return Image(process.pid)
 
     yield run
