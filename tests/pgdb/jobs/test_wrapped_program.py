@@ -105,6 +105,25 @@ def test_a_script_that_starts_programs(
     assert image.title.endswith(" running job.py") and image.is_named("job.py")
 
 
+@pytest.mark.parametrize(
+    ("strings", "starts"),
+    [
+        (b"\0execv\0", True),
+        (b"\0posix_spawnp@GLIBC_2.15\0", True),
+        (b"\0execution\0ecosystem\0", False),
+        (b"\0execv\0shmem_init\0", False),
+    ],
+)
+def test_a_program_that_can_execute_others_may_be_a_wrapper(
+    image_of: Run, tmp_path: Path, strings: bytes, starts: bool
+) -> None:
+    path = tmp_path / "tool"
+    shutil.copy(SLEEP, path)
+    with path.open("ab") as file:
+        file.write(strings)
+    assert image_of(str(path), "60").may_start_programs is starts
+
+
 def test_a_script_of_mpi_is_the_program(image_of: Run, tmp_path: Path) -> None:
     image = image_of(sys.executable, script_in(tmp_path, "#from mpi4py import MPI"))
     assert image.mentions_mpi
