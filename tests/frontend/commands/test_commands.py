@@ -46,9 +46,6 @@ class FakeSession:
     def named_set(self, name: str) -> RankSet | None:
         return RankSet()
 
-    def numbered_on(self, text: str) -> str:
-        return text
-
     async def execute_plain(self, line: str) -> Answer:
         self.lines.append(line)
         return Answer(line, ALL, ())

@@ -66,9 +66,6 @@ class FakeSession:
     def ranks(self, asked: RankSet) -> FakeRanks:
         return FakeRanks(self, asked)
 
-    def numbered_on(self, text: str) -> str:
-        return text
-
     async def ask(
         self,
         command: str,

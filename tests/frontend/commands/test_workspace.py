@@ -33,9 +33,6 @@ class FakeSession(SimpleNamespace):
         found = self.sets.get(name)
         return found if found is not None else self.state.named(name)
 
-    def numbered_on(self, text: str) -> str:
-        return text
-
     def ranks(self, which: RankSet) -> None:
         if unknown := which - ALL:
             raise RankSetError(f"no rank {unknown}; the job has {ALL}")
