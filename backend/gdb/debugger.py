@@ -27,6 +27,7 @@ from pgdb.backend.care.sigtrap_guard import SigtrapGuard
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.attach import WAS_STOPPED, Acquired, Attacher, Localise, as_they_are
 from pgdb.backend.gdb.breakpoints import Breakpoints
+from pgdb.backend.gdb.finish_limit import FinishLimit
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.operations import Operations, prints_unasked, prints_values, run_command
 from pgdb.backend.gdb.process import END_WHEN_FREE
@@ -106,6 +107,7 @@ class GdbDebugger:
         self._guard = SigtrapGuard(self._gdb) if is_guarded else None
         self._breakpoints = Breakpoints(self._gdb)
         self._stacks = Stacks(self._gdb, self._stop_printing)
+        self._finish_limit = FinishLimit(self._gdb)
         self._stops = StopReports(self._gdb, self._stacks, self._breakpoints)
         self._operations = Operations(
             self._gdb,
@@ -363,10 +365,12 @@ class GdbDebugger:
         before = self.machine.run
         self._text.refresh(self._process.pid)
         await self._breakpoints.find_hidden(self._process.pid)
+        await self._finish_limit.raise_for(command)
         self._feed(events.RunSent(request_id))
         result = await self._gdb.send(command)
         if result.kind == "running":
             return Running(run=request_id)
+        self._finish_limit.restore()
         self._feed(events.RunRefused(request_id, before))
         if result.kind == "error":
             return failure(result)
@@ -697,6 +701,7 @@ class GdbDebugger:
 
     def _report(self, action: events.ReportStop) -> None:
         payload = action.payload
+        self._finish_limit.restore()
         stop = self._stops.stop_of(payload, action.run, self._process.pid)
         if self._gdb_interrupt.is_awaited and stop.signal == signal.SIGINT.name:
             self._keep(self._report_gdb_interrupt(as_interrupt(stop), action))
