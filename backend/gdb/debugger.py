@@ -643,7 +643,7 @@ class GdbDebugger:
 
     def on_end(self, why: str) -> None:
         """Record that GDB has ended."""
-        self._feed(events.DebuggerEnded(why, self._process.is_free))
+        self._feed(events.DebuggerEnded(why, self._process.has_no_debugger))
 
     async def _process_ended(self) -> None:
         """Record the end of the process, which GDB 13.1 does not notice of a stopped one."""

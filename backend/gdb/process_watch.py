@@ -63,6 +63,11 @@ class ProcessWatch:
         return status is not None and not status.tracer_pid and not status.has_ended
 
     @property
+    def has_no_debugger(self) -> bool:
+        """Whether no debugger traces the process, or it has ended: nothing is left in it."""
+        return self.is_free or self.program_pid is None
+
+    @property
     def program_pid(self) -> int | None:
         """Process id of the program: 0 if it was never watched, None if it has ended.
 

@@ -152,7 +152,7 @@ class DebuggerEnded(msgspec.Struct, frozen=True):
 
     why: str
     is_free: bool = False
-    """Whether the process lives and has no debugger."""
+    """Whether the process has no debugger, or has ended."""
 
 
 class ProcessEnded(msgspec.Struct, frozen=True):

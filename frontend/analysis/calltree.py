@@ -106,6 +106,7 @@ class CallTree:
         failures: Mapping[str, RankSet] | None = None,
         missing: Missing | None = None,
         idle: RankSet = _NO_RANKS,
+        halted: RankSet = _NO_RANKS,
     ) -> None:
         self.by = by
         """Property that distinguishes frames."""
@@ -115,6 +116,8 @@ class CallTree:
         """Ranks without a stack, by the text of their answer."""
         self.idle = idle
         """Ranks that were stopped from the first sample to the last."""
+        self.halted = halted
+        """Ranks that stopped on their own, or ended, between the samples."""
         self._paths = paths if paths is not None else _Paths()
         self._all_missing = missing if missing is not None else Missing()
         self.nodes: tuple[Node, ...] = self._paths.nodes(self.times_s)
@@ -129,6 +132,7 @@ class CallTree:
         at_s: float = 0.0,
         missing: Missing | None = None,
         idle: RankSet = _NO_RANKS,
+        halted: RankSet = _NO_RANKS,
     ) -> CallTree:
         """Return the tree of the answers to one request for stacks; other records are failures."""
         paths = _Paths()
@@ -146,7 +150,13 @@ class CallTree:
                 text = _plain(filled.message) if isinstance(filled, Failure) else "no stack"
                 failures[text] = failures.get(text, _NO_RANKS) | each.ranks
         return cls(
-            by=by, paths=paths, times_s=[at_s], failures=failures, missing=missing, idle=idle
+            by=by,
+            paths=paths,
+            times_s=[at_s],
+            failures=failures,
+            missing=missing,
+            idle=idle,
+            halted=halted,
         )
 
     @classmethod
@@ -175,6 +185,7 @@ class CallTree:
             failures=failures,
             missing=missing,
             idle=RankSet.union(part.idle for part in parts),
+            halted=RankSet.union(part.halted for part in parts),
         )
 
     def __or__(self, other: CallTree) -> CallTree:
@@ -213,6 +224,7 @@ class CallTree:
             self.failures,
             self._all_missing,
             self.idle,
+            self.halted,
         )
 
     @property
@@ -250,11 +262,12 @@ class CallTree:
 
     @property
     def stayed(self) -> RankSet:
-        """Ranks that ran, were in at least two samples, and were always in the same leaves."""
+        """Ranks that ran from the first sample to the last, were in at least two, and were always in
+        the same leaves."""
         once, often = _NO_RANKS, _NO_RANKS
         for now in self._paths.seen(self.times_s):
             often, once = often | (once & now), once | now
-        return often - self.moved - self.idle
+        return often - self.moved - self.idle - self.halted
 
     @property
     def odd(self) -> Node | None:

@@ -316,6 +316,8 @@ def _movement(tree: CallTree) -> list[str]:
         lines.append(f"{short_ranks(tree.moved)} moved between places")
     if tree.idle:
         lines.append(f"{short_ranks(tree.idle)} stopped all the time")
+    if tree.halted:
+        lines.append(f"{short_ranks(tree.halted)} stopped on their own, or ended, meanwhile")
     if tree.stayed and not tree.moved:
         lines.append("no rank that runs has moved: the job hangs, or is always in the same call")
     return lines

@@ -64,7 +64,7 @@ async def take(
     if samples == 1:
         answer = await session.ask("backtrace", operation, ranks)
         return Samples(_tree(answer, by, 0.0), answer)
-    idle = ranks & session.state.stopped
+    idle, began = ranks & session.state.stopped, ranks & session.state.running
     sampler = _Sampler(session, ranks, operation)
     trees: list[CallTree] = []
     is_over = False
@@ -75,8 +75,8 @@ async def take(
             at_s = time.monotonic() - begun_s if trees else 0.0
             with deadline.renewed():
                 answer = await sampler.sample()
-            trees.append(_tree(answer, by, at_s, idle))
             running = ranks & session.state.running
+            trees.append(_tree(answer, by, at_s, idle, began - running))
             if len(trees) == samples or not running:
                 break
             await session.runs.wait_stopped("tree", running, timeout_s=every_s)
@@ -104,9 +104,15 @@ def check(session: Session, ranks: RankSet, *, by: str, samples: int, every_s: f
         )
 
 
-def _tree(answer: Answer, by: TreeBy, at_s: float, idle: RankSet = RankSet()) -> CallTree:
+def _tree(
+    answer: Answer,
+    by: TreeBy,
+    at_s: float,
+    idle: RankSet = RankSet(),
+    halted: RankSet = RankSet(),
+) -> CallTree:
     return CallTree.from_classes(
-        answer.classes, by=by, at_s=at_s, missing=answer.missing, idle=idle
+        answer.classes, by=by, at_s=at_s, missing=answer.missing, idle=idle, halted=halted
     )
 
 

@@ -105,8 +105,11 @@ def test_a_rank_that_stops_by_itself_stays_stopped() -> None:
     async def check() -> None:
         session = FakeSession()
         session.own_stops = {1: ""}
-        await session.take()
+        tree = await session.take()
         assert str(session.state.running) == "0,2"
+        # A rank at a breakpoint does not hang.
+        assert (str(tree.stayed), str(tree.halted), str(tree.idle)) == ("0,2", "1", "3")
+        assert "[1] stopped on their own, or ended, meanwhile" in str(tree)
 
     asyncio.run(check())
 
