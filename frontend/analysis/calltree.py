@@ -262,8 +262,7 @@ class CallTree:
 
     @property
     def stayed(self) -> RankSet:
-        """Ranks that ran from the first sample to the last, were in at least two, and were always in
-        the same leaves."""
+        """Ranks that ran all the time, for at least two samples, always in the same leaves."""
         once, often = _NO_RANKS, _NO_RANKS
         for now in self._paths.seen(self.times_s):
             often, once = often | (once & now), once | now
