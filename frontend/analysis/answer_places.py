@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.diff import Place, compare
+from pgdb.frontend.analysis.diff import NOT_SHOWN, Place, compare
 from pgdb.frontend.analysis.long_differences import long_differences
 from pgdb.frontend.analysis.paths import place_of
 from pgdb.frontend.analysis.prominence import most_prominent_first, rate_texts
@@ -72,12 +72,18 @@ def _of_variables(answer: Answer) -> Iterator[Place]:
             hashes.setdefault((item.name, number), set()).add(item.digest)
     for (name, number), values in members.items():
         comparison = compare([(each.ranks, parse(each.text, each.slots)) for each in values])
-        for place in comparison.places:
+        places = [place for place in comparison.places if not _is_beyond(place)]
+        for place in places:
             path = place_of(name, place.path) if place.path else name
             yield replace(place, path=path if number == 1 else f"{path} ({number})")
-        if not comparison.places and len(hashes[name, number]) > 1:
+        if not places and len(hashes[name, number]) > 1:
             # They differ beyond the part that GDB prints.
             yield Place(name, tuple((each.ranks, each.text) for each in values))
+
+
+def _is_beyond(place: Place) -> bool:
+    """Return whether the text of a place is not known on all ranks."""
+    return any(NOT_SHOWN in text for _, text in place.texts)
 
 
 def _of_texts(answer: Answer) -> Iterator[Place]:

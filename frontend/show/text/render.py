@@ -307,7 +307,7 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
                 item.value,
                 (*slots, *_plain_bounds(item.bounds)),
                 own,
-                record=part if part.is_part else None,
+                record=part,
                 is_variable=True,
             )
             order.setdefault(key, []).append(said_here)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.diff import (
+    NOT_SHOWN,
     Comparison,
     Place,
     bounds_of,
@@ -198,8 +199,17 @@ def _differing_all_over(
     texts = _texts(nodes)
     if beyond.summary is not None:
         return rate_texts(texts), choice_rows(label, texts, layout, above=beyond.summary)
-    rows = choice_rows(label, texts, layout)
-    if not comparison.places:
+    known = [
+        place
+        for place in comparison.places
+        if not any(NOT_SHOWN in text for _, text in place.texts)
+    ]
+    if known and comparison.has_common and comparison.common != DIFFERENT:
+        known = most_prominent_first(known, lambda place: rate_texts(place.texts))
+        rows = _compared(label, nodes, comparison.common, known, layout)
+    elif comparison.places:
+        rows = choice_rows(label, texts, layout)
+    else:
         rows = [(RankSet.union(ranks for ranks, _ in nodes), f"{label}{comparison.common}")]
     sets = ", ".join(layout.brackets(ranks) for ranks, _ in nodes[:MOST_CLASSES])
     more = ", …" if len(nodes) > MOST_CLASSES else ""

@@ -61,6 +61,9 @@ def test_variables_and_their_fields() -> None:
 def test_variables_that_differ_behind_the_printed_part() -> None:
     records = [Variables((Variable("v", "{1...}", digest=f"0x{n}"),)) for n in (1, 1, 2)]
     assert [path for path, _ in found(answer(*records))] == ["v"]
+    one = Variables((Variable("v", "{0 <repeats 900 times>}"),))
+    other = Variables((Variable("v", "{0 <repeats 500 times>...}", digest="0x2"),))
+    assert [path for path, _ in found(answer(one, other))] == ["v"]
 
 
 def test_outputs_of_several_lines() -> None:

@@ -704,3 +704,15 @@ def test_a_display_that_gdb_cuts_says_that_a_part_is_compared() -> None:
     large = Text("1: v = <error: value requires 90000 bytes, which is more than max-value-size>\n")
     assert shown(by_rank("display v", [large, large]))[-2:] == note
     assert note[0] not in shown(by_rank("x/s p", [cut, cut]))
+
+
+def test_a_variable_that_gdb_cuts_on_one_rank_only_is_not_compared_by_its_part() -> None:
+    whole, part = "{a = {0 <repeats 900 times>}}", "{a = {0 <repeats 500 times>...}}"
+    said = [
+        Variables((Variable("v", whole),)),
+        Variables((Variable("v", whole),)),
+        Variables((Variable("v", part, digest="0x2"),)),
+    ]
+    lines = shown(by_rank("info locals", said))
+    assert lines[-1] == "     'print v' shows where they differ)"
+    assert "beyond 'set print elements'" not in "\n".join(lines)
