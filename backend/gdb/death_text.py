@@ -70,7 +70,8 @@ class DeathTexts:
             stack = _read(memory, begin, size)
             if row.is_exception:
                 return await self._exception(memory, stack)
-            text = _find_text(memory, stack, re.compile(row.text))
+            # In a thread: a large stack refers to thousands of strings.
+            text = await asyncio.to_thread(_find_text, memory, stack, re.compile(row.text))
             if row.is_mpi_error and not text and code is not None:
                 text = await asyncio.to_thread(_text_of_code, pid, memory, code)
             return text

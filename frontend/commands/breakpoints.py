@@ -80,7 +80,10 @@ _declare(
     completes=Completes.BREAKPOINTS,
 )
 async def _delete(call: Call) -> Outcome:
-    """Delete breakpoints by number (3, 2-4), or all, on the selected ranks."""
+    """Delete breakpoints by number (3, 2-4), or all, on the selected ranks.
+
+    $bpnum is the number of the breakpoint that was made last, here and in all commands below.
+    """
     return await _change(call, "delete")
 
 
