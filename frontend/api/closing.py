@@ -65,6 +65,10 @@ class Job(Protocol):
         """Whether :meth:`write` reaches the job."""
         ...
 
+    def reopen_input(self) -> int | None:
+        """Open the file that is the job's input again; return None if it is no file."""
+        ...
+
     def write(self, data: bytes) -> bool:
         """Send input; return whether the job accepts more."""
         ...

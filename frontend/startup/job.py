@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -225,8 +226,10 @@ class JobLauncher(Launcher):
         keeper_process: Child,
         keeper_pipe: int,
         readers: list[asyncio.Task[None]],
+        input_file: tuple[str, int] | None = None,
     ) -> None:
         super().__init__(process)
+        self._input_file = input_file
         self._child = process
         self._keeper = keeper_process
         self._keeper_pipe = keeper_pipe
@@ -249,6 +252,7 @@ class JobLauncher(Launcher):
 
         :raises StartError: if the launcher cannot be started.
         """
+        input_file = None if stdin is None else _file_of(stdin)
         pipes = {"stdout": os.pipe(), "stderr": os.pipe()}
         try:
             with core_limit.limit_as_given():
@@ -288,7 +292,21 @@ class JobLauncher(Launcher):
             asyncio.create_task(_pump(descriptor, name, on_output))
             for name, descriptor in zip(("stdout", "stderr"), reading, strict=True)
         ]
-        return cls(Child(process, writing), Child(keeper_process), keeper_pipe, readers)
+        child, keeper_child = Child(process, writing), Child(keeper_process)
+        return cls(child, keeper_child, keeper_pipe, readers, input_file)
+
+    def reopen_input(self) -> int | None:
+        """Open the file that is the job's input again, at its begin; return None if it is no file.
+
+        :raises OSError: if it cannot be opened.
+        """
+        if self._input_file is None:
+            return None
+        name, begin = self._input_file
+        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
+        if begin:
+            os.lseek(descriptor, begin, os.SEEK_SET)
+        return descriptor
 
     @property
     def takes_input(self) -> bool:
@@ -349,3 +367,18 @@ async def _pump(descriptor: int, name: str, on_output: Callable[[StreamName, byt
             on_output(stream, data)
     finally:
         transport.close()
+
+
+def _file_of(descriptor: int) -> tuple[str, int] | None:
+    """Return the name of a regular file or the null device and the place in it, else None."""
+    if descriptor == subprocess.DEVNULL:
+        return os.devnull, 0
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISCHR(status.st_mode) and status.st_rdev == os.stat(os.devnull).st_rdev:
+            return os.devnull, 0
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        return os.readlink(f"/proc/self/fd/{descriptor}"), os.lseek(descriptor, 0, os.SEEK_CUR)
+    except OSError:
+        return None

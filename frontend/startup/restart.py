@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pgdb.errors import UsageError
+from pgdb.frontend.api.closing import Job
 from pgdb.frontend.api.notifications import Listener, Notification
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.logged_start import OnStep, logged
@@ -32,7 +33,8 @@ async def restart(
     All ranks are stopped in ``main``. The new session has the breakpoints of *session* with their
     numbers, its named sets, its options, and the settings and displays of its GDBs; notices name
     those that cannot be set. *arguments* replace the arguments of the program. *stdin* is as for
-    :func:`launch`. The listeners of *session* get the notifications, and *listener* as well.
+    :func:`launch`; without it, a file that was the job's input is read from its begin again. The
+    listeners of *session* get the notifications, and *listener* as well.
 
     *session* is over then. If the launch fails, it can be restarted again.
 
@@ -42,12 +44,18 @@ async def restart(
     """
     session.check_restart()
     job = session.job
-    if stdin is None and job is not None and not job.takes_input:
-        raise UsageError("the job was launched with an input of its own; restart it with stdin=")
     line = await asyncio.to_thread(read_launch_line, session.argv, session.options.launcher)
     argv = session.argv if arguments is None else with_arguments(line, arguments)
     for program in line.programs:
         check_program(program, os.environ.get("PATH", os.defpath))
+    if stdin is None and job is not None and not job.takes_input:
+        reopened = await asyncio.to_thread(_reopened, job)
+        try:
+            return await restart(
+                session, arguments, stdin=reopened, on_step=on_step, listener=listener
+            )
+        finally:
+            os.close(reopened)
     heard = session.notify_listeners
     if not session.has_ended:
         await to_its_end(session.close(kill=True), raises_cancellation=True)
@@ -89,3 +97,17 @@ def with_arguments(line: LaunchLine, arguments: Sequence[str]) -> tuple[str, ...
             "and use 'pgdb launch', with 'save breakpoints FILE' before and 'source FILE' after"
         )
     return (*line.argv[: line.programs[0].index + 1], *arguments)
+
+
+def _reopened(job: Job) -> int:
+    """Open the file that was the input of *job* again.
+
+    :raises UsageError: if it is no file, or cannot be opened.
+    """
+    try:
+        descriptor = job.reopen_input()
+    except OSError as error:
+        raise UsageError(f"the job's input {error.filename}: {error.strerror}") from None
+    if descriptor is None:
+        raise UsageError("the job's input is no file that can be read again; restart with stdin=")
+    return descriptor

@@ -186,7 +186,7 @@ def _check_start(answer: Answer, mode: str) -> None:
     if answer.classes:
         raise StartError(
             f"the program ended on [{answer.classes[0].ranks}] before it could be stopped"
-            + (" in main" if mode == "launch" else "")
+            + (" in main; --program NAME names one without MPI" if mode == "launch" else "")
         )
     raise StartError(f"PGDB could not attach to any rank; no answer from [{answer.missing.ranks}]")
 

@@ -210,6 +210,29 @@ def test_restart_from_python(mpi: Mpi, program: Program) -> None:
         assert job.evaluate("counter").values == {0: 0, 1: 0}
 
 
+def test_restart_reads_an_input_file_again(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.write_text("skipped\n17\n")
+    said = bytearray()
+    with source.open("rb", buffering=0) as file:
+        file.seek(len("skipped\n"))
+        job = pgdb.launch(
+            mpi.line(1, build("question.c")),
+            stdin=file,
+            on_output=lambda stream, data: said.extend(data),
+        )
+    with job:
+        job.continue_().check()
+        wait_until(lambda: b"n is 17" in said, "the job has read its input")
+        source.write_text("skipped\n18\n")
+        job.restart()
+        job.continue_().check()
+        wait_until(lambda: b"n is 18" in said, "the new job has read its input")
+        source.unlink()
+        with pytest.raises(pgdb.UsageError, match="No such file"):
+            job.restart()
+
+
 def test_attached_job_is_not_launched_again(build: Build, start_job: StartJob) -> None:
     with start_job(2, build("storm.c")) as job:
         commands = ex("restart", "run", "start", "print 40 + 2")
