@@ -20,7 +20,6 @@ from pgdb.frontend.analysis.diff import (
     bounds_of,
     compare,
     leaves,
-    placeholders,
 )
 from pgdb.frontend.analysis.long_differences import LongDifferences, long_differences
 from pgdb.frontend.analysis.outliers import is_outlier
@@ -41,20 +40,18 @@ from pgdb.frontend.show.text.layout import (
     Layout,
     Row,
 )
-from pgdb.frontend.show.text.summary_text import hung, number_text, partial_rows, summary_lines
+from pgdb.frontend.show.text.summary_text import hung, partial_rows, summary_lines
+from pgdb.frontend.show.text.template_rows import INDENT, MOST_PLACES, PATH_WIDTH, template_rows
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT, join_slots, normalize_values
 from pgdb.merge.summary import Summary
 from pgdb.merge.totals import Totals, summarize
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import PLACEHOLDER, SLOT, Record, Value
+from pgdb.records import SLOT, Record, Value
 
-_MOST_PLACES = 12
-_INDENT = "    "
 _MOST_TEXT = 10_000
 _CUT_TEXT = 1_000
-_PATH_WIDTH = 24
 _USUAL_WIDTH = 100  # of summaries in a log
 
 _MOST_ELEMENTS = 3  # that are named as NaN or infinite
@@ -97,13 +94,13 @@ def rated_value_rows(name: str, said: Sequence[Said], layout: Layout) -> tuple[R
     label = f"{name} = " if name else ""
     rating, rows = _plain_rows(label, [each for each in said if each.columns is None], layout)
     parts = [(each.ranks, each.record) for each in _with_equal_joined(said)]
-    rows += partial_rows(parts, layout, _INDENT)
+    rows += partial_rows(parts, layout, INDENT)
     for each in said:
         if each.columns is not None:
             count = len(each.ranks)
             ratings = [rate_summary(column, count) for column in each.columns]
             rating = min(rating, *ratings, (Prominence.REST, 0))
-            rows += _template_rows(label, each, layout)
+            rows += template_rows(label, each, layout)
     return rating, rows
 
 
@@ -217,7 +214,7 @@ def _differing_all_over(
     advice = "'stat' and 'compare' look at all elements"
     if said[0].is_variable:
         advice = f"'print {label.removesuffix(' = ')}' shows where they differ"
-    rows += ((None, f"{_INDENT}({note};"), (None, f"{_INDENT} {advice})"))
+    rows += ((None, f"{INDENT}({note};"), (None, f"{INDENT} {advice})"))
     return rate_texts(texts), rows
 
 
@@ -429,7 +426,7 @@ def place_rows(
     places = (
         [place for place in ordered if layout.is_on_page()]
         if layout.whole
-        else ordered[:_MOST_PLACES]
+        else ordered[:MOST_PLACES]
     )
     rows: list[Row] = []
     if not places:
@@ -437,8 +434,8 @@ def place_rows(
     # The title of a value that a function has returned is no expression.
     expression = "" if name.endswith(": ") else name
     paths = [behind(expression, place.path) or name for place in places]
-    column = min(max(map(len, paths)), _PATH_WIDTH)
-    start_width = len(_INDENT) + column + 2
+    column = min(max(map(len, paths)), PATH_WIDTH)
+    start_width = len(INDENT) + column + 2
     blocks = [
         _shortened(
             choice_rows("", place.texts, layout, start_width, path=place.path, bounds=place.bounds)
@@ -447,7 +444,7 @@ def place_rows(
     ]
     ranks_column = layout.column([ranks for block in blocks for ranks, _ in block if ranks])
     for path, block in zip(paths, blocks, strict=True):
-        start = f"{_INDENT}{path:<{column}}  "
+        start = f"{INDENT}{path:<{column}}  "
         for ranks, text in block:
             if ranks is not None:
                 # A summary covers all ranks unless it names ranks.
@@ -463,7 +460,7 @@ def place_rows(
             start = " " * start_width
     if (left := len(ordered) - len(places)) and not layout.whole:
         layout.is_shortened = True
-        rows.append((None, f"{_INDENT}({left} more places differ)"))
+        rows.append((None, f"{INDENT}({left} more places differ)"))
     return rows
 
 
@@ -472,45 +469,3 @@ def _shortened(rows: list[Row]) -> list[Row]:
     return [
         (ranks, text if len(text) <= _MOST_TEXT else f"{text[:_CUT_TEXT]}…") for ranks, text in rows
     ]
-
-
-def _template_rows(label: str, said: Said, layout: Layout) -> list[Row]:
-    """Return the rows of ranks whose values aggregators summarized."""
-    columns = said.columns or ()
-    layout.is_shortened = True
-    template = parse(said.text, said.slots)
-    found = placeholders(template)
-    if not found or len(found) != len(columns):
-        text = filled(template).replace(PLACEHOLDER, DIFFERENT)
-        note = f"different on each of {len(said.ranks)} ranks"
-        return [(said.ranks, f"{label}{text}  ({note})" if text else f"{label}{note}")]
-    if said.text == PLACEHOLDER:
-        used = len(layout.brackets(said.ranks)) + 1 + len(label)
-        return [(said.ranks, hung(label, summary_lines(columns[0], layout, used)))]
-    constants = [_constant(column) for column in columns]
-    pieces = filled(template).split(PLACEHOLDER)
-    parts = [piece + (constant or DIFFERENT) for piece, constant in zip(pieces, constants)]  # noqa: B905
-    rows: list[Row] = [(said.ranks, f"{label}{''.join(parts)}{pieces[-1]}")]
-    differing = [placeholder for placeholder in found if not constants[placeholder.number]]
-    ordered = most_prominent_first(
-        differing, lambda each: rate_summary(columns[each.number], len(said.ranks))
-    )
-    shown = ordered[:_MOST_PLACES]
-    name = label.removesuffix(" = ")
-    paths = [behind(name, each.path) if each.path else "" for each in shown]
-    width = min(max(map(len, paths), default=0), _PATH_WIDTH)
-    for placeholder, path in zip(shown, paths, strict=True):
-        start = f"{_INDENT}{path:<{width}}  "
-        lines = summary_lines(columns[placeholder.number], layout, len(start))
-        rows.append((None, hung(start, lines)))
-    if left := len(differing) - len(shown):
-        rows.append((None, f"{_INDENT}({left} more places differ)"))
-    return rows
-
-
-def _constant(summary: Summary) -> str:
-    """Return the number that all ranks have at a placeholder; otherwise an empty text."""
-    strange = summary.nan or summary.above or summary.below or summary.others
-    if strange or summary.low is None or summary.low != summary.high:
-        return ""
-    return number_text(summary.low)
