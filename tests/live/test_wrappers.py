@@ -98,6 +98,8 @@ def test_wrappers_that_hide_the_program_are_followed(
     ]
     # Its first thread has another number in GDB than that of a program without a wrapper.
     assert hits and not any(each.get("thread") for each in hits), finished.out
+    nothing = run_pgdb("launch", "--batch", *mpi.line(1, hidden, "exec", "missing"))
+    assert nothing.status == 3 and "--program NAME" in nothing.err
 
 
 @pytest.mark.mpi
