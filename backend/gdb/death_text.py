@@ -105,8 +105,8 @@ class DeathTexts:
             if not mangled:
                 continue
             name = mangled.decode("ascii")
-            told = await self._gdb.send(console(f"demangle -l c++ -- _ZTI{name}"))
-            if match := _TYPE.match(told.text.strip()):
+            answer = await self._gdb.send(console(f"demangle -l c++ -- _ZTI{name}"))
+            if match := _TYPE.match(answer.text.strip()):
                 name = match[1]
             what = _text_of_exception(memory, address + _OBJECT_OFFSET, kind)
             return f"{name}: {what}" if what else name

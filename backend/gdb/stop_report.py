@@ -177,8 +177,8 @@ class StopReports:
         """Return the call that the rank is about to make, with its status or error code."""
         value = None
         if register := point.register:
-            told = str((await self._gdb.send(console(f"output/d {register}"))).text).strip()
-            value = int(told) if told.lstrip("-").isdecimal() else None
+            text = str((await self._gdb.send(console(f"output/d {register}"))).text).strip()
+            value = int(text) if text.lstrip("-").isdecimal() else None
         self._stacks.death_code = value
         return point.words(value)
 
