@@ -41,6 +41,7 @@ def test_a_difference_behind_the_printed_part_is_found(
     others = ("assert text", "assert word", "compare text 0 with 2", "compare big 0 with 1")
     bounds = ("assert big in 0..8", "assert big in 0..9", "assert positive > 0")
     kept = ("save kept big", "compare big with kept", "compare alike with 2")
+    kept = (*kept, "info locals", "display numbers")
     commands = (f"tbreak {program.at('look')}", "c", *limits, *asked, *others, *bounds, *kept)
     finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(4, program))
     said = outputs(finished.out)
@@ -58,6 +59,9 @@ def test_a_difference_behind_the_printed_part_is_found(
     assert "[2] positive[700] = -1" in said["assert positive > 0"]
     assert said["compare big with kept"] == "big, kept -> now: equal on [0-3]\n"
     assert "the same values on [0-1,3] and [2]" in said["compare alike with 2"]
+    for name in places.keys() - {"outer"}:  # of which GDB can print all that differs
+        assert f"\n     'print {name}' shows where they differ)" in said["info locals"], name
+    assert "(compared as far as they are shown: numbers;" in said["display numbers"]
     assert finished.status == 1, finished.out
 
 
