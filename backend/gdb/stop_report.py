@@ -61,7 +61,7 @@ class StopReports:
 
     def take_command(self, command: str) -> None:
         """Note a command of the user's: ``display`` adds to all later stops."""
-        self._shows_displays |= command.startswith("display ")
+        self._shows_displays |= command.startswith(("display ", "display/"))
 
     def take_run(self, command: str) -> None:
         """Note the first word of the command that sets the rank running."""

@@ -171,3 +171,16 @@ def test_a_step_that_no_line_shows_needs_its_offset(word: str, line: str) -> Non
     frame = FRAME.replace("args=[]", f"args=[]{line}")
     payload = cut(f'*stopped,reason="end-stepping-range",{frame}').payload
     assert not reports.is_complete(reports.stop_of(payload, 1, 0), payload)
+
+
+@pytest.mark.parametrize("command", ["display x", "display/i $pc"])
+def test_displays_are_shown_at_all_later_stops(command: str) -> None:
+    gdb = GdbSession(NoListener())
+    reports = StopReports(gdb, Stacks(gdb), Breakpoints(gdb))
+    payload = cut(f'*stopped,reason="breakpoint-hit",{FRAME}').payload
+    stop = reports.stop_of(payload, 1, 0)
+    for other in ("displays x", "display", "info display"):
+        reports.take_command(other)
+    assert reports.is_complete(stop, payload)
+    reports.take_command(command)
+    assert not reports.is_complete(stop, payload)
