@@ -34,3 +34,7 @@ def pattern(text: AnyStr, flags: re.RegexFlag | int = 0) -> re.Pattern[AnyStr]:
     '12'
     """
     return cast("re.Pattern[AnyStr]", _Uncompiled(text, flags))
+
+
+FORTRAN_FILE = pattern(r"\.(?:f|for|ftn|f\d\d|fpp)\Z", re.I)
+"""End of the name of a source file of Fortran."""

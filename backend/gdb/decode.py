@@ -7,7 +7,6 @@ the rest.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.gdb.mi import MARK, Line
-from pgdb.patterns import pattern
+from pgdb.patterns import FORTRAN_FILE, pattern
 from pgdb.records import Breakpoint, Exit, Frame, Stop, StopReason, Variable
 
 # The MPI interface under all its names: C, profiling layer, Fortran (pmpi_recv__, mpi_recv_),
@@ -37,7 +36,6 @@ _REASONS: dict[str, StopReason] = {
 }
 # "-1.5", "0x7ffd", "0x401136 <main+4>", "97 'a'", "true", "BLUE", "nan(0x8000000000000)"
 _PLAIN = pattern(r"-?[\w.+-]+(?:\(0x\w+\))?(?: '[^\"]*'| <[^\"]*>)?\Z|<optimized out>\Z")
-_FORTRAN = pattern(r"\.(?:f|for|ftn|f\d\d|fpp)\Z", re.I)
 # "Thread 0x7f45e3636740 (LWP 6597)", "process 6597" without thread support
 _LWP = pattern(r"\b(?:LWP|process) (\d+)")
 # "main + 15 in section .text of /home/user/app"
@@ -75,7 +73,9 @@ def frame(payload: Mapping[str, Any]) -> Frame:
     return Frame(
         level=_number(payload.get("level", "0")),
         function=str(payload.get("func", "??")),
-        arguments=_of_fortran(listed, whole=True) if listed and _FORTRAN.search(file) else listed,
+        arguments=_of_fortran(listed, whole=True)
+        if listed and FORTRAN_FILE.search(file)
+        else listed,
         file=file,
         fullname=str(payload.get("fullname", "")),
         line=_number(payload.get("line", "0")),
@@ -126,7 +126,7 @@ def are_on_stack(frames: Sequence[Frame], line: Line) -> bool:
     References and strings are printed with the data that they refer to, and a pretty-printer may
     read any memory.
     """
-    return not any(_FORTRAN.search(each.file) for each in frames) and all(
+    return not any(FORTRAN_FILE.search(each.file) for each in frames) and all(
         _PLAIN.match(item.value) for items in arguments_of(line).values() for item in items
     )
 
@@ -179,11 +179,11 @@ def with_arguments(
 
 def is_of_fortran(frame: Frame) -> bool:
     """Return whether a frame is of Fortran, by its source file."""
-    return _FORTRAN.search(frame.file) is not None
+    return FORTRAN_FILE.search(frame.file) is not None
 
 
 def _shown_in(each: Frame, items: tuple[Variable, ...], whole: bool) -> tuple[Variable, ...]:
-    return _of_fortran(items, whole=whole) if _FORTRAN.search(each.file) else items
+    return _of_fortran(items, whole=whole) if FORTRAN_FILE.search(each.file) else items
 
 
 def _of_fortran(items: tuple[Variable, ...], *, whole: bool) -> tuple[Variable, ...]:

@@ -18,6 +18,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.commands import breakpoints, run_control
 from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome, Shown
+from pgdb.frontend.commands.whole_arguments import shows_more
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.json.json_shapes import AnswerLine, RanksLine, TreeLine
 from pgdb.frontend.show.source_lines import source_line
@@ -377,6 +378,7 @@ class Dispatcher:
             text = render.answer(
                 outcome,
                 number=number,
+                has_more=shows_more(self.session, outcome),
                 read_source=source_line,
                 width=self.display.width,
                 absent=self.session.state.absent,

@@ -12,12 +12,27 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.text import layout
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import Backtrace
+from pgdb.patterns import FORTRAN_FILE
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Stack, Stop, Various
 
 _LEFT_OUT = "..."
 Place = tuple[str, str, int]
 """Function, file and line of a frame."""
+
+
+def shows_more(session: Session, answer: Answer) -> bool:
+    """Return whether :func:`with_whole_arguments` shows an argument that is only ``...`` here."""
+    if answer.command.partition(" ")[0] != "backtrace" or session.is_recorded:
+        return False
+    return any(_has_bare_points(_stack_of(each)) for each in answer.classes)
+
+
+def _has_bare_points(stack: Stack) -> bool:
+    # Bounds of Fortran may not be set yet, so a stack with its frames is not asked for more.
+    if any(FORTRAN_FILE.search(frame.file) for frame in stack.frames):
+        return False
+    return any(item.value == _LEFT_OUT for frame in stack.frames for item in frame.arguments)
 
 
 async def with_whole_arguments(

@@ -77,7 +77,9 @@ def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build, tmp_path
     left_out = '(domain=..., other=…, mesh=..., name="short", text=…, dt=..., mode=IMPLICIT, '
     assert left_out in shown(finished.out, "c")[0][0]
     scalars, names, presence, whole, shallow, again = shown(finished.out, "bt")
-    assert left_out in scalars[1] and len(scalars) == 3
+    assert left_out in scalars[1] and len(scalars) == 4
+    assert re.fullmatch(r"\(expand \d+ shows all of it\)", scalars[3]), scalars
+    assert "(expand" not in whole[-1] and "(expand" not in presence[-1]
     assert " advance (domain=..., other=..., mesh=..., name=..., " in names[1]
     assert " advance (...) at " in presence[1] and " main (...) at " in presence[2]
     assert 'name="shor"...' in whole[1] and "std::vector of length 3, capacity 3 = {" in whole[1]

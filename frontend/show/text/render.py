@@ -64,6 +64,7 @@ def answer(
     *,
     number: int = 0,
     whole: bool = False,
+    has_more: bool = False,
     read_source: ReadSource = no_source,
     width: int = 0,
     absent: Absent = calltree_text.absent,
@@ -72,7 +73,8 @@ def answer(
     """Return the text of an answer: every class and every missing rank.
 
     *number* is the answer's number for ``expand``; with *whole*, nothing is folded, and the places
-    at which ranks differ are listed from *first_place* on, up to a page of them. *read_source*
+    at which ranks differ are listed from *first_place* on, up to a page of them. With *has_more*,
+    ``expand`` shows more than the ranks have answered. *read_source*
     returns the line of a selected frame; *absent* returns the lines for absent ranks. Only rank
     sets and source lines can be wider than *width*; 0 means no limit, for a log.
     """
@@ -94,7 +96,7 @@ def answer(
         if said.command.startswith("display"):
             lines += notes_on_displays(said.classes)
     lines += _selected_lines(said, read_source)
-    if layout.is_shortened and not whole and number:
+    if (layout.is_shortened or has_more) and not whole and number:
         lines.append(f"(expand {number} shows all of it)")
     lines += _pages(layout, number)
     lines += missing(said, absent)
