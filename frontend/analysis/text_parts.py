@@ -32,6 +32,7 @@ _MOST_UNLIKE_LINES = 400
 _MOST_EFFORT = 200_000
 """Most comparisons of lines, so that texts that are not alike are shown without a delay."""
 _LABEL_WIDTH = 24
+_UNKNOWN_BOUNDS = "?"
 _LABEL_WORDS = 2
 _ABSENT_SHARE = 3
 """Texts are not merged if more than one of so many lines has nothing in common."""
@@ -260,7 +261,9 @@ class _Line:
         for each in distinct:
             value = each.text[len(start) :]
             # Most lines are no structures, and parsing all of them would take long.
-            node = parse(value, each.slots) if "{" in value or value.startswith("(") else None
+            # The text does not have the lower bounds of arrays of Fortran.
+            slots = (*each.slots, _UNKNOWN_BOUNDS)
+            node = parse(value, slots) if "{" in value or value.startswith("(") else None
             if not isinstance(node, Group):
                 return ""
             nodes.append((each.ranks, node))
