@@ -47,7 +47,9 @@ def membership(groups: Sequence[Group]) -> Membership | None:
         return None
     texts = []
     for group, own in zip(groups, owned, strict=True):
-        parts = [group.head.text.removesuffix(" = ")]
+        head = _SET.search(group.head.text)
+        assert head is not None
+        parts = [head[0].removesuffix(" = ")]
         if more := own - common:
             parts.append(f"has {_named(more, shown)}")
         if less := union - own:
