@@ -114,9 +114,9 @@ def check(program: Path, *, is_fortran: bool) -> int:
         asked, printed(program, asked), expected, strict=True
     ):
         node = parse(typed)
-        # Of a container the size can be told; of a set, its size and what it has and lacks.
-        told = text.partition(", has element")[0].partition(", lacks element")[0]
-        is_length = isinstance(node, Group) and node.head.text.startswith(told)
+        # The text of a container can be its size, that of a set has the elements too.
+        begin = text.partition(", has element")[0].partition(", lacks element")[0]
+        is_length = isinstance(node, Group) and node.head.text.startswith(begin)
         assert is_length or normalized(typed) == normalized(text), (expression, path, typed, whole)
     return sum(bool(path) for _, path, _ in expected)
 
