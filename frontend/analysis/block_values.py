@@ -28,7 +28,7 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 _FEWEST_REPEATS = 10
 _FRACTION_BITS = {2: 10, 4: 23, 8: 52, 10: 64, 16: 112}
 """Bits of the fraction in a floating-point number, by its size in bytes."""
-_HUGE = 1 << 1000
+_LARGEST = sys.float_info.max
 MOST_SHOWN = 200
 """Number of elements in a text that is for people."""
 
@@ -283,11 +283,11 @@ def _compared_with(values: NDArray[Any], sign: str, bound: Number) -> NDArray[An
         return found
     if values.dtype.kind in "iu":
         return _integers_with(values, sign, bound)
-    near = float(bound) if -_HUGE < bound < _HUGE else math.inf if bound > 0 else -math.inf
+    near = float(bound) if -_LARGEST <= bound <= _LARGEST else math.inf if bound > 0 else -math.inf
     if near == bound:
         found = COMPARE[sign](values, near)
         return found
-    if values.dtype.itemsize > 8:
+    if values.dtype.itemsize > 8 and math.isfinite(near):
         rest = float(bound - Fraction(near))
         found = COMPARE[sign](values, numpy.longdouble(near) + numpy.longdouble(rest))
         return found

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -134,6 +134,7 @@ def test_integers_are_not_rounded(values: list[int], sign: str, bound: float) ->
     st.sampled_from(sorted(COMPARE)),
     st.one_of(st.integers(-(2**70), 2**70), st.floats(allow_nan=False), st.fractions()),
 )
+@example([2.0**1000], "<", 2.0**1000)
 def test_doubles_are_compared_exactly(values: list[float], sign: str, bound: float) -> None:
     found = block_values.failing(block(values), sign, bound).tolist()
     assert found == [
