@@ -74,6 +74,13 @@ def release() -> str:
     return f"PGDB {__version__} on Python {sys.version_info.major}.{sys.version_info.minor}"
 
 
+MOST_CLASSES_TOGETHER = 1024
+"""Most classes of events that are joined to one message.
+
+What a rank prints at a stop has to come with the stop: a command that waits for it ends then.
+"""
+
+
 class EventBuffer:
     """Merges events that are close together, and keeps the order of each rank's events."""
 
@@ -442,8 +449,14 @@ class TreeNode(ABC):
         if self._event_timer is not None:
             self._event_timer.cancel()
             self._event_timer = None
+        together: list[EquivalenceClass[Event]] = []
         for classes in self._events.take():
-            self.up(Events(classes=classes))
+            if together and len(together) + len(classes) > MOST_CLASSES_TOGETHER:
+                self.up(Events(classes=tuple(together)))
+                together.clear()
+            together.extend(classes)
+        if together:
+            self.up(Events(classes=tuple(together)))
 
     def add_notice(self, text: str, hosts: Sequence[str] = ()) -> None:
         """Notify the user of *text*, once for each of *hosts* (default: this one)."""

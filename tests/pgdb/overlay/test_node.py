@@ -402,6 +402,30 @@ def test_stops_are_reported_at_once_when_the_last_running_rank_has_stopped() -> 
     run(test, count=2)
 
 
+def test_what_a_rank_prints_at_a_stop_comes_with_the_stop() -> None:
+    async def test(nodes: Tree) -> None:
+        root = nodes[FRONT_END]
+        await set_going(root, nodes.values(), ALL)
+        for number in range(7):
+            for rank in (2 * number, 2 * number + 1):
+                nodes[number].add_event(RankSet([rank]), stop_of(1), ())
+                nodes[number].add_event(RankSet([rank]), output("1: x = 5"), ())
+        await root.wait(lambda taken: all(reported(taken, rank) for rank in ALL))
+        came = RankSet()
+        for events in (each for each in root.taken if isinstance(each, Events)):
+            stopped = RankSet.union(
+                each.ranks for each in events.classes if isinstance(each.record, Stop)
+            )
+            printed = RankSet.union(
+                each.ranks for each in events.classes if isinstance(each.record, Output)
+            )
+            assert stopped == printed
+            came |= stopped
+        assert came == ALL
+
+    run(test)
+
+
 def test_what_a_rank_prints_or_that_it_runs_on_does_not_end_the_window() -> None:
     async def test(nodes: Tree) -> None:
         root, node = nodes[FRONT_END], nodes[0]
