@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from pgdb.backend.gdb import unset_bounds
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.process_memory import read_memory
 from pgdb.backend.gdb.queries import failure
@@ -124,6 +125,8 @@ async def read_block(gdb: GdbSession, operation: ReadBlock, pid: int) -> Block |
 
 def _check_size(operation: ReadBlock, found: _Numbers, count: int) -> None:
     size_bytes = count * found.item_bytes
+    if size_bytes >= unset_bounds.ADDRESS_SPACE_BYTES:
+        raise CommandError(unset_bounds.about(operation.expression))
     if size_bytes > operation.limit_bytes:
         raise CommandError(
             f"{operation.expression} takes {size_bytes} bytes, and array-limit is "

@@ -87,9 +87,7 @@ class Operations:
                     if expression in unset:
                         return Failure(message=unset_bounds.about(expression, unset[expression]))
                 value = await full_values.evaluate(self._gdb, operation, pid)
-                if isinstance(value, Failure) and unset_bounds.is_impossible(value.message):
-                    return Failure(message=unset_bounds.about(expression))
-                return value
+                return unset_bounds.reworded(value, expression)
             case Backtrace():
                 return await self._stacks.backtrace(pid, operation)
             case SelectFrame(command=command):

@@ -17,11 +17,11 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.queries import with_bounds
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.patterns import pattern
-from pgdb.records import Record, Variable, Variables
+from pgdb.records import Failure, Record, Variable, Variables
 
 _LARGEST = 1_000_000
 """Most elements along a dimension of an array without elements that GDB is let print."""
-_ADDRESS_SPACE_BYTES = 1 << 47
+ADDRESS_SPACE_BYTES = 1 << 47
 """Size of a process's memory on x86-64: no variable is as large."""
 _NUMBER = pattern(r"-?\d+")
 _COMPILERS = "."
@@ -90,21 +90,25 @@ async def variables(gdb: GdbSession, which: str) -> Record | None:
     return Variables(items=items, empty=f"No {which}.")
 
 
-def reworded(listed: Record) -> Record:
-    """Name the cause where GDB refuses the value of a variable because of an impossible size."""
-    if not isinstance(listed, Variables):
-        return listed
-    items = tuple(
-        msgspec.structs.replace(each, value=UNSET) if is_impossible(each.value) else each
-        for each in listed.items
-    )
-    return msgspec.structs.replace(listed, items=items)
+def reworded(answer: Record, expression: str = "") -> Record:
+    """Name the cause where a value, or that of a listed variable, has an impossible size."""
+    match answer:
+        case Failure(message=message) if is_impossible(message):
+            return Failure(message=about(expression))
+        case Variables(items=items):
+            told = tuple(
+                msgspec.structs.replace(each, value=UNSET) if is_impossible(each.value) else each
+                for each in items
+            )
+            return msgspec.structs.replace(answer, items=told)
+        case _:
+            return answer
 
 
 def is_impossible(refusal: str) -> bool:
     """Return whether a text of GDB's refuses a value that no process has room for."""
     found = _REQUIRED.search(refusal)
-    return found is not None and int(found[1]) >= _ADDRESS_SPACE_BYTES
+    return found is not None and int(found[1]) >= ADDRESS_SPACE_BYTES
 
 
 def about(expression: str, shape: str = "") -> str:

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from pgdb.backend.gdb import unset_bounds
+from pgdb.backend.gdb import blocks, unset_bounds
 from pgdb.backend.gdb.mi import Result, cut
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.records import Variable, Variables
+from pgdb.errors import CommandError
+from pgdb.overlay.messages import ReadBlock
+from pgdb.records import Failure, Variable, Variables
 
 FRAME = '^done,frame={level="0",addr="0x1",func="sweep",file="sweep.%s",line="3"}'
 NAMES = '^done,variables=[{name="n",arg="1"},{name="a",arg="1"},{name="b",arg="1"},{name="i"}]'
@@ -65,7 +67,12 @@ def test_a_size_that_no_process_has_is_told_as_unset_bounds() -> None:
     reworded = unset_bounds.reworded(listed)
     assert isinstance(reworded, Variables)
     assert reworded.items == (Variable("a", large), Variable("b", unset_bounds.UNSET))
+    whole = refusal.format(1880844493789993498)
+    failure = unset_bounds.reworded(Failure(message=whole), "b")
+    assert failure == Failure(message=unset_bounds.about("b"))
     assert "b has an impossible size" in unset_bounds.about("b")
+    other = Failure(message=refusal.format(2000000))
+    assert unset_bounds.reworded(other, "b") is other
 
 
 def test_a_variable_of_the_compiler_is_not_evaluated() -> None:
@@ -91,3 +98,9 @@ def test_variables_are_listed_without_such_arrays() -> None:
 @pytest.mark.parametrize(("suffix", "which"), [("c", "arguments"), ("f90", "locals")])
 def test_gdb_lists_everything_else_by_itself(suffix: str, which: str) -> None:
     assert asyncio.run(unset_bounds.variables(ToldGdb(suffix), which)) is None
+
+
+def test_an_array_of_an_impossible_size_is_not_a_matter_of_the_limit() -> None:
+    numbers = blocks._Numbers(kind="<f8", shape=(1 << 30, 1 << 30))
+    with pytest.raises(CommandError, match="a has an impossible size: its bounds are not set"):
+        blocks._check_size(ReadBlock(expression="a", limit_bytes=1 << 20), numbers, 1 << 60)
