@@ -77,7 +77,8 @@ def release() -> str:
 MOST_CLASSES_TOGETHER = 1024
 """Most classes of events that are joined to one message.
 
-What a rank prints at a stop has to come with the stop: a command that waits for it ends then.
+The text that a rank prints at a stop has to come with the stop: a command that waits for the stop
+ends then.
 """
 
 

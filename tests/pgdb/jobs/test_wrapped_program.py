@@ -111,6 +111,7 @@ def test_a_script_that_starts_programs(
         (b"\0execv\0", True),
         (b"\0posix_spawnp@GLIBC_2.15\0", True),
         (b"\0execution\0ecosystem\0", False),
+        (b"\0system@GLIBC_2.2.5\0popen\0", False),
         (b"\0execv\0shmem_init\0", False),
     ],
 )
