@@ -177,7 +177,8 @@ async def answers(gdb: GdbSession, timeout_s: float) -> bool:
     while (left_s := due - loop.time()) > 0:
         before = procfs.work_done(gdb.pid)[0]
         if (await asyncio.wait((asked,), timeout=min(QUIET_S, left_s)))[0]:
-            return True
+            # Waiting for a GDB that ignores interrupts is given up.
+            return asked.exception() is None or not gdb.is_alive
         ticks, waits_for_disk = procfs.work_done(gdb.pid)
         if ticks <= before and not waits_for_disk:
             return False

@@ -47,7 +47,7 @@ def test_workers_of_torchrun_are_ranks(tmp_path: Path) -> None:
     line = [TORCHRUN, "--nproc-per-node=3", str(script)]
     launched = run_json("launch", *ex("kill"), *line)
     assert list(first_classes(launched)) == ["0-2"], launched.out
-    with running(line, 3, "train.py") as (agent, ranks):
+    with running(line, 3, "python3") as (agent, ranks):
         finished = run_json("attach", *ex("ranks"), agent)
         hello = finished.objects[0]
         assert hello["ranks"] == "0-2"

@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 
 from pgdb.backend.care import liveness
+from pgdb.backend.gdb.mi import Result
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.errors import GdbError
 from pgdb.records import Exit
 from tests.support.programs import is_alive, wait_until
 
@@ -109,5 +112,31 @@ def test_one_that_has_gone_before_is_reported(
         ended = asyncio.Event()
         watch(process.pid, ended.set)
         await ended.wait()
+
+    run(test())
+
+
+@pytest.mark.parametrize(("is_alive", "answers"), [(True, False), (False, True)])
+def test_a_gdb_that_nobody_waits_for_any_longer_has_not_answered(
+    is_alive: bool, answers: bool
+) -> None:
+    class Ignoring(GdbSession):
+        """A GDB for whose answers waiting is given up, because it computes or has ended."""
+
+        lives = True
+
+        @property
+        def is_alive(self) -> bool:
+            return self.lives
+
+        def ping(self) -> asyncio.Future[Result]:
+            asked: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+            asked.set_exception(GdbError("it ignores interrupts"))
+            self.lives = is_alive
+            return asked
+
+    async def test() -> None:
+        gdb = Ignoring(listener=None)  # type: ignore[arg-type]
+        assert await liveness.answers(gdb, 1.0) is answers
 
     run(test())
