@@ -42,7 +42,8 @@ def test_workers_of_torchrun_are_ranks(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     # A worker's child has its environment, but is no rank.
     script.write_text(
-        "#torch\nimport subprocess, time\nsubprocess.Popen(['sleep', '60'])\ntime.sleep(60)\n"
+        "#torch\nimport subprocess, time\nsubprocess.Popen(['sleep', '600'])\n"
+        "while True:\n    time.sleep(0.01)\n"
     )
     line = [TORCHRUN, "--nproc-per-node=3", str(script)]
     launched = run_json("launch", *ex("kill"), *line)

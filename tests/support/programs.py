@@ -42,7 +42,7 @@ otherwise: ending only then is a fault."""
 TERMINATE_TIMEOUT_S = 3.0
 EXEC_DEADLINE_S = 10.0
 POLL_S = 0.02
-RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK")
 _READY_VARIABLE = "PGDB_TEST_READY"
 
 # Preloaded into the ranks: a byte in the file for every rank that has come out of MPI_Init.
