@@ -231,8 +231,9 @@ def test_mpirun_in_a_batch_job(
         for pid, words in processes_with(f"SLURM_JOB_ID={number}").items()
         if words.startswith(f"{mpi.launcher} ")
     }
-    # Its children are called the same until they have executed their programs.
-    (mpirun,) = (pid for pid in launchers if parent_of(pid) not in launchers)
+    # Its children are called the same until they have executed their programs, also those whose
+    # parent has ended: the first one is the launcher.
+    mpirun = min(pid for pid in launchers if parent_of(pid) not in launchers)
     on_node = ["nsenter", f"--target={mpirun}", "--uts", "--ipc", "--mount", *PGDB]
     finished = run_json("attach", *ex("bt"), mpirun, command=on_node)
     assert finished.status == 0, finished.out
