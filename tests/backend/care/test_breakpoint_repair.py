@@ -24,21 +24,22 @@ def test_a_process_that_stands_still_goes_on(
 ) -> None:
     """Also a process that stops only after the first check, as with a late SIGSTOP."""
     with subprocess.Popen([SLEEP, "300"]) as process:
-
-        def stop() -> None:
-            os.kill(process.pid, signal.SIGSTOP)
-            wait_until(lambda: status(process.pid, "State")[0] == "T", "it stands still")
+        stops = 0
 
         def pauses() -> Iterator[float]:
             """Yield the pause before each check; stop the process before one of them."""
+            nonlocal stops
             for number in range(3):
                 if number == is_late:
-                    stop()
+                    os.kill(process.pid, signal.SIGSTOP)
+                    wait_until(lambda: status(process.pid, "State")[0] == "T", "it stands still")
+                    stops += 1
                 yield 0.0
 
         monkeypatch.setattr(breakpoint_repair, "PAUSES_S", pauses())
         try:
             asyncio.run(wake(process.pid))
+            assert stops == 1, "no check came after the stop"
             wait_until(lambda: status(process.pid, "State")[0] == "S", "it goes on")
         finally:
             process.kill()
