@@ -12,6 +12,8 @@ from typing import Any, Literal
 from msgspec import structs
 
 from pgdb.errors import UsageError
+from pgdb.frontend.api.interface_options import INTERFACE_SETTINGS as INTERFACE_SETTINGS
+from pgdb.frontend.api.interface_options import SETTLE as SETTLE
 from pgdb.frontend.api.setting import (
     Setting,
     days,
@@ -406,22 +408,22 @@ SESSION_SETTINGS: tuple[Setting, ...] = tuple(
 )
 """The settings of a session, each a field of :class:`SessionOptions`."""
 
-SETTLE = Setting(
-    key="settle_s",
-    option="--settle",
-    name="settle",
-    value="SECONDS",
-    read=seconds,
-    show=in_seconds,
-    check=is_time,
-    kind=float,
-    help="once a rank has stopped, a run command waits so long for further ranks (1 s at the "
-    "prompt; in batch runs it waits for all)",
-)
-"""The settle time, which belongs to one user interface."""
-
-SETTINGS: tuple[Setting, ...] = (SETTLE, *SESSION_SETTINGS)
+SETTINGS: tuple[Setting, ...] = (*INTERFACE_SETTINGS, *SESSION_SETTINGS)
 """All settings."""
 
 CHANGEABLE: dict[str, Setting] = {each.name: each for each in SETTINGS if each.name}
 """The settings that ``set`` changes and ``set -keep`` keeps, by name."""
+
+
+def find_changeable(name: str) -> Setting | None:
+    """Return the setting that ``set NAME`` changes.
+
+    GDB's own settings have GDB's abbreviations: ``set pag off``, ``set he 0``.
+    """
+    found = CHANGEABLE.get(name)
+    if found is not None:
+        return found
+    for each in INTERFACE_SETTINGS:
+        if each.shortest and len(name) >= each.shortest and each.name.startswith(name):
+            return each
+    return None

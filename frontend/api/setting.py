@@ -39,6 +39,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """The environment variable that replaces the default."""
     name: str = ""
     """The name for ``set`` and ``show``; empty for one that is fixed while a session lasts."""
+    shortest: int = 0
+    """Length of the shortest abbreviation of the name, for a setting that GDB has too; 0: none."""
     value: str = ""
     """The name of the option's value in help texts; empty for a flag."""
     read: Reader | None = None
@@ -156,13 +158,15 @@ def size(title: str, text: str) -> int:
 
 
 def switch(title: str, text: str) -> bool:
-    """Read ``on`` or ``off``.
+    """Read ``on`` or ``off``, or GDB's other words for them; no word is ``on``.
 
     :raises UsageError: for anything else.
     """
-    if text not in ("on", "off"):
-        raise UsageError(f"{title}: {text!r} is neither on nor off")
-    return text == "on"
+    if text in ("", "on", "1", "yes", "y", "enable"):
+        return True
+    if text in ("off", "0", "no", "n", "disable"):
+        return False
+    raise UsageError(f"{title}: {text!r} is neither on nor off")
 
 
 def integer(title: str, text: str) -> int:

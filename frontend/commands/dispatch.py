@@ -328,6 +328,7 @@ class Dispatcher:
     def apply(self, settings: Settings) -> None:
         """Apply settings to the session and the workspace."""
         self.session.options = settings.change(self.session.options)
+        self.workspace.interface = settings.change_interface(self.workspace.interface)
         values = settings.values
         self.workspace.settle_s = values.get("settle_s", self.workspace.settle_s)
         self.workspace.limit_s = values.get("timeout_s", self.workspace.limit_s)
@@ -338,9 +339,15 @@ class Dispatcher:
         self.display.text(text)
 
     async def confirm(self, question: str) -> bool:
-        """Ask the user; where nobody can answer, the answer is yes."""
+        """Ask the user; with ``set confirm off``, or where nobody can answer, it is yes."""
+        if self._ask is None or not self.workspace.interface.confirm:
+            return True
         with deadline.paused():
-            return await self._ask(question) if self._ask is not None else True
+            return await self._ask(question)
+
+    async def confirm_typed(self, question: str) -> bool:
+        """Ask the user about a typed line; as in GDB, a file of commands is not asked about."""
+        return bool(self.files_open) or await self.confirm(question)
 
     def quit(self, *, kill: bool, why: str = "") -> None:
         """Leave the session; *why* gives the reason, if the user has not asked to leave.

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.options import CHANGEABLE, SETTLE
+from pgdb.frontend.api.options import CHANGEABLE, INTERFACE_SETTINGS, SETTLE, find_changeable
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.commands.command_files import one_name
 from pgdb.frontend.commands.options import WIDTH, Option, Rest
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
@@ -84,7 +85,7 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
     if is_kept and not text:
         raise UsageError("set -keep needs a name and a value; 'help set' lists the names")
     name, _, value = text.partition(" ")
-    setting = CHANGEABLE.get(name)
+    setting = find_changeable(name)
     if setting is None:
         if is_kept:
             raise UsageError(
@@ -115,11 +116,18 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
 )
 async def _show(call: Call) -> Outcome:
     """Show a setting of PGDB's (see set), or GDB's."""
-    setting = CHANGEABLE.get(call.argument)
+    setting = find_changeable(call.argument)
     if setting is None:
         return await call.view.execute_plain(call.line)
-    place = call.workspace if setting is SETTLE else call.session.options
-    return f"{setting.name}: {setting.show(getattr(place, setting.key))}"
+    return f"{setting.name}: {setting.show(getattr(_place(call, setting), setting.key))}"
+
+
+def _place(call: Call, setting: Setting) -> object:
+    """Return the object that has the value of a setting."""
+    if setting is SETTLE:
+        return call.workspace
+    is_of_interface = setting in INTERFACE_SETTINGS
+    return call.workspace.interface if is_of_interface else call.session.options
 
 
 @COMMANDS.command(

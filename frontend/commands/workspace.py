@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pgdb.errors import CommandError, PgdbError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import SavedAnswers
+from pgdb.frontend.api.interface_options import InterfaceOptions
 from pgdb.frontend.store.recorder import WorkspaceState
 from pgdb.ranks import RankSet
 
@@ -45,6 +46,8 @@ class Workspace:
         """The answers that ``save`` has kept, by name."""
         self.without_answer = ""
         """The last command, if its output is not an answer that ``expand`` can unfold."""
+        self.interface = InterfaceOptions()
+        """The settings of this user interface, without the settle time."""
         self.settle_s = settle_s
         """A run command returns when no further rank has stopped for this long after the first."""
         self.run_timeout_s = run_timeout_s

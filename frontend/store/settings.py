@@ -14,7 +14,14 @@ from typing import Any
 import msgspec
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.api.options import CHANGEABLE, SESSION_SETTINGS, SessionOptions
+from pgdb.frontend.api.interface_options import InterfaceOptions
+from pgdb.frontend.api.options import (
+    CHANGEABLE,
+    INTERFACE_SETTINGS,
+    SESSION_SETTINGS,
+    SETTLE,
+    SessionOptions,
+)
 from pgdb.frontend.system.user_files import locked, read_regular, reason, write_atomically
 
 MAX_BYTES = 1 << 16
@@ -48,6 +55,11 @@ class Settings:
         :raises UsageError: if one of them cannot be.
         """
         own = {each.key for each in SESSION_SETTINGS}
+        return options.changed(**{key: value for key, value in self.values.items() if key in own})
+
+    def change_interface(self, options: InterfaceOptions) -> InterfaceOptions:
+        """Return the options of a user interface with these settings, without the settle time."""
+        own = {each.key for each in INTERFACE_SETTINGS if each is not SETTLE}
         return options.changed(**{key: value for key, value in self.values.items() if key in own})
 
     def __or__(self, other: Settings) -> Settings:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 
 from pgdb.errors import UsageError
-from pgdb.frontend.api.options import SETTINGS, SETTLE
+from pgdb.frontend.api.options import INTERFACE_SETTINGS, SETTINGS
 from pgdb.frontend.api.setting import Setting
 
 SHELLS = ("bash", "zsh", "fish")
@@ -56,7 +56,9 @@ def _row(setting: Setting) -> str:
     option = f"`{setting.option} {_value(setting)}`".replace(" `", "`") if setting.option else ""
     if setting.environment:
         option += f", `{setting.environment}`"
-    key = f"`{setting.key}`" if setting is not SETTLE else f"`{setting.key}` (file only)"
+    key = (
+        f"`{setting.key}`" if setting not in INTERFACE_SETTINGS else f"`{setting.key}` (file only)"
+    )
     name = f"`{setting.name}`" if setting.name else ""
     default = ""
     if setting.default not in (None, "", ()):

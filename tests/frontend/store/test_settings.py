@@ -60,7 +60,20 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("stop-on-error off", {"stop_on_error": False}),
     ("array-limit 4G", {"array_limit_bytes": 4 << 30}),
     ("compare-pointers raw", {"compare_pointers": "raw"}),
+    ("confirm off", {"confirm": False}),
+    ("pagination off", {"pagination": False}),
+    ("height 0", {"height": 0}),
+    ("width 132", {"width": 132}),
+    ("status-line off", {"status_line": False}),
 ]
+
+
+def value_at(at: Dispatcher, key: str) -> object:
+    """Return the value that a setting has, wherever it is kept."""
+    for place in (at.workspace, at.workspace.interface, at.session.options):
+        if hasattr(place, key):
+            return getattr(place, key)
+    raise AssertionError(key)
 
 
 @pytest.mark.parametrize(("line", "kept_values"), LINES)
@@ -76,14 +89,42 @@ def test_what_is_kept_is_there_the_next_time(
     later = dispatcher()
     later.apply(read_settings(settings_path()))
     (name, value), *_ = kept_values.items()
-    assert value == (
-        later.workspace.settle_s if name == "settle_s" else getattr(later.session.options, name)
-    )
+    assert value == value_at(later, name)
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "value"),
+    [
+        ("set confirm", "confirm", True),
+        ("set con 0", "confirm", False),
+        ("set pag no", "pagination", False),
+        ("set pagination disable", "pagination", False),
+        ("set he 0", "height", 0),
+        ("set height unlimited", "height", 0),
+        ("set wi 60", "width", 60),
+        ("set width un", "width", 0),
+        ("set stop-on-error 0", "stop_on_error", False),
+    ],
+)
+def test_the_settings_of_the_terminal_have_gdbs_words(line: str, key: str, value: object) -> None:
+    now = dispatcher()
+    assert typed(line, now) is None and value_at(now, key) == value
+    name = line.split()[1]
+    assert str(typed(f"show {name}", now)).partition(": ")[2] in ("on", "off", "60", "unlimited")
+
+
+def test_the_terminal_decides_the_size_of_a_page_unless_it_is_set() -> None:
+    assert typed("show height", dispatcher()) == "height: the terminal's"
 
 
 @pytest.mark.parametrize(
     ("line", "why"),
     [
+        ("height -1", "'-1' is neither a whole number"),
+        ("height", "'' is neither"),
+        ("width 99999999999", "neither a whole number"),
+        ("height 9999999999", "out of range"),
+        ("pagination maybe", "neither on nor off"),
         ("print pretty on", "is no setting of PGDB's"),
         ("settle 0", "0.001 s to"),
         ("settle nan", "'nan' is no time"),

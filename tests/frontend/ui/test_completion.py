@@ -43,7 +43,7 @@ def completed(text: str) -> list[str]:
         ("proc 0 plot u --h", ["--hist", "--heat"]),
         ("saved -d ", ["before"]),
         ("set -k", ["-keep"]),
-        ("set -keep s", ["settle", "stop-on-error", "stop-before-death"]),
+        ("set -keep s", ["settle", "status-line", "stop-on-error", "stop-before-death"]),
         ("set stop-on-error ", ["on", "off"]),
         ("show compare", ["compare-pointers"]),
         ("set compare-pointers ", ["symbol", "raw"]),

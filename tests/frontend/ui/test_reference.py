@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.errors import UsageError
+from pgdb.frontend.api.interface_options import InterfaceOptions
 from pgdb.frontend.api.options import CHANGEABLE, SETTINGS, SessionOptions
 from pgdb.frontend.ui import reference
 from pgdb.frontend.ui.arguments import make_parser, parse
@@ -99,14 +100,20 @@ def test_a_setting_is_declared_once() -> None:
     options = [each.option for each in SETTINGS if each.option]
     assert len(set(options)) == len(options)
     fields = set(SessionOptions.__dataclass_fields__)
+    fields |= set(InterfaceOptions.__dataclass_fields__)
     assert {each.key for each in SETTINGS} == fields | {"settle_s"}
     assert sorted(CHANGEABLE) == [
         "array-limit",
         "compare-pointers",
+        "confirm",
+        "height",
+        "pagination",
         "settle",
+        "status-line",
         "stop-before-death",
         "stop-on-error",
         "timeout",
+        "width",
     ]
 
 

@@ -1,0 +1,131 @@
+"""The settings of one user interface: questions, pages, the status line, each declared once.
+
+They differ from the settings of a session in that a program that uses the Python API has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from msgspec import structs
+
+from pgdb.errors import UsageError
+from pgdb.frontend.api.setting import (
+    Setting,
+    declared_in,
+    in_seconds,
+    is_time,
+    on_or_off,
+    seconds,
+    setting,
+    switch,
+)
+
+_MOST = (1 << 31) - 1
+
+
+def _length(title: str, text: str) -> int:
+    """Read a number of lines or columns, as GDB does: 0 and ``unlimited`` are no limit.
+
+    :raises UsageError: if it is none.
+    """
+    if text and "unlimited".startswith(text):
+        return 0
+    if not (text.isascii() and text.isdecimal() and len(text) < 11):
+        raise UsageError(f"{title}: {text!r} is neither a whole number from 0 nor 'unlimited'")
+    return int(text)
+
+
+def _is_length(value: int, title: str) -> None:
+    if not -1 <= value <= _MOST:
+        raise UsageError(f"{title} {value} is out of range; 0 is no limit")
+
+
+def _shown_length(value: int) -> str:
+    """Return a length in words; the terminal's for -1."""
+    return {-1: "the terminal's", 0: "unlimited"}.get(value, str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceOptions:
+    """Options of one user interface."""
+
+    confirm: bool = setting(
+        True,
+        name="confirm",
+        shortest=3,
+        read=switch,
+        show=on_or_off,
+        kind=bool,
+        help="ask at a terminal before a command kills or deletes; nothing is asked elsewhere",
+    )
+    pagination: bool = setting(
+        True,
+        name="pagination",
+        shortest=3,
+        read=switch,
+        show=on_or_off,
+        kind=bool,
+        help="show output at a terminal that is longer than the screen page by page",
+    )
+    height: int = setting(
+        -1,
+        name="height",
+        shortest=2,
+        value="LINES",
+        read=_length,
+        check=_is_length,
+        show=_shown_length,
+        kind=int,
+        help="lines of a page; 0 or unlimited for output without pages; by default those of the "
+        "terminal",
+    )
+    width: int = setting(
+        -1,
+        name="width",
+        shortest=2,
+        value="COLUMNS",
+        read=_length,
+        check=_is_length,
+        show=_shown_length,
+        kind=int,
+        help="columns that PGDB's own lines are cut to; 0 or unlimited for whole lines; by default "
+        "those of the terminal",
+    )
+    status_line: bool = setting(
+        True,
+        name="status-line",
+        read=switch,
+        show=on_or_off,
+        kind=bool,
+        help="show the states of the ranks below the prompt, at terminals that can",
+    )
+
+    def changed(self, **changes: Any) -> InterfaceOptions:
+        """Return these options with *changes*."""
+        return replace(self, **changes)
+
+
+SETTLE = Setting(
+    key="settle_s",
+    option="--settle",
+    name="settle",
+    value="SECONDS",
+    read=seconds,
+    show=in_seconds,
+    check=is_time,
+    kind=float,
+    help="once a rank has stopped, a run command waits so long for further ranks (1 s at the "
+    "prompt; in batch runs it waits for all)",
+)
+"""The settle time; its default depends on the user interface."""
+
+INTERFACE_SETTINGS: tuple[Setting, ...] = (
+    SETTLE,
+    *(
+        structs.replace(declared_in(each.metadata), key=each.name)
+        for each in fields(InterfaceOptions)
+    ),
+)
+"""The settings of a user interface: the settle time, and the fields of InterfaceOptions."""
