@@ -1,0 +1,93 @@
+"""The end of PGDB's part in a rank: it is detached unharmed, or killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from pgdb.backend.care.sigtrap_guard import SigtrapGuard
+from pgdb.backend.gdb.executor import Executor
+from pgdb.backend.gdb.interrupting import BLOCKED, DRAIN_TIMEOUT_S, INTERRUPT_TIMEOUT_S, Interrupter
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.process import END_WHEN_FREE
+from pgdb.backend.rank import events
+from pgdb.backend.rank.states import Detached, Detaching
+from pgdb.errors import GdbError
+from pgdb.records import Done, Failure, Record
+
+
+class Detacher:
+    """Detaches one rank, or kills it."""
+
+    def __init__(
+        self, executor: Executor, interrupter: Interrupter, guard: SigtrapGuard | None
+    ) -> None:
+        self._executor = executor
+        self._interrupter = interrupter
+        self._guard = guard
+
+    async def detach(self) -> None:
+        """Detach the rank, which runs on with nothing of ours in it.
+
+        :raises GdbError: if it cannot be detached.
+        """
+        if self._executor.state not in ("stopped", "running"):
+            raise GdbError("it has no debugger")
+        self._executor.feed(events.DetachBegun())
+        try:
+            await self._let_free()
+        except TimeoutError:
+            raise GdbError(f"it has not stopped within {INTERRUPT_TIMEOUT_S:g} s") from None
+        finally:
+            # A GDB that got the command to detach does so even if nobody waits for it.
+            if isinstance(self._executor.machine.state, Detaching):
+                self._executor.feed(events.DetachFailed())
+
+    async def _let_free(self) -> None:
+        executor = self._executor
+        if executor.state == "running":
+            if await self._interrupter.is_blocked():
+                raise GdbError(BLOCKED)
+            payload = await self._interrupter.stop_and_wait()
+            if payload is not None and executor.take_end(payload):
+                return
+        if not executor.gdb.is_asked_only:
+            await executor.gdb.send(console("delete"))
+        await self._interrupter.drain()
+        if executor.state == "running":
+            raise GdbError(f"it has not stopped within {DRAIN_TIMEOUT_S:g} s")
+        if executor.state != "stopped":
+            return
+        if self._guard is not None:
+            await self._guard.remove()
+        executor.feed(events.FreeSent())
+        _, detached = executor.gdb.ask_together(console(END_WHEN_FREE), "-target-detach")
+        try:
+            result = await detached
+        except GdbError:
+            if not isinstance(executor.machine.state, Detached):
+                raise
+            return
+        if result.kind == "error":
+            executor.feed(events.DetachFailed())
+            raise GdbError(result.message)
+        executor.feed(events.Freed())
+
+    def kill(self) -> Record:
+        """End the process of the rank by SIGKILL."""
+        if self._executor.state not in ("stopped", "running"):
+            return Done()
+        pid = self._executor.process.pid
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        except OSError as error:
+            return Failure(message=f"cannot kill process {pid}: {error.strerror}")
+        # A GDB that has the rank stopped would not notice. GDB is killed, and not ended by the end
+        # of its input: GDB 13.1 then spins for ever if it has not noticed the end of a rank that it
+        # was stepping over a breakpoint, as it does for every shared object that MPI_Init loads (3
+        # of 11 sessions closed just after a continue in main). No rank is left that could keep a
+        # breakpoint.
+        self._executor.feed(events.Killed())
+        return Done()

@@ -1,0 +1,309 @@
+"""Executor of one rank's machine: reports of GDB and of the kernel in, actions carried out.
+
+The states are those of :class:`~pgdb.backend.rank.machine.RankMachine`. The executor owns the
+rank's GDB and what belongs to it, and feeds the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from msgspec.structs import replace
+
+from pgdb.backend.care.breakpoint_repair import RankText, wake
+from pgdb.backend.care.gdb_interrupt import GdbInterrupt
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.breakpoints import Breakpoints
+from pgdb.backend.gdb.finish_limit import FinishLimit
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.process_watch import ProcessWatch
+from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
+from pgdb.backend.gdb.stacks import Stacks
+from pgdb.backend.gdb.stop_report import StopReports, as_interrupt
+from pgdb.backend.rank import events
+from pgdb.backend.rank.machine import RankMachine
+from pgdb.backend.rank.protocol import State
+from pgdb.backend.sbd.rank_files import RankGdb
+from pgdb.errors import GdbError
+from pgdb.records import Event, Exit, Gone, Output, Stop
+
+LOG = logging.getLogger(__name__)
+
+STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
+_LEFTOVER = "a breakpoint may be left in it, at which it ends by SIGTRAP: PGDB cannot compare {}"
+_LAST_WORDS_S, _MORE_WORDS_S = 1.0, 10.0
+"""Times that a GDB has to report by itself that its rank has ended; the second one if the kernel
+does not say how."""
+
+
+class Executor:
+    """GDB, process and machine of one rank."""
+
+    def __init__(
+        self,
+        machine: RankMachine,
+        *,
+        notify: Callable[[int, Event], None],
+        stop_printing: Callable[[], None],
+    ) -> None:
+        self.machine = machine
+        self.process = ProcessWatch()
+        self.text = RankText()
+        self.gdb = RankGdb(self)
+        self.gdb_interrupt = GdbInterrupt(self.gdb)
+        self.breakpoints = Breakpoints(self.gdb)
+        self.stacks = Stacks(self.gdb, stop_printing)
+        self.finish_limit = FinishLimit(self.gdb)
+        self.stops = StopReports(self.gdb, self.stacks, self.breakpoints)
+        self._notify_leaf = notify
+        self._printed = ""
+        self._awaited: asyncio.Future[dict[str, Any]] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._arming: asyncio.Task[GdbError | None] | None = None
+
+    @property
+    def state(self) -> State:
+        """State of the rank."""
+        return self.machine.word
+
+    def feed(self, event: events.RankEvent) -> None:
+        """Feed the machine, and carry out its actions."""
+        for action in self.machine.on(event):
+            self._carry_out(action)
+
+    def notify(self, event: Event) -> None:
+        """Report an event of the rank to the leaf."""
+        self._notify_leaf(self.machine.rank, event)
+
+    def keep(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Start a task, and keep it until it is done."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def settle(self) -> None:
+        """Wait until all that was started has ended."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- stops that operations await ------------------------------------------------------------
+
+    def expect_first_stop(self) -> asyncio.Future[dict[str, Any]]:
+        """Return the payload of the stop at which GDB attaches, once it comes."""
+        self.feed(events.AttachSent())
+        return self._new_future()
+
+    def expect_stop(self) -> asyncio.Future[dict[str, Any]]:
+        """Return the payload of the next stop, once it comes; it is not reported."""
+        self.feed(events.StopAwaited())
+        return self._new_future()
+
+    def _new_future(self) -> asyncio.Future[dict[str, Any]]:
+        self._awaited = asyncio.get_running_loop().create_future()
+        return self._awaited
+
+    async def run_internally(self, command: str, *, is_armed: bool = False) -> dict[str, Any]:
+        """Let the rank run to a stop that is ours alone; return the payload of the stop.
+
+        :raises GdbError: if the rank cannot run, or GDB ends.
+        """
+        stopped, run = self.expect_stop(), self.machine.run
+        self.feed(events.RunSent(run, is_armed))
+        try:
+            result = await self.gdb.send(command)
+            if result.kind == "error":
+                self.feed(events.RunRefused(run, run))
+                raise GdbError(result.message)
+            return await stopped
+        finally:
+            self.feed(events.StopNotAwaited())
+
+    def take_end(self, payload: dict[str, Any]) -> bool:
+        """Record the end of the program if *payload* reports it; return whether it does."""
+        end = decode.exit_of(payload, run=self.machine.run)
+        if end is not None:
+            self.feed(events.EndLearned(end))
+        return end is not None
+
+    async def stop(self) -> None:
+        """Interrupt a rank that runs; return once the signal is sent, or the rank has stopped.
+
+        :raises GdbError: if GDB ends.
+        """
+        self.feed(events.InterruptWanted())
+        arming = self._arming
+        if arming is not None and not arming.done() and (error := await asyncio.shield(arming)):
+            raise error
+
+    async def _arm(self) -> GdbError | None:
+        """Make GDB stop at our signal, then send it."""
+        try:
+            answer = self.gdb.send(console(STOP_AT_INTERRUPT))
+            result = await self.gdb_interrupt.wait_for(answer, self.process.pid)
+            if result.kind == "error" and self.state == "running":
+                # GDB has given up this very command: it could not be seen to do anything else.
+                await self.gdb.send(console(STOP_AT_INTERRUPT))
+        except GdbError as error:
+            return error
+        self.feed(events.Armed())
+        return None
+
+    # -- reports of GDB and of the kernel ------------------------------------------------------
+
+    def watch(self, pid: int) -> None:
+        """Watch the process *pid* of the rank, which may end without a word of GDB."""
+
+        def on_end() -> None:
+            self.keep(self._process_ended())
+
+        self.process.begin(pid, on_end)
+
+    def on_stopped(self, payload: dict[str, Any]) -> None:
+        """Take a ``*stopped``."""
+        if self._awaited is not None and self._awaited.done():
+            # The operation has given up, and has not run since.
+            self._awaited = None
+            self.feed(events.StopNotAwaited())
+        self.feed(events.HasStopped(payload, decode.exit_of(payload, run=0)))
+
+    def on_running(self) -> None:
+        """Take a ``*running``."""
+        self.feed(events.IsRunning())
+
+    def on_run_failed(self, message: str) -> None:
+        """Record that the rank does not run after all, as when a breakpoint cannot be inserted."""
+        self.feed(events.RunFailed(self.stops.why_refused(message)))
+
+    def on_notice(self, name: str, payload: dict[str, Any]) -> None:
+        """Take a ``=…``."""
+        if name == "thread-group-exited":
+            self.feed(events.LostProcess())
+        self.breakpoints.on_notice(name, payload)
+        self.stacks.on_notice(name, payload)
+        if name == "library-loaded":
+            self.text.outdate()
+
+    def on_output(self, text: str) -> None:
+        """Take text that GDB printed unasked: output of breakpoint commands, and its own stops."""
+        if self.breakpoints.prints and self.state != "stopped":
+            # A dprintf, whose text comes in pieces.
+            self._printed += text
+            if not text.endswith("\n"):
+                return
+            text, self._printed = self._printed, ""
+            self.breakpoints.prints = False
+        elif self.state != "stopped":
+            return
+        if not self.machine.is_detaching and text.strip():
+            self.notify(Output(text=text.rstrip("\n")))
+
+    def on_end(self, why: str) -> None:
+        """Record that GDB has ended."""
+        self.feed(events.DebuggerEnded(why, self.process.has_no_debugger))
+
+    async def _process_ended(self) -> None:
+        """Record the end of the process, which GDB 13.1 does not notice of a stopped one."""
+        end = self.process.how(self.machine.run)
+        # A GDB that let the process run is about to report its end, unless GDB hangs.
+        for patience_s in (_LAST_WORDS_S, _MORE_WORDS_S):
+            if await self.process.stops_within(patience_s):
+                return
+            end = end or self.process.how(self.machine.run)
+            if end is not None:
+                break
+        self.feed(events.ProcessEnded(end or Exit(run=self.machine.run)))
+
+    # -- actions -------------------------------------------------------------------------------
+
+    def _carry_out(self, action: events.Action) -> None:
+        match action:
+            case events.Arm():
+                self._arming = self.keep(self._arm())
+            case events.Disarm():
+                if self.gdb.is_alive:
+                    self.gdb.send(console(IGNORE_INTERRUPT))
+            case events.SendSignal():
+                with contextlib.suppress(OSError):
+                    os.kill(self.process.pid, INTERRUPT)
+            case events.ReportStop():
+                self._report(action)
+            case events.ReportRefusedRun(why=why, run=run):
+                stop = Stop(reason="other", run=run, meaning=f"it cannot run: {why}")
+                self.keep(self._describe(stop, is_elsewhere=False))
+            case events.ResolveStop(payload=payload):
+                if self._awaited is not None and not self._awaited.done():
+                    self._awaited.set_result(payload)
+            case events.FailStop(why=why):
+                if self._awaited is not None and not self._awaited.done():
+                    self._awaited.set_exception(GdbError(why))
+                    self._awaited.exception()
+            case events.Notify(event=event):
+                self.notify(event)
+            case events.Repair(then=then):
+                self.keep(self._repair(then))
+            case events.StopWatching(forgets=forgets):
+                self.process.stop(forgets=forgets)
+            case events.ForgetBreakpoints():
+                self.breakpoints.forget()
+            case events.KillDebugger():
+                self.gdb.kill()
+
+    def _report(self, action: events.ReportStop) -> None:
+        payload = action.payload
+        self.finish_limit.restore()
+        stop = self.stops.stop_of(payload, action.run, self.process.pid)
+        if self.gdb_interrupt.is_awaited and stop.signal == signal.SIGINT.name:
+            self.keep(self._report_gdb_interrupt(as_interrupt(stop), action))
+        elif self._tasks or not self.stops.is_complete(stop, payload):
+            # Finding the frame takes a moment; GDB answers in order, so stops are reported in
+            # order too.
+            is_elsewhere = self.stops.is_elsewhere(stop, payload)
+            self.keep(self._describe(stop, is_elsewhere=is_elsewhere))
+        else:
+            self.feed(events.Described(stop))
+
+    async def _report_gdb_interrupt(self, stop: Stop, action: events.ReportStop) -> None:
+        """Report a stop at our SIGINT, except one in a function that GDB has gone back from."""
+        found = await self.stops.after_gdb_interrupt(
+            stop,
+            action.payload,
+            stays_stopped=lambda: action.was_running and self.machine.stops == action.count,
+        )
+        if found is not None:
+            first = self.gdb.first_thread
+            is_elsewhere = action.payload.get("thread-id", first) != first
+            await self._describe(found, is_elsewhere=is_elsewhere)
+
+    async def _describe(self, stop: Stop, *, is_elsewhere: bool) -> None:
+        """Report a stop with its frame; if GDB ends meanwhile, that is reported."""
+        pid = self.process.pid
+        try:
+            described, text = await self.stops.describe(stop, pid, is_elsewhere=is_elsewhere)
+        except GdbError:
+            if not self.gdb.is_alive:
+                return
+            described, text = stop, ""
+        self.feed(events.Described(described))
+        if text:
+            self.notify(Output(text=text))
+
+    async def _repair(self, then: Event | None) -> None:
+        """Remove what a killed GDB has left in the rank, and let the rank run."""
+        LOG.warning("rank %d: its GDB has ended", self.machine.rank)
+        repaired = await asyncio.to_thread(self.text.repair, self.process.pid)
+        LOG.warning("rank %d: %d breakpoints removed", self.machine.rank, repaired.restored)
+        if repaired.unknown:
+            unknown = ", ".join(repaired.unknown)
+            LOG.warning("rank %d: not compared: %s", self.machine.rank, unknown)
+            if isinstance(then, Gone):
+                then = replace(then, why=f"{then.why}; {_LEFTOVER.format(unknown)}")
+        if not self.process.was_stopped:
+            await wake(self.process.pid)
+        if then is not None:
+            self.feed(events.Described(then))

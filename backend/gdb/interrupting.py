@@ -1,0 +1,105 @@
+"""Stopping a rank that runs: by our signal, which must leave no trace in the rank."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from typing import Any
+
+from pgdb.backend.gdb.executor import STOP_AT_INTERRUPT, Executor
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.settings import INTERRUPT
+from pgdb.backend.rank import events
+from pgdb.errors import GdbError
+from pgdb.jobs import procfs
+from pgdb.records import Done, Failure, Record
+
+INTERRUPT_TIMEOUT_S = 10.0
+"""Time that an interrupted rank has to stop, in seconds."""
+DRAIN_TIMEOUT_S = 2.0
+"""Time that a pending interrupt has to stop the rank, in seconds."""
+BLOCKED = (
+    f"all its threads block {INTERRUPT.name}, "
+    "which is what interrupts a rank; a breakpoint stops it"
+)
+_BLOCKED_FOR_S, _BLOCKED_LOOK_S = 1.0, 0.02
+_CALL_BLOCKED = (
+    "GDB waits for a function that the rank is in, where all threads block SIGINT; it cannot be "
+    "interrupted"
+)
+
+
+class Interrupter:
+    """Interrupts one rank."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    async def interrupt(self) -> Record:
+        """Interrupt the rank, or a GDB that is busy; the stop is reported when it comes."""
+        executor = self._executor
+        if executor.machine.is_at_rest:
+            # GDB may have called a function of the program's, or compute. Commands of a breakpoint
+            # may be about to set the rank running, so that GDB's current work says little.
+            if not await executor.gdb_interrupt.send_if_silent(executor.process.pid):
+                return Failure(message=_CALL_BLOCKED)
+        if not executor.machine.moves:
+            return Done()
+        if await self.is_blocked():
+            return Failure(message=BLOCKED)
+        try:
+            await executor.stop()
+        except GdbError as error:
+            return Failure(message=f"no debugger: {error}")
+        return Done()
+
+    async def stop_and_wait(self) -> dict[str, Any] | None:
+        """Interrupt the rank and return the payload of its stop; None if it has stopped already."""
+        if self._executor.state != "running":
+            return None
+        stopped = self._executor.expect_stop()
+        try:
+            await self._executor.stop()
+            async with asyncio.timeout(INTERRUPT_TIMEOUT_S):
+                return await stopped
+        finally:
+            self._executor.feed(events.StopNotAwaited())
+
+    async def is_blocked(self) -> bool:
+        """Return whether the rank blocks the signal for good.
+
+        The C library blocks all signals while it starts a thread or a process.
+        """
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + _BLOCKED_FOR_S
+        while procfs.blocked_in_all_threads(self._executor.process.pid, INTERRUPT):
+            if loop.time() > end_s:
+                return True
+            # No event reports the end of that.
+            await asyncio.sleep(_BLOCKED_LOOK_S)
+        return False
+
+    async def drain(self) -> None:
+        """Take a pending interrupt out of a rank that would notice it.
+
+        It was sent while the rank stopped for another reason. By default the signal does nothing; a
+        handler of the program would be called without a reason of its own.
+        """
+        pid = self._executor.process.pid
+        pending = procfs.pending_signals(pid) or ()
+        is_caught = (
+            INTERRUPT in pending
+            and INTERRUPT in (procfs.caught_signals(pid) or ())
+            # A blocked signal does not come, however long the rank runs for it.
+            and not procfs.blocked_in_all_threads(pid, INTERRUPT)
+        )
+        # A call can have returned between GDB's SIGINT and its delivery to the rank.
+        is_left = self._executor.gdb_interrupt.has_happened and signal.SIGINT in pending
+        if not is_caught and not is_left:
+            return
+        await self._executor.gdb.send(console(STOP_AT_INTERRUPT))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_TIMEOUT_S):
+                payload = await self._executor.run_internally("-exec-continue", is_armed=True)
+                self._executor.take_end(payload)
