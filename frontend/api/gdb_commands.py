@@ -48,7 +48,7 @@ _REFUSED = {
         "attach target file exec-file core-file add-inferior clone-inferior remove-inferiors "
         "inferior disconnect"
     ),
-    "it would run on every host of the job": "shell ! make edit pipe |",
+    "inside another command it would run on every host of the job": "shell ! make edit pipe |",
     "it would wait for lines that nobody can type": "python-interactive pi guile-repl gr",
     "GDB has no terminal here": "tui layout refresh winheight winwidth wh ws new-ui fs focus tty",
     "it would take the answers away from PGDB": "interpreter-exec",

@@ -191,6 +191,10 @@ class Session(RankView):
         """Number of the breakpoint that was made last, 0 before the first."""
         return self.breakpoint_numbers.last
 
+    def has_breakpoints(self, ranks: RankSet) -> bool:
+        """Return whether ranks have breakpoints that the user has set."""
+        return bool(self._core.journal.of(ranks))
+
     @property
     def breakpoints_text(self) -> str:
         """The breakpoints of all ranks in the format of GDB's ``save breakpoints``; empty without

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pgdb.errors import UsageError
 from pgdb.frontend.commands.options import is_number
+from pgdb.frontend.commands.questions import NOT_DONE
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -82,8 +83,13 @@ _declare(
 async def _delete(call: Call) -> Outcome:
     """Delete breakpoints by number (3, 2-4), or all, on the selected ranks.
 
+    At a terminal PGDB asks before it deletes all.
+
     $bpnum is the number of the breakpoint that was made last, here and in all commands below.
     """
+    if question := _question(call):
+        if not await call.dispatcher.confirm_typed(question):
+            return NOT_DONE
     return await _change(call, "delete")
 
 
@@ -171,6 +177,19 @@ async def _commands(call: Call) -> Outcome:
 async def info_breakpoints(call: Call) -> Outcome:
     """List the breakpoints of the selected ranks, with their job-wide numbers."""
     return await call.view.breakpoints()
+
+
+def _question(call: Call) -> str:
+    """Return the question before 'delete'; empty where there is nothing to be asked about."""
+    what = call.argument.strip()
+    if not what or "breakpoints".startswith(what):
+        has_some = call.session.has_breakpoints(call.ranks)
+        return "Delete all breakpoints, watchpoints and catchpoints?" if has_some else ""
+    return "Delete all auto-display expressions?" if _is_all_displays(what) else ""
+
+
+def _is_all_displays(text: str) -> bool:
+    return len(text) > 1 and "display".startswith(text)
 
 
 async def _change(call: Call, command: str) -> Outcome:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
@@ -17,6 +19,7 @@ from pgdb.errors import InternalError, NotRecordedError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.commands import breakpoints, run_control
+from pgdb.frontend.commands.questions import NOT_DONE, question_before
 from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome, Shown
 from pgdb.frontend.commands.whole_arguments import shows_more
 from pgdb.frontend.commands.workspace import Workspace
@@ -25,6 +28,7 @@ from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text import render
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.system import deadline
+from pgdb.frontend.system.host_commands import ignoring_interrupts
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Stop, is_fatal
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
 
 LOG = logging.getLogger(__name__)
+_MOST_LINES = 2000
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_START, EXIT_NO_ANSWER, EXIT_SIGNAL = range(6)
 
@@ -65,6 +70,10 @@ class Display(Protocol):
     def flush(self) -> None:
         """Show the notifications that are kept back."""
 
+    @property
+    def owns_output(self) -> bool:
+        """Whether no other program may write to standard output."""
+
 
 class Quit(Exception):
     """Ends the session's user interface."""
@@ -86,6 +95,7 @@ class Dispatcher:
         *,
         read_line: ReadLine,
         ask: Callable[[str], Awaitable[bool]] | None = None,
+        lend_terminal: Callable[[], AbstractContextManager[None]] = ignoring_interrupts,
     ) -> None:
         self.workspace = workspace
         self.display = display
@@ -97,6 +107,10 @@ class Dispatcher:
         """The ranks that a run command in the foreground waits for."""
         self._read_line = read_line
         self._ask = ask
+        self.terminal_lent = lend_terminal
+        """Makes the context in which another program has the terminal."""
+        self.lines: deque[str] = deque(maxlen=_MOST_LINES)
+        """The lines that were carried out, the last one last."""
         self._is_source = False
         self.files_open = 0
         """Number of files of commands that are being carried out, one inside the other."""
@@ -116,6 +130,7 @@ class Dispatcher:
         line = line.strip()
         if not line or line.startswith("#"):
             return
+        self.lines.append(line)
         try:
             await self._run_line(line)
         except PgdbError as error:
@@ -134,6 +149,15 @@ class Dispatcher:
                 ),
                 line,
             )
+
+    @property
+    def last_line(self) -> str:
+        """The last line that was carried out before one of ``pipe``; empty if there is none."""
+        words = ("pipe", "|")
+        return next(
+            (each for each in reversed(self.lines) if gdb_commands.first_word(each) not in words),
+            "",
+        )
 
     def show_error(self, error: PgdbError, line: str) -> None:
         """Show the error of a command that was not carried out."""
@@ -193,6 +217,9 @@ class Dispatcher:
             return await breakpoints.insert(call)
         if kind is gdb_commands.Kind.RUN:
             return await run_control.console_run(call)
+        question = question_before(call)
+        if question and not await self.confirm_typed(question):
+            return NOT_DONE
         view = self.session.ranks(ranks)
         if kind is gdb_commands.Kind.MULTI_LINE:
             block = await self.read_block(call.word)
@@ -229,11 +256,12 @@ class Dispatcher:
         word, command = self._resolve(typed)
         rest = line[len(typed) :]
         letters = ""
-        if rest.startswith("/"):
+        is_raw = command is not None and command.is_raw
+        if rest.startswith("/") and not is_raw:
             letters, _, rest = rest[1:].partition(" ")
         argument = rest.strip()
         # A command of its own follows these words, and can end in & itself.
-        is_whole = word not in ("proc", "timeout")
+        is_whole = word not in ("proc", "timeout") and not is_raw
         background = is_whole and (argument == "&" or argument.endswith(" &"))
         if background:
             argument = argument.removesuffix("&").strip()

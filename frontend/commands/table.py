@@ -56,6 +56,9 @@ class Completes(enum.Enum):
     COMMAND = "a command"
     INFO = "a topic of info"
     SETTING = "a setting and its value"
+    FILES = "a file of this host"
+    LOCATION = "a location in the source"
+    EXPRESSION = "an expression"
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -109,6 +112,8 @@ class Command(msgspec.Struct, frozen=True):
     handler: Handler
     syntax: Syntax | None = None
     """The declared options; None for a command that gets its argument raw."""
+    is_raw: bool = False
+    """Whether a slash and a last ``&`` belong to the argument: it is for another program."""
 
     @property
     def help(self) -> str:
@@ -150,6 +155,7 @@ class CommandTable:
         needs: str = "",
         passes: tuple[str, ...] = (),
         is_parsed: bool = True,
+        is_raw: bool = False,
     ) -> Callable[[Function], Function]:
         """Declare a command.
 
@@ -180,6 +186,7 @@ class CommandTable:
                 description or inspect.getdoc(function) or "",
                 handler,
                 syntax,
+                is_raw,
             )
             self._aliases.update(dict.fromkeys(aliases, word))
             return function

@@ -64,6 +64,7 @@ class TextDisplay:
         self._unfinished = ""
         self._quiet: asyncio.TimerHandle | None = None
         self._is_prompting = False
+        self._held: list[tuple[str, str]] | None = None
 
     # -- Display -----------------------------------------------------------------------------
 
@@ -71,6 +72,11 @@ class TextDisplay:
     def width(self) -> int:
         """Columns of the terminal; 0 in a file."""
         return shutil.get_terminal_size().columns if self._is_terminal else 0
+
+    @property
+    def owns_output(self) -> bool:
+        """Whether no other program may write to standard output."""
+        return False
 
     def answer(self, answer: Answer, text: str, *, is_source: bool) -> None:
         """Show the answer to a command."""
@@ -198,6 +204,17 @@ class TextDisplay:
         finally:
             self._is_prompting = False
 
+    @contextlib.contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Keep all output back while another program has the terminal."""
+        self._held = []
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            for text, stream in held:
+                self._write(text, stream)
+
     def line_was_typed(self) -> None:
         """Take note that the user has ended the line on the screen, with input for the job."""
         self._unfinished = ""
@@ -222,6 +239,9 @@ class TextDisplay:
 
         *stream* is that of the job from which the text comes; empty for a text of PGDB's own.
         """
+        if self._held is not None:
+            self._held.append((text, stream))
+            return
         if self._unfinished and stream != self._unfinished:
             text = "\n" + text
         if self._is_terminal:

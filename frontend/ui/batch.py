@@ -117,6 +117,11 @@ class JsonDisplay:
         """No limit: programs do not read the text of an answer."""
         return 0
 
+    @property
+    def owns_output(self) -> bool:
+        """Whether no other program may write to standard output: every line is JSON."""
+        return True
+
     def hello(self, session: Session) -> None:
         """Write the first line."""
         self.write(json_lines.hello(session, time.time()))

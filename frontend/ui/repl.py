@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -28,6 +28,7 @@ from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.store.history import CommandHistory
 from pgdb.frontend.system import deadline
+from pgdb.frontend.system.host_commands import ignoring_interrupts
 from pgdb.frontend.system.workers import with_file
 from pgdb.frontend.ui.completion import CommandCompleter
 from pgdb.ranks import RankSet
@@ -60,10 +61,12 @@ class Repl:
             self.display,
             read_line=self._read_more,
             ask=self._confirm,
+            lend_terminal=self._lend_terminal,
         )
         self._last_line = ""
         self._pasted: deque[str] = deque()
         self._interrupts = 0
+        self._is_lent = False
         self._background: set[asyncio.Task[object]] = set()
 
     @property
@@ -123,8 +126,7 @@ class Repl:
             self._last_line = line
         task = asyncio.create_task(self.dispatcher.run_line(line))
         self._interrupts = 0
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._on_interrupt, task)
+        self._loop.add_signal_handler(signal.SIGINT, self._on_interrupt, task)
         try:
             with self._job_input():
                 await task
@@ -135,7 +137,7 @@ class Repl:
             self._pasted.clear()
             self.display.text("(given up waiting; the ranks go on)")
         finally:
-            loop.remove_signal_handler(signal.SIGINT)
+            self._loop.remove_signal_handler(signal.SIGINT)
 
     def notify(self, notification: Notification) -> None:
         """Show a notification."""
@@ -158,7 +160,23 @@ class Repl:
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
             self._loop.call_soon_threadsafe(self.display.notify, notification)
 
+    @contextlib.contextmanager
+    def _lend_terminal(self) -> Iterator[None]:
+        """Leave the terminal to another program: its keys, Ctrl-C among them, and its screen."""
+        stdin = sys.stdin.fileno()
+        had_reader = self._loop.remove_reader(stdin)
+        self._is_lent = True
+        try:
+            with self.display.held_back(), ignoring_interrupts():
+                yield
+        finally:
+            self._is_lent = False
+            if had_reader:
+                self._loop.add_reader(stdin, self._on_typed)
+
     def _on_interrupt(self, task: asyncio.Task[None]) -> None:
+        if self._is_lent:
+            return
         self._interrupts += 1
         self._pasted.clear()
         state = self._session.state
@@ -201,29 +219,28 @@ class Repl:
         if job is None or not job.takes_input or not os.isatty(stdin):
             yield
             return
-        loop = asyncio.get_running_loop()
-
-        def typed() -> None:
-            if not self.dispatcher.in_foreground:
-                # The user types ahead: the line stays for the prompt.
-                loop.remove_reader(stdin)
-                return
-            data = os.read(stdin, 4096)
-            job = self._session.job  # 'run' has replaced the session, and with it the job
-            assert job is not None
-            if data:
-                if data.endswith(b"\n"):
-                    self.display.line_was_typed()
-                job.write(data)
-            else:
-                job.close_input()
-                loop.remove_reader(stdin)
-
-        loop.add_reader(stdin, typed)
+        self._loop.add_reader(stdin, self._on_typed)
         try:
             yield
         finally:
-            loop.remove_reader(stdin)
+            self._loop.remove_reader(stdin)
+
+    def _on_typed(self) -> None:
+        stdin = sys.stdin.fileno()
+        if not self.dispatcher.in_foreground:
+            # The user types ahead: the line stays for the prompt.
+            self._loop.remove_reader(stdin)
+            return
+        data = os.read(stdin, 4096)
+        job = self._session.job  # 'run' has replaced the session, and with it the job
+        assert job is not None
+        if data:
+            if data.endswith(b"\n"):
+                self.display.line_was_typed()
+            job.write(data)
+        else:
+            job.close_input()
+            self._loop.remove_reader(stdin)
 
     def _prompt_text(self) -> str:
         focus = self.workspace.focus
@@ -242,13 +259,16 @@ class Repl:
             return None
 
     async def _confirm(self, question: str) -> bool:
-        try:
-            reply = await self._typed(self._question, f"{question} (y or n) ")
-        except KeyboardInterrupt:
-            return False
-        except EOFError:
-            return True
-        return reply.strip().lower() in ("y", "yes")
+        while True:
+            try:
+                reply = await self._typed(self._question, f"{question} (y or n) ")
+            except KeyboardInterrupt:
+                return False
+            except EOFError:
+                return True
+            if (answer := reply.strip().lower()[:1]) in ("y", "n"):
+                return answer == "y"
+            self.display.text("Please answer y or n.")
 
 
 def _history_path() -> Path:

@@ -319,7 +319,7 @@ def test_what_would_break_the_session_is_refused(mpi: Mpi, build: Build) -> None
         "starti",
         "attach 1",
         "target native",
-        "shell true",
+        "with print pretty on -- shell true",
         "interpreter-exec mi x",
         "tui enable",
         # GDB 13.1 does not survive it in the background.

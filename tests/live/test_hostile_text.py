@@ -117,6 +117,7 @@ def test_nothing_of_it_reaches_the_terminal(hostile: Program, mpi: Mpi) -> None:
         for stream in ("out", "err"):
             assert terminal.text.count(rf"{stream} \033]0;7731\007") == 2, terminal.text
         terminal.ask("set var end = 1")
+        terminal.ask("set confirm off")
         terminal.ask("delete")
         terminal.line("c")
         terminal.expect_ranks("exited", "0-1")

@@ -293,6 +293,7 @@ def test_the_clock_is_set_all_the_time(job: Job, builder: Builder) -> None:
         os.kill(gdb, signal.SIGKILL)
         terminal.expect(r"\[3\] +lost: GDB was ended by signal 9")
         terminal.ask("reattach 3", r"\[3\] ")
+        terminal.ask("set confirm off")
         terminal.ask("delete")
         terminal.ask("c &")
         wait_until(lambda: all(status(pid, "State")[0] in "RS" for pid in job.ranks.values()), "go")

@@ -1,0 +1,297 @@
+"""Commands of the shell on the front end's host, and questions before commands."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+
+import pytest
+
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.job_state import JobState
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.commands.dispatch import Dispatcher
+from pgdb.frontend.commands.workspace import Workspace
+from pgdb.frontend.show.display import TextDisplay
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import Failure, Frame, Stack, Stop, Text
+
+ALL = RankSet.parse("0-3")
+
+
+class CapturingDisplay(TextDisplay):
+    """A display whose standard output belongs to it, as that of JSON does."""
+
+    @property
+    def owns_output(self) -> bool:
+        return True
+
+
+class FakeSession:
+    """Four stopped ranks that note commands; two of them differ in what they print."""
+
+    is_recorded = False
+    has_ended = False
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.set = ALL
+        self.asked = RankSet()
+        self.options = SessionOptions()
+        self.state = JobState(ALL)
+        self.state.apply((EquivalenceClass(ranks=ALL, record=Stop(reason="breakpoint-hit")),))
+        self.frame = Frame(level=0, function="main")
+        self.text = ""
+        self.has_some = True
+
+    def ranks(self, which: RankSet) -> FakeSession:
+        return self
+
+    def has_breakpoints(self, ranks: RankSet) -> bool:
+        return self.has_some
+
+    async def execute_plain(self, line: str, timeout_s: float | None = None) -> Answer:
+        self.lines.append(line)
+        if not self.text:
+            return Answer(line, ALL, (EquivalenceClass(ranks=ALL, record=Failure("No symbol.")),))
+        return Answer(line, ALL, (EquivalenceClass(ranks=ALL, record=Text(self.text)),))
+
+    async def select_frame(self, line: str) -> Answer:
+        return Answer(line, ALL, (EquivalenceClass(ranks=ALL, record=Stack((self.frame,))),))
+
+    async def change_breakpoints(self, command: str, numbers: list[str], argument: str) -> Answer:
+        self.lines.append(f"{command} {numbers}")
+        return Answer(command, ALL, ())
+
+
+class Typed:
+    """Lines typed one after the other, and what is shown of them."""
+
+    def __init__(self, *, reply: bool | None = None) -> None:
+        async def never(_: str) -> str | None:
+            raise AssertionError("nothing is to be read")
+
+        async def ask(question: str) -> bool:
+            self.questions.append(question)
+            return bool(reply)
+
+        self.out = io.StringIO()
+        self.questions: list[str] = []
+        self.session = FakeSession()
+        self.dispatcher = Dispatcher(
+            Workspace(self.session),  # type: ignore[arg-type]
+            CapturingDisplay(self.out),
+            read_line=never,
+            ask=None if reply is None else ask,
+        )
+
+    def __call__(self, *lines: str) -> str:
+        """Carry out lines; return all that they show."""
+        begin = len(self.out.getvalue())
+
+        async def work() -> None:
+            for line in lines:
+                await self.dispatcher.run_line(line)
+
+        asyncio.run(work())
+        return self.out.getvalue()[begin:]
+
+
+@pytest.fixture(autouse=True)
+def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("shell echo a; echo b >&2", "a\nb\n"),
+        ("! echo here", "here\n"),
+        ("!echo near", "near\n"),
+        ("!/bin/echo path", "path\n"),
+        ("she echo short", "short\n"),
+        # The slash and the ampersand are the shell's.
+        ("shell /bin/echo a/b", "a/b\n"),
+        ("shell (exit 3) & wait $!; echo $?", "3\n"),
+        ("shell true", ""),
+        ("shell printf 'no newline'", "no newline\n"),
+        (r"shell printf '\377'", "\\xff\n"),
+        ("make -v >/dev/null; echo made", "made\n"),
+    ],
+)
+def test_a_command_of_the_shell_runs_here(line: str, shown: str) -> None:
+    assert Typed()(line) == shown
+
+
+def test_it_runs_in_the_current_directory(tmp_path: Path) -> None:
+    assert Typed()("shell pwd") == f"{tmp_path}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("shell exit 3", "set $_shell_exitcode = 3"),
+        ("shell true", "set $_shell_exitcode = 0"),
+        ("shell kill -9 $$", "set $_shell_exitsignal = 9"),
+        ("pipe shell echo x | false", "set $_shell_exitcode = 1"),
+    ],
+)
+def test_the_status_is_kept_in_the_gdbs(line: str, kept: str) -> None:
+    typed = Typed()
+    typed(line)
+    assert typed.session.lines[-1] == kept
+
+
+def test_ranks_that_run_are_not_waited_for_with_the_status() -> None:
+    typed = Typed()
+    typed.session.asked = ALL
+    typed("shell true")
+    assert typed.session.lines == []
+
+
+def test_a_shell_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/nosuch/shell")
+    assert "/nosuch/shell cannot be started: No such file" in Typed()("shell true")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("pipe echo text | tr a-z A-Z", "[0-3] ONE\n"),
+        ("| echo text | cat | wc -l", "1\n"),
+        ("|echo text|tr -d '[]'", "0-3 one\n"),
+        ("pipe -d %% echo a | b %% cat", "[0-3] one\n"),
+    ],
+)
+def test_output_goes_through_a_pipe(line: str, shown: str) -> None:
+    typed = Typed()
+    typed.session.text = "one"
+    assert [each.strip() for each in typed(line).splitlines()] == shown.splitlines()
+
+
+def test_a_pipe_without_a_command_repeats_the_last_one() -> None:
+    typed = Typed()
+    typed.session.text = "one"
+    typed("echo text", "pipe | cat", "| | wc -l")
+    assert [each for each in typed.session.lines if each.startswith("echo")] == ["echo text"] * 3
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("pipe", "there is no '|' before a command of the shell"),
+        ("pipe echo x", "there is no '|'"),
+        ("pipe echo x |", "the command of the shell is missing"),
+        ("pipe | cat", "there is no last command"),
+        ("pipe -d", "-d needs a delimiter"),
+        ("pipe -d X echo x | cat", "there is no 'X'"),
+    ],
+)
+def test_a_pipe_that_is_not_understood(line: str, why: str) -> None:
+    assert why in Typed()(line)
+
+
+def test_an_error_of_the_command_does_not_start_the_shell(tmp_path: Path) -> None:
+    assert "is no command" in Typed()("pipe @x | touch made")
+    assert not (tmp_path / "made").exists()
+
+
+def write_source(path: Path) -> str:
+    path.write_text("int main(void) { return 0; }\n")
+    return str(path)
+
+
+def test_edit_opens_the_selected_frame(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("VISUAL", "echo visual")
+    monkeypatch.setenv("EDITOR", "echo editor")
+    typed = Typed()
+    name = write_source(tmp_path / "a file.c")
+    typed.session.frame = Frame(level=0, function="main", file="a file.c", fullname=name, line=7)
+    assert typed("edit") == f"visual +7 {name}\n"
+    monkeypatch.delenv("VISUAL")
+    assert typed("edit") == f"editor +7 {name}\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        ('Line 12 of "{}" starts at address 0x1 <main> and ends at 0x2 <main+1>.\n', 12),
+        ('Line 3 of "{}" is at address 0x1 <main> but contains no code.\n', 3),
+    ],
+)
+def test_edit_opens_a_location(
+    answer: str, line: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("VISUAL", "echo")
+    typed = Typed()
+    name = write_source(tmp_path / "ring.c")
+    typed.session.text = answer.format(name)
+    assert typed("edit main") == f"+{line} {name}\n"
+    assert typed.session.lines[0] == "with filename-display absolute -- info line main"
+
+
+def test_edit_opens_a_file_that_no_program_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("VISUAL", "echo")
+    write_source(tmp_path / "notes")
+    assert Typed()("edit notes:4") == f"+4 {tmp_path}/notes\n"
+    assert Typed()("edit notes") == f"+1 {tmp_path}/notes\n"
+
+
+def test_edit_says_why_there_is_nothing_to_open() -> None:
+    typed = Typed()
+    assert "edit: No symbol." in typed("edit nosuch")
+    assert "has no source; 'up' selects its caller" in typed("edit")
+    typed.session.frame = Frame(level=0, function="f", file="f.c", fullname="/nosuch/f.c", line=1)
+    assert "there is no file /nosuch/f.c on this host" in typed("edit")
+
+
+@pytest.mark.parametrize(
+    ("line", "question", "command"),
+    [
+        ("delete", "Delete all breakpoints", "delete []"),
+        ("d", "Delete all breakpoints", "delete []"),
+        ("delete breakpoints", "Delete all breakpoints", "delete []"),
+        ("delete display", "Delete all auto-display", "delete display"),
+        ("undisplay", "Delete all auto-display", "undisplay"),
+        ("return", "ranks [0-3] return now", "return"),
+        ("return 3", "ranks [0-3] return now", "return 3"),
+        ("directory", "Reinitialize source path", "directory"),
+    ],
+)
+def test_gdbs_questions_are_asked(line: str, question: str, command: str) -> None:
+    declined, agreed, silent, off = (
+        Typed(reply=False),
+        Typed(reply=True),
+        Typed(),
+        Typed(reply=False),
+    )
+    assert declined(line) == "not carried out\n"
+    assert question in declined.questions[0] and declined.session.lines == []
+    agreed(line)
+    assert agreed.session.lines == [command]
+    # Nobody can be asked in batch runs, and nobody wants to be with 'set confirm off'.
+    silent(line)
+    off("set confirm off", line)
+    assert silent.session.lines == off.session.lines == [command] and off.questions == []
+
+
+@pytest.mark.parametrize("line", ["delete 1", "disable", "undisplay 1", "directory /tmp"])
+def test_nothing_is_asked_about_a_part(line: str) -> None:
+    typed = Typed(reply=False)
+    typed(line)
+    assert typed.questions == [] and len(typed.session.lines) == 1
+
+
+def test_nothing_is_asked_without_breakpoints_or_in_a_file(tmp_path: Path) -> None:
+    typed = Typed(reply=False)
+    typed.session.has_some = False
+    typed("delete")
+    typed.session.has_some = True
+    (tmp_path / "commands").write_text("delete\nreturn\n")
+    typed(f"source {tmp_path}/commands")
+    assert typed.questions == [] and "delete []" in typed.session.lines
