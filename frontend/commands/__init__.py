@@ -12,6 +12,7 @@ from pgdb.frontend.commands import (
     restarting,
     run_control,
     session,
+    transcripts,
     tree,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "restarting",
     "run_control",
     "session",
+    "transcripts",
     "tree",
 ]

@@ -11,7 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from pgdb.errors import InternalError, NotRecordedError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.commands import breakpoints, run_control
+from pgdb.frontend.commands.output import Display
 from pgdb.frontend.commands.questions import NOT_DONE, question_before
 from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome, Shown
 from pgdb.frontend.commands.whole_arguments import shows_more
@@ -29,6 +30,7 @@ from pgdb.frontend.show.text import render
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.host_commands import ignoring_interrupts
+from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Stop, is_fatal
@@ -43,36 +45,6 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_START, EXIT_NO_ANSWER, EXIT_SIGNAL = rang
 
 ReadLine = Callable[[str], Awaitable[str | None]]
 Relaunch = Callable[[tuple[str, ...] | None], Awaitable[None]]
-
-
-class Display(Protocol):
-    """The output side of a user interface."""
-
-    @property
-    def width(self) -> int:
-        """Columns that a line may have, 0 for no limit."""
-
-    def command(self, focus: RankSet, line: str) -> None:
-        """Show a command that comes from a script."""
-
-    def answer(self, answer: Answer, text: str, *, is_source: bool) -> None:
-        """Show the answer to a command; *text* is its text for people."""
-
-    def text(self, text: str) -> None:
-        """Show a message."""
-
-    def shown(self, shown: Shown) -> None:
-        """Show a tree, a picture, a comparison: output with a text and a JSON line of its own."""
-
-    def error(self, error: PgdbError, command: str) -> None:
-        """Show the error of a command that was not carried out."""
-
-    def flush(self) -> None:
-        """Show the notifications that are kept back."""
-
-    @property
-    def owns_output(self) -> bool:
-        """Whether no other program may write to standard output."""
 
 
 class Quit(Exception):
@@ -111,6 +83,9 @@ class Dispatcher:
         """Makes the context in which another program has the terminal."""
         self.lines: deque[str] = deque(maxlen=_MOST_LINES)
         """The lines that were carried out, the last one last."""
+        self.history: Callable[[], list[str]] = lambda: list(self.lines)
+        """Returns the lines that were typed, in this session and before, the last one last."""
+        self.transcript = display.transcript
         self._is_source = False
         self.files_open = 0
         """Number of files of commands that are being carried out, one inside the other."""
@@ -376,6 +351,12 @@ class Dispatcher:
     async def confirm_typed(self, question: str) -> bool:
         """Ask the user about a typed line; as in GDB, a file of commands is not asked about."""
         return bool(self.files_open) or await self.confirm(question)
+
+    async def close(self) -> None:
+        """Write the rest of the transcript."""
+        if (path := self.transcript.path) is not None:
+            with contextlib.suppress(PgdbError):
+                await with_file(path, self.transcript.stop)
 
     def quit(self, *, kill: bool, why: str = "") -> None:
         """Leave the session; *why* gives the reason, if the user has not asked to leave.

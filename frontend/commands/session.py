@@ -13,6 +13,12 @@ from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.commands.command_files import one_name
 from pgdb.frontend.commands.options import WIDTH, Option, Rest
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
+from pgdb.frontend.commands.transcripts import (
+    is_logging,
+    set_logging,
+    show_commands,
+    show_logging,
+)
 from pgdb.frontend.store.recorder import listing
 from pgdb.frontend.store.settings import Settings, keep_settings, settings_path
 from pgdb.frontend.system.workers import with_file
@@ -79,12 +85,18 @@ def _settings_text() -> str:
     ),
     description=f"""Change a setting of PGDB's. Anything else, 'set var' above all, goes to GDB.
 
+'set logging enabled on' copies all that is typed and shown from now on to a file of this host;
+'set logging file FILE' names it (gdb.txt), 'set logging overwrite on' empties it first, and 'set
+logging redirect on' has PGDB's own output go there only.
+
 {_settings_text()}""",
 )
 async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
     if is_kept and not text:
         raise UsageError("set -keep needs a name and a value; 'help set' lists the names")
     name, _, value = text.partition(" ")
+    if is_logging(name) and not is_kept:
+        return await set_logging(call, value.strip())
     setting = find_changeable(name)
     if setting is None:
         if is_kept:
@@ -115,7 +127,16 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
     completes=Completes.SETTING,
 )
 async def _show(call: Call) -> Outcome:
-    """Show a setting of PGDB's (see set), or GDB's."""
+    """Show a setting of PGDB's (see set), or GDB's.
+
+    'show commands' shows the last ten lines that were typed, 'show commands N' those around the
+    Nth, and 'show commands +' the ten behind them.
+    """
+    name, _, rest = call.argument.partition(" ")
+    if is_logging(name):
+        return show_logging(call, rest.strip())
+    if len(name) > 3 and "commands".startswith(name):
+        return show_commands(call, rest.strip())
     setting = find_changeable(call.argument)
     if setting is None:
         return await call.view.execute_plain(call.line)

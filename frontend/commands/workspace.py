@@ -54,6 +54,8 @@ class Workspace:
         """Longest time that a run command waits; None for no limit."""
         self.limit_s: float | None = None
         """Longest time for all answers to one command, where the user has set one."""
+        self.history_shown = 0
+        """Number of the line of the history after which ``show commands +`` goes on."""
         self._answers: OrderedDict[int, Answer] = OrderedDict()
         self._sizes_bytes: dict[int, int] = {}
         self._last_number = 0

@@ -31,6 +31,7 @@ from pgdb.frontend.api.notifications import (
 from pgdb.frontend.show.shown import Shown
 from pgdb.frontend.show.source_lines import is_missing, source_line
 from pgdb.frontend.show.text import event_text, layout, render
+from pgdb.frontend.show.transcript import Transcript
 from pgdb.overlay.node import EventBuffer
 from pgdb.ranks import RankSet
 from pgdb.records import Progress
@@ -52,6 +53,8 @@ class TextDisplay:
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out
+        self.transcript = Transcript()
+        """Gets a copy of all output."""
         # Read before prompt_toolkit replaces standard output.
         stream = out if out is not None else sys.stdout
         self._is_terminal = stream.isatty()
@@ -246,6 +249,9 @@ class TextDisplay:
             text = "\n" + text
         if self._is_terminal:
             self._unfinished = "" if text.endswith("\n") else stream
+        self.transcript.write(text)
+        if self.transcript.is_redirected and not stream:
+            return
         out = self._out if self._out is not None else sys.stdout
         out.write(text)
         out.flush()

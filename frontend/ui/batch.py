@@ -22,6 +22,7 @@ from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.show.json import json_lines, json_shapes
 from pgdb.frontend.show.text import render
+from pgdb.frontend.show.transcript import Transcript
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Record
@@ -85,6 +86,7 @@ class BatchText(TextDisplay):
 
     def _pass_on(self, name: str, data: bytes) -> None:
         stream = self._stream_of(name)
+        self.transcript.write(data.decode("utf-8", "backslashreplace"))
         stream.flush()
         stream.buffer.write(data)
         stream.buffer.flush()
@@ -111,6 +113,8 @@ class JsonDisplay:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
+        self.transcript = Transcript()
+        """Gets a copy of every line."""
 
     @property
     def width(self) -> int:
@@ -172,8 +176,11 @@ class JsonDisplay:
 
     def write(self, line: json_shapes.Line) -> None:
         """Write one line."""
-        self._out.write(json_lines.encode(line) + "\n")
-        self._out.flush()
+        text = json_lines.encode(line) + "\n"
+        self.transcript.write(text)
+        if not self.transcript.is_redirected:
+            self._out.write(text)
+            self._out.flush()
 
     def end(self, status: int) -> None:
         """Write the last line."""

@@ -170,6 +170,8 @@ class _Program:
                 # After the session: ranks are not held while the history is written.
                 if self._repl is not None:
                     await self._repl.close()
+                if self._dispatcher is not None:
+                    await self._dispatcher.close()
         if (leftover := session.leftover_output) is not None:
             sys.stderr.write(f"the job runs on; what it prints from now on goes to {leftover}\n")
         status = self._dispatcher.status if self._dispatcher is not None else EXIT_OK

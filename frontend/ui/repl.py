@@ -63,6 +63,8 @@ class Repl:
             ask=self._confirm,
             lend_terminal=self._lend_terminal,
         )
+        self.dispatcher.history = self._history.get_strings
+        self.display.transcript.on_failure = self._report_from_thread
         self._last_line = ""
         self._pasted: deque[str] = deque()
         self._interrupts = 0
@@ -104,7 +106,10 @@ class Repl:
 
     async def _typed(self, prompt: PromptSession[str], text: str | Callable[[], str]) -> str:
         with self.display.prompting():
-            return await prompt.prompt_async(text)
+            line = await prompt.prompt_async(text)
+        shown = text if isinstance(text, str) else text()
+        self.display.transcript.write(f"{shown}{line}\n")
+        return line
 
     def _first_of(self, text: str) -> str:
         first, *others = text.split("\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import stat
 import threading
@@ -17,6 +18,7 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.table import Outcome
 from pgdb.frontend.commands.workspace import Workspace
+from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.store import settings as settings_module
 from pgdb.frontend.store.settings import (
     Settings,
@@ -47,7 +49,8 @@ def dispatcher() -> Dispatcher:
     async def never(_: str) -> str | None:
         raise AssertionError("nothing is to be read")
 
-    return Dispatcher(Workspace(FakeSession()), display=None, read_line=never)  # type: ignore[arg-type]
+    display = TextDisplay(io.StringIO())
+    return Dispatcher(Workspace(FakeSession()), display, read_line=never)  # type: ignore[arg-type]
 
 
 def typed(line: str, at: Dispatcher) -> Outcome:
