@@ -297,6 +297,20 @@ def _no_illegal_event(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _built_programs_are_unchanged(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test during which a program that all workers share was replaced, even for a while."""
+    yield
+    if "builder" in request.fixturenames:
+        builder: Builder = request.getfixturevalue("builder")
+        if changed := builder.changed():
+            pytest.fail(
+                f"this test, or one of another worker, has written {', '.join(map(str, changed))}, "
+                "which all tests share; a test changes a copy (Program.copied)",
+                pytrace=False,
+            )
+
+
+@pytest.fixture(autouse=True)
 def _hosts_are_whole(request: pytest.FixtureRequest) -> Iterator[None]:
     """Restore the shared hosts after each test."""
     yield

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import shutil
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +13,7 @@ import pytest
 from tests.conftest import Build, StartJob
 from tests.support.programs import Mpi, status, wait_until
 from tests.support.terminal import Finished, assert_untouched, ex, run_json, run_pgdb
+from tests.support.users import new_user
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
@@ -203,16 +201,8 @@ def test_json_tells_it_too() -> None:
 @pytest.fixture
 def other_user() -> Iterator[int]:
     """The id of a user that is not ours."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can make another user")
-    if shutil.which("useradd") is None:
-        pytest.skip("this machine has no useradd")
-    name = f"pgdb{uuid.uuid4().hex[:8]}"
-    subprocess.run(["useradd", "--no-create-home", name], check=True)
-    try:
-        yield pwd.getpwnam(name).pw_uid
-    finally:
-        subprocess.run(["userdel", name], check=True)
+    with new_user() as (_, uid):
+        yield uid
 
 
 def test_the_job_of_another_user(build: Build, start_job: StartJob, other_user: int) -> None:
@@ -236,9 +226,7 @@ def test_the_job_of_another_user(build: Build, start_job: StartJob, other_user: 
 
 
 def test_a_program_without_debug_information(mpi: Mpi, build: Build, tmp_path: Path) -> None:
-    program = build("ring.c")
-    stripped = tmp_path / "stripped"
-    shutil.copy(program.path, stripped)
+    stripped = build("ring.c").copied(tmp_path / "stripped").path
     subprocess.run(["strip", "--strip-debug", str(stripped)], check=True)
     finished = run_json(
         "launch", *ex("break exchange", "c", "bt", "info locals"), *mpi.line(2, stripped)
@@ -254,7 +242,7 @@ def test_a_program_without_debug_information(mpi: Mpi, build: Build, tmp_path: P
 
 def test_a_program_without_symbols(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     stripped = tmp_path / "stripped"
-    shutil.copy(build("nompi.c").path, stripped)
+    build("nompi.c").copied(stripped)
     subprocess.run(["strip", "--strip-all", str(stripped)], check=True)
     finished = run_json("launch", *ex("bt", "c"), *mpi.line(2, stripped, "-", "1"))
     assert finished.status == 0

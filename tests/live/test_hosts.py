@@ -463,9 +463,9 @@ def test_an_address_to_listen_at_that_cannot_be(builder: Builder, four_hosts: Ho
         assert_untouched(job.ranks)
 
 
-def test_gdbs_of_other_versions(builder: Builder, four_hosts: Hosts) -> None:
+def test_gdbs_of_other_versions(builder: Builder, four_hosts: Hosts, tmp_path: Path) -> None:
     """One host's is another one, one host's is too old: its ranks alone are not attached to."""
-    version = builder.directory / "version.py"
+    version = tmp_path / "version.py"
     version.write_text(
         "import socket\n"
         "class Version(gdb.Command):\n"
@@ -474,7 +474,7 @@ def test_gdbs_of_other_versions(builder: Builder, four_hosts: Hosts) -> None:
         '        print("GNU gdb (GDB)", {"h2": "12.9", "h3": "9.2"}[socket.gethostname()])\n'
         'if socket.gethostname() in ("h2", "h3"): Version()\n'
     )
-    gdb = builder.directory / "gdb-of-the-host"
+    gdb = tmp_path / "gdb-of-the-host"
     gdb.write_text(f'#!/bin/sh\nexec {shutil.which("gdb")} -iex "source {version}" "$@"\n')
     gdb.chmod(0o755)
     with running(builder, four_hosts) as job:

@@ -29,7 +29,6 @@ from tests.conftest import Build, StartJob
 from tests.live.test_secrets import LISTENING, name_of, sockets_of
 from tests.support.programs import (
     START_DEADLINE_S,
-    Program,
     find_mpi,
     processes_with,
     ranks_with,
@@ -45,6 +44,7 @@ from tests.support.terminal import (
     run_json,
     run_pgdb,
 )
+from tests.support.users import new_user
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
@@ -116,9 +116,7 @@ def is_closed(path: Path) -> bool:
 
 @pytest.fixture
 def other() -> Iterator[User]:
-    if os.geteuid() != 0:
-        pytest.skip("only root can make another user")
-    if missing := [each for each in ("useradd", "setpriv", "unshare") if not shutil.which(each)]:
+    if missing := [each for each in ("setpriv", "unshare") if not shutil.which(each)]:
         pytest.skip(f"this machine has no {missing[0]}")
     wanted = dict.fromkeys((sys.prefix, sys.base_prefix, str(ROOT)))
     closed: dict[str, None] = {}
@@ -128,28 +126,25 @@ def other() -> Iterator[User]:
         if above:
             opened.append(each)
             closed[str(above[0])] = None
-    name = f"pgdb{uuid.uuid4().hex[:8]}"
-    subprocess.run(["useradd", "--no-create-home", name], check=True)
-    try:
-        uid = pwd.getpwnam(name).pw_uid
-        with tempfile.TemporaryDirectory(prefix="pgdb-other-", dir="/tmp") as base:
-            os.chmod(base, 0o755)
-            folder = Path(base, "own")
-            folder.mkdir()
-            os.chown(folder, uid, uid)
-            user = User(name, uid, folder, tuple(opened), tuple(closed))
-            probe = subprocess.run(
-                user.line(sys.executable, "-c", "import pgdb.frontend.ui.main"),
-                env=environment("", user.changes),
-                capture_output=True,
-                text=True,
-                timeout=60,
-            )
-            if probe.returncode:
-                pytest.skip(f"another user cannot run {sys.executable}: {probe.stderr.strip()}")
-            yield user
-    finally:
-        subprocess.run(["userdel", name], check=True)
+    with (
+        new_user() as (name, uid),
+        tempfile.TemporaryDirectory(prefix="pgdb-other-", dir="/tmp") as base,
+    ):
+        os.chmod(base, 0o755)
+        folder = Path(base, "own")
+        folder.mkdir()
+        os.chown(folder, uid, uid)
+        user = User(name, uid, folder, tuple(opened), tuple(closed))
+        probe = subprocess.run(
+            user.line(sys.executable, "-c", "import pgdb.frontend.ui.main"),
+            env=environment("", user.changes),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        if probe.returncode:
+            pytest.skip(f"another user cannot run {sys.executable}: {probe.stderr.strip()}")
+        yield user
 
 
 def with_pid(words: Sequence[str], job: int, rank: int) -> list[str]:
@@ -189,10 +184,8 @@ def test_it_is_listed_as_anothers(build: Build, start_job: StartJob, other: User
 @contextlib.contextmanager
 def job_by(other: User, build: Build, launcher: str | Path) -> Iterator[tuple[int, dict[int, int]]]:
     """Run a job that the other user starts with a launcher; give that and the ranks."""
-    program = build("storm.c")
-    path = other.folder.parent / "storm"
-    shutil.copy(program.path, path)
-    copied, mark = Program(path, program.source), uuid.uuid4().hex
+    copied = build("storm.c").copied(other.folder.parent / "storm")
+    mark = uuid.uuid4().hex
     _, *words = find_mpi("openmpi").line(RANKS, copied)
     process = subprocess.Popen(
         other.line(launcher, *words),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -138,8 +137,8 @@ def test_plain_gdb_reads_the_file(mpi: Mpi, program: Program, tmp_path: Path) ->
 def test_prompt_asks_and_lives_through_failed_launches(
     mpi: Mpi, program: Program, build: Build, tmp_path: Path
 ) -> None:
-    own = tmp_path / "own"
-    shutil.copy(program.path, own)
+    copy = program.copied(tmp_path / "own")
+    own = copy.path
     changes = {"XDG_STATE_HOME": str(tmp_path)}
     with Terminal(*PGDB, "launch", *mpi.line(2, own), changes=changes) as terminal:
 
@@ -152,7 +151,7 @@ def test_prompt_asks_and_lives_through_failed_launches(
         do("break work", "Breakpoint 1: ")
         # The job has not run: it is continued, not launched again.
         do("run", r"Breakpoint 1, work \(.*i=0\)")
-        first = [*programs_with(f"{MARK}={terminal.mark}", Program(own, program.source))]
+        first = [*programs_with(f"{MARK}={terminal.mark}", copy)]
         assert len(first) == 2
         terminal.line("restart")
         terminal.expect(r"Kill the job and launch it again\? \(y or n\)")
@@ -169,7 +168,7 @@ def test_prompt_asks_and_lives_through_failed_launches(
         wait_until(lambda: not any(map(is_alive, first)), "the first job ends")
         do("print 1", "the session has ended")
         own.unlink()
-        shutil.copy(program.path, own)
+        program.copied(own)
         do("run 1", "2 ranks on 1 host", r"Breakpoint 1, work \(.*i=0\)")
         terminal.line("restart -y")
         terminal.expect("aggregators ")

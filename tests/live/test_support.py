@@ -252,3 +252,20 @@ def test_who_waits_for_an_answer_is_told_that_it_does_not_come(builder: Builder)
         front_end.wait_answered("print 1")
         with pytest.raises(AssertionError, match="answered print 3"):
             front_end.wait_answered("print 3")
+
+
+# -- programs ------------------------------------------------------------------------------------
+
+
+def test_a_shared_program_that_was_replaced_for_a_while_is_noticed(tmp_path: Path) -> None:
+    builder = Builder(tmp_path)
+    program = builder.build(find_mpi("openmpi"), "nompi.c")
+    own = program.copied(tmp_path / "own")
+    assert os.access(own.path, os.X_OK) and own.source == program.source
+    own.path.write_bytes(b"other")
+    assert builder.changed() == []
+    data = program.path.read_bytes()
+    program.path.unlink()
+    assert builder.changed() == [program.path]
+    program.path.write_bytes(data)
+    assert builder.changed() == [program.path]

@@ -49,8 +49,7 @@ def first_classes(finished: Finished) -> dict[str, tuple[str, str]]:
 
 def closed_copy(program: Program, folder: Path) -> str:
     """Return a copy of a program that may be executed but not read."""
-    path = folder / "closed"
-    shutil.copy(program.path, path)
+    path = program.copied(folder / "closed").path
     path.chmod(0o111)
     return str(path)
 

@@ -105,6 +105,14 @@ class Program:
         """Return that line as a location, such as ``ring.c:22``."""
         return f"{self.source.name}:{self.line(marker)}"
 
+    def copied(self, path: Path) -> Program:
+        """Copy the program to *path*; return the copy.
+
+        A test changes a copy only: all tests of all workers share what a builder has built.
+        """
+        shutil.copy(self.path, path)
+        return replace(self, path=path)
+
 
 @dataclass(frozen=True)
 class Mpi:
@@ -238,6 +246,8 @@ class Builder:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._built: dict[tuple[str, ...], Program] = {}
+        self._files: dict[Path, tuple[int, int, int]] = {}
+        """Identity of each built file: inode, size, time of the last change."""
 
     def build(self, mpi: Mpi, name: str, *flags: str) -> Program:
         """Return the program of the source file *name*, such as ``ring.c`` or ``ring``.
@@ -247,8 +257,14 @@ class Builder:
         """
         key = (mpi.name, name, *flags)
         if key not in self._built:
-            self._built[key] = self._build(mpi, _source(name), flags)
+            program = self._built[key] = self._build(mpi, _source(name), flags)
+            if program.path.is_relative_to(self.directory):
+                self._files[program.path] = _identity(program.path)
         return self._built[key]
+
+    def changed(self) -> list[Path]:
+        """Return the built programs that are no longer the files that `build` returned."""
+        return [path for path, built in self._files.items() if _identity(path) != built]
 
     def _build(self, mpi: Mpi, source: Path, flags: tuple[str, ...]) -> Program:
         if source.suffix in (".sh", ".py"):
@@ -299,6 +315,15 @@ class Builder:
                 directory.mkdir(exist_ok=True)
                 _compile(command, directory)
                 done.touch()
+
+
+def _identity(path: Path) -> tuple[int, int, int]:
+    """Return what distinguishes a file from one that took its place; zeros if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0, 0
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _source(name: str) -> Path:
