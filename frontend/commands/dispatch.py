@@ -27,6 +27,7 @@ from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.json.json_shapes import AnswerLine, RanksLine, TreeLine
 from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text import render
+from pgdb.frontend.show.transcript import Transcript
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.host_commands import ignoring_interrupts
@@ -85,7 +86,6 @@ class Dispatcher:
         """The lines that were carried out, the last one last."""
         self.history: Callable[[], list[str]] = lambda: list(self.lines)
         """Returns the lines that were typed, in this session and before, the last one last."""
-        self.transcript = display.transcript
         self._is_source = False
         self.files_open = 0
         """Number of files of commands that are being carried out, one inside the other."""
@@ -124,6 +124,11 @@ class Dispatcher:
                 ),
                 line,
             )
+
+    @property
+    def transcript(self) -> Transcript:
+        """The copy of all output that ``set logging`` makes."""
+        return self.display.transcript
 
     @property
     def last_line(self) -> str:
