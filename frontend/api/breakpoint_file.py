@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.breakpoint_journal import MAKES_MANY, JournalEntry
+from pgdb.frontend.api.gdb_blocks import Nesting, reads_lines
 from pgdb.overlay.messages import BreakpointCommands, ChangeBreakpoints, InsertBreakpoint
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -168,20 +169,22 @@ def for_ranks(lines: Sequence[str]) -> list[str]:
     ['# pgdb: ranks 0-1', 'proc 0-1 break f', '# pgdb: ranks all', 'break g']
     """
     found: list[str] = []
-    ranks, depth = _EVERYBODY, 0
+    ranks = _EVERYBODY
+    nesting: Nesting | None = None
     for line in lines:
         line = line.removeprefix(_OURS)
         word = line.strip()
-        if depth:
+        if nesting is not None:
             # The body of 'commands' is GDB's.
-            depth += -1 if word == "end" else gdb_commands.opens_block(word) if word else 0
+            if nesting.take(line):
+                nesting = None
             found.append(line)
             continue
         if match := _DIRECTIVE.match(line):
             ranks = match[1]
         elif ranks != _EVERYBODY and word and not word.startswith("#"):
             line = f"proc {ranks} {word}"
-        if word and not word.startswith("#"):
-            depth = int(gdb_commands.opens_block(word))
+        if reads_lines(word):
+            nesting = Nesting(word)
         found.append(line)
     return found

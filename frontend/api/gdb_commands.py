@@ -1,87 +1,21 @@
-"""GDB's commands, classed by their effect on a session: one table.
+"""GDB's command lines, classed by their effect on a session.
 
-A word is resolved as GDB does it (aliases, unambiguous abbreviations) before it is classed, so
-that ``st``, ``conti`` or ``py`` cannot slip through. GDB judges a word that is not in the table.
+A word is resolved as GDB does it before it is classed, so that ``st``, ``conti`` or ``py`` cannot
+slip through. GDB judges a word that is not in the table of :mod:`pgdb.frontend.api.gdb_words`.
 """
 
 from __future__ import annotations
 
-import enum
-
 from pgdb.errors import UsageError
+from pgdb.frontend.api.gdb_blocks import argument_of, reads_lines
+from pgdb.frontend.api.gdb_words import ALIASES as ALIASES
+from pgdb.frontend.api.gdb_words import KINDS as KINDS
+from pgdb.frontend.api.gdb_words import REFUSED
+from pgdb.frontend.api.gdb_words import Kind as Kind
+from pgdb.frontend.api.gdb_words import first_word as first_word
+from pgdb.frontend.api.gdb_words import resolve as resolve
 from pgdb.patterns import pattern
 
-
-class Kind(enum.Enum):
-    """The effect of a command on the state that PGDB keeps."""
-
-    FREE = "free"
-    """No effect; PGDB merges the text that it prints."""
-    RUN = "run"
-    """It sets ranks running."""
-    BREAKPOINT = "breakpoint"
-    """It makes breakpoints, which get job-wide numbers."""
-    MULTI_LINE = "multi-line"
-    """It reads further lines up to ``end``; sent alone it would swallow the next MI commands."""
-    OURS = "ours"
-    """PGDB carries it out itself."""
-    REFUSED = "refused"
-    """It would take the rank, the terminal or GDB's answers away from PGDB."""
-
-
-_RUN = (
-    "continue step next stepi nexti finish until advance jump signal reverse-continue "
-    "reverse-finish reverse-next reverse-nexti reverse-step reverse-stepi"
-)
-_BREAKPOINT = "break tbreak hbreak thbreak watch rwatch awatch catch tcatch rbreak dprintf"
-_MULTI_LINE = "actions commands define define-prefix document if stepping while while-stepping"
-_OURS = (
-    "quit exit kill detach interrupt help delete disable enable condition ignore clear backtrace "
-    "print info frame list"
-)
-_REFUSED = {
-    "'restart' launches the job again, session.restart() of the Python API does": (
-        "run start restart"
-    ),
-    "the launcher starts the program; 'restart' stops it in main": "starti",
-    "the session has its ranks; leave and use 'pgdb attach' or 'pgdb launch'": (
-        "attach target file exec-file core-file add-inferior clone-inferior remove-inferiors "
-        "inferior disconnect"
-    ),
-    "inside another command it would run on every host of the job": "shell ! make edit pipe |",
-    "it would wait for lines that nobody can type": "python-interactive pi guile-repl gr",
-    "GDB has no terminal here": "tui layout refresh winheight winwidth wh ws new-ui fs focus tty",
-    "it would take the answers away from PGDB": "interpreter-exec",
-    "PGDB cannot control a copy of a rank": "checkpoint",
-}
-_OTHERS = (
-    "! + - < > add-auto-load-safe-path add-auto-load-scripts-directory add-symbol-file "
-    "add-symbol-file-from-memory agent-printf alias append apropos bookmark break-range "
-    "call cd collect compare-sections compile complete demangle directory disassemble "
-    "display dont-repeat down down-silently dump echo end eval explore expression faas find "
-    "flash-erase forward-search ftrace function generate-core-file goto-bookmark guile "
-    "handle init-if-undefined jit-reader-load jit-reader-unload load macro maintenance mem "
-    "memory-tag monitor nosharedlibrary output overlay passcount path print-object printf "
-    "ptype pwd python queue-signal record remote remove-symbol-file restore return "
-    "reverse-search save search section select-frame set sharedlibrary show skip source "
-    "stop strace symbol-file taas task tdump teval tfaas tfind thread trace tsave tstatus "
-    "tstart tstop tvariable undisplay unset up up-silently update whatis with x"
-)
-ALIASES = {
-    "b": "break", "br": "break", "brea": "break", "bt": "backtrace", "where": "backtrace",
-    "c": "continue", "fg": "continue", "cont": "continue", "d": "delete", "dis": "disable",
-    "disa": "disable", "disas": "disassemble", "dir": "directory", "en": "enable", "f": "frame",
-    "h": "help", "i": "info", "inf": "info", "inspect": "print", "j": "jump", "k": "kill",
-    "l": "list", "n": "next", "ni": "nexti", "p": "print", "po": "print-object", "py": "python",
-    "q": "quit", "r": "run", "rc": "reverse-continue", "rn": "reverse-next", "rs": "reverse-step",
-    "rni": "reverse-nexti", "rsi": "reverse-stepi", "s": "step", "sho": "show", "si": "stepi",
-    "t": "thread", "tb": "tbreak", "tbr": "tbreak", "th": "thbreak", "tp": "trace", "u": "until",
-    "und": "undisplay", "wa": "watch", "core": "core-file", "gcore": "generate-core-file",
-    "e": "edit", "o": "output", "mt": "maintenance", "gu": "guile",
-    "disp": "display", "tu": "tui", "sh": "sharedlibrary", "ha": "handle",
-    "fin": "finish", "bre": "break", "cl": "clear", "whe": "backtrace",
-    "ins": "print", "insp": "print", "inspe": "print", "inspec": "print", "wher": "backtrace",
-}  # fmt: skip
 _SETTINGS_OF_OURS = (
     "mi-async target-async non-stop confirm pagination height annotate interactive-mode".split()
 )
@@ -106,39 +40,6 @@ _CARRIERS = {
     "with": pattern(r".*?--\s*(?P<command>\S.*)"),
 }
 
-KINDS: dict[str, Kind] = {
-    **dict.fromkeys(_OTHERS.split(), Kind.FREE),
-    **dict.fromkeys(_RUN.split(), Kind.RUN),
-    **dict.fromkeys(_BREAKPOINT.split(), Kind.BREAKPOINT),
-    **dict.fromkeys(_MULTI_LINE.split(), Kind.MULTI_LINE),
-    **dict.fromkeys(_OURS.split(), Kind.OURS),
-    **{word: Kind.REFUSED for words in _REFUSED.values() for word in words.split()},
-}
-"""Every command of GDB 13 and its class."""
-
-_WORD = pattern(r"\s*([A-Za-z][\w-]*|[^\w\s])")
-
-
-def first_word(line: str) -> str:
-    """Return the command word of a line: ``p`` of ``p/x y``, ``!`` of ``!ls``."""
-    match = _WORD.match(line)
-    return match[1] if match else ""
-
-
-def resolve(line: str) -> str:
-    """Return the full name of the GDB command in *line*, or its word as it is if GDB must judge.
-
-    >>> resolve("bt 3"), resolve("conti"), resolve("p/x y"), resolve("zzz")
-    ('backtrace', 'continue', 'print', 'zzz')
-    """
-    word = first_word(line)
-    if word in KINDS:
-        return word
-    if word in ALIASES:
-        return ALIASES[word]
-    candidates = [name for name in KINDS if name.startswith(word)] if word else []
-    return candidates[0] if len(candidates) == 1 else word
-
 
 def kind_of(word: str, line: str) -> Kind:
     """Return the class of a resolved command; *line* is the whole, which decides some."""
@@ -151,11 +52,19 @@ def kind_of(word: str, line: str) -> Kind:
     return kind
 
 
+def innermost(line: str) -> str:
+    """Return the command that a line carries out in the end: ``bt`` of ``thread apply all bt``."""
+    inner = line
+    while inner:
+        line = inner
+        _, inner = _kind_and_inner(resolve(line), line)
+    return line
+
+
 def _kind_and_inner(word: str, line: str) -> tuple[Kind, str]:
     """Return the class of a command, and the inner command that it carries out, if any."""
-    rest = line.split(maxsplit=1)[1:]
-    argument = rest[0].strip() if rest else ""
-    if word in ("python", "guile", "compile", "expression") and argument in ("", "code", "print"):
+    argument = argument_of(line)
+    if word in ("python", "guile", "compile", "expression") and reads_lines(line):
         return Kind.MULTI_LINE, ""
     if word == "set" and (_is_setting_of_ours(argument) or _is_setting_of_forks(argument)):
         return Kind.REFUSED, ""
@@ -224,19 +133,10 @@ def why_refused(word: str, line: str = "") -> str:
             f"'{word}' with this setting is refused: a rank is one process. 'pgdb attach --pids' "
             "debugs its children; --program NAME names the program that a wrapper starts"
         )
-    for why, words in _REFUSED.items():
+    for why, words in REFUSED.items():
         if word in words.split():
             return f"'{word}' is refused: {why}"
     return f"'{word}' with this setting is refused: PGDB needs it as it is"
-
-
-_OPENS = frozenset("commands define document if while while-stepping".split())
-
-
-def opens_block(line: str) -> bool:
-    """Return whether a line inside a block begins a block of its own."""
-    word = resolve(line)
-    return word in _OPENS or (kind_of(word, line) is Kind.MULTI_LINE)
 
 
 def check_text(line: str) -> None:

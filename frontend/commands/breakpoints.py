@@ -168,7 +168,7 @@ async def _commands(call: Call) -> Outcome:
     Without a number they go to the breakpoint that was made last.
     """
     # Without the numbers, too, the lines that follow belong to this command.
-    body = await call.dispatcher.read_block("commands")
+    body = await call.dispatcher.read_block(call.line)
     numbers = _numbers(call) or [_last(call)]
     ranks = call.view
     return await ranks.breakpoint_commands(numbers, body)

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from pgdb.errors import InternalError, NotRecordedError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api import gdb_commands, gdb_words
+from pgdb.frontend.api.gdb_blocks import Nesting, not_finished
 from pgdb.frontend.commands import breakpoints, run_control
 from pgdb.frontend.commands.output import Display
 from pgdb.frontend.commands.questions import NOT_DONE, question_before
@@ -33,6 +34,7 @@ from pgdb.frontend.system import deadline
 from pgdb.frontend.system.host_commands import ignoring_interrupts
 from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Stop, is_fatal
 
@@ -43,6 +45,9 @@ LOG = logging.getLogger(__name__)
 _MOST_LINES = 2000
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_START, EXIT_NO_ANSWER, EXIT_SIGNAL = range(6)
+
+# The format of "p/x", "x/-2i$pc", "p/d-1"; "cd/tmp/x" and "shell/bin/ls" have none.
+_LETTERS = pattern(r"/(-?\d*[A-Za-z]*)(?![A-Za-z/])")
 
 ReadLine = Callable[[str], Awaitable[str | None]]
 Relaunch = Callable[[tuple[str, ...] | None], Awaitable[None]]
@@ -102,7 +107,7 @@ class Dispatcher:
 
         :raises Quit: if the line ends the session.
         """
-        line = line.strip()
+        line = (await self.read_whole(line) or "").strip()
         if not line or line.startswith("#"):
             return
         self.lines.append(line)
@@ -202,26 +207,30 @@ class Dispatcher:
             return NOT_DONE
         view = self.session.ranks(ranks)
         if kind is gdb_commands.Kind.MULTI_LINE:
-            block = await self.read_block(call.word)
+            block = await self.read_block(call.line)
             return await view.script([call.line, *block, "end"])
         return await view.execute_plain(call.line)
 
-    async def read_block(self, word: str) -> list[str]:
+    async def read_block(self, line: str) -> list[str]:
         """Read the lines of a multi-line command, up to the ``end`` that belongs to it."""
         lines: list[str] = []
-        depth = 1
+        nesting = Nesting(gdb_commands.innermost(line))
         while True:
             with deadline.paused():
-                line = await self._read_line(">")
-            if line is None:
-                raise UsageError(f"'{word}' is not finished; its last line must be 'end'")
-            if line.strip() == "end":
-                depth -= 1
-                if not depth:
-                    return lines
-            elif gdb_commands.opens_block(line):
-                depth += 1
-            lines.append(line.rstrip("\n"))
+                read = await self.read_whole(await self._read_line(">"))
+            if read is None:
+                raise not_finished(line)
+            read = read.rstrip("\n")
+            if nesting.take(read):
+                return lines
+            lines.append(read)
+
+    async def read_whole(self, line: str | None) -> str | None:
+        """Return a line with those that follow it because it ends with a backslash."""
+        while line is not None and line.endswith("\\"):
+            more = await self._read_line(">")
+            line = line[:-1] + (more or "")
+        return line
 
     def _call(self, line: str, ranks: RankSet) -> Call:
         line = line.strip()
@@ -233,12 +242,12 @@ class Dispatcher:
             )
         if not typed:
             raise UsageError(f"{line!r} is no command")
-        word, command = self._resolve(typed)
+        word, command = self.resolve(typed)
         rest = line[len(typed) :]
         letters = ""
         is_raw = command is not None and command.is_raw
-        if rest.startswith("/") and not is_raw:
-            letters, _, rest = rest[1:].partition(" ")
+        if not is_raw and (match := _LETTERS.match(rest)) is not None:
+            letters, rest = match[1], rest[match.end() :]
         argument = rest.strip()
         # A command of its own follows these words, and can end in & itself.
         is_whole = word not in ("proc", "timeout") and not is_raw
@@ -258,24 +267,25 @@ class Dispatcher:
             command=command,
         )
 
-    def _resolve(self, typed: str) -> tuple[str, Command | None]:
-        """Return the full word of a typed one, and its command: PGDB's first, then GDB's."""
+    def resolve(self, typed: str) -> tuple[str, Command | None]:
+        """Return the full word of a typed one, and its command, None for one of GDB's.
+
+        An exact name comes first, PGDB's before GDB's, then GDB's abbreviations, then PGDB's.
+
+        :raises UsageError: for the beginning of several words.
+        """
         own = COMMANDS.find(typed)
         if own is not None:
             return own.word, own
-        word = self._resolve_as_gdb(typed)
-        return word, COMMANDS.find(word)
-
-    def _resolve_as_gdb(self, typed: str) -> str:
-        if typed in gdb_commands.KINDS or typed in gdb_commands.ALIASES:
-            return gdb_commands.resolve(typed)
-        words = {*COMMANDS.starting_with(typed)}
-        words |= {word for word in gdb_commands.KINDS if word.startswith(typed)}
-        if len(words) == 1:
-            return words.pop()
-        if words and typed.isalpha():
+        words = gdb_words.candidates(typed)
+        if not words:
+            words = {*COMMANDS.starting_with(typed)}
+        elif len(words) > 1:
+            words |= {*COMMANDS.starting_with(typed)}
+        if len(words) > 1:
             raise UsageError(f"'{typed}' is ambiguous: {', '.join(sorted(words))}")
-        return typed
+        word = words.pop() if words else typed
+        return word, COMMANDS.find(word)
 
     # -- what commands need ------------------------------------------------------------------
 

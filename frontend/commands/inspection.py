@@ -132,7 +132,7 @@ async def _thread(call: Call) -> Outcome:
         return await run_control.console_run(call)
     ranks = call.view
     if kind is gdb_commands.Kind.MULTI_LINE:
-        block = await call.dispatcher.read_block(call.word)
+        block = await call.dispatcher.read_block(call.line)
         return await ranks.script([call.line, *block, "end"])
     return await ranks.execute_plain(call.line)
 

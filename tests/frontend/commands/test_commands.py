@@ -6,7 +6,6 @@ import asyncio
 import io
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,6 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.api import sampling
-from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.ranks import split_set
 from pgdb.frontend.commands.table import COMMANDS, CommandTable, Group, Outcome, Shown
@@ -23,36 +21,8 @@ from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.store import saved_files
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.ranks import RankSet
 from pgdb.records import Frame, Stack, Value
-
-ALL = RankSet.parse("0-3")
-
-
-class FakeSession:
-    """Notes what goes to the GDBs."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.set = ALL
-        self.state = JobState(ALL)
-
-    def ranks(self, which: RankSet) -> FakeSession:
-        return self
-
-    def numbered_on(self, text: str) -> str:
-        return text
-
-    def named_set(self, name: str) -> RankSet | None:
-        return RankSet()
-
-    async def execute_plain(self, line: str) -> Answer:
-        self.lines.append(line)
-        return Answer(line, ALL, ())
-
-    async def backtrace(self, limit: int, **options: Any) -> Answer:
-        self.lines.append(f"backtrace {limit} {sorted(name for name in options if options[name])}")
-        return Answer("backtrace", ALL, ())
+from tests.fakes.session import ALL, FakeSession
 
 
 def dispatch(line: str, session: FakeSession | None = None) -> Outcome:

@@ -1,0 +1,63 @@
+"""A session of four ranks that notes the lines for the GDBs, and has no answer for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.job_state import JobState
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import Record, Value
+
+ALL = RankSet.parse("0-3")
+
+
+class FakeSession:
+    """Notes what goes to the GDBs."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        """The lines, each with the ranks that get it, unless these are all."""
+        self.values: dict[str, list[dict[str, str]]] = {}
+        """Values for an expression at its evaluations: the value of each rank set."""
+        self.set = ALL
+        self.state = JobState(ALL)
+        self._asked = ALL
+
+    def ranks(self, which: RankSet) -> FakeSession:
+        self._asked = which
+        return self
+
+    def numbered_on(self, text: str) -> str:
+        return text
+
+    def named_set(self, name: str) -> RankSet | None:
+        return RankSet()
+
+    def _note(self, line: str) -> Answer:
+        which = "" if self._asked == ALL else f"[{self._asked}] "
+        self.lines.append(which + line)
+        return Answer(line, self._asked, ())
+
+    async def execute_plain(self, line: str) -> Answer:
+        return self._note(line)
+
+    async def script(self, lines: Sequence[str]) -> Answer:
+        return self._note(" | ".join(lines))
+
+    async def backtrace(self, limit: int, **options: Any) -> Answer:
+        return self._note(f"backtrace {limit} {sorted(name for name in options if options[name])}")
+
+    async def evaluate(self, expression: str, **_: Any) -> Answer:
+        answer = self._note(f"= {expression}")
+        found = self.values.get(expression)
+        if not found:
+            return answer
+        values = found.pop(0) if len(found) > 1 else found[0]
+        classes: list[EquivalenceClass[Record]] = []
+        for text, value in values.items():
+            if part := RankSet.parse(text) & answer.ranks:
+                classes.append(EquivalenceClass(part, Value(text=value)))
+        return Answer(answer.command, answer.ranks, tuple(classes))
