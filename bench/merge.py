@@ -33,7 +33,8 @@ from pgdb import attach
 from pgdb.frontend.show.text import render
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.normalize import normalize_record
-from pgdb.overlay.messages import Backtrace, Reply, Request, decode, encode
+from pgdb.overlay.message_codec import decode, encode
+from pgdb.overlay.messages import Backtrace, Reply, Request
 from pgdb.overlay.router import Gathering
 from pgdb.ranks import RankSet
 from pgdb.records import Frame, Record, Stack, Value, Variable

@@ -48,6 +48,8 @@ from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.merge.graph import from_graph, to_graph
 from pgdb.merge.rankset_codec import pack, unpack
 from pgdb.overlay import channel
+from pgdb.overlay.message_codec import decode as decode_message
+from pgdb.overlay.message_codec import encode
 from pgdb.overlay.messages import (
     Announce,
     AnyMessage,
@@ -63,9 +65,7 @@ from pgdb.overlay.messages import (
     Table,
     WantFiles,
     WantPart,
-    encode,
 )
-from pgdb.overlay.messages import decode as decode_message
 from pgdb.overlay.rendezvous import Rendezvous
 from pgdb.overlay.topology import Topology
 from pgdb.proctable import ProcTable, RankProcess

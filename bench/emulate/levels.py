@@ -25,6 +25,7 @@ from bench.emulate.made_up import REQUEST_ID, Case
 from bench.emulate.sessions import cpu_s, memory_bytes
 from pgdb.overlay.channel import Channel, connect, listen
 from pgdb.overlay.credentials import make_credentials
+from pgdb.overlay.message_codec import decode, encode
 from pgdb.overlay.messages import (
     PROTOCOL_VERSION,
     Backtrace,
@@ -37,8 +38,6 @@ from pgdb.overlay.messages import (
     Setup,
     Share,
     Shutdown,
-    decode,
-    encode,
 )
 from pgdb.overlay.node import release
 from pgdb.overlay.router import Gathering

@@ -10,7 +10,8 @@ from bench.emulate.farm import DEPTH, mix
 from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.merge.graph import to_graph
 from pgdb.merge.normalize import normalize_record
-from pgdb.overlay.messages import Events, Reply, encode
+from pgdb.overlay.message_codec import encode
+from pgdb.overlay.messages import Events, Reply
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Frame, Record, Stack, Stop, Text, Value, Variable
 

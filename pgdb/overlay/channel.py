@@ -21,7 +21,8 @@ from typing import IO, NamedTuple
 
 from pgdb.errors import LinkError, ProtocolError
 from pgdb.overlay.credentials import tls_context
-from pgdb.overlay.messages import MAX_MESSAGE_BYTES, AnyMessage, Heartbeat, decode, encode
+from pgdb.overlay.message_codec import MAX_MESSAGE_BYTES, decode, encode
+from pgdb.overlay.messages import AnyMessage, Heartbeat
 
 LOG = logging.getLogger(__name__)
 

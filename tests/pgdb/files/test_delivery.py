@@ -23,6 +23,7 @@ from pgdb.files import delivery, file_cache, file_sources
 from pgdb.files.delivery import PARTS_AHEAD, Delivery
 from pgdb.files.delivery_state import PART_BYTES
 from pgdb.files.file_cache import FileCache, Version
+from pgdb.overlay.message_codec import decode, encode
 from pgdb.overlay.messages import (
     FRONT_END,
     AnyMessage,
@@ -31,8 +32,6 @@ from pgdb.overlay.messages import (
     WantedFile,
     WantFiles,
     WantPart,
-    decode,
-    encode,
 )
 from pgdb.overlay.topology import Topology
 from tests.support.elves import elf, write_elf

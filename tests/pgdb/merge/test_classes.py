@@ -18,7 +18,8 @@ from pgdb.merge.normalize import DIFFERENT, DIFFERENT_SLOT, normalize_record
 from pgdb.merge.summary import Summary
 from pgdb.merge.templates import count_placeholders, extract_template, nothing_common
 from pgdb.merge.totals import summarize
-from pgdb.overlay.messages import Reply, decode, encode
+from pgdb.overlay.message_codec import decode, encode
+from pgdb.overlay.messages import Reply
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,

@@ -28,7 +28,8 @@ from pgdb.merge.graph import (
 )
 from pgdb.merge.rankset_codec import to_partition
 from pgdb.merge.templates import Templated, extract_template, fill_template
-from pgdb.overlay.messages import Reply, decode, encode
+from pgdb.overlay.message_codec import decode, encode
+from pgdb.overlay.messages import Reply
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,

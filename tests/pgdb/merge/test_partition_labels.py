@@ -28,7 +28,8 @@ from pgdb.merge.graph import (
 )
 from pgdb.merge.partition_labels import Field, Labels
 from pgdb.merge.totals import summarize
-from pgdb.overlay.messages import Detach, Reply, Request, decode, encode
+from pgdb.overlay.message_codec import decode, encode
+from pgdb.overlay.messages import Detach, Reply, Request
 from pgdb.overlay.router import Gathering
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Done, Frame, Record, Stack, Text, Value, Various

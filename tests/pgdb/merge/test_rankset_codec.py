@@ -28,7 +28,8 @@ from pgdb.merge.rankset_codec import (
     to_partition,
     unpack,
 )
-from pgdb.overlay.messages import Reply, decode, encode
+from pgdb.overlay.message_codec import decode, encode
+from pgdb.overlay.messages import Reply
 from pgdb.ranks import RankSet
 from pgdb.records import Frame, Record, Stack
 from tests.support.partitions import from_partition

@@ -31,7 +31,8 @@ from pgdb.merge.summary import (
     power_range,
 )
 from pgdb.merge.totals import Totals, merge, summarize, summarize_array
-from pgdb.overlay.messages import Reply, decode, encode
+from pgdb.overlay.message_codec import decode, encode
+from pgdb.overlay.messages import Reply
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Value, Various
 from tests.support.strategies import class_of

@@ -21,7 +21,8 @@ from pgdb.errors import LinkError
 from pgdb.overlay import channel as channel_module
 from pgdb.overlay.channel import Channel, Listener, connect, listen
 from pgdb.overlay.credentials import make_credentials, tls_context
-from pgdb.overlay.messages import AnyMessage, Lost, encode
+from pgdb.overlay.message_codec import encode
+from pgdb.overlay.messages import AnyMessage, Lost
 from pgdb.ranks import RankSet
 
 CREDENTIALS = make_credentials()

@@ -20,7 +20,13 @@ from pgdb.errors import LinkError, ProtocolError
 from pgdb.overlay import channel as channel_module
 from pgdb.overlay.channel import HEARTBEAT_S, LOSS_S, Channel, Listener, connect, listen
 from pgdb.overlay.credentials import make_credentials, tls_context
-from pgdb.overlay.messages import Heartbeat, Lost, Shutdown, Table, encode
+from pgdb.overlay.message_codec import encode
+from pgdb.overlay.messages import (
+    Heartbeat,
+    Lost,
+    Shutdown,
+    Table,
+)
 from pgdb.ranks import RankSet
 from tests.support.programs import is_alive, wait_until
 

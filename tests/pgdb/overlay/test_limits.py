@@ -13,8 +13,9 @@ from pgdb.merge import graph as graphs
 from pgdb.merge import rankset_codec
 from pgdb.merge.graph import AnswerGraph, End, Line, Node, from_graph
 from pgdb.merge.rankset_codec import Partition, pack, to_partition
-from pgdb.overlay import messages
-from pgdb.overlay.messages import MAX_NODES, Lost, Table, decode, encode
+from pgdb.overlay import message_codec
+from pgdb.overlay.message_codec import decode, encode
+from pgdb.overlay.messages import MAX_NODES, Lost, Table
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Text, Value
 from tests.support.partitions import from_partition
@@ -56,10 +57,10 @@ def test_the_sets_of_a_message_have_a_limit_together(monkeypatch: pytest.MonkeyP
     size = scattered.size_bytes
     assert 4_000 < size < 70_000
     message = Lost(nodes=(), ranks=scattered, why="")
-    monkeypatch.setattr(messages, "MAX_SETS_BYTES", size)
+    monkeypatch.setattr(message_codec, "MAX_SETS_BYTES", size)
     for _ in range(3):  # what one message has used is there again for the next
         assert decode(encode(message)) == message
-    monkeypatch.setattr(messages, "MAX_SETS_BYTES", size - 1)
+    monkeypatch.setattr(message_codec, "MAX_SETS_BYTES", size - 1)
     with pytest.raises(ProtocolError, match="rank sets are too large"):
         decode(encode(message))
 

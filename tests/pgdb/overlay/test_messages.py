@@ -14,7 +14,8 @@ from pgdb.errors import ProtocolError, UsageError
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import to_graph
 from pgdb.merge.rankset_codec import MAX_PACKED_RANK
-from pgdb.overlay import messages
+from pgdb.overlay import message_codec, messages
+from pgdb.overlay.message_codec import decode, encode
 from pgdb.overlay.messages import (
     FRONT_END,
     Acquire,
@@ -64,8 +65,6 @@ from pgdb.overlay.messages import (
     WantedFile,
     WantFiles,
     WantPart,
-    decode,
-    encode,
 )
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Running, Value
@@ -353,7 +352,7 @@ def test_fields_of_other_types_raise_nothing_but_our_error(
 
 
 def test_a_message_over_the_limit_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "MAX_MESSAGE_BYTES", 100)
+    monkeypatch.setattr(message_codec, "MAX_MESSAGE_BYTES", 100)
     assert encode(Lost(nodes=(), ranks=RankSet(), why="x" * 50))
     with pytest.raises(ProtocolError, match=r"a Lost of .* bytes is too large to send"):
         encode(Lost(nodes=(), ranks=RankSet(), why="x" * 100))
