@@ -307,6 +307,7 @@ def stop(payload: Mapping[str, Any], *, run: int, numbers: Mapping[int, int]) ->
         number = _number(payload.get("wpnum", "0"))
     if raw == "function-finished" and "return-value" in payload:
         detail = f"value returned: {payload['return-value']}"
+    detail = "; ".join(filter(None, (detail, _gpu_focus(payload.get("CudaFocus")))))
     name = str(payload.get("signal-name", ""))
     return Stop(
         reason=_REASONS.get(raw, "other"),
@@ -317,6 +318,27 @@ def stop(payload: Mapping[str, Any], *, run: int, numbers: Mapping[int, int]) ->
         frame=frame(payload["frame"]) if isinstance(payload.get("frame"), Mapping) else None,
         detail=detail,
     )
+
+
+def _gpu_focus(focus: object) -> str:
+    """Return the part of a GPU that NVIDIA's GDB has stopped in, empty for a stop in the CPU.
+
+    Multiprocessor, warp and lane are left out: they differ by chance between equal ranks.
+    """
+    if not isinstance(focus, Mapping):
+        return ""
+    words = [
+        f"{word} {focus[name]}"
+        for name, word in (
+            ("kernel", "kernel"),
+            ("grid", "grid"),
+            ("blockIdx", "block"),
+            ("threadIdx", "thread"),
+            ("device", "device"),
+        )
+        if name in focus
+    ]
+    return f"CUDA {', '.join(words)}" if words else ""
 
 
 def exit_of(payload: Mapping[str, Any], *, run: int) -> Exit | None:

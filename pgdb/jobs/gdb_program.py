@@ -18,8 +18,12 @@ MINIMUM_GDB = (12, 1)
 """Oldest GDB with the features that PGDB uses: MI 3 with asynchronous attach, index cache settings.
 """
 _VERSION = pattern(r"(\d+)\.(\d+)\S*$")
+_MI_QUESTIONS = b"-data-evaluate-expression $_gdb_major*1000+$_gdb_minor\n-gdb-exit\n"
+_MI_ANSWER = pattern(r'^\^done,value="(\d+)"\s*$')
 DEADLINE_S = 60.0
 _MOST_WORDS_BYTES = 1 << 16
+_MOST_LINES = 30
+"""Lines of ``--version`` in which GDB's version may stand."""
 
 
 def find_gdb(word: str) -> str | None:
@@ -50,7 +54,7 @@ def check_gdb(word: str) -> str:
         ) from None
     except OSError as error:
         raise StartError(f"{path} cannot be run: {error}") from None
-    version = version_in(said)
+    version = version_in(said) or _version_by_mi(path)
     if version is None and not said.strip():
         with contextlib.suppress(OSError, TimeoutError):
             errors = first_words([path, "--version"], DEADLINE_S, errors=True).strip()
@@ -70,10 +74,30 @@ def check_gdb(word: str) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-def first_words(words: Sequence[str], timeout_s: float, *, errors: bool = False) -> str:
+def _version_by_mi(path: str) -> tuple[int, int] | None:
+    """Return the version that a program answers through MI, None if it is no GDB.
+
+    A script around GDB need not understand ``--version``, and a debugger derived from GDB may
+    print its own name and version alone.
+    """
+    words = [path, "-nx", "-q", "--interpreter=mi3"]
+    try:
+        said = first_words(words, DEADLINE_S, given=_MI_QUESTIONS)
+    except (OSError, TimeoutError):
+        return None
+    for line in said.splitlines():
+        if match := _MI_ANSWER.match(line):
+            return divmod(int(match[1]), 1000)
+    return None
+
+
+def first_words(
+    words: Sequence[str], timeout_s: float, *, errors: bool = False, given: bytes = b""
+) -> str:
     """Return the first 64 KiB that a program prints, and end the program if it prints more.
 
-    The text is its standard output; with *errors* also its standard error.
+    The text is its standard output; with *errors* also its standard error. The program's standard
+    input is *given*, at most what a pipe holds.
 
     :raises OSError: if it cannot be started.
     :raises TimeoutError: if it neither ends nor prints that much in time.
@@ -81,12 +105,15 @@ def first_words(words: Sequence[str], timeout_s: float, *, errors: bool = False)
     found, end_s = b"", time.monotonic() + timeout_s
     with subprocess.Popen(
         words,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE if given else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
     ) as process:
         assert process.stdout is not None
         try:
+            if process.stdin is not None:
+                with contextlib.suppress(BrokenPipeError), process.stdin:
+                    process.stdin.write(given)
             while len(found) < _MOST_WORDS_BYTES:
                 left_s = end_s - time.monotonic()
                 if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
@@ -101,12 +128,16 @@ def first_words(words: Sequence[str], timeout_s: float, *, errors: bool = False)
 
 
 def version_in(text: str) -> tuple[int, int] | None:
-    """Return the version in the output of ``gdb --version``, None if there is none.
+    """Return GDB's version in the output of ``gdb --version``, None if it names none.
+
+    A debugger derived from GDB prints its own name and version first, and GDB's in a later line.
 
     >>> version_in("GNU gdb (Debian 13.1-3) 13.1\\nCopyright (C) 2023")
     (13, 1)
+    >>> version_in("NVIDIA (R) cuda-gdb 12.4\\nBased on GNU gdb 13.2\\nCopyright (C) 2023")
+    (13, 2)
     """
-    line = text.partition("\n")[0].strip()
-    # Most programs print their version in the same way.
-    match = _VERSION.search(line) if "gdb" in line.lower() else None
-    return (int(match[1]), int(match[2])) if match is not None else None
+    for line in text.splitlines()[:_MOST_LINES]:
+        if "GNU gdb" in line and (match := _VERSION.search(line.strip())) is not None:
+            return int(match[1]), int(match[2])
+    return None

@@ -377,3 +377,13 @@ def test_addresses_of_a_breakpoint() -> None:
     assert decode.addresses_of_breakpoint({"addr": "<PENDING>", "pending": "f"}) == []
     two = {"addr": "<MULTIPLE>", "locations": [{"addr": "0x10"}, {"addr": "0x20"}]}
     assert decode.addresses_of_breakpoint(two) == [0x10, 0x20]
+
+
+def test_a_stop_in_a_gpu_says_where() -> None:
+    focus = {"device": "1", "sm": "5", "kernel": "2", "blockIdx": "(3,0,0)", "threadIdx": "(4,0,0)"}
+    payload = {"reason": "breakpoint-hit", "bkptno": "1", "CudaFocus": focus}
+    stop = decode.stop(payload, run=1, numbers={1: 1})
+    assert stop.detail == "CUDA kernel 2, block (3,0,0), thread (4,0,0), device 1"
+    for focus_of_cpu in ({}, "", []):
+        payload["CudaFocus"] = focus_of_cpu
+        assert decode.stop(payload, run=1, numbers={1: 1}).detail == ""

@@ -33,9 +33,14 @@ def says(version: str) -> str:
         ("GNU gdb (GDB) 18.1.0.20260101-git", "18.1"),
         ("GNU gdb (GDB) Red Hat Enterprise Linux 14.2-3.el9", "14.2"),
         ("GNU gdb (GDB; openSUSE Leap 15.6) 12.1", "12.1"),
+        ("NVIDIA (R) cuda-gdb 12.4\nPortions Copyright (C) 2024\nBased on GNU gdb 13.2", "13.2"),
+        ("NVIDIA (R) CUDA Debugger\n12.2 release\nGNU gdb (GDB) 12.1", "12.1"),
+        ("GNU gdb (rocm-rel-6.2-66) 14.2", "14.2"),
+        ("GNU gdb (Intel(R) Distribution for GDB* 2024.2.0) 14.2", "14.2"),
+        ("Loading module gdb/13.1\nGNU gdb (GDB) 15.2", "15.2"),
     ],
 )
-def test_the_version_is_the_last_word_of_the_first_line(
+def test_the_version_is_the_last_word_of_the_line_that_names_gdb(
     tmp_path: Path, line: str, version: str
 ) -> None:
     assert check_gdb(str(gdb(tmp_path, says(line)))) == version
@@ -48,6 +53,13 @@ def test_an_old_gdb_is_refused_with_the_way_out(tmp_path: Path, version: str) ->
     reported = re.escape(f"{path} is GDB {version}; at least {wanted} is needed")
     with pytest.raises(StartError, match=rf"{reported} .*--gdb"):
         check_gdb(str(path))
+
+
+def test_a_debugger_that_does_not_name_gdb_is_judged_by_its_answer_in_mi(tmp_path: Path) -> None:
+    text = 'case $1 in --version) echo "Debugger 3.2";; *) exec gdb "$@";; esac'
+    assert check_gdb(str(gdb(tmp_path, text))) == check_gdb("gdb")
+    silent = 'case $1 in --version) exit 3;; *) echo hello; exec gdb "$@";; esac'
+    assert check_gdb(str(gdb(tmp_path, silent))) == check_gdb("gdb")
 
 
 @pytest.mark.parametrize(
