@@ -46,6 +46,7 @@ Evaluate = Callable[[str, RankSet], Awaitable[Answer]]
 """A function that evaluates an expression on ranks."""
 _NO_LVALUE = pattern(r"lvalue|[Aa]ssignment")
 _WOULD_ASSIGN = "'/=' would change the program here, where it assigns; '!=' compares"
+_NULL = pattern(r"(?:\([^{}]*\) )?0x0\Z")
 _HEXADECIMAL = pattern(r"\b0x[0-9a-f]+\b")
 
 
@@ -79,6 +80,12 @@ class Check(msgspec.Struct, frozen=True):
     def ok(self) -> bool:
         """Whether no rank fails and no missing rank counts as a failure."""
         return not self.failing and not self.unexcused
+
+    @property
+    def is_zero_unnoticed(self) -> bool:
+        """Whether all values are a zero or null, which a bare expression does not test."""
+        is_zero = scalar_of(self.common) == 0 or _NULL.match(self.common) is not None
+        return self.requirement.is_bare and is_zero
 
     @property
     def unexcused(self) -> RankSet:
@@ -174,6 +181,8 @@ async def check(
         if probed is not None and (others := ranks - _comparing(probed)):
             raise UsageError(f"'{requirement.expression}' on [{others}]: {_WOULD_ASSIGN}")
         said = await in_full(await evaluate(requirement.expression, ranks), recall)
+        if requirement.is_bare and _are_truth_values(said):
+            return _judge_truth(requirement, said, running_ok=running_ok)
         if len({key_of(each.record) for each in said.classes}) > 1:
             said = await look(said)
         return judge_values(requirement, said, running_ok=running_ok)
@@ -241,6 +250,31 @@ async def check(
     )
 
 
+def _are_truth_values(answer: Answer) -> bool:
+    """Return whether all values are ``true`` or ``false``, those of a type for truth values."""
+    values = [each for each in answer.classes if not each.is_error]
+    return bool(values) and all(
+        isinstance(each.record, Value) and is_truth_value(each.record.text) for each in values
+    )
+
+
+def _judge_truth(requirement: Requirement, answer: Answer, *, running_ok: bool) -> Check:
+    """Check that truth values are true: their user means a condition, however short it is."""
+    expression = requirement.expression
+    found = truth(answer)
+    failing = [*_errors(found.errors), *_by_value(answer, found.false)]
+    failing.sort(key=_prominence)
+    return Check(
+        replace(requirement, kind="true", conditions=(expression,), title=f"{expression} is true"),
+        answer.ranks,
+        found.true,
+        tuple(failing),
+        found.missing,
+        running_ok=running_ok,
+        answer=answer,
+    )
+
+
 def judge_values(requirement: Requirement, answer: Answer, *, running_ok: bool = False) -> Check:
     """Check that the values of all ranks are the same, or in the required order."""
     failing = [*_errors(answer.errors)]
@@ -292,11 +326,23 @@ def _why_not(said: EquivalenceClass[Record]) -> str:
     return _WOULD_ASSIGN if _NO_LVALUE.search(message) else message
 
 
+def _word(text: str) -> str:
+    return text.strip().strip(".").lower()
+
+
+def is_truth_value(text: str) -> bool:
+    """Return whether a value is of a type for truth values, as GDB prints it.
+
+    >>> [is_truth_value(each) for each in ("true", ".FALSE.", "1")]
+    [True, True, False]
+    """
+    return _word(text) in ("true", "false")
+
+
 def _is_true(text: str) -> bool | None:
     """Return whether GDB's value of a condition is true; None if it is neither true nor false."""
-    word = text.strip().strip(".").lower()
-    if word in ("true", "false"):
-        return word == "true"
+    if is_truth_value(text):
+        return _word(text) == "true"
     number = scalar_of(text)
     if number is not None:
         return number != 0  # a NaN is true, as in C

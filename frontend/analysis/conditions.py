@@ -44,6 +44,15 @@ _NEGATIONS = pattern(r"(?:\s*+(?:!|\.not\.))++", re.I)
 _CALL = pattern(r"[A-Za-z_][\w:.]*\s*(?=\()")
 _NO_RANGE = pattern(r"(?<=[\w)\]])\s++(?:is\s++)?in\s++(?=\S)")
 _STRAY = pattern(r"(?P<before>(?<!\w)\w++|[)\]])\s++(?P<word>[A-Za-z_]\w*+)\s*+\Z")
+# A constant says nothing about ranks: a name, a register, text or a call would.
+_CONSTANT = pattern(
+    r"""(?:
+      0x[0-9a-f]++[ul]*+
+    | (?:\d++\.?+\d*+|\.\d++)(?:[ed][-+]?+\d++)?+[ulf]*+
+    | [-+*/%~()\s&|^]++
+    )++\Z""",
+    re.I | re.X,
+)
 _MOST_NESTED = 100
 """Maximum nesting of a condition; each level costs as much time as the whole text."""
 _PREFIXES = frozenset(
@@ -71,14 +80,18 @@ class Requirement(msgspec.Struct, frozen=True):
     """Operators and right sides of the comparisons of *expression*, if they are known."""
     operands: tuple[str, ...] = ()
     """Operands that GDB would compare or test by address if they are arrays."""
+    is_bare: bool = False
+    """Whether a value must be the same only because the expression is no comparison: a truth value
+    must be true."""
 
 
 def parse(text: str) -> Requirement:
     """Parse a requirement.
 
     The forms are ``EXPR same``, ``EXPR increasing`` (``decreasing``, ``nondecreasing``,
-    ``nonincreasing``), ``EXPR in LOW..HIGH`` and ``EXPR true``. A bare comparison must be true; any
-    other bare expression must be the same on all ranks.
+    ``nonincreasing``), ``EXPR in LOW..HIGH`` and ``EXPR true``. A bare comparison must be true, and
+    so must a constant; any other bare expression must be the same on all ranks, and true if its
+    value is a truth value.
 
     >>> parse("x").kind, parse("x > 0").kind, parse("x > 0").expression
     ('same', 'true', 'x')
@@ -105,7 +118,10 @@ def parse(text: str) -> Requirement:
             subject = _subject(text)
             if subject is None:
                 _check_form(text)
-                return Requirement(text, "same", title=f"{text} is the same on all ranks")
+                if _CONSTANT.match(text):
+                    return Requirement(text, "true", (text,), title=f"{text} is true")
+                title = f"{text} is the same on all ranks"
+                return Requirement(text, "same", title=title, is_bare=True)
             operands = possible_arrays(operands_of(text))
             return Requirement(subject, "true", (text,), text, _compared(text), operands)
         case "same":

@@ -267,7 +267,8 @@ async def _saved(call: Call, *, forgotten: str | None) -> Outcome:
 async def _assert(call: Call, text: str, *, running_ok: bool) -> Outcome:
     """Check a condition over the selected ranks, and name the ranks that fail it.
 
-    assert EXPR                 a comparison such as x > 0 or a == b && c: true on
+    assert EXPR                 a comparison such as x > 0 or a == b && c, a value of
+                                a type for truth values, or a constant: true on
                                 every rank; anything else: the same on all ranks
     assert EXPR same            the same value on all ranks
     assert EXPR true            true on every rank, for an EXPR that does not look

@@ -88,7 +88,10 @@ def check(found: Check, *, width: int = 0) -> str:
     unchecked = [(brackets(ranks), f"not checked: {why}") for ranks, why in _missing(found.missing)]
     if found.ok:
         text = f"{title}: passed on {brackets(found.passed)}"
-        return "; ".join((text, *(f"{ranks} {why}" for ranks, why in unchecked)))
+        text = "; ".join((text, *(f"{ranks} {why}" for ranks, why in unchecked)))
+        if found.is_zero_unnoticed:
+            text += f"\n(the value is {found.common}; 'assert {expression} true' fails for a zero)"
+        return text
     layout = Layout(width=width)
     values = _same(found, layout)
     rows = []
