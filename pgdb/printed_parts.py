@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pgdb.patterns import pattern
 
 # Quoted text, and names of symbols such as <f(int, ...)>, can contain dots of their own.
@@ -11,6 +13,15 @@ _DOTS = pattern(
 # At the end of elements, of a string, of a structure (max-depth) or of elements in Fortran. The
 # arguments of a function with "(int, ...)" end like elements in Fortran.
 _CUT_END = pattern(r"\.\.\.(?=\s*\}|\Z|[,\]])")
+
+
+# A string, a character, the name of a symbol, a bracket, the end of an element.
+_TOKENS = pattern(
+    r"\"(?P<text>(?:[^\"\\]|\\(?:[0-7]{1,3}|.))*+)\"|'(?:[^'\\]|\\.)*+'"
+    r"|<[^<>]*+>|(?P<open>[{(])|(?P<close>[})])|(?P<comma>,)",
+    re.S,
+)
+_CHARACTER = pattern(r"\\(?:[0-7]{1,3}|.)|.", re.S)
 
 
 def has_dots(text: str) -> bool:
@@ -32,3 +43,40 @@ def is_cut(text: str) -> bool:
         if match["cut"] and (_CUT_END.match(text, match.start()) or text.startswith("(")):
             return True
     return False
+
+
+def cut_elements(text: str, most: int) -> str:
+    """Return a value with at most *most* elements of each array, and characters of each string.
+
+    That is what GDB prints with ``print elements``.
+
+    >>> cut_elements("{1, 2, 3}", 2), cut_elements('{a = {1, 2, 3}, b = "xyz"}', 2)
+    ('{1, 2...}', '{a = {1, 2...}, b = "xy"...}')
+    """
+    pieces: list[str] = []
+    begin = 0
+    counts: list[int] = []
+    hidden_from = 0  # depth of the array of which the rest is left out
+    for match in _TOKENS.finditer(text):
+        if match["open"]:
+            counts.append(1)
+        elif match["close"]:
+            if counts and hidden_from == len(counts):
+                pieces.append("...")
+                begin, hidden_from = match.start(), 0
+            if counts:
+                counts.pop()
+        elif match["comma"] and counts:
+            counts[-1] += 1
+            if counts[-1] > most and not hidden_from:
+                pieces.append(text[begin : match.start()])
+                hidden_from = len(counts)
+        elif match["text"] is not None and not hidden_from and len(match["text"]) > most:
+            characters = _CHARACTER.findall(match["text"])
+            if len(characters) > most:
+                start = "".join(characters[:most])
+                pieces.append(f'{text[begin : match.start()]}"{start}"...')
+                begin = match.end()
+    if not hidden_from:
+        pieces.append(text[begin:])
+    return "".join(pieces)

@@ -16,6 +16,9 @@ from pgdb.patterns import pattern
 SLOT = "\ufffc"
 """Stands in a text for a part that is kept beside it (OBJECT REPLACEMENT CHARACTER)."""
 
+ARROW = " -> "
+"""Text between the old and the new value of a watchpoint."""
+
 FATAL_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
 """Signals after which a rank does not continue by itself, so that other ranks would wait for it."""
 
@@ -289,6 +292,10 @@ class Stop(Struct, frozen=True, tag="stop"):
     detail: str = ""
     """Old and new value of a watchpoint, the value returned by ``finish``, the user's caller of a
     function in which a rank faulted, or a peculiarity of a rank that was just attached."""
+    values: tuple[Value, ...] = ()
+    """The value that ``finish`` returned, or the old and the new value of a watchpoint, where
+    *detail* shows only a part of them, or where its text cannot be taken apart. Between nodes they
+    travel in the slot of the detail."""
     dying: str = ""
     """The way in which the rank dies, such as ``assertion 'n > 0' failed``; empty for a rank that
     does not, as far as its innermost frames say."""

@@ -48,7 +48,13 @@ class Breakpoints:
         self._hit = (0, 0)
         self.prints = False
         """Whether the text that comes next is what a ``dprintf`` prints while the rank runs."""
+        self._watchpoints: set[int] = set()  # by GDB's number
         self._gdb = gdb
+
+    @property
+    def has_watchpoint(self) -> bool:
+        """Whether there is a watchpoint, whoever made it."""
+        return bool(self._watchpoints)
 
     def death_at(self, payload: Mapping[str, Any]) -> Point | None:
         """Return the breakpoint of ``catch death`` at which the rank stopped, None for others."""
@@ -67,6 +73,7 @@ class Breakpoints:
     def forget(self) -> None:
         """Forget all breakpoints: the process is gone or free."""
         self._active.clear()
+        self._watchpoints.clear()
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
         """Take a ``=breakpoint-…`` notice of GDB."""
@@ -76,7 +83,11 @@ class Breakpoints:
                 self.prints = payload["bkpt"].get("type") == "dprintf"
             elif name == "library-loaded":
                 self._has_new_libraries = True
+            elif name == "breakpoint-created":
+                if "watchpoint" in payload["bkpt"].get("type", ""):
+                    self._watchpoints.add(int(payload["bkpt"]["number"]))
             elif name == "breakpoint-deleted":
+                self._watchpoints.discard(int(payload["id"]))
                 self._active.pop(self.numbers[int(payload["id"])], None)
 
     def job_numbers(self, text: str) -> str:

@@ -26,7 +26,13 @@ from pgdb.backend.gdb.attach import WAS_STOPPED, Acquired, Attacher, Localise, a
 from pgdb.backend.gdb.detaching import Detacher
 from pgdb.backend.gdb.executor import Executor
 from pgdb.backend.gdb.interrupting import Interrupter
-from pgdb.backend.gdb.operations import Operations, prints_unasked, prints_values, run_command
+from pgdb.backend.gdb.operations import (
+    Operations,
+    prints_at_stops,
+    prints_unasked,
+    prints_values,
+    run_command,
+)
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_variables import definitions
 from pgdb.backend.rank import events
@@ -309,6 +315,8 @@ class GdbDebugger:
             self._need_stop()
         if prints_unasked(operation):
             self._gdb.lent.is_shown_unasked = True
+        if prints_at_stops(operation):
+            self._executor.stops.values.is_shown_unasked = True
         if isinstance(operation, Resume) or (isinstance(operation, Console) and operation.run):
             self._executor.stops.take_run(operation.command)
             return await self._resume(run_command(operation), request_id)
@@ -333,12 +341,12 @@ class GdbDebugger:
         before = self.machine.run
         self._executor.text.refresh(self._process.pid)
         await self._executor.breakpoints.find_hidden(self._process.pid)
-        await self._executor.finish_limit.raise_for(command)
+        await self._executor.stops.values.raise_for(command)
         self._executor.feed(events.RunSent(request_id))
         result = await self._gdb.send(command)
         if result.kind == "running":
             return Running(run=request_id)
-        self._executor.finish_limit.restore()
+        self._executor.stops.values.restore()
         self._executor.feed(events.RunRefused(request_id, before))
         if result.kind == "error":
             return failure(result)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb.mi import MARK, Line
 from pgdb.patterns import FORTRAN_FILE, pattern
-from pgdb.records import Breakpoint, Exit, Frame, Stop, StopReason, Variable
+from pgdb.records import ARROW, Breakpoint, Exit, Frame, Stop, StopReason, Variable
 
 # The MPI interface under all its names: C, profiling layer, Fortran (pmpi_recv__, mpi_recv_),
 # Fortran 2008, and Open MPI's functions that implement a whole call.
@@ -297,16 +297,14 @@ def stop(payload: Mapping[str, Any], *, run: int, numbers: Mapping[int, int]) ->
     raw = str(payload.get("reason", ""))
     number = _number(payload.get("bkptno", "0"))
     watched = next((payload[key] for key in _WATCHPOINTS if key in payload), None)
-    detail = ""
+    label = "value returned"
     if isinstance(watched, Mapping):
         number = _number(watched.get("number", "0"))
-        value = payload.get("value")
-        if isinstance(value, Mapping):
-            detail = f"{watched.get('exp', '')}: {_change(value)}"
+        label = str(watched.get("exp", ""))
     elif raw == "watchpoint-scope":
         number = _number(payload.get("wpnum", "0"))
-    if raw == "function-finished" and "return-value" in payload:
-        detail = f"value returned: {payload['return-value']}"
+    values = stop_values(payload)
+    detail = f"{label}: {ARROW.join(values)}" if values else ""
     detail = "; ".join(filter(None, (detail, _gpu_focus(payload.get("CudaFocus")))))
     name = str(payload.get("signal-name", ""))
     return Stop(
@@ -339,6 +337,44 @@ def _gpu_focus(focus: object) -> str:
         if name in focus
     ]
     return f"CUDA {', '.join(words)}" if words else ""
+
+
+def stop_values(payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the texts of the values in a ``*stopped``: one that a function has returned, or those
+    of a watchpoint, the old one first."""
+    value = _first(payload.get("value"))
+    if any(key in payload for key in _WATCHPOINTS):
+        if not isinstance(value, Mapping):
+            return ()
+        if "new" in value:
+            return str(value.get("old", "?")), str(value["new"])
+        return (str(value.get("value", "")),)
+    if "return-value" in payload:
+        return (str(_first(payload["return-value"])),)
+    return ()
+
+
+def further_changes(payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what further watchpoints have seen that were hit at once: ``n: 0 -> 1``."""
+    values = payload.get("value")
+    for key in _WATCHPOINTS:
+        watched = payload.get(key)
+        if isinstance(watched, list) and isinstance(values, list):
+            return tuple(
+                f"{each['exp']}: {ARROW.join(stop_values({key: each, 'value': value}))}"
+                for each, value in zip(watched[1:], values[1:], strict=False)
+                if isinstance(each, Mapping) and "exp" in each
+            )
+    return ()
+
+
+def stop_expression(payload: Mapping[str, Any]) -> str:
+    """Return the watched expression of a ``*stopped``, or the number of a returned value in GDB's
+    history; empty without one."""
+    watched = next((_first(payload[key]) for key in _WATCHPOINTS if key in payload), None)
+    if isinstance(watched, Mapping):
+        return str(watched.get("exp", ""))
+    return str(_first(payload.get("gdb-result-var", "")))
 
 
 def exit_of(payload: Mapping[str, Any], *, run: int) -> Exit | None:
@@ -406,12 +442,6 @@ def addresses_of_breakpoint(payload: Mapping[str, Any]) -> list[int]:
     locations = [each for each in _sequence(payload.get("locations")) if isinstance(each, Mapping)]
     found = [_address(each.get("addr")) for each in locations or [payload]]
     return [each for each in found if each]
-
-
-def _change(value: Mapping[str, Any]) -> str:
-    if "new" in value:
-        return f"{value.get('old', '?')} -> {value['new']}"
-    return str(value.get("value", ""))
 
 
 def _first(value: Any) -> Any:

@@ -20,7 +20,6 @@ from pgdb.backend.care.breakpoint_repair import RankText, wake
 from pgdb.backend.care.gdb_interrupt import GdbInterrupt
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.breakpoints import Breakpoints
-from pgdb.backend.gdb.finish_limit import FinishLimit
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process_watch import ProcessWatch
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
@@ -59,7 +58,6 @@ class Executor:
         self.gdb_interrupt = GdbInterrupt(self.gdb)
         self.breakpoints = Breakpoints(self.gdb)
         self.stacks = Stacks(self.gdb, stop_printing)
-        self.finish_limit = FinishLimit(self.gdb)
         self.stops = StopReports(self.gdb, self.stacks, self.breakpoints)
         self._notify_leaf = notify
         self._printed = ""
@@ -186,6 +184,7 @@ class Executor:
             self.feed(events.LostProcess())
         self.breakpoints.on_notice(name, payload)
         self.stacks.on_notice(name, payload)
+        self.stops.values.on_notice(name, payload)
         if name == "library-loaded":
             self.text.outdate()
 
@@ -256,7 +255,7 @@ class Executor:
 
     def _report(self, action: events.ReportStop) -> None:
         payload = action.payload
-        self.finish_limit.restore()
+        self.stops.values.restore()
         stop = self.stops.stop_of(payload, action.run, self.process.pid)
         if self.gdb_interrupt.is_awaited and stop.signal == signal.SIGINT.name:
             self.keep(self._report_gdb_interrupt(as_interrupt(stop), action))

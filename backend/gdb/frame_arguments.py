@@ -78,6 +78,11 @@ class FrameArguments:
                 pass
 
     @property
+    def elements(self) -> str:
+        """The user's value of ``print elements``."""
+        return self._elements
+
+    @property
     def only_presence(self) -> bool:
         """Whether frames show only whether they have arguments."""
         return self.mode == "presence"

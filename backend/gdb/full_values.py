@@ -42,7 +42,7 @@ async def evaluate(gdb: GdbSession, operation: Evaluate, pid: int) -> Record:
             # A reference to a large object, alone or in a structure, is a value with an error.
             record, number = await _with_larger_limit(gdb, operation, record, number)
         if number and has_dots(record.text):
-            return await _in_full(gdb, operation, pid, record, f"${number}")
+            return await in_full(gdb, operation, pid, record, f"${number}")
         return record
     if isinstance(record, Failure) and _TOO_LARGE in record.message:
         return await _too_large(gdb, operation, pid, record)
@@ -115,7 +115,7 @@ async def _with_larger_limit(
     return again, history
 
 
-async def _in_full(
+async def in_full(
     gdb: GdbSession, operation: Evaluate, pid: int, shown: Value, history: str
 ) -> Record:
     """Look at all of a value that GDB has printed in part, and that its history has."""

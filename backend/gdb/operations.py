@@ -53,6 +53,7 @@ _ASKS_ONCE = pattern(
     r"(?:p|print|inspect|output|x|bt|backtrace|where|info|show|ptype|whatis|list|l|disassemble|set"
     r"|frame|up|down)\b|thread(?: \d+)?\Z"
 )
+_SCRIPTED = pattern(r"(?:python|py|python-interactive|pi|guile|gu|source|define|commands)\b")
 _ONLY_STOPS = pattern(r"(?:b|br|break|tb|tbreak|hbreak|thbreak)\b")
 
 
@@ -180,6 +181,13 @@ def prints_unasked(operation: AnyOperation) -> bool:
             return _ONLY_STOPS.match(command) is None
         case _:
             return isinstance(operation, Script | BreakpointCommands)
+
+
+def prints_at_stops(operation: AnyOperation) -> bool:
+    """Return whether an operation can make GDB's own scripts print values at a later stop."""
+    if isinstance(operation, Console):
+        return _SCRIPTED.match(operation.command) is not None
+    return isinstance(operation, Script | BreakpointCommands)
 
 
 def run_command(operation: Resume | Console) -> str:

@@ -73,7 +73,7 @@ async def evaluate_numbered(gdb: GdbSession, expression: str, letters: str) -> t
     if number and isinstance(record, Value) and _FORTRAN_ARRAY.match(record.text):
         # With format letters GDB prints the indices in that format too.
         shown = None if letters else record.text
-        record = replace(record, bounds=await _bounds(gdb, f"${number}", shown))
+        record = replace(record, bounds=await bounds(gdb, f"${number}", shown))
     return record, number
 
 
@@ -91,13 +91,23 @@ async def numbered(gdb: GdbSession, command: str) -> tuple[Record, int]:
     return Value(text=text[match.end() :]), int(match[1])
 
 
-async def _bounds(gdb: GdbSession, expression: str, value: str | None) -> str:
+def is_fortran_array(text: str) -> bool:
+    """Return whether a value may be an array of Fortran, or a derived type with one."""
+    return _FORTRAN_ARRAY.match(text) is not None
+
+
+async def bounds(
+    gdb: GdbSession, expression: str, value: str | None, *, most_elements: int = 0
+) -> str:
     """Return the lower bounds of the arrays of Fortran in *value*, see :class:`Value`.
 
     *expression* is a variable, or the value in GDB's history: GDB prints indices on request only,
-    and an expression that changes something must not be evaluated twice.
+    and an expression that changes something must not be evaluated twice. *most_elements* is the
+    limit of elements with which *value* was printed; 0 is that of the user.
     """
     command = "with may-call-functions off -- with print array-indexes on -- output"
+    if most_elements:
+        command = f"with print elements {most_elements} -- {command}"
     result = await gdb.send(console(f"{command} {expression}"))
     if result.kind != "done":
         # A GDB without "with" is from before 2020.
@@ -204,8 +214,8 @@ async def with_bounds(gdb: GdbSession, items: tuple[Variable, ...]) -> tuple[Var
     arrays = [item for item in items if _FORTRAN_ARRAY.match(item.value)]
     if not arrays:
         return items
-    bounds = {
-        item: await _bounds(gdb, item.name, item.value) if at < _MOST_ARRAYS else _UNKNOWN
+    found = {
+        item: await bounds(gdb, item.name, item.value) if at < _MOST_ARRAYS else _UNKNOWN
         for at, item in enumerate(arrays)
     }
-    return tuple(replace(item, bounds=bounds[item]) if bounds.get(item) else item for item in items)
+    return tuple(replace(item, bounds=found[item]) if found.get(item) else item for item in items)

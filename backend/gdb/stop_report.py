@@ -16,9 +16,10 @@ from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import INTERRUPT
 from pgdb.backend.gdb.stacks import Stacks
+from pgdb.backend.gdb.stop_values import StopValues
 from pgdb.backend.gdb.stop_words import stop_words
 from pgdb.errors import GdbError
-from pgdb.records import Frame, Stop, StopReason
+from pgdb.records import ARROW, Frame, Stop, StopReason
 
 _FRAMES_FOR_STOP = 64
 _SIGNALS_OF_ATTACHING = ("0", "SIGSTOP", "SIGTRAP")
@@ -53,6 +54,7 @@ class StopReports:
 
     def __init__(self, gdb: GdbSession, stacks: Stacks, breakpoints: Breakpoints) -> None:
         self._gdb = gdb
+        self.values = StopValues(gdb, stacks.arguments, lambda: breakpoints.has_watchpoint)
         self._stacks = stacks
         self._breakpoints = breakpoints
         self._shows_displays = False
@@ -76,15 +78,25 @@ class StopReports:
             if shown is not frame.arguments:
                 stop = replace(stop, frame=replace(frame, arguments=shown))
         stop = replace(stop, frame=self._stacks.named(pid, stop.frame, payload.get("frame")))
-        stop = self._with_words(stop, payload)
+        stop = self._with_words(self._with_values(stop, payload), payload)
         log = self._gdb.take_run_log()
         if (begin := log.find(_CONDITION_FAILED)) >= 0:
             why = self._breakpoints.job_numbers(log[begin:])
-            stop = replace(stop, detail=f"{why}; {stop.detail}" if stop.detail else why)
+            stop = replace(stop, detail=f"{why}; {stop.detail}" if stop.detail else why, values=())
         if stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
             stop = as_interrupt(stop)
         self._death, self._stacks.death_code = self._breakpoints.death_at(payload), None
         return stop if self._death is None else replace(stop, reason="death", meaning="")
+
+    def _with_values(self, stop: Stop, payload: dict[str, Any]) -> Stop:
+        """Return a stop with its values as the user's limits show them."""
+        text, values = self.values.take(payload)
+        if not text:
+            return stop
+        before, _, behind = stop.detail.partition(f": {ARROW.join(decode.stop_values(payload))}")
+        further = "".join(f"; {each}" for each in decode.further_changes(payload))
+        detail = f"{before}: {text}{further}{behind}"
+        return replace(stop, detail=detail, values=() if further or behind else values)
 
     def _with_words(self, stop: Stop, payload: dict[str, Any]) -> Stop:
         """Return the stop with what GDB has printed about it, and with a reason if it has none."""
@@ -119,6 +131,8 @@ class StopReports:
         """Return whether :meth:`describe` would add nothing."""
         is_elsewhere = self.is_elsewhere(stop, payload)
         if is_elsewhere or stop.reason == "death" or self._shows_displays or _looks_outwards(stop):
+            return False
+        if self.values.needs_look(stop.values):
             return False
         return stop.frame is not None and not self._needs_offset(stop)
 
@@ -167,6 +181,8 @@ class StopReports:
         elif self._needs_offset(stop):
             offset = await self._stacks.innermost_offset(pid)
             frame = replace(frame, offset=offset.removesuffix("+0"))
+        if self.values.needs_look(stop.values):
+            stop = replace(stop, values=await self.values.look(stop.values, pid))
         text = ""
         if self._shows_displays:
             text = (await self._gdb.send(console("display"))).text.rstrip("\n")

@@ -13,7 +13,7 @@ from pgdb.backend.node.answer_cache import AnswerCache
 from pgdb.backend.node.collector import Collector
 from pgdb.backend.node.number_summary import sum_up
 from pgdb.backend.node.stack_answers import OnAnswer, StackAnswers, event_of, record_of
-from pgdb.backend.node.value_digest import digested, digested_variables
+from pgdb.backend.node.value_digest import digested, digested_stop, digested_variables
 from pgdb.backend.rank.protocol import (
     NO_CAPABILITY,
     DebuggerFactory,
@@ -54,6 +54,7 @@ from pgdb.records import (
     Progress,
     Record,
     Stack,
+    Stop,
     Text,
     Value,
     Variables,
@@ -148,6 +149,7 @@ class Leaf:
         for rank, debugger in self._debuggers.items():
             event = debugger.current_event
             if event is not None:
+                event = digested_stop(event) if isinstance(event, Stop) else event
                 normalized = normalize_record(event, rank=rank)
                 merger.add(RankSet([rank]), event_of(normalized.record), normalized.slots)
         return merger.classes
@@ -333,6 +335,8 @@ class Leaf:
     def _notify(self, rank: int, event: Event) -> None:
         if isinstance(event, Gone):
             LOG.warning("rank %d: %s", rank, event.why)
+        if isinstance(event, Stop):
+            event = digested_stop(event)
         normalized = normalize_record(event, rank=rank)
         self._on_event(RankSet([rank]), event_of(normalized.record), normalized.slots)
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pgdb.merge.normalize import normalize_values
 from pgdb.overlay.messages import Evaluate, ListVariables
-from pgdb.records import Block, Value, Variables
+from pgdb.records import Block, Stop, Value, Variables
 
 _DIGEST_BYTES = 16
 
@@ -48,6 +48,18 @@ def digested_variables(listed: Variables, operation: ListVariables) -> Variables
             for item in listed.items
         ),
     )
+
+
+def digested_stop(stop: Stop) -> Stop:
+    """Return a stop with the hashes of its values, and with the wholes of those that are text."""
+    if not stop.values:
+        return stop
+    operation = Evaluate(expression="", whole=True)
+    found = []
+    for each in stop.values:
+        value = digested(each, operation)
+        found.append(replace(value, whole=value.whole if isinstance(value.whole, str) else None))
+    return replace(stop, values=tuple(found))
 
 
 def _hash(*parts: bytes) -> str:

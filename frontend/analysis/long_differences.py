@@ -17,6 +17,7 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import normalize_values
 from pgdb.merge.summary import Summary
 from pgdb.merge.totals import merge, summarize_array
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Record, Value
 
@@ -26,6 +27,7 @@ _MOST_CLASSES = 256
 _LONG_BEGIN = 160
 _KEPT = 20
 """Number of characters of the common begin that are kept."""
+_ADDRESS = pattern(r'(?:\([^()"]*\) )?0x[0-9a-f]+ (?:<[^<>"]*> )?(?=")')
 _EXACT = Closeness(0.0, 0.0)
 
 
@@ -60,11 +62,16 @@ def long_differences(classes: Sequence[EquivalenceClass[Record]]) -> LongDiffere
 
 
 def from_difference(texts: Sequence[str]) -> list[str]:
-    """Return long texts without the begin that all have in common.
+    """Return long texts without the begin that all have in common, but for addresses of strings.
 
     >>> from_difference(["'" + 200 * "x" + "a'", "'" + 200 * "x" + "b'"])
     ["…xxxxxxxxxxxxxxxxxxxxa'", "…xxxxxxxxxxxxxxxxxxxxb'"]
     """
+    heads = [_ADDRESS.match(text) for text in texts]
+    if heads and all(heads):
+        tails = [text[head.end() :] for text, head in zip(texts, heads, strict=True) if head]
+        shown = from_difference(tails)
+        return [*texts] if shown == tails else shown
     least, greatest = min(texts, default=""), max(texts, default="")
     pairs = enumerate(zip(least, greatest, strict=False))
     common = next((at for at, (one, other) in pairs if one != other), len(least))

@@ -17,13 +17,13 @@ from pgdb.errors import ProtocolError
 from pgdb.merge.normalize import DIFFERENT, SlotFiller, join_slots
 from pgdb.merge.partition_labels import NOBODY, Field, Labels
 from pgdb.merge.record_visitor import TextKind, map_arguments, map_texts
-from pgdb.merge.slot_values import texts_of_slot
+from pgdb.merge.slot_values import texts_of_slot, values_of
 from pgdb.merge.summary import Summary
 from pgdb.merge.templates import Templated, TemplateTable, count_placeholders, nothing_common
 from pgdb.merge.totals import Totals
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import SLOT, Event, Failure, Record, Stack, Stop, Threads, Various
+from pgdb.records import SLOT, Event, Failure, Record, Stack, Stop, Threads, Value, Various
 
 R = TypeVar("R", bound=Record | Event)
 
@@ -443,7 +443,16 @@ class _Crowd(Generic[R]):
             )
 
 
-def stop_details(each: EquivalenceClass[R]) -> tuple[tuple[RankSet, str], ...]:
+class StopDetail(msgspec.Struct, frozen=True):
+    """A detail of stops, without its label."""
+
+    ranks: RankSet
+    text: str
+    values: tuple[Value, ...] = ()
+    """The values of which *text* shows a part, see :class:`pgdb.records.Stop`."""
+
+
+def stop_details(each: EquivalenceClass[R]) -> tuple[StopDetail, ...]:
     """Return the details of a class of stops with their ranks, the most common first.
 
     They have no label, such as ``value returned:``. Nothing is returned where there is no detail,
@@ -453,7 +462,7 @@ def stop_details(each: EquivalenceClass[R]) -> tuple[tuple[RankSet, str], ...]:
         return ()
     texts = texts_of_slot(each.slots[-1]) if each.slots else ()
     found = ((ranks & each.ranks, text) for ranks, text in texts)
-    return tuple((ranks, text) for ranks, text in found if ranks)
+    return tuple(StopDetail(ranks, *values_of(text)) for ranks, text in found if ranks)
 
 
 def fill_record(record: R, slots: tuple[str, ...]) -> R:

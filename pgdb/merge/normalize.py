@@ -17,7 +17,14 @@ from msgspec.structs import replace
 
 from pgdb.errors import ProtocolError
 from pgdb.merge.record_visitor import TextKind, map_arguments, map_texts
-from pgdb.merge.slot_values import is_listed, join_listed, slot_of_rank, texts_of_slot
+from pgdb.merge.slot_values import (
+    is_listed,
+    join_listed,
+    slot_of_rank,
+    texts_of_slot,
+    values_of,
+    with_values,
+)
 from pgdb.patterns import pattern
 from pgdb.records import SLOT, Event, Record, Stack, Stop, Threads, ThreadStack, Value
 
@@ -211,7 +218,7 @@ def normalize_record(
     if not isinstance(record, Stop):
         return Normalized(record=map_texts(record, change), slots=tuple(slots))
     if record.frame is None:
-        return Normalized(record=record, slots=())
+        return Normalized(record=replace(record, values=()), slots=())
     # A stop says which ranks stopped where; the arguments may differ on every rank.
     frame = map_arguments(record.frame, _Normalizer(slots, join_arguments=True))
     slots.append(str(frame.level))
@@ -225,9 +232,19 @@ def normalize_record(
     slots.extend(SLOT for _ in range(label.count(SLOT)))
     detail = label
     if colon:
-        slots.append(value if rank is None or "\0" in value else slot_of_rank(rank, value))
+        if rank is not None and "\0" not in value:
+            value = slot_of_rank(rank, with_values(value, record.values))
+        slots.append(value)
         detail = f"{label}{colon}{SLOT}"
-    stop = replace(record, frame=frame, detail=detail, event=event, thread=thread, thread_name=name)
+    stop = replace(
+        record,
+        frame=frame,
+        detail=detail,
+        values=(),
+        event=event,
+        thread=thread,
+        thread_name=name,
+    )
     return Normalized(record=stop, slots=tuple(slots))
 
 
@@ -336,13 +353,16 @@ def joined_text(slot: str) -> str:
     Addresses in it are no differences.
     """
     texts = texts_of_slot(slot)
-    if len(texts) == 1:
-        return texts[0][1]
     found: list[tuple[str, list[str]]] = []
-    for _, text in texts:
+    wholes = set()
+    for _, packed in texts:
+        text, values = values_of(packed)
+        if len(texts) == 1:
+            return text
         slots: list[str] = []
         found.append((normalize_values(text, slots), slots))
-    if len({text for text, _ in found}) != 1:
+        wholes.add(tuple(each.digest for each in values))
+    if len({text for text, _ in found}) != 1 or len(wholes) != 1:
         return DIFFERENT
     slots_of_all = functools.reduce(join_slots, (tuple(slots) for _, slots in found))
     return SlotFiller(slots_of_all).fill(found[0][0])

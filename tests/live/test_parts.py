@@ -122,10 +122,8 @@ def test_values_that_functions_returned_and_watchpoints_saw(mpi: Mpi, build: Bui
     assert finished.status == 0, finished.out
     lines = [re.sub(r" +", " ", line.strip()) for line in finished.out.splitlines()]
     for expected in (
-        ["[0-3] watched, old value: 0", "[0-1,3] watched, new value: 1"],
-        ["[2] watched, new value: 3 <-- differs"],
-        ["[0-1,3] watched, old value: 1", "[2] watched, old value: 3 <-- differs"],
-        ["[0-3] watched, new value: 5"],
+        ["[0-1,3] watched: 0 -> 1", "[2] watched: 0 -> 3 <-- differs"],
+        ["[0-1,3] watched: 1 -> 5", "[2] watched: 3 -> 5 <-- differs"],
         ["[0-1,3] value returned: 4", "[2] value returned: 9 <-- differs"],
         [f"[{rank}] value returned: {text}" for rank, text in enumerate(("0", "1.5", "3", "4.5"))],
         ["[0-3] value returned: {left = 3, right = …}", ".right [0,2-3] 0.5"],

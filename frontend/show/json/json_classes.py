@@ -168,7 +168,14 @@ def _details(each: EquivalenceClass[Stop]) -> tuple[StopDetail, ...]:
     found = stop_details(each)
     if len(found) < 2:
         return ()
-    return tuple(StopDetail(ranks=str(ranks), text=text) for ranks, text in found)
+    return tuple(
+        StopDetail(
+            ranks=str(each.ranks),
+            text=each.text,
+            digests=tuple(value.digest for value in each.values if value.digest),
+        )
+        for each in found
+    )
 
 
 def exit_class(each: EquivalenceClass[Exit], text: ClassText) -> ExitClass:

@@ -152,6 +152,8 @@ class StopDetail(Part, frozen=True, kw_only=True):
 
     ranks: RankText
     text: str
+    digests: tuple[str, ...] = ()
+    """Hashes of the values of which *text* shows a part: equal values have equal ones."""
 
 
 class StopClass(Part, frozen=True, kw_only=True):

@@ -310,7 +310,7 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
                 (*slots, *_plain_bounds(item.bounds)),
                 own,
                 record=part,
-                is_variable=True,
+                advice=f"'print {item.name}' shows where they differ",
             )
             order.setdefault(key, []).append(said_here)
     blocks = [rated_value_rows(name, values, layout) for name, values in order.items()]

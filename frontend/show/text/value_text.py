@@ -75,8 +75,9 @@ class Said(msgspec.Struct, frozen=True):
     """Summaries of the texts at the placeholders."""
     record: Value | None = None
     """The value of which *text* can be a part."""
-    is_variable: bool = False
-    """Whether the value is one of a list of variables, of which no value is read in full."""
+    advice: str = ""
+    """Words that name a command which shows where long values differ, if there is a better one than
+    for a value that was printed."""
 
 
 def value_rows(name: str, said: Sequence[Said], layout: Layout) -> list[Row]:
@@ -86,7 +87,8 @@ def value_rows(name: str, said: Sequence[Said], layout: Layout) -> list[Row]:
 
 def labelled_rows(label: str, said: Sequence[Said], layout: Layout) -> list[Row]:
     """Return the rows of one value behind *label*, such as ``value returned:``."""
-    return _plain_rows(label, said, layout)[1]
+    rows = _plain_rows(label, said, layout)[1]
+    return rows + partial_rows([(each.ranks, each.record) for each in said], layout, INDENT)
 
 
 def rated_value_rows(name: str, said: Sequence[Said], layout: Layout) -> tuple[Rating, list[Row]]:
@@ -144,7 +146,7 @@ def _whole_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
             filled(parse(each.text, each.slots)),
             each.slots[each.text.count(SLOT) :],
             record=each.record,
-            is_variable=each.is_variable,
+            advice=each.advice,
         )
         for each in said
     ]
@@ -211,9 +213,7 @@ def _differing_all_over(
     sets = ", ".join(layout.brackets(ranks) for ranks, _ in nodes[:MOST_CLASSES])
     more = ", …" if len(nodes) > MOST_CLASSES else ""
     note = f"{len(nodes)} different values, beyond the elements shown: {sets}{more}"
-    advice = "'stat' and 'compare' look at all elements"
-    if said[0].is_variable:
-        advice = f"'print {label.removesuffix(' = ')}' shows where they differ"
+    advice = said[0].advice or "'stat' and 'compare' look at all elements"
     rows += ((None, f"{INDENT}({note};"), (None, f"{INDENT} {advice})"))
     return rate_texts(texts), rows
 
@@ -234,7 +234,7 @@ def _with_equal_joined(said: Sequence[Said]) -> list[Said]:
             same[0].text,
             functools.reduce(join_slots, (each.slots for each in same)),
             record=same[0].record,
-            is_variable=same[0].is_variable,
+            advice=same[0].advice,
         )
         for same in members.values()
     ]

@@ -85,10 +85,11 @@ def stop_class(*details: str) -> EquivalenceClass[Event]:
 
 def test_details_of_stops() -> None:
     found = stop_class("value returned: 4", "value returned: 4", "value returned: 9")
-    assert [(str(ranks), text) for ranks, text in stop_details(found)] == [("0-1", "4"), ("2", "9")]
+    details = stop_details(found)
+    assert [(str(each.ranks), each.text) for each in details] == [("0-1", "4"), ("2", "9")]
     assert isinstance(found.filled, Stop)
     assert found.filled.detail == f"value returned: {DIFFERENT}"
-    assert [str(ranks) for ranks, _ in stop_details(found.part(RankSet([1, 2])))] == ["1", "2"]
+    assert [str(each.ranks) for each in stop_details(found.part(RankSet([1, 2])))] == ["1", "2"]
     same = stop_class("value returned: 4", "value returned: 4")
     assert isinstance(same.filled, Stop) and same.filled.detail == "value returned: 4"
     assert stop_details(stop_class("", "")) == ()

@@ -5,20 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import cast
 
-import msgspec
 import pytest
-from msgspec.structs import replace
 
 from pgdb.errors import NoAnswerError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.notifications import RankEvents
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import event_text, render
 from pgdb.frontend.show.text.layout import shortened
-from pgdb.merge.classes import EquivalenceClass, Merger, Missing
-from pgdb.merge.normalize import normalize_record
+from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.totals import summarize
 from pgdb.ranks import RankSet
 from pgdb.records import (
@@ -522,69 +517,6 @@ def test_an_error_beside_outputs_has_its_own_line() -> None:
     )
     assert shown(said)[-1] == "[3] error: no registers  @3"
     assert shown(said)[0] == "[0-2]"
-
-
-def stopped(reason: str, *details: str) -> EquivalenceClass[Event]:
-    merger: Merger[Event] = Merger()
-    for rank, detail in enumerate(details):
-        frame = Frame(level=0, function="main", file="a.c", line=5)
-        stop = msgspec.convert({"type": "stop", "reason": reason, "detail": detail}, Stop)
-        normalized = normalize_record(replace(stop, frame=frame), rank=rank)
-        assert isinstance(normalized.record, Stop)
-        merger.add(RankSet([rank]), normalized.record, normalized.slots)
-    (found,) = merger.classes
-    return found
-
-
-def test_returned_values_by_rank() -> None:
-    found = stopped("function-finished", *(f"value returned: {n}" for n in (4, 4, 9, 4)))
-    expected = [
-        "returned to main () at a.c:5",
-        "    [0-1,3] value returned: 4",
-        "    [2]     value returned: 9  <-- differs",
-    ]
-    first, *rest = event_text.events([found]).split("\n")
-    assert [first, *(line[6:] for line in rest)] == ["[0-3] " + expected[0], *expected[1:]]
-    said = Answer("finish", found.ranks, (cast(EquivalenceClass[Record], found),))
-    assert shown(said) == ["[0-3]", *expected]
-    (line,) = json_lines.notification(RankEvents(classes=(found,)), lambda _: "", 1.0)
-    (made,) = json.loads(json_lines.encode(line))["classes"]
-    assert made["detail"] == "value returned: …"
-    assert made["details"] == [{"ranks": "0-1,3", "text": "4"}, {"ranks": "2", "text": "9"}]
-
-
-def test_equal_returned_values_are_one_line() -> None:
-    found = stopped("function-finished", *["value returned: 4"] * 3)
-    assert event_text.events([found]).split("\n")[1].strip() == "value returned: 4"
-    (line,) = json_lines.notification(RankEvents(classes=(found,)), lambda _: "", 1.0)
-    assert "details" not in json.loads(json_lines.encode(line))["classes"][0]
-
-
-def test_structures_returned_are_compared_by_field() -> None:
-    pair = "value returned: {{left = 3, right = {}}}"
-    found = stopped("function-finished", *(pair.format(n) for n in ("1.5", "inf", "1.5")))
-    assert [line.strip() for line in event_text.events([found]).split("\n")[1:]] == [
-        "[0-2] value returned: {left = 3, right = …}",
-        ".right  [0,2] 1.5",
-        "[1]   inf  <-- differs",
-    ]
-
-
-def test_old_and_new_values_of_a_watchpoint() -> None:
-    found = stopped("watchpoint-trigger", "n: 0 -> 1", "n: 0 -> 1", "n: 0 -> 3")
-    assert [line.strip() for line in event_text.events([found]).split("\n")[1:]] == [
-        "[0-2] n, old value: 0",
-        "[0-1] n, new value: 1",
-        "[2]   n, new value: 3  <-- differs",
-    ]
-    same = stopped("watchpoint-trigger", *["n: 0 -> 1"] * 2)
-    assert event_text.events([same]).split("\n")[1].strip() == "n: 0 -> 1"
-
-
-def test_many_returned_values_are_summed_up() -> None:
-    found = stopped("function-finished", *(f"value returned: {rank}" for rank in range(20)))
-    lines = event_text.events([found]).split("\n")
-    assert lines[1].strip().startswith("[0-19] value returned: 0 … 19, 20 different values")
 
 
 def test_displays_are_merged() -> None:
