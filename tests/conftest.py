@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
@@ -55,6 +56,12 @@ for _name in ("OMPI", "PRTE"):
     os.environ[f"{_name}_ALLOW_RUN_AS_ROOT"] = "1"
     os.environ[f"{_name}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
 
+
+# Without compiled files each of the thousands of Python processes that the tests start compiles all
+# of PGDB, which takes it longer than all else (and GDB its own Python code). Images of containers
+# often set this variable.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A background job of a script ignores Ctrl-C; tests that send it would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
