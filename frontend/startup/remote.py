@@ -35,6 +35,8 @@ LOG = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longest line, in bytes; a proctable of a million ranks has some tens of megabytes."""
+END_TIMEOUT_S = 10.0
+"""Time in which an agent ends after its input; its ssh is killed after that."""
 T = TypeVar("T")
 
 
@@ -167,8 +169,9 @@ class RemoteSite:
         try:
             theirs = await site._call("release", None, str)
         except BaseException:
-            # After Ctrl-C, too: ssh may wait for a host that does not answer.
-            await asyncio.shield(site.close())
+            # After Ctrl-C, too: ssh may wait for a host that does not answer, and would not end by
+            # itself. An agent that has not answered has started nothing.
+            await asyncio.shield(site.close(end_timeout_s=0.0))
             raise
         if theirs != release():
             await site.close()
@@ -230,12 +233,12 @@ class RemoteSite:
             LOG.info("GDB on %s: %s", self._host, error)
             return ""
 
-    async def close(self) -> None:
-        """End the agent and all that it has started."""
+    async def close(self, *, end_timeout_s: float = END_TIMEOUT_S) -> None:
+        """End the agent and all that it has started; after *end_timeout_s* seconds end its ssh."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(10.0):
+            async with asyncio.timeout(end_timeout_s):
                 await self._process.wait()
         self._reading.cancel()
         await asyncio.gather(self._reading, return_exceptions=True)
