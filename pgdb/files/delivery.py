@@ -26,24 +26,22 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pgdb.files.delivery_state import (
+from pgdb.files.delivery_actions import (
     ABOVE,
     OWN,
-    PART_BYTES,
     Action,
-    DeliveryState,
     DoWithout,
-    FileState,
     Get,
     LookHere,
     MakePart,
     PartHere,
-    Place,
     Send,
     Unavailable,
 )
+from pgdb.files.delivery_state import PART_BYTES, DeliveryState, Place
 from pgdb.files.file_cache import DamagedError, FileCache, Partial
 from pgdb.files.file_sources import look_for
+from pgdb.files.file_state import FileState
 from pgdb.overlay.messages import AnyMessage, Delivered, FileKey, FilePart, WantedFile
 
 LOG = logging.getLogger(__name__)

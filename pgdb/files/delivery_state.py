@@ -9,13 +9,24 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from pgdb.files.delivery_actions import (
+    ABOVE,
+    OWN,
+    Action,
+    DoWithout,
+    Get,
+    LookHere,
+    MakePart,
+    PartHere,
+    Send,
+    Unavailable,
+)
 from pgdb.files.file_cache import Version, is_key
+from pgdb.files.file_state import FileState
 from pgdb.overlay.messages import (
-    FRONT_END,
     AnyMessage,
     Delivered,
     Deliveries,
@@ -37,109 +48,8 @@ KEPT_BYTES = 16 << 20
 MOST_SOURCES = {"object": 4, "debug": 2}
 """Most nodes, this one included, that are asked in turn to be the source of a file."""
 
-OWN = FRONT_END - 1
-"""This node itself, in place of a child's number."""
-ABOVE = FRONT_END
-"""The parent, in place of a child's number."""
-
 Place = tuple[FileKey, int]
 """A part of a file by its offset."""
-
-
-class Send(NamedTuple):
-    """Send *message* to a child, or to the parent (ABOVE)."""
-
-    who: int
-    message: AnyMessage
-
-
-class LookHere(NamedTuple):
-    """Look for a file on this host; report with ``found_here`` or ``not_here``."""
-
-    key: FileKey
-
-
-class Get(NamedTuple):
-    """Bring a copy of a file into the cache; report with ``finish``, ``pass_on`` or ``lose``."""
-
-    key: FileKey
-
-
-class DoWithout(NamedTuple):
-    """Look for a file without a source in the cache; report with ``finish``."""
-
-    key: FileKey
-
-
-class MakePart(NamedTuple):
-    """Read a part on this host; report with ``part_made`` or ``part_failed``."""
-
-    key: FileKey
-    offset: int
-
-
-class PartHere(NamedTuple):
-    """Take a part that was requested."""
-
-    part: FilePart
-
-
-class Unavailable(NamedTuple):
-    """Give up the requested parts of a file."""
-
-    key: FileKey
-    why: str
-
-
-Action = Send | LookHere | Get | DoWithout | MakePart | PartHere | Unavailable
-
-
-class FileState:
-    """The state of one file at this node."""
-
-    def __init__(self, wanted: WantedFile) -> None:
-        self.wanted = wanted
-        self.own_paths: tuple[str, ...] = ()
-        """Other paths at which this host may have it."""
-        self.askers: dict[int, None] = {}
-        """The nodes that want it, in the order in which they asked."""
-        self.supplier = ABOVE
-        self.tried: set[int] = set()
-        """This node and children, if they were asked to be the source."""
-        self.found: FileIs | None = None
-        """Size and version of the file, or the reason why there is none, once known."""
-        self.is_announced = False
-        """Whether the askers know *found*."""
-        self.is_source = False
-        """Whether this node reads it outside the cache."""
-        self.is_here = False
-        """Whether this host has the whole file."""
-        self.received_bytes = 0
-        """Size of the incomplete copy on this host."""
-        self.relays = False
-        """Whether parts are passed on without a copy on this host."""
-        self.waiters: dict[int, dict[int, None]] = {}
-        """The nodes that wait for the part at an offset."""
-        self.is_done = False
-        """Whether the search for a copy has ended."""
-        self.has_copy = False
-        """Whether it ended with a copy in the cache."""
-
-    @property
-    def key(self) -> FileKey:
-        """The build-id and the kind."""
-        return self.wanted.key
-
-    @property
-    def version(self) -> Version:
-        """Size and time of the last change; only where there is a file."""
-        assert self.found is not None
-        return Version(self.found.size_bytes, self.found.mtime_ns)
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether no node can supply it."""
-        return self.found is not None and self.found.size_bytes < 0
 
 
 class DeliveryState:
@@ -434,7 +344,7 @@ class DeliveryState:
             # A file for which GDBs did not wait was counted before.
             is_new = int(file.key not in self._left)
             self.count(wanted_files=is_new, **({how: 1} if how else {}))
-        elif _is_needed(file) and file.key not in self._left:
+        elif file.is_needed and file.key not in self._left:
             self._left.add(file.key)
             self.count(wanted_files=1, missing_files=1)
 
@@ -531,11 +441,6 @@ class DeliveryState:
 def gone(key: FileKey, why: str) -> FileIs:
     """Return the notice that no node can supply a file."""
     return FileIs(key=key, size_bytes=-1, why=why)
-
-
-def _is_needed(file: FileState) -> bool:
-    """Return whether GDB reads the file if it does not arrive: most debug files do not exist."""
-    return file.key.kind == "object"
 
 
 def _has_arrived(file: FileState, offset: int) -> bool:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdb.files.delivery_state import (
+from pgdb.files.delivery_actions import (
     ABOVE,
-    PART_BYTES,
     Action,
-    DeliveryState,
     DoWithout,
     Get,
     LookHere,
@@ -17,8 +15,8 @@ from pgdb.files.delivery_state import (
     PartHere,
     Send,
     Unavailable,
-    gone,
 )
+from pgdb.files.delivery_state import PART_BYTES, DeliveryState, gone
 from pgdb.files.file_cache import Version
 from pgdb.overlay.messages import (
     AnyMessage,
