@@ -45,7 +45,8 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.assertions import Check
-from pgdb.frontend.analysis.calltree import CallTree, TreeBy
+from pgdb.frontend.analysis.call_paths import TreeBy
+from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop

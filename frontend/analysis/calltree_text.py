@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from pgdb.frontend.analysis.calltree import CallTree, Node, Source, base_name, label
+from pgdb.frontend.analysis.call_paths import Node, Source, base_name
+from pgdb.frontend.analysis.calltree import CallTree, label
 from pgdb.frontend.analysis.function_names import short_name, without_parameters
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.runs import runs
@@ -149,7 +150,7 @@ def node_label(node: Node) -> str:
 def place(node: Node) -> str:
     """Return the source lines of a node: ``ring.c:21``, or ``ring.c:21,25`` for several lines.
 
-    >>> from pgdb.frontend.analysis.calltree import Source
+    >>> from pgdb.frontend.analysis.call_paths import Source
     >>> lines_text([Source("/src/a.c", 3), Source("/src/a.c", 9), Source("b.c", 1)])
     'a.c:3,9 b.c:1'
     """

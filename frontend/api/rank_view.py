@@ -17,7 +17,8 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, read_arrays
 from pgdb.frontend.analysis.assertions import Check, ask_condition, where
-from pgdb.frontend.analysis.calltree import CallTree, TreeBy
+from pgdb.frontend.analysis.call_paths import TreeBy
+from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.analysis.histogram import bin_ends

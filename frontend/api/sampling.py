@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.calltree import CallTree, TreeBy
+from pgdb.frontend.analysis.call_paths import TreeBy
+from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.system import deadline, durations
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.merge.classes import Missing

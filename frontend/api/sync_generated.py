@@ -14,7 +14,8 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.assertions import Check
-from pgdb.frontend.analysis.calltree import CallTree, TreeBy
+from pgdb.frontend.analysis.call_paths import TreeBy
+from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
@@ -446,6 +447,10 @@ class SessionCalls(Ranks):
     def last_breakpoint(self) -> int:
         """Number of the breakpoint that was made last, 0 before the first."""
         return self._session.last_breakpoint
+
+    def has_breakpoints(self, ranks: RankSet) -> bool:
+        """Return whether ranks have breakpoints that the user has set."""
+        return self._loop.do(lambda: self._session.has_breakpoints(ranks))
 
     @property
     def breakpoints_text(self) -> str:

@@ -9,7 +9,7 @@ from typing import get_args
 
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis import calltree_text
-from pgdb.frontend.analysis.calltree import TreeBy
+from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.api import sampling
 from pgdb.frontend.commands.options import Option, Rest, count, seconds
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown

@@ -20,7 +20,8 @@ import msgspec
 
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis import calltree_text
-from pgdb.frontend.analysis.calltree import CallTree, Node
+from pgdb.frontend.analysis.call_paths import Node
+from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.system.subprocesses import Program
 from pgdb.frontend.system.user_files import in_place_of, reason

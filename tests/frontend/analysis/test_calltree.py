@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis import calltree_text
-from pgdb.frontend.analysis.calltree import CallTree, Node, TreeBy, label
+from pgdb.frontend.analysis.call_paths import Node, TreeBy
+from pgdb.frontend.analysis.calltree import CallTree, label
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
 from pgdb.records import (
