@@ -219,6 +219,20 @@ class BreakpointsMade(Struct, frozen=True, tag="breakpoints"):
     text: str = ""
 
 
+class Location(Struct, frozen=True):
+    """One of several places of a breakpoint."""
+
+    number: int
+    """Number behind the dot: 2 for ``1.2``."""
+    enabled: bool = True
+    function: str = ""
+    file: str = ""
+    line: int = 0
+    """Line in *file*; 0 if there is none."""
+    at: str = ""
+    """Symbol and offset of the address, where it has no line."""
+
+
 class Breakpoint(Struct, frozen=True):
     """One breakpoint, watchpoint or catchpoint on one rank."""
 
@@ -246,6 +260,21 @@ class Breakpoint(Struct, frozen=True):
     """Number of hits on this rank."""
     ignore: int = 0
     """Number of further hits that GDB passes over."""
+    thread: str = ""
+    """GDB's number of the only thread that it stops, empty for all."""
+    task: str = ""
+    """GDB's number of the only task of Ada that it stops, empty for all."""
+    disable_after: int = 0
+    """Number of further hits after which it is disabled (``enable count``), 0 for no limit."""
+    passes: int = 0
+    """Number of hits of a tracepoint after which the trace ends (``passcount``), 0 for no limit."""
+    commands: tuple[str, ...] = ()
+    """GDB commands that are carried out at each hit; the ``printf`` of a ``dprintf``, and the
+    actions of a tracepoint."""
+    event: str = ""
+    """Kind of event of a catchpoint, such as ``syscall``, where GDB reports it."""
+    locations: tuple[Location, ...] = ()
+    """The places of a breakpoint with several ones, in GDB's order."""
 
 
 class BreakpointList(Struct, frozen=True, tag="breakpoint-list"):
@@ -348,6 +377,19 @@ class Progress(Struct, frozen=True, tag="progress"):
     stage: Literal["held", "gdb", "attached"]
 
 
+class BreakpointsChanged(Struct, frozen=True, tag="breakpoints-changed"):
+    """Breakpoints that were made or deleted other than by a command of PGDB's for that.
+
+    Commands of a breakpoint, scripts, Python and user-defined commands can do that.
+    """
+
+    made: tuple[Breakpoint, ...] = ()
+    deleted: tuple[int, ...] = ()
+    """Their job-wide numbers."""
+    last: int = 0
+    """The last number that the rank's GDB has given."""
+
+
 class Gone(Struct, frozen=True, tag="gone"):
     """The debugger of a rank is gone; the rank itself runs on freely."""
 
@@ -372,7 +414,7 @@ Record = (
 )
 """The answers that one rank can give."""
 
-Event = Stop | Exit | Running | Output | Progress | Gone
+Event = Stop | Exit | Running | Output | Progress | BreakpointsChanged | Gone
 """The events that one rank can report."""
 
 

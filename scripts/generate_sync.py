@@ -53,7 +53,7 @@ from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES, HasValues, RankView
 from pgdb.frontend.store.saving import Written
-from pgdb.overlay.messages import Delivered, RunWord
+from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
 from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
 

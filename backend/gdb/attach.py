@@ -15,6 +15,7 @@ from pgdb.backend.care.liveness import watch_end
 from pgdb.backend.care.pausing import Pauser
 from pgdb.backend.gdb.exec_follow import Following
 from pgdb.backend.gdb.mi import Result, console, quote
+from pgdb.backend.gdb.own_breakpoints import OwnBreakpoints
 from pgdb.backend.sbd import rank_files
 from pgdb.backend.sbd.mapped_objects import entry_point
 from pgdb.backend.sbd.rank_files import RankFiles, RankGdb
@@ -85,6 +86,7 @@ class Attacher:
         pauser: Pauser,
     ) -> None:
         self._gdb = gdb
+        self._own = OwnBreakpoints(gdb)
         self._gdb_factory = gdb_factory
         self._pauser = pauser
         self._localise = localise
@@ -157,6 +159,7 @@ class Attacher:
         if self._brings_files:
             # GDB must find no file before the files have been brought.
             await self._must(f"-gdb-set sysroot {_NOWHERE}")
+            await self._gdb.send(f"-file-exec-file /proc/{pid}/exe")
         payload = await self._attach(pid)
         if isinstance(payload, Failure):
             if runs_on:
@@ -165,9 +168,9 @@ class Attacher:
         status = procfs.read_stat(pid)
         if status is not None and status.comm not in (hold.HELD_NAME, hold.LEAVING_NAME):
             return await self._begin_where_it_is(pid, payload)
-        await self._must(console("catch exec"))
+        await self._own.stop_at_exec()
         hold.release(pid)
-        following = Following(self._gdb, self._run, self._program)
+        following = Following(self._gdb, self._own, self._run, self._program)
         followed = await following.to_program(pid)
         pid, payload = followed.pid, followed.payload
         notes = (followed.note,) if followed.note else ()
@@ -177,7 +180,7 @@ class Attacher:
             return _refused(pid, followed.note)
         if followed.end == "ended":
             return Acquired(pid, "main", payload)
-        await self._must(console("delete"))
+        await self._own.pass_exec()
         if followed.end == "running":
             return await self._begin_where_it_is(pid, payload, notes)
         if self._brings_files and followed.end == "exec":
@@ -214,7 +217,8 @@ class Attacher:
             entry = entry_point(pid)
         except OSError:
             return payload
-        await self._must(f"-break-insert -t *{entry:#x}")
+        if not await self._own.stop_once(f"*{entry:#x}"):
+            return payload
         return await self._run("-exec-continue")
 
     async def _bring_files(self, pid: int) -> None:
@@ -268,15 +272,13 @@ class Attacher:
         self, pid: int, payload: dict[str, Any], notes: Sequence[str]
     ) -> Acquired:
         for function in _MAINS:
-            result = await self._gdb.send(f"-break-insert -t {function}")
-            if result.kind == "done":
+            if await self._own.stop_once(function):
                 return self._acquired(pid, "main", await self._run("-exec-continue"), notes)
         files = await self._gdb.send(console("info files"))
         entry = _ENTRY_POINT.search(files.text)
         pc = await self._gdb.send("-data-evaluate-expression (long)$pc")
         if entry is not None and pc.payload.get("value") != str(int(entry[1], 16)):
-            result = await self._gdb.send(f"-break-insert -t *{entry[1]}")
-            if result.kind == "done":
+            if await self._own.stop_once(f"*{entry[1]}"):
                 payload = await self._run("-exec-continue")
         return self._acquired(pid, "entry", payload, notes)
 

@@ -1,283 +1,282 @@
-"""The breakpoints of one rank: job-wide numbers outside, GDB's own inside.
+"""The breakpoints of one rank, with GDB's numbers, which are those of the whole job.
 
-The front end gives every breakpoint one number for the whole job; each GDB counts for itself.
-The translation is kept here, at the leaf, so that its size does not depend on the number of
-ranks anywhere. PGDB's own breakpoints have no job-wide number and are never shown.
+GDB counts its breakpoints itself. Before it makes one with a certain number, its count is advanced
+to the number before, by catchpoints that are deleted at once. PGDB's own breakpoints have no such
+number (:mod:`.own_breakpoints`) and are never shown.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgdb.backend.gdb import death_points, decode
-from pgdb.backend.gdb.death_points import Point
-from pgdb.backend.gdb.hidden_abort import find
+from msgspec.structs import replace
+
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.death_breakpoints import DeathBreakpoints
 from pgdb.backend.gdb.mi import console, quote
-from pgdb.backend.gdb.mpi_frames import Owner, owner_of
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.backend.sbd.rank_files import mapped
-from pgdb.patterns import pattern
-from pgdb.records import Breakpoint, BreakpointList, BreakpointsMade, Done, Failure, Record, Text
-
-# The pattern begins with a part that can be searched for fast: texts may have megabytes.
-_NUMBER = pattern(
-    r"(point(?:(?<=[Bb]reakpoint)|(?<=[WwCc]atchpoint))(?: number)? )(\d+)",
+from pgdb.records import (
+    Breakpoint,
+    BreakpointList,
+    BreakpointsChanged,
+    BreakpointsMade,
+    Done,
+    Failure,
+    Record,
+    Text,
 )
-# The output of clear: "Deleted breakpoints 2 3 ".
-_NUMBERS = pattern(r"(Deleted breakpoints )(\d+(?: \d+)*)")
+
+_AT_ONCE = 50
+"""Numbers that are passed over in one write."""
 
 
 class Breakpoints:
     """Makes, changes and lists the breakpoints of one GDB."""
 
     def __init__(self, gdb: GdbSession) -> None:
-        self.numbers: dict[int, int] = {}
-        """GDB's number -> job-wide number; a deleted one stays, as its last stop may be in flight.
-        """
-        self._active: dict[int, int] = {}
-        self.deaths: dict[int, Point] = {}
-        """The breakpoints of ``catch death`` by GDB's number."""
-        self._has_new_libraries = False
-        self._symbols: dict[int, str] = {}  # by GDB's number, of those set at an address
+        self.last = 0
+        """The last number that GDB has given."""
+        self._there: dict[int, Breakpoint] = {}
+        self.is_asked = True
+        """Whether GDB carries out an operation, or attaches."""
+        self._temporary: set[int] = set()
+        self._made: list[Breakpoint] = []
+        self._deleted: list[int] = []
+        self._known = 0  # the last number that was reported
+        self._passed = 0
+        """Numbers up to this one are those of deleted catchpoints, if they are new."""
+        self._addresses: dict[int, str] = {}  # by number, of those set at an address
+        self._symbols: dict[int, str] = {}
         # The number of a breakpoint, and that of the run in which it was hit or changed.
         self._hit = (0, 0)
         self.prints = False
         """Whether the text that comes next is what a ``dprintf`` prints while the rank runs."""
-        self._watchpoints: set[int] = set()  # by GDB's number
         self._gdb = gdb
+        self.deaths = DeathBreakpoints(gdb)
 
     @property
     def has_watchpoint(self) -> bool:
         """Whether there is a watchpoint, whoever made it."""
-        return bool(self._watchpoints)
+        return any(each.kind.endswith("watchpoint") for each in self._there.values())
 
-    def death_at(self, payload: Mapping[str, Any]) -> Point | None:
-        """Return the breakpoint of ``catch death`` at which the rank stopped, None for others."""
-        numbers = payload.get("bkptno", ())
-        for each in numbers if isinstance(numbers, list) else [numbers]:
-            if str(each).isdecimal() and (point := self.deaths.get(int(each))) is not None:
-                return point
-        return None
+    def number_of(self, own: int) -> int:
+        """Return the job-wide number for a number of GDB's, 0 for a breakpoint of PGDB's own."""
+        return self.deaths.number if own in self.deaths.points else max(own, 0)
 
     @property
     def last_hit(self) -> int:
-        """GDB's number of the breakpoint that has counted a hit last in the present run, or 0."""
+        """Number of the breakpoint that has counted a hit last in the present run, or 0."""
         number, run = self._hit
         return number if run == self._gdb.runs else 0
 
     def forget(self) -> None:
         """Forget all breakpoints: the process is gone or free."""
-        self._active.clear()
-        self._watchpoints.clear()
+        self._there.clear()
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
         """Take a ``=breakpoint-…`` notice of GDB."""
         with contextlib.suppress(KeyError, TypeError, ValueError):
-            if name == "breakpoint-modified":
-                self._hit = (int(payload["bkpt"]["number"]), self._gdb.runs)
-                self.prints = payload["bkpt"].get("type") == "dprintf"
-            elif name == "library-loaded":
-                self._has_new_libraries = True
-            elif name == "breakpoint-created":
-                if "watchpoint" in payload["bkpt"].get("type", ""):
-                    self._watchpoints.add(int(payload["bkpt"]["number"]))
+            if name == "breakpoint-created":
+                self._on_created(payload["bkpt"])
+            elif name == "breakpoint-modified":
+                bkpt = payload["bkpt"]
+                number = int(bkpt["number"])
+                self._hit = (number, self._gdb.runs)
+                self.prints = bkpt.get("type") == "dprintf"
+                if number in self._there:
+                    self._there[number] = decode.breakpoint_of(bkpt)
+                    self.deaths.enabled(number, is_enabled=bkpt.get("enabled") != "n")
             elif name == "breakpoint-deleted":
-                self._watchpoints.discard(int(payload["id"]))
-                self._active.pop(self.numbers[int(payload["id"])], None)
+                number = int(payload["id"])
+                if (gone := self._there.pop(number, None)) is not None:
+                    self.deaths.deleted(number)
+                    if self._is_by_command(gone):
+                        self._deleted.append(number)
+            elif name == "library-loaded":
+                self.deaths.has_new_libraries = True
 
-    def job_numbers(self, text: str) -> str:
-        """Return a text of GDB with job-wide breakpoint numbers."""
+    def _on_created(self, bkpt: Mapping[str, Any]) -> None:
+        made = decode.breakpoint_of(bkpt)
+        is_passed = self.last < made.number <= self._passed
+        self.last = max(self.last, made.number)
+        if not is_passed:
+            self._there[made.number] = made
+            self._made.append(made)
+            if made.disposition == "del":
+                self._temporary.add(made.number)
+            if str(bkpt.get("original-location", "")).startswith("*"):
+                self._addresses[made.number] = str(bkpt.get("addr", ""))
 
-        def translate(match: re.Match[str]) -> str:
-            number = self.numbers.get(int(match[2]))
-            return f"{match[1]}{number}" if number is not None else match[0]
+    def _is_by_command(self, gone: Breakpoint) -> bool:
+        """Return whether a command has deleted a breakpoint: not its hit, nor its scope's end."""
+        ends_by_itself = gone.number in self._temporary or gone.kind.endswith("watchpoint")
+        return self.is_asked or not ends_by_itself
 
-        def translate_all(match: re.Match[str]) -> str:
-            own = [int(each) for each in match[2].split()]
-            return match[1] + " ".join(str(self.numbers.get(each, each)) for each in own)
+    def take_changes(self) -> BreakpointsChanged | None:
+        """Return the breakpoints made and deleted since the last call, None for none.
 
-        return _NUMBERS.sub(translate_all, _NUMBER.sub(translate, text))
+        Temporary ones that a hit has deleted are not among them.
+        """
+        made, self._made = [each for each in self._made if each.number in self._there], []
+        deleted, self._deleted = self._deleted, []
+        known, self._known = self._known, self.last
+        if not made and not deleted and known >= self.last:
+            return None
+        return BreakpointsChanged(made=tuple(made), deleted=tuple(deleted), last=self.last)
+
+    async def advance(self, to: int) -> None:
+        """Pass over the numbers up to *to*; the next breakpoint has the number behind.
+
+        Catchpoints look up no symbol and change nothing in the rank.
+        """
+        while self.last < to:
+            numbers = range(self.last + 1, min(to, self.last + _AT_ONCE) + 1)
+            self._passed = numbers[-1]
+            commands = [
+                console(command)
+                for number in numbers
+                for command in ("tcatch exec", f"delete {number}")
+            ]
+            for result in self._gdb.send_together(*commands):
+                await result
+            self.last = max(self.last, numbers[-1])
+        self._known = max(self._known, to)
 
     async def insert(self, command: str, first: int) -> Record:
-        """Run a command that makes breakpoints; the first one gets the job-wide number *first*."""
+        """Run a command that makes breakpoints; the first one gets the number *first*."""
+        await self.advance(first - 1)
         result = await self._gdb.send(console(command))
         if result.kind == "error":
             return failure(result)
-        made: list[Breakpoint] = []
-        for name, payload in result.notices:
-            if name == "breakpoint-created" and isinstance(payload.get("bkpt"), Mapping):
-                number = first + len(made)
-                own = int(payload["bkpt"].get("number", 0))
-                self.numbers[own] = number
-                self._active[number] = own
-                symbol = self._symbols[own] = await self._symbol(payload["bkpt"])
-                made.append(decode.breakpoint_of(payload["bkpt"], number=number, symbol=symbol))
-        if not made:
-            message = (result.log or result.text).strip()
-            if "pending on future shared library load" in message or "not defined" in message:
-                message = message.split("\n", 1)[0]
-                message += " 'set breakpoint pending on' waits for a library that defines it."
-            return Failure(message=message or "GDB made no breakpoint and does not say why")
-        return BreakpointsMade(breakpoints=tuple(made))
+        if made := await self.take_made():
+            return BreakpointsMade(breakpoints=made)
+        message = (result.log or result.text).strip()
+        if "pending on future shared library load" in message or "not defined" in message:
+            message = message.split("\n", 1)[0]
+            message += " 'set breakpoint pending on' waits for a library that defines it."
+        return Failure(message=message or "GDB made no breakpoint and does not say why")
 
-    async def catch_death(self, letter: str, rest: str, number: int, pid: int) -> Record:
-        """Make the breakpoints of ``catch death``, which have one job-wide number together."""
+    async def take_made(self) -> tuple[Breakpoint, ...]:
+        """Return the breakpoints made since the last call; their addresses have symbols."""
+        made, self._made = self._made, []
+        self._known = max([self._known, *(each.number for each in made)])
+        return tuple([await self._with_symbol(each) for each in made])
+
+    async def _with_symbol(self, made: Breakpoint) -> Breakpoint:
+        """Return a breakpoint with the symbol at its address, if it was set at an address."""
+        symbol = ""
+        # GDB names it itself where there is no line.
+        if (address := self._addresses.pop(made.number, "")) and not made.at:
+            result = await self._gdb.send(console(f"info symbol {address}"))
+            symbol = decode.symbol_of(result.text) if result.kind != "error" else ""
+        self._symbols[made.number] = symbol
+        return decode.with_symbol(made, symbol)
+
+    async def catch_death(self, letter: str, rest: str, first: int, pid: int) -> Record:
+        """Make the breakpoints of ``catch death``, which have one number together."""
         if letter:
             return Failure(message="'tcatch death' is not possible: use 'catch death'")
         if rest:
             return Failure(message=f"'catch death' takes no argument, and {rest!r} was given")
-        if known := self._own_of_death():
-            number = self.numbers[known[0]]
-            return Failure(message=f"'catch death' is breakpoint {number} already")
-        await self._gdb.send(console(death_points.RESET))
-        has_mpi = any(owner_of(each.path) is Owner.MPI for each in mapped(pid))
-        await self._add_deaths(death_points.POINTS, number, has_mpi=has_mpi)
-        self._has_new_libraries = True
-        await self.find_hidden(pid)
-        made = await self.list()
-        if isinstance(made, BreakpointList):
-            found = tuple(each for each in made.breakpoints if each.number == number)
-            if found:
-                return BreakpointsMade(breakpoints=found)
+        if self.deaths.number in self._there:
+            return Failure(message=f"'catch death' is breakpoint {self.deaths.number} already")
+        await self.advance(first - 1)
+        await self.deaths.make(pid, lambda: self.last)
+        await self.take_made()
+        self._keep_public()
+        listed = await self.list((str(self.deaths.number),))
+        if isinstance(listed, BreakpointList) and listed.breakpoints:
+            return BreakpointsMade(breakpoints=listed.breakpoints)
         return Failure(message="GDB made none of the breakpoints of 'catch death'")
 
     async def find_hidden(self, pid: int) -> None:
         """Add breakpoints of ``catch death`` that no name leads to, in libraries loaded since."""
-        known = self._own_of_death()
-        if not known or not self._has_new_libraries:
-            return
-        self._has_new_libraries = False
-        there = {each.function for each in self.deaths.values()}
-        points = [Point(f"*{address:#x}") for address in await asyncio.to_thread(find, pid)]
-        new = [each for each in points if each.function not in there]
-        if new:
-            await self._add_deaths(new, self.numbers[known[0]], has_mpi=True)
+        if self.deaths.number in self._there and self.deaths.has_new_libraries:
+            await self.deaths.find_hidden(pid, lambda: self.last)
+            self._keep_public()
 
-    async def _add_deaths(self, points: Sequence[Point], number: int, *, has_mpi: bool) -> None:
-        """Make the breakpoints at the addresses of the functions.
-
-        GDB looks up the function of each breakpoint at every library that is loaded: 0.2 s of a
-        core for 7 functions and the 68 libraries of Open MPI 4. An address costs nothing.
-        """
-        known = [each for each in points if each.is_known]
-        made = []
-        for point, own, bkpt in await self._break_at([(each, each.function) for each in known]):
-            addresses = decode.addresses_of_breakpoint(bkpt)
-            self._gdb.send(console(f"delete {own}"))
-            made += [(point, f"*{address:#x}") for address in addresses]
-        found = {point for point, _ in made}
-        # The library that has the others is there already, or is none of MPI's.
-        made += [
-            (each, each.function)
-            for each in known
-            if each.is_of_mpi and not has_mpi and each not in found
-        ]
-        for point, own, _ in await self._break_at(made, is_pending=True):
-            self.numbers[own] = number
-            self._active[number] = own
-            self.deaths[own] = point
-
-    async def _break_at(
-        self, places: Sequence[tuple[Point, str]], *, is_pending: bool = False
-    ) -> list[tuple[Point, int, Mapping[str, Any]]]:
-        """Make breakpoints; return each with GDB's number and description."""
-        commands = [point.command(place, is_pending=is_pending) for point, place in places]
-        results = self._gdb.send_together(*map(console, commands))
-        made = []
-        for (point, _), coming in zip(places, results, strict=True):
-            for name, payload in (await coming).notices:
-                if name == "breakpoint-created" and isinstance(payload.get("bkpt"), Mapping):
-                    bkpt = payload["bkpt"]
-                    made.append((point, int(bkpt.get("number", 0)), bkpt))
-        return made
-
-    def _own_of_death(self) -> list[int]:
-        """Return GDB's numbers of the breakpoints of ``catch death`` that are there."""
-        return [own for own in self.deaths if self._active.get(self.numbers[own]) is not None]
-
-    def _own_of(self, number: int) -> list[int]:
-        """Return GDB's numbers of the breakpoint with a job-wide number; none if there is none."""
-        own = self._active.get(number)
-        if own is None:
-            return []
-        if own not in self.deaths:
-            return [own]
-        return [each for each in self.deaths if self.numbers[each] == number]
-
-    async def _symbol(self, payload: Mapping[str, Any]) -> str:
-        """Return the symbol at the address of a breakpoint that was set at an address."""
-        address = str(payload.get("addr", ""))
-        if not str(payload.get("original-location", "")).startswith("*") or not address:
-            return ""
-        # GDB names it itself where there is no line.
-        if "at" in payload:
-            return str(payload["at"])
-        result = await self._gdb.send(console(f"info symbol {address}"))
-        return decode.symbol_of(result.text) if result.kind != "error" else ""
+    def _keep_public(self) -> None:
+        """Forget the further breakpoints of ``catch death`` that a GDB without Python numbers."""
+        for own in self.deaths.points:
+            if own != self.deaths.number:
+                self._there.pop(own, None)
+        self._made = [each for each in self._made if each.number in self._there]
 
     async def change(self, command: str, numbers: Sequence[str], argument: str) -> Record:
-        """Run ``delete``, ``enable`` … on job-wide *numbers*, or on all breakpoints if there are
-        none."""
-        own = []
-        for number in numbers:
-            whole, dot, location = number.partition(".")
-            known = self._own_of(int(whole))
-            if not known:
-                return Failure(message=f"No breakpoint number {number}.")
-            if known[0] in self.deaths and (argument or dot):
+        """Run ``delete``, ``enable`` … on *numbers*, or on all breakpoints if there are none."""
+        unknown = [each for each in numbers if int(each.partition(".")[0]) not in self._there]
+        complaints = [f"No breakpoint number {each}." for each in unknown]
+        known = [each for each in numbers if each not in unknown]
+        if unknown and not known:
+            return Failure(message="\n".join(complaints))
+        for number in known:
+            whole, dot, _ = number.partition(".")
+            if int(whole) == self.deaths.number and (argument or dot):
                 return Failure(message=f"'{command}' is not for {number}, which is 'catch death'")
-            own += [f"{each}{dot}{location}" for each in known]
-        if not numbers:
-            if not self._active:
-                return Done()
-            own = [str(each) for number in self._active for each in self._own_of(number)]
-        result = await self._gdb.send(console(f"{command} {' '.join(own)} {argument}".strip()))
+        if not numbers and not self._there:
+            return Done()
+        result = await self._gdb.send(console(" ".join((command, *known, argument)).strip()))
+        self._deleted.clear()
         if result.kind == "error":
-            return Failure(message=self.job_numbers(result.message))
-        text = self.job_numbers((result.text + result.log).rstrip("\n"))
+            return failure(result)
+        complaints.append((result.text + result.log).rstrip("\n"))
+        text = "\n".join(filter(None, complaints))
         return Text(text=text) if text else Done()
 
     async def attach_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Record:
         """Attach GDB commands to breakpoints, which GDB carries out at each hit."""
+        unknown = [each for each in numbers if int(each) not in self._there]
+        complaints = "\n".join(f"No breakpoint number {each}." for each in unknown)
+        if unknown and len(unknown) == len(numbers):
+            return Failure(message=complaints)
+        body = " ".join(quote(line) for line in commands)
         for number in numbers:
-            known = self._own_of(int(number))
-            if not known:
-                return Failure(message=f"No breakpoint number {number}.")
-            body = " ".join(quote(line) for line in commands)
-            for own in known:
+            for own in self.deaths.owns(int(number)) if number not in unknown else ():
                 result = await self._gdb.send(f"-break-commands {own} {body}".rstrip())
                 if result.kind == "error":
                     return failure(result)
-        return Done()
+        return Text(text=complaints) if complaints else Done()
 
-    async def list(self) -> Record:
-        """List the breakpoints with a job-wide number."""
+    async def list(self, numbers: Sequence[str] = (), kind: str = "") -> Record:
+        """List breakpoints: all, or some *numbers* and ranges, or those of a *kind*."""
         result = await self._gdb.send("-break-list")
         if result.kind == "error":
             return failure(result)
         body = result.payload.get("BreakpointTable", {}).get("body", ())
         found: list[Breakpoint] = []
-        deaths: list[Breakpoint] = []
+        hits = 0
         for each in body:
-            own = int(str(each.get("number", "0")).split(".", 1)[0])
-            number = self.numbers.get(own)
-            if number is not None:
-                made = decode.breakpoint_of(each, number=number, symbol=self._symbols.get(own, ""))
-                (deaths if own in self.deaths else found).append(made)
-        if deaths:
-            found.append(
-                Breakpoint(
-                    number=deaths[0].number,
+            made = decode.breakpoint_of(each)
+            if made.number in self.deaths.points:
+                hits += made.times
+            if made.number not in self._there or not _is_meant(made, numbers, kind):
+                continue
+            if made.number == self.deaths.number:
+                made = Breakpoint(
+                    number=made.number,
                     kind="catchpoint",
-                    disposition=deaths[0].disposition,
-                    enabled=deaths[0].enabled,
+                    disposition=made.disposition,
+                    enabled=made.enabled,
                     what="death",
-                    times=sum(each.times for each in deaths),
+                    commands=made.commands,
                 )
+            else:
+                made = decode.with_symbol(made, self._symbols.get(made.number, ""))
+            found.append(made)
+        hits += await self.deaths.hidden_hits() if found else 0
+        return BreakpointList(
+            breakpoints=tuple(
+                replace(each, times=hits) if each.number == self.deaths.number else each
+                for each in sorted(found, key=lambda each: each.number)
             )
-        return BreakpointList(breakpoints=tuple(sorted(found, key=lambda each: each.number)))
+        )
+
+
+def _is_meant(made: Breakpoint, numbers: Sequence[str], kind: str) -> bool:
+    if kind and not made.kind.endswith(kind):
+        return False
+    ends = [each.partition("-")[::2] for each in numbers]
+    return not ends or any(int(low) <= made.number <= int(high or low) for low, high in ends)

@@ -59,16 +59,20 @@ class Point(msgspec.Struct, frozen=True):
         """Whether PGDB can distinguish a good end from a death on this machine."""
         return bool(self.register) or not self.is_exit
 
+    @property
+    def condition(self) -> str:
+        """The condition of the breakpoint, in C."""
+        return f"({self.register} & 255) != 0 && {_NEWS}" if self.is_exit else _NEWS
+
     def command(self, place: str, *, is_pending: bool) -> str:
         """Return the GDB command for the breakpoint at *place*: the function, or ``*ADDRESS``.
 
         :param is_pending: whether the library with the function may be loaded later.
         """
-        condition = f"({self.register} & 255) != 0 && {_NEWS}" if self.is_exit else _NEWS
         # The condition is one of C in a program of any language.
         return (
             f"with breakpoint pending {'on' if is_pending else 'off'} -- with language c -- "
-            f"break -qualified {place} if {condition}"
+            f"break -qualified {place} if {self.condition}"
         )
 
     def words(self, value: int | None) -> str:

@@ -154,6 +154,7 @@ class GdbDebugger:
                 if prints_values(operation):
                     limit = loop.call_later(_PRINTING_SHARE * timeout_s, self._stop_printing)
             self._has_stopped_printing = False
+            self._executor.breakpoints.is_asked = True
             try:
                 record = await self._perform(operation, request_id)
                 if self._has_stopped_printing and isinstance(record, Failure):
@@ -168,6 +169,8 @@ class GdbDebugger:
                 if limit is not None:
                     limit.cancel()
                 self._find_whether_free()
+                self._executor.report_breakpoints()
+                self._executor.breakpoints.is_asked = False
 
     def _stop_printing(self) -> None:
         """Interrupt a GDB that is still printing; a function that it has called may take longer."""
@@ -384,6 +387,8 @@ class GdbDebugger:
             notes.append(f"is not guarded against the end of its GDB: {why}")
         stop = await self._executor.stops.first(acquired, request_id, notes)
         self._executor.feed(events.Attached(stop))
+        self._executor.report_breakpoints()
+        self._executor.breakpoints.is_asked = False
         return stop
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb.mi import MARK, Line
 from pgdb.patterns import FORTRAN_FILE, pattern
-from pgdb.records import ARROW, Breakpoint, Exit, Frame, Stop, StopReason, Variable
+from pgdb.records import ARROW, Breakpoint, Exit, Frame, Location, Stop, StopReason, Variable
 
 # The MPI interface under all its names: C, profiling layer, Fortran (pmpi_recv__, mpi_recv_),
 # Fortran 2008, and Open MPI's functions that implement a whole call.
@@ -71,14 +71,14 @@ def frame(payload: Mapping[str, Any]) -> Frame:
     # both are shown, as by GDB.
     listed = arguments(_sequence(payload.get("args")))
     return Frame(
-        level=_number(payload.get("level", "0")),
+        level=whole_number(payload.get("level", "0")),
         function=str(payload.get("func", "??")),
         arguments=_of_fortran(listed, whole=True)
         if listed and FORTRAN_FILE.search(file)
         else listed,
         file=file,
         fullname=str(payload.get("fullname", "")),
-        line=_number(payload.get("line", "0")),
+        line=whole_number(payload.get("line", "0")),
         library=str(payload.get("from", "")),
     )
 
@@ -146,7 +146,7 @@ def arguments(items: Sequence[Any]) -> tuple[Variable, ...]:
 
 def _arguments(payload: Mapping[str, Any]) -> dict[int, tuple[Variable, ...]]:
     return {
-        _number(each.get("level")): arguments(items)
+        whole_number(each.get("level")): arguments(items)
         for each in _sequence(payload.get("stack-args"))
         if isinstance(each, Mapping) and (items := _sequence(each.get("args")))
     }
@@ -291,18 +291,18 @@ def is_readable(path: str) -> bool:
         return False
 
 
-def stop(payload: Mapping[str, Any], *, run: int, numbers: Mapping[int, int]) -> Stop:
-    """Decode a ``*stopped`` whose process lives; *numbers* maps GDB's numbers to job-wide ones."""
+def stop(payload: Mapping[str, Any], *, run: int) -> Stop:
+    """Decode a ``*stopped`` whose process lives."""
     payload = {name: _first(value) for name, value in payload.items()}
     raw = str(payload.get("reason", ""))
-    number = _number(payload.get("bkptno", "0"))
+    number = whole_number(payload.get("bkptno", "0"))
     watched = next((payload[key] for key in _WATCHPOINTS if key in payload), None)
     label = "value returned"
     if isinstance(watched, Mapping):
-        number = _number(watched.get("number", "0"))
+        number = whole_number(watched.get("number", "0"))
         label = str(watched.get("exp", ""))
     elif raw == "watchpoint-scope":
-        number = _number(payload.get("wpnum", "0"))
+        number = whole_number(payload.get("wpnum", "0"))
     values = stop_values(payload)
     detail = f"{label}: {ARROW.join(values)}" if values else ""
     detail = "; ".join(filter(None, (detail, _gpu_focus(payload.get("CudaFocus")))))
@@ -310,7 +310,7 @@ def stop(payload: Mapping[str, Any], *, run: int, numbers: Mapping[int, int]) ->
     return Stop(
         reason=_REASONS.get(raw, "other"),
         run=run,
-        breakpoint=numbers.get(number, 0),
+        breakpoint=max(number, 0),
         signal=name,
         meaning=str(payload.get("signal-meaning", "")) if name else "" if raw in _REASONS else raw,
         frame=frame(payload["frame"]) if isinstance(payload.get("frame"), Mapping) else None,
@@ -397,22 +397,19 @@ def symbol_of(text: str) -> str:
     return f"<{match[1]}{'+' if match[2] else ''}{match[2] or ''}>" if match else ""
 
 
-def breakpoint_of(payload: Mapping[str, Any], *, number: int, symbol: str = "") -> Breakpoint:
-    """Decode a ``bkpt={…}``, giving it its job-wide *number*.
-
-    *symbol* is the symbol at its address, where GDB does not name it.
-    """
-    locations = [each for each in _sequence(payload.get("locations")) if isinstance(each, Mapping)]
+def breakpoint_of(payload: Mapping[str, Any]) -> Breakpoint:
+    """Decode a ``bkpt={…}``."""
+    listed = mappings(payload.get("locations"))
     pending = "pending" in payload
-    where = locations[0] if locations else payload
-    file, line = str(where.get("file", "")), _number(where.get("line", "0"))
+    where = listed[0] if listed else payload
+    file, line = str(where.get("file", "")), whole_number(where.get("line", "0"))
     original = str(payload.get("original-location", payload.get("pending", ""))).strip()
-    symbol = symbol or str(where.get("at", ""))
+    symbol = str(where.get("at", ""))
     if original.startswith("*0x"):
         # The place that "break" alone resolved to, which differs from rank to rank.
         original = f"{os.path.basename(file)}:{line}" if line else symbol or original
     return Breakpoint(
-        number=number,
+        number=whole_number(payload.get("number", "0")),
         kind=str(payload.get("type", "breakpoint")),
         disposition=str(payload.get("disp", "keep")),
         enabled=payload.get("enabled") != "n",
@@ -420,13 +417,39 @@ def breakpoint_of(payload: Mapping[str, Any], *, number: int, symbol: str = "") 
         function=str(where.get("func", "")),
         file=file,
         line=line,
-        location_count=0 if pending else max(1, len(locations)),
+        location_count=0 if pending else max(1, len(listed)),
         original=original,
         at=symbol,
         condition=str(payload.get("cond", "")),
-        times=_number(payload.get("times", "0")),
-        ignore=_number(payload.get("ignore", "0")),
+        times=whole_number(payload.get("times", "0")),
+        ignore=whole_number(payload.get("ignore", "0")),
+        thread=str(_first(payload.get("thread", ""))),
+        task=str(payload.get("task", "")),
+        disable_after=whole_number(payload.get("enable", "0")),
+        passes=whole_number(payload.get("pass", "0")),
+        commands=tuple(map(str, _sequence(payload.get("script")))),
+        event=str(payload.get("catch-type", "")),
+        locations=tuple(map(_location, listed)),
     )
+
+
+def _location(payload: Mapping[str, Any]) -> Location:
+    return Location(
+        number=whole_number(str(payload.get("number", "")).partition(".")[2]),
+        enabled=payload.get("enabled") == "y",
+        function=str(payload.get("func", "")),
+        file=str(payload.get("file", "")),
+        line=whole_number(payload.get("line", "0")),
+        at=str(payload.get("at", "")),
+    )
+
+
+def with_symbol(made: Breakpoint, symbol: str) -> Breakpoint:
+    """Return a breakpoint with the symbol at its address, where GDB does not name it."""
+    if not symbol:
+        return made
+    original = symbol if made.original.startswith("*0x") else made.original
+    return replace(made, at=symbol, original=original)
 
 
 def _watched(payload: Mapping[str, Any]) -> str:
@@ -435,13 +458,6 @@ def _watched(payload: Mapping[str, Any]) -> str:
         # After the first hit GDB has the number of the new process here.
         return str(kind)
     return str(payload.get("what", payload.get("catch-type", "")))
-
-
-def addresses_of_breakpoint(payload: Mapping[str, Any]) -> list[int]:
-    """Return the addresses of a ``bkpt={…}``; none while it is pending."""
-    locations = [each for each in _sequence(payload.get("locations")) if isinstance(each, Mapping)]
-    found = [_address(each.get("addr")) for each in locations or [payload]]
-    return [each for each in found if each]
 
 
 def _first(value: Any) -> Any:
@@ -467,7 +483,8 @@ def _octal(text: Any) -> int:
         return 0
 
 
-def _number(text: Any) -> int:
+def whole_number(text: Any) -> int:
+    """Return the number before the dot, 0 for a text that has none."""
     try:
         return int(str(text).split(".", 1)[0], 10)
     except ValueError:

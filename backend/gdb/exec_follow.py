@@ -19,8 +19,9 @@ from typing import Any, Literal
 import msgspec
 
 from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.own_breakpoints import OwnBreakpoints
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
+from pgdb.backend.gdb.settings import INTERRUPT
 from pgdb.backend.sbd.mapped_objects import entry_point
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
@@ -57,10 +58,12 @@ class Following:
     def __init__(
         self,
         gdb: GdbSession,
+        own: OwnBreakpoints,
         run: Callable[[str], Awaitable[dict[str, Any]]],
         program: str,
     ) -> None:
         self._gdb = gdb
+        self._own = own
         self._run = run
         self._program = program
         self._forks = False
@@ -93,6 +96,7 @@ class Following:
                     return Followed("exec", current, payload, note)
                 if not self._forks:
                     await self._follow_forks()
+                await self._own.stop_at_exec()
                 if not self._program and await asyncio.to_thread(_may_link_mpi, image):
                     await self._break_at_entry(current)
             elif reason == "breakpoint-hit":
@@ -144,7 +148,7 @@ class Following:
             while True:
                 await asyncio.wait({task}, timeout=POLL_S)
                 if task.done():
-                    return task.result()
+                    return self._own.as_exec(task.result())
                 if why := self._why_untraceable():
                     return Followed("untraceable", self._current, note=why)
                 found = self._late_program() if self._forks else 0
@@ -192,7 +196,7 @@ class Following:
         with contextlib.suppress(OSError):
             os.kill(meant, INTERRUPT)
         await asyncio.wait({task}, timeout=_INTERRUPT_S)
-        await self._gdb.send(console(IGNORE_INTERRUPT))
+        await self._own.still_stop_at_exec()
         if not task.done():
             raise GdbError(
                 f"process {meant} could not be interrupted in the search for its program"
@@ -229,7 +233,7 @@ class Following:
 
     async def _break_at_entry(self, pid: int) -> None:
         with contextlib.suppress(OSError):
-            await self._gdb.send(f"-break-insert -t *{entry_point(pid):#x}")
+            await self._own.stop_once(f"*{entry_point(pid):#x}")
 
     async def _live(self) -> dict[int, tuple[bool, int]]:
         """Return the live inferiors: number -> (whether it is the current one, process id)."""

@@ -79,6 +79,11 @@ class Executor:
         """Report an event of the rank to the leaf."""
         self._notify_leaf(self.machine.rank, event)
 
+    def report_breakpoints(self) -> None:
+        """Report breakpoints that were made or deleted without an answer that says so."""
+        if (changes := self.breakpoints.take_changes()) is not None:
+            self.notify(changes)
+
     def keep(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start a task, and keep it until it is done."""
         task = asyncio.get_running_loop().create_task(work)
@@ -183,6 +188,8 @@ class Executor:
         if name == "thread-group-exited":
             self.feed(events.LostProcess())
         self.breakpoints.on_notice(name, payload)
+        if not self.breakpoints.is_asked:
+            self.report_breakpoints()
         self.stacks.on_notice(name, payload)
         self.stops.values.on_notice(name, payload)
         if name == "library-loaded":

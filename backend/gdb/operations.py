@@ -17,6 +17,7 @@ from pgdb.backend.gdb.rank_variables import with_own_file
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.overlay.messages import (
+    AdvanceBreakpoints,
     AnyOperation,
     Backtrace,
     BreakpointCommands,
@@ -33,7 +34,7 @@ from pgdb.overlay.messages import (
     SelectFrame,
 )
 from pgdb.patterns import pattern
-from pgdb.records import Done, Failure, Frame, Record, Running, Text, Variables
+from pgdb.records import BreakpointsMade, Done, Failure, Frame, Record, Running, Text, Variables
 
 _RESUME = {
     "continue": "-exec-continue",
@@ -105,7 +106,7 @@ class Operations:
                 result = await self._gdb.send(console(command))
                 if result.text and lists_libraries(command):
                     result.text = await with_marks(self._gdb, result.text)
-                return self._text(result, request_id)
+                return await self._text(result, request_id)
             case Script(lines=lines):
                 return await self._script(lines, request_id)
             case InsertBreakpoint(command=command, first_number=first):
@@ -116,8 +117,11 @@ class Operations:
                 return await self._breakpoints.change(command, numbers, argument)
             case BreakpointCommands(numbers=numbers, commands=commands):
                 return await self._breakpoints.attach_commands(numbers, commands)
-            case ListBreakpoints():
-                return await self._breakpoints.list()
+            case AdvanceBreakpoints(last=last):
+                await self._breakpoints.advance(last)
+                return Done()
+            case ListBreakpoints(numbers=numbers, kind=kind):
+                return await self._breakpoints.list(numbers, kind)
             case _:
                 raise AssertionError(f"{operation} is not carried out here")
 
@@ -150,15 +154,17 @@ class Operations:
             if result.kind == "error":
                 message = re.sub(rf"{re.escape(name)}:(\d+): ", r"line \1: ", result.message)
                 return Failure(message=message.replace("Error in sourced command file:\n", ""))
-        return self._text(result, request_id)
+        return await self._text(result, request_id)
 
-    def _text(self, result: Result, request_id: int) -> Record:
+    async def _text(self, result: Result, request_id: int) -> Record:
         if result.kind == "running":
             self._adopt_run(request_id)
             return Running(run=request_id)
         if result.kind == "error":
             return failure(result)
-        text = self._breakpoints.job_numbers(result.text + result.log).rstrip("\n")
+        text = (result.text + result.log).rstrip("\n")
+        if made := await self._breakpoints.take_made():
+            return BreakpointsMade(breakpoints=made, text=text)
         return Text(text=text) if text else Done()
 
 

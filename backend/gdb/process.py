@@ -35,7 +35,12 @@ _PHRASE = pattern(r"[^\n]*(?:loading shared libraries|internal-error:)[^\n]*")
 _FOR_WANT_OF_MEMORY = (-signal.SIGKILL, -signal.SIGABRT)
 _CODE = str(Path(__file__).parent)
 _CODE_VARIABLE = "PGDB_GDB_CODE"
-_IN_EVERY_GDB = ("buffering_in_gdb", "elements_in_gdb", "ending_in_gdb")
+_IN_EVERY_GDB = (
+    "breakpoints_in_gdb",
+    "buffering_in_gdb",
+    "elements_in_gdb",
+    "ending_in_gdb",
+)
 
 _FIRST_TO_END = "1000"
 """Largest value of /proc/PID/oom_score_adj (proc(5))."""

@@ -71,7 +71,7 @@ class StopReports:
 
     def stop_of(self, payload: dict[str, Any], run: int, pid: int) -> Stop:
         """Return the stop of a ``*stopped`` of the process *pid* that ends *run*."""
-        stop = decode.stop(payload, run=run, numbers=self._breakpoints.numbers)
+        stop = decode.stop(payload, run=run)
         self._stacks.arguments.see(stop.frame)
         if (frame := stop.frame) is not None and frame.arguments:
             shown = self._stacks.arguments.cut(frame.arguments)
@@ -81,12 +81,14 @@ class StopReports:
         stop = self._with_words(self._with_values(stop, payload), payload)
         log = self._gdb.take_run_log()
         if (begin := log.find(_CONDITION_FAILED)) >= 0:
-            why = self._breakpoints.job_numbers(log[begin:])
+            why = log[begin:]
             stop = replace(stop, detail=f"{why}; {stop.detail}" if stop.detail else why, values=())
         if stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
             stop = as_interrupt(stop)
-        self._death, self._stacks.death_code = self._breakpoints.death_at(payload), None
-        return stop if self._death is None else replace(stop, reason="death", meaning="")
+        self._death, self._stacks.death_code = self._breakpoints.deaths.at(payload), None
+        if self._death is None:
+            return stop
+        return replace(stop, reason="death", breakpoint=self._breakpoints.deaths.number, meaning="")
 
     def _with_values(self, stop: Stop, payload: dict[str, Any]) -> Stop:
         """Return a stop with its values as the user's limits show them."""
@@ -106,7 +108,7 @@ class StopReports:
             # A breakpoint whose commands begin with "silent" stops without a reason or a frame. A
             # caught signal, and "finish" out of a function without debug information, have a frame.
             own = words.number or (0 if "frame" in payload else self._breakpoints.last_hit)
-            number = self._breakpoints.numbers.get(own, 0)
+            number = self._breakpoints.number_of(own)
             reason = "breakpoint-hit" if own else _REASONS_OF_RUNS.get(self._word, "other")
         elif words.hit and reason == "other":
             # Catchpoints for system calls, forks and libraries have reasons of their own.
@@ -125,7 +127,7 @@ class StopReports:
     def why_refused(self, message: str) -> str:
         """Return GDB's reason for not setting the rank running."""
         log = self._gdb.take_run_log().removeprefix("Warning: ")
-        return self._breakpoints.job_numbers(log or message)
+        return log or message
 
     def is_complete(self, stop: Stop, payload: dict[str, Any]) -> bool:
         """Return whether :meth:`describe` would add nothing."""
@@ -220,7 +222,7 @@ class StopReports:
 
         :raises GdbError: if GDB ends.
         """
-        stop, reason = decode.stop(acquired.payload, run=run, numbers={}), acquired.reason
+        stop, reason = decode.stop(acquired.payload, run=run), acquired.reason
         # A signal of the rank's own can stop it on the way. SIGTRAP is how the kernel reports to a
         # debugger that has just attached that the rank executes another program.
         by_signal = stop.reason == "signal-received" and stop.signal not in _SIGNALS_OF_ATTACHING

@@ -10,6 +10,7 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import Normalized, join_slots, normalize_record
 from pgdb.ranks import RankSet
 from pgdb.records import (
+    BreakpointsChanged,
     Event,
     Exit,
     Gone,
@@ -21,8 +22,8 @@ from pgdb.records import (
     Stop,
 )
 
-_EVENTS = (Stop, Exit, Running, Output, Progress, Gone)
-_ONLY_EVENTS = (Output, Progress, Gone)
+_EVENTS = (Stop, Exit, Running, Output, Progress, BreakpointsChanged, Gone)
+_ONLY_EVENTS = (Output, Progress, BreakpointsChanged, Gone)
 
 FRAMES_AT_ONCE = 5000
 """Stacks of so many frames are merged before the loop goes on with others."""

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from pgdb.files.delivery import Delivery
 from pgdb.overlay.messages import (
+    AdvanceBreakpoints,
     AnyOperation,
     BreakpointCommands,
     ChangeBreakpoints,
@@ -54,7 +55,9 @@ def capability_for(operation: AnyOperation) -> Capability:
     match operation:
         case Resume() | Interrupt() | Kill() | Console(run=True):
             return Capability.RUN
-        case InsertBreakpoint() | ChangeBreakpoints() | BreakpointCommands() | ListBreakpoints():
+        case InsertBreakpoint() | ChangeBreakpoints() | BreakpointCommands():
+            return Capability.BREAKPOINTS
+        case AdvanceBreakpoints() | ListBreakpoints():
             return Capability.BREAKPOINTS
         case _:
             return NO_CAPABILITY

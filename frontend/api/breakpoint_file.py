@@ -8,13 +8,11 @@ from textwrap import dedent, indent
 import msgspec
 from msgspec.structs import replace
 
-from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.breakpoint_journal import MAKES_MANY, JournalEntry
+from pgdb.frontend.api.breakpoint_journal import JournalEntry
 from pgdb.frontend.api.gdb_blocks import Nesting, reads_lines
 from pgdb.overlay.messages import BreakpointCommands, ChangeBreakpoints, InsertBreakpoint
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import Breakpoint
 
 _FIRST_LINE = "# Breakpoints, for 'source FILE' in PGDB and in GDB. GDB skips the rank sets."
 _RANKS = "# pgdb: ranks "
@@ -33,6 +31,8 @@ class KeptBreakpoint(msgspec.Struct, frozen=True):
     condition: str | None = None
     """The condition that it was given later, empty for none; None if it was not changed."""
     ignore: str = ""
+    passcount: str = ""
+    """``passcount N`` of a tracepoint."""
     commands: tuple[str, ...] = ()
     enabled: str = ""
     """``disable``, ``enable once`` …; empty for an ordinary breakpoint."""
@@ -45,6 +45,8 @@ class KeptBreakpoint(msgspec.Struct, frozen=True):
             yield f"  condition $bpnum {self.condition}".rstrip()
         if self.ignore:
             yield f"  ignore $bpnum {self.ignore}"
+        if self.passcount:
+            yield f"  {self.passcount} $bpnum"
         if self.commands:
             yield "  commands"
             # Lines of Python in them need their indentation, and no more.
@@ -65,8 +67,8 @@ def text_of(entries: Iterable[JournalEntry], everybody: RankSet) -> str:
     for each in entries:
         match each.operation:
             case InsertBreakpoint():
-                for number, line in _made(each):
-                    kept.setdefault(number, []).append((each.ranks, KeptBreakpoint(line)))
+                for number in each.numbers:
+                    kept.setdefault(number, []).append((each.ranks, KeptBreakpoint(each.line)))
             case ChangeBreakpoints() | BreakpointCommands():
                 _change(kept, each)
     lines: list[str] = []
@@ -106,18 +108,6 @@ def _shortened(lines: Sequence[str]) -> Iterator[str]:
         yield f"{_RANKS}{_EVERYBODY}"
 
 
-def _made(entry: JournalEntry) -> Iterator[tuple[int, str]]:
-    """Yield the number of each breakpoint, and a command that makes it alone."""
-    places: dict[int, Breakpoint] = {each.number: each for each in entry.made}
-    makes_many = gdb_commands.resolve(entry.line) in MAKES_MANY
-    for number in entry.numbers:
-        made = places.get(number)
-        if makes_many and made is not None:
-            yield number, f"break {made.original or made.function}"
-        else:
-            yield number, entry.line
-
-
 def _change(kept: dict[int, _Parts], entry: JournalEntry) -> None:
     operation = entry.operation
     texts = () if isinstance(operation, InsertBreakpoint) else operation.numbers
@@ -143,13 +133,15 @@ def _changed(before: KeptBreakpoint, entry: JournalEntry, location: str) -> Kept
         others = [each for each in before.disabled_locations if each != location]
         added = [location] if command == "disable" else []
         return replace(before, disabled_locations=(*others, *added))
-    match command:
-        case "condition":
+    match command.removesuffix(" tracepoints"):
+        case "condition" | "condition -force":
             return replace(before, condition=argument)
         case "ignore":
             return replace(before, ignore=argument if argument.strip() != "0" else "")
         case "enable":
             return replace(before, enabled="")
+        case passcount if passcount.startswith("passcount"):
+            return replace(before, passcount=passcount)
         case _:
             return replace(before, enabled=command)
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.breakpoint_places import with_fixed_place
+from pgdb.frontend.api.breakpoint_remake import changes_of, command_for
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import (
     AnyOperation,
@@ -23,14 +24,22 @@ from pgdb.overlay.messages import (
 )
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import Breakpoint, BreakpointsMade, Event, Failure, Record, Stop, Text
+from pgdb.records import (
+    Breakpoint,
+    BreakpointsChanged,
+    BreakpointsMade,
+    Event,
+    Failure,
+    Record,
+    Stop,
+    Text,
+)
 
 _BreakpointOperation = InsertBreakpoint | ChangeBreakpoints | BreakpointCommands
 _MOST_DIGITS = 18  # of a breakpoint's number
 _CLEARED = pattern(r"Deleted breakpoints? (\d+(?: \d+)*)")
 _TEMPORARY = ("tbreak", "thbreak", "tcatch")
-MAKES_MANY = ("rbreak",)
-"""Commands that make an unknown number of breakpoints."""
+_MAKES_MANY = ("rbreak",)
 
 
 class JournalEntry(msgspec.Struct, frozen=True):
@@ -74,15 +83,47 @@ class BreakpointJournal:
             case InsertBreakpoint():
                 self._insert(line, operation, ranks, classes)
             case ChangeBreakpoints(command=command, numbers=texts):
-                numbers = self._known(texts, ranks)
-                if command == "delete" and not any("." in each for each in texts):
+                is_traced = command.endswith(" tracepoints")
+                numbers = self._known(texts, ranks, are_tracepoints=is_traced)
+                if command.startswith("delete") and not any("." in each for each in texts):
                     self._forget(numbers, ranks)
                 else:
                     self._add(JournalEntry(line, operation, ranks, numbers))
             case BreakpointCommands(numbers=texts):
                 self._add(JournalEntry(line, operation, ranks, self._known(texts, ranks)))
             case _:
-                return
+                self._take_made(classes)
+
+    def _take_made(self, classes: Iterable[EquivalenceClass[Record]]) -> None:
+        """Add the breakpoints that a command has made which is not known to make any."""
+        for each in classes:
+            if isinstance(each.filled, BreakpointsMade):
+                self._remake(each.filled.breakpoints, each.ranks)
+
+    def note_changes(self, classes: Iterable[EquivalenceClass[Event]]) -> None:
+        """Add and forget breakpoints by the events of ranks."""
+        for each in classes:
+            if isinstance(each.filled, BreakpointsChanged):
+                self._forget(each.filled.deleted, each.ranks)
+                self._remake(each.filled.made, each.ranks)
+
+    def _remake(self, breakpoints: Iterable[Breakpoint], ranks: RankSet) -> None:
+        """Add breakpoints by commands that follow from them."""
+        for made in breakpoints:
+            line, number = command_for(made), (made.number,)
+            left = ranks - RankSet.union(
+                each.ranks
+                for each in self._entries
+                if made.number in each.numbers and isinstance(each.operation, InsertBreakpoint)
+            )
+            if not line or not left:
+                continue
+            if made.disposition == "del":
+                self._temporary.add(made.number)
+            operation = InsertBreakpoint(command=line, first_number=made.number)
+            self._add(JournalEntry(line, operation, left, number, made=(made,)))
+            for change in changes_of(made):
+                self._add(JournalEntry(_words(change), change, left, number))
 
     def note_cleared(self, classes: Iterable[EquivalenceClass[Record]]) -> None:
         """Forget the breakpoints that ``clear`` has deleted, by its answers."""
@@ -128,25 +169,35 @@ class BreakpointJournal:
     ) -> None:
         word = gdb_commands.resolve(line)
         made = [each.record for each in classes if isinstance(each.record, BreakpointsMade)]
+        if word in _MAKES_MANY:
+            # Made again one by one, they keep their numbers.
+            self._take_made(classes)
+            return
         numbers = {each.number for record in made for each in record.breakpoints}
         if not made:
-            # If no rank could be asked, the breakpoint gets its reserved number. The number of
-            # breakpoints of rbreak is unknown, and a refused command may be a typing error.
-            if classes or word in MAKES_MANY:
+            # If no rank could be asked, the breakpoint gets its reserved number. A refused command
+            # may be a typing error.
+            if classes:
                 return
             numbers = {operation.first_number}
         if word in _TEMPORARY:
             self._temporary |= numbers
         for part, fixed, breakpoints in _places(line, ranks, classes):
-            again = operation if fixed == line else replace(operation, command=fixed)
-            number = tuple(sorted(numbers))
+            number = tuple(sorted({each.number for each in breakpoints} or numbers))
+            again = replace(operation, command=fixed, first_number=number[0])
+            again = operation if again == operation else again
             self._add(JournalEntry(fixed, again, part, number, operation, breakpoints))
 
-    def _known(self, texts: tuple[str, ...], ranks: RankSet) -> tuple[int, ...]:
+    def _known(
+        self, texts: tuple[str, ...], ranks: RankSet, *, are_tracepoints: bool = False
+    ) -> tuple[int, ...]:
         if texts:
             numbers = (each.partition(".")[0] for each in texts)
             return tuple(int(each) for each in numbers if len(each) <= _MOST_DIGITS)
-        return tuple(sorted({number for each in self.of(ranks) for number in each.numbers}))
+        entries = [
+            each for each in self.of(ranks) if not are_tracepoints or _makes_tracepoint(each)
+        ]
+        return tuple(sorted({number for each in entries for number in each.numbers}))
 
     def _add(self, entry: JournalEntry) -> None:
         if entry.ranks and entry.numbers:
@@ -172,28 +223,36 @@ def _places(
     line: str, ranks: RankSet, classes: Sequence[EquivalenceClass[Record]]
 ) -> Iterator[tuple[RankSet, str, tuple[Breakpoint, ...]]]:
     """Yield the command with a place that stays the same, for each part of *ranks* with one."""
-    found: dict[str, tuple[RankSet, tuple[Breakpoint, ...]]] = {}
+    found: dict[tuple[str, tuple[int, ...]], tuple[RankSet, tuple[Breakpoint, ...]]] = {}
     for each in classes:
         if not isinstance(each.record, BreakpointsMade) or not each.record.breakpoints:
             continue
         made = each.filled.breakpoints if isinstance(each.filled, BreakpointsMade) else ()
         fixed = with_fixed_place(line, made[0]) if len(made) == 1 else line
-        before, first = found.get(fixed, (RankSet(), made))
-        found[fixed] = (before | (each.ranks & ranks), first)
+        key = fixed, tuple(one.number for one in made)
+        before, first = found.get(key, (RankSet(), made))
+        found[key] = (before | (each.ranks & ranks), first)
     if unknown := ranks - RankSet.union(part for part, _ in found.values()):
         # Ranks without an answer so far: where all others agree, they have the same place.
-        fixed = next(iter(found)) if len(found) == 1 else line
-        before, first = found.get(fixed, (RankSet(), ()))
-        found[fixed] = (before | unknown, first)
-    for fixed, (part, first) in found.items():
+        key = next(iter(found)) if len(found) == 1 else (line, ())
+        before, first = found.get(key, (RankSet(), ()))
+        found[key] = (before | unknown, first)
+    for (fixed, _), (part, first) in found.items():
         yield part, fixed, first
 
 
-def _about(entry: JournalEntry, numbers: tuple[int, ...], ranks: RankSet) -> JournalEntry:
-    """Return an entry that is about some of its breakpoints only.
+def _makes_tracepoint(entry: JournalEntry) -> bool:
+    return any(each.kind.endswith("tracepoint") for each in entry.made)
 
-    A command that makes several at once (rbreak) cannot be divided: it makes all of them again.
-    """
+
+def _words(change: ChangeBreakpoints | BreakpointCommands) -> str:
+    if isinstance(change, BreakpointCommands):
+        return f"commands {' '.join(change.numbers)}"
+    return " ".join(filter(None, (change.command, *change.numbers, change.argument)))
+
+
+def _about(entry: JournalEntry, numbers: tuple[int, ...], ranks: RankSet) -> JournalEntry:
+    """Return an entry that is about some of its breakpoints only."""
     operation = entry.operation
     if not isinstance(operation, InsertBreakpoint) and operation.numbers:
         texts = tuple(each for each in operation.numbers if int(each.partition(".")[0]) in numbers)

@@ -1,52 +1,65 @@
-"""Job-wide numbers of breakpoints."""
+"""Job-wide numbers of breakpoints: those of the GDBs, which count them together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.breakpoint_journal import MAKES_MANY
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
 from pgdb.records import BreakpointsMade, Record
-
-_MOST_MADE = 1000
-"""Numbers reserved for a command that makes several breakpoints, until it is answered."""
 
 
 class BreakpointNumbers:
-    """Gives each breakpoint of a session a number."""
+    """The numbers of a session's breakpoints, and the ranks whose GDBs have counted that far."""
 
     def __init__(self) -> None:
         self.next = 1
         """The next number."""
         self.has_failed = False
         """Whether the last command that was to make a breakpoint has made none."""
+        self._level = RankSet()
 
     @property
     def last(self) -> int:
         """The last number that was used, 0 before the first."""
         return self.next - 1
 
-    def reserve(self, line: str) -> tuple[int, int]:
-        """Reserve numbers for a command; return the first, and the first one behind.
+    def reserve(self) -> int:
+        """Reserve the number of the first breakpoint of a command.
 
-        They are reserved at once: two commands in flight must not get the same number.
+        It is reserved at once: two commands in flight must not get the same number.
         """
-        makes_many = gdb_commands.resolve(line) in MAKES_MANY
-        first, self.next = self.next, self.next + (_MOST_MADE if makes_many else 1)
-        return first, self.next
+        self.next += 1
+        return self.next - 1
 
-    def release(self, end: int, next_number: int) -> None:
-        """Return the reserved numbers from *next_number* to *end*, unless later ones are used."""
-        if self.next == max(end, next_number):
-            self.next = next_number
+    def release(self, number: int) -> None:
+        """Return a reserved number that was not used, unless later ones are."""
+        if self.next == number + 1:
+            self.next = number
+
+    def reached(self, last: int, ranks: RankSet) -> None:
+        """Note that the last breakpoint of *ranks* has the number *last*."""
+        if last > self.last:
+            self.next, self._level = last + 1, RankSet()
+        if last == self.last:
+            self._level |= ranks
 
     def made(self, classes: Sequence[EquivalenceClass[Record]]) -> None:
         """Note the numbers of breakpoints in answers."""
-        self.next = max(self.next, last_made(classes) + 1)
+        for each in classes:
+            if last := last_made((each,)):
+                self.reached(last, each.ranks)
+
+    def begins_anew(self, ranks: RankSet) -> None:
+        """Note that ranks have new GDBs, which count from 1."""
+        self._level -= ranks
+
+    def behind(self, ranks: RankSet) -> RankSet:
+        """Return those of *ranks* whose GDBs have not counted up to the last number."""
+        return ranks - self._level if self.last else RankSet()
 
 
-def last_made(classes: Sequence[EquivalenceClass[Record]]) -> int:
+def last_made(classes: Iterable[EquivalenceClass[Record]]) -> int:
     """Return the highest number of breakpoints in answers, 0 for none."""
     made = [each.record for each in classes if isinstance(each.record, BreakpointsMade)]
     return max((each.number for record in made for each in record.breakpoints), default=0)

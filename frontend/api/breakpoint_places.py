@@ -13,7 +13,7 @@ from pgdb.frontend.api import gdb_commands
 from pgdb.patterns import pattern
 from pgdb.records import Breakpoint
 
-_WITH_LOCATION = frozenset("break tbreak hbreak thbreak dprintf".split())
+_WITH_LOCATION = frozenset("break tbreak hbreak thbreak dprintf trace ftrace".split())
 _RELATIVE = pattern(r"(?:[+-]?\d+|\*.*|-l(?:i(?:n(?:e)?)?)?\s+[+-]?\d+|)\Z")
 # The rest of the command behind a location.
 _TAIL = pattern(r"(?:\A|\s+)(?:if\b|thread\s+\d|task\s+\d|inferior\s+\d|-force-condition\b).*\Z")

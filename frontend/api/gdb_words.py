@@ -33,11 +33,14 @@ _RUN = (
     "continue step next stepi nexti finish until advance jump signal reverse-continue "
     "reverse-finish reverse-next reverse-nexti reverse-step reverse-stepi"
 )
-_BREAKPOINT = "break tbreak hbreak thbreak watch rwatch awatch catch tcatch rbreak dprintf"
+_BREAKPOINT = (
+    "break tbreak hbreak thbreak watch rwatch awatch catch tcatch rbreak dprintf "
+    "trace ftrace strace"
+)
 _MULTI_LINE = "actions commands define document if while"
 _OURS = (
-    "quit kill detach interrupt help delete disable enable condition ignore clear backtrace "
-    "print info frame list"
+    "quit kill detach interrupt help delete disable enable condition ignore passcount clear "
+    "backtrace print info frame list"
 )
 REFUSED = {
     "'restart' launches the job again, session.restart() of the Python API does": (
@@ -60,12 +63,12 @@ _OTHERS = (
     "add-symbol-file-from-memory agent-printf alias append apropos bookmark break-range "
     "call cd collect compare-sections compile complete define-prefix demangle directory "
     "disassemble display dont-repeat down down-silently dump echo end eval explore expression faas "
-    "find flash-erase flushregs forward-search ftrace function generate-core-file goto-bookmark "
+    "find flash-erase flushregs forward-search function generate-core-file goto-bookmark "
     "guile handle init-if-undefined jit-reader-load jit-reader-unload load macro maintenance mem "
-    "memory-tag monitor nosharedlibrary output overlay passcount path print-object printf "
+    "memory-tag monitor nosharedlibrary output overlay path print-object printf "
     "ptype pwd python queue-signal record remote remove-symbol-file restore return "
     "reverse-search save save-tracepoints section select-frame set sharedlibrary show skip source "
-    "stop strace symbol-file taas task tdump teval tfaas tfind thread trace tsave tstatus "
+    "stop symbol-file taas task tdump teval tfaas tfind thread tsave tstatus "
     "tstart tstop tvariable undisplay unset up up-silently update whatis while-stepping with x"
 )
 ALIASES = {

@@ -31,6 +31,7 @@ from pgdb.frontend.system.workers import with_file
 from pgdb.overlay.messages import (
     Backtrace,
     BreakpointCommands,
+    BreakpointKind,
     ChangeBreakpoints,
     Console,
     Detach,
@@ -397,9 +398,13 @@ class RankView:
             self.set,
         )
 
-    async def breakpoints(self) -> Answer:
-        """List the breakpoints."""
-        return await self._session.ask("info breakpoints", ListBreakpoints(), self.set)
+    async def breakpoints(self, *numbers: str, kind: BreakpointKind = "") -> Answer:
+        """List the breakpoints: all, or some numbers and ranges (``"3"``, ``"5-7"``), or one
+        kind."""
+        line = " ".join((f"info {kind or 'breakpoint'}s", *numbers))
+        return await self._session.ask(
+            line, ListBreakpoints(numbers=tuple(numbers), kind=kind), self.set
+        )
 
     # -- running -----------------------------------------------------------------------------
 

@@ -117,8 +117,9 @@ class Recovery:
 
     async def _set_breakpoints(self, ranks: RankSet) -> None:
         """Set the session's breakpoints on *ranks*; notices name those that cannot be set."""
-        for each in self._core.journal.of(ranks):
-            self._complain(await self._traffic.ask(each.line, each.operation, each.ranks))
+        with self._traffic.making_again(ranks):
+            for each in self._core.journal.of(ranks):
+                self._complain(await self._traffic.ask(each.line, each.operation, each.ranks))
 
     def _complain(self, again: Answer) -> None:
         """Send a notice of each failure of a command that was repeated."""
@@ -140,12 +141,13 @@ class Recovery:
 
         for kept in settings.kept:
             self._complain(await self._traffic.ask(kept.line, kept.operation, of(kept.ranks)))
-        for each in journal.of(before):
-            ranks = of(each.ranks)
-            answer = await self._traffic.ask(each.line, each.operation, ranks)
-            if isinstance(each.operation, InsertBreakpoint):
-                answer = await self._made_pending(answer, each.operation)
-            self._complain(answer)
+        with self._traffic.making_again(everybody):
+            for each in journal.of(before):
+                ranks = of(each.ranks)
+                answer = await self._traffic.ask(each.line, each.operation, ranks)
+                if isinstance(each.operation, InsertBreakpoint):
+                    answer = await self._made_pending(answer, each.operation)
+                self._complain(answer)
 
     async def _made_pending(self, answer: Answer, operation: InsertBreakpoint) -> Answer:
         """Set a breakpoint anew that is in a library which is not loaded yet."""

@@ -308,13 +308,13 @@ class Session(RankView):
         other rank has them.
         """
         numbers, journal = self.breakpoint_numbers, self._core.journal
-        first, end = numbers.reserve(line)
+        first = numbers.reserve()
         try:
             answer = await self.ask(
                 line, InsertBreakpoint(command=line, first_number=first), ranks, timeout_s=timeout_s
             )
         except PgdbError:
-            numbers.release(end, first)  # no rank was asked
+            numbers.release(first)  # no rank was asked
             raise
         made = last_made(answer.classes)
         is_kept = journal.has(first)
@@ -324,9 +324,8 @@ class Session(RankView):
         elif not made and is_kept and self._core.can_restart and self.all_have_ended:
             self.note(f"[{ranks}] breakpoint {first} is set when 'restart' has launched the job")
         numbers.has_failed = not made and not is_kept and not answer.missing.late
-        last = made or (first if is_kept else first - 1)
-        if not answer.missing.late:
-            numbers.release(end, last + 1)
+        if not made and not is_kept and not answer.missing.late:
+            numbers.release(first)
         return answer
 
     async def set_stop_before_death(self, is_on: bool) -> Answer | None:

@@ -22,7 +22,7 @@ from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES, HasValues, RankView
 from pgdb.frontend.store.saving import Written
-from pgdb.overlay.messages import Delivered, RunWord
+from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
 from pgdb.proctable import ProcTable
 from pgdb.ranks import RankSet
 
@@ -268,9 +268,10 @@ class Ranks:
         """Attach GDB commands to breakpoints, which run at each hit."""
         return self._loop.call(lambda: self._view.breakpoint_commands(numbers, commands))
 
-    def breakpoints(self) -> Answer:
-        """List the breakpoints."""
-        return self._loop.call(lambda: self._view.breakpoints())
+    def breakpoints(self, *numbers: str, kind: BreakpointKind = "") -> Answer:
+        """List the breakpoints: all, or some numbers and ranges (``"3"``, ``"5-7"``), or one
+        kind."""
+        return self._loop.call(lambda: self._view.breakpoints(*numbers, kind=kind))
 
     def run(
         self,

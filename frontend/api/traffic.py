@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from pgdb.errors import SessionEndedError
+from pgdb.errors import PgdbError, SessionEndedError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
+from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers, last_made
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.late_answers import LateAnswers
 from pgdb.frontend.api.notifications import (
@@ -25,6 +27,7 @@ from pgdb.frontend.api.notifications import (
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import (
+    AdvanceBreakpoints,
     AnyOperation,
     Console,
     Detach,
@@ -38,7 +41,18 @@ from pgdb.overlay.messages import (
 )
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Gone, Record, Running, Stop, Text, is_fatal
+from pgdb.records import (
+    BreakpointsChanged,
+    BreakpointsMade,
+    Event,
+    Exit,
+    Gone,
+    Record,
+    Running,
+    Stop,
+    Text,
+    is_fatal,
+)
 
 _LEAST_TIMEOUT_S = 0.01
 """Timeout for state-changing requests sent after the command's deadline."""
@@ -70,6 +84,9 @@ class Traffic:
         self._numbers = numbers
         self._requests: dict[int, _Request] = {}
         self._in_flight: dict[int, RankSet] = {}
+        self._making_again = 0
+        self._unsent = 0
+        """Number of requests to advance breakpoints that come before any other request."""
         self.late_answers = LateAnswers(self._report_late)
         self.on_stopped_again: Callable[[int, Sequence[EquivalenceClass[Record]]], None] = (
             lambda request_id, classes: None
@@ -109,6 +126,8 @@ class Traffic:
             raise SessionEndedError(transport.when_closed)
         gdb_commands.check_text(command)
         operation.check()
+        while self._unsent and not isinstance(operation, AdvanceBreakpoints):
+            await asyncio.sleep(0)
         number = request_id if request_id is not None else transport.next_id()
         if core.log is not None:
             core.log.request(number, operation, ranks)
@@ -153,7 +172,8 @@ class Traffic:
         )
         if core.transport.is_recorded:
             return answer
-        if request.operation.is_about_breakpoints:
+        makes_some = any(isinstance(each.record, BreakpointsMade) for each in answer.classes)
+        if request.operation.is_about_breakpoints or makes_some:
             # Where the job can be launched again, ranks that have ended get it then.
             ended = RankSet() if core.can_restart else core.state.exited
             core.journal.take(
@@ -186,12 +206,44 @@ class Traffic:
                 self._core.state.cancel_run(gathered.request_id, RankSet.union(others))
                 self._core.wake()
             case InsertBreakpoint():
-                self._numbers.made(classes)
                 ranks = RankSet.union(each.ranks for each in classes)
                 self._core.journal.take(request.command, operation, ranks, classes)
             case _:
                 pass
+        if last_made(classes):
+            self._numbers.made(classes)
+            self.advance_breakpoints()
         return left
+
+    @contextlib.contextmanager
+    def making_again(self, ranks: RankSet) -> Iterator[None]:
+        """Make breakpoints of ranks with new GDBs, with their numbers from 1 on."""
+        self._numbers.begins_anew(ranks)
+        self._making_again += 1
+        try:
+            yield
+        finally:
+            self._making_again -= 1
+            self.advance_breakpoints()
+
+    def advance_breakpoints(self) -> None:
+        """Let the next breakpoint of all ranks have the same number, in the background.
+
+        Ranks that have not made the last one (others were asked, or they have no such function)
+        would give its number once more.
+        """
+        core, last = self._core, self._numbers.last
+        ranks = self._numbers.behind(core.state.live)
+        can_be = core.is_started and not core.is_over and not core.transport.is_recorded
+        if ranks and can_be and not self._making_again:
+            self._numbers.reached(last, ranks)
+            self._unsent += 1
+            core.begin(self._advance(last, ranks))
+
+    async def _advance(self, last: int, ranks: RankSet) -> None:
+        self._unsent -= 1
+        with contextlib.suppress(PgdbError):
+            await self.ask("", AdvanceBreakpoints(last=last), ranks)
 
     def _killed(self, ranks: RankSet) -> None:
         """Note the end of *ranks*; their own event of it comes later."""
@@ -227,6 +279,8 @@ class Traffic:
                 # The user gave the command up before the ranks could answer.
                 self._answered(request, gathered)
             left = self._apply(request, gathered)
+            if isinstance(request.operation, AdvanceBreakpoints):
+                return
             if left and isinstance(request.operation, Detach):
                 core.note("\n".join(lines_of_detached(classes)))
         others = tuple(
@@ -250,7 +304,10 @@ class Traffic:
         lost_before = core.state.lost
         if gone := RankSet.union(e.ranks for e in classes if isinstance(e.record, Gone)):
             self._debuggers_died(gone)
+            self._numbers.begins_anew(gone)
         core.journal.hit(classes)
+        if any(isinstance(each.record, BreakpointsChanged) for each in classes):
+            classes = self._without_changes(classes)
         news = notifier.audible(core.state.apply(classes))
         if back := lost_before - core.state.lost:
             notifier.notify(RanksBack(ranks=back, text="their aggregator can be reached again"))
@@ -262,6 +319,15 @@ class Traffic:
         elif news:
             notifier.notify_at_once(RankEvents(classes=news))
         core.wake()
+
+    def _without_changes(self, classes: Events) -> Events:
+        """Note which breakpoints ranks have made and deleted; return the other events."""
+        self._core.journal.note_changes(classes)
+        for each in classes:
+            if isinstance(each.record, BreakpointsChanged):
+                self._numbers.reached(each.record.last, each.ranks)
+        self.advance_breakpoints()
+        return tuple(each for each in classes if not isinstance(each.record, BreakpointsChanged))
 
     def _debuggers_died(self, ranks: RankSet) -> None:
         """Note the death of GDBs, for attaches that are in flight.

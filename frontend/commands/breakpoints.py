@@ -13,10 +13,13 @@ from pgdb.frontend.commands.table import (
     Outcome,
     need_argument,
 )
+from pgdb.overlay.messages import BreakpointKind
 from pgdb.patterns import pattern
 
 _NUMBER = pattern(r"\d+(?:\.\d+)?\Z")
 _LAST = pattern(r"\$bpnum(\.\d+)?\Z")
+_PLACE = pattern(r"(?:\d+|\$bpnum)\.\d+(?:-\d+)?\Z")
+_PLACES = pattern(r"(\d+)\.(\d+)-(\d+)\Z")
 _RANGE = pattern(r"(\d+)-(\d+)\Z")
 _MOST_NUMBERS = 100_000
 _NOT_BREAKPOINTS = (
@@ -45,7 +48,7 @@ def _declare(word: str, usage: str, summary: str, aliases: tuple[str, ...], text
     )(insert)
 
 
-_NUMBERS = "The breakpoint has one number for the whole job, whatever its number in each GDB."
+_NUMBERS = "The breakpoint has one number for the whole job, in each rank's GDB, too."
 _declare(
     "break", "break [LOCATION] [if EXPR]", "stop the ranks at a place", ("b", "br", "brea"),
     f"LOCATION is FUNCTION, LINE, FILE:LINE or *ADDRESS, as in GDB; without it, the next\n"
@@ -90,6 +93,9 @@ async def _delete(call: Call) -> Outcome:
     if question := _question(call):
         if not await call.dispatcher.confirm_typed(question):
             return NOT_DONE
+    for word in call.argument.replace(",", " ").split():
+        if _PLACE.match(word):
+            raise UsageError(f"{word} is one place of a breakpoint; 'disable {word}' disables it")
     return await _change(call, "delete")
 
 
@@ -116,28 +122,51 @@ async def _disable(call: Call) -> Outcome:
 )
 async def _enable(call: Call) -> Outcome:
     """Enable breakpoints by number, or all; once, until hit (delete), or for N hits."""
-    first, _, rest = call.argument.partition(" ")
-    if first in ("once", "delete"):
-        return await _apply(call, f"enable {first}", _numbers(call, rest))
-    if first == "count":
-        count, _, rest = rest.strip().partition(" ")
-        if not is_number(count):
+    words = call.argument.split()
+    # As in GDB: "enable breakpoints once 1" is "enable once 1".
+    if len(words) > 1 and "breakpoints".startswith(words[0]) and not words[1][0].isdigit():
+        words = words[1:]
+    way = _WAYS.get(words[0]) if words else None
+    if way is None:
+        return await _change(call, "enable")
+    if way == "count":
+        if len(words) < 2 or not is_number(words[1]):
+            count = words[1] if len(words) > 1 else ""
             raise UsageError(f"enable count: {count!r} is no number of hits")
-        return await _apply(call, f"enable count {count}", _numbers(call, rest))
-    return await _change(call, "enable")
+        way, words = f"count {words[1]}", words[1:]
+    numbers = _numbers(call, " ".join(words[1:]))
+    if not numbers:
+        raise UsageError(f"'enable {way}' needs a breakpoint number")
+    return await _apply(call, f"enable {way}", numbers)
+
+
+_WAYS = {
+    **dict.fromkeys(("o", "on", "onc", "once"), "once"),
+    **dict.fromkeys(("del", "dele", "delet", "delete"), "delete"),
+    **dict.fromkeys(("c", "co", "cou", "coun", "count"), "count"),
+}
+"""Ways to enable breakpoints, by GDB's abbreviations."""
 
 
 @COMMANDS.command(
     "condition",
     group=Group.BREAKPOINTS,
-    usage="condition NUMBER [EXPR]",
+    usage="condition [-force] NUMBER [EXPR]",
     summary="stop only if EXPR is true",
     completes=Completes.BREAKPOINTS,
 )
 async def _condition(call: Call) -> Outcome:
-    """Give a breakpoint a condition; without EXPR, remove its condition."""
-    number, _, expression = need_argument(call, "a breakpoint number").partition(" ")
-    return await _apply(call, "condition", _numbers(call, number), expression.strip())
+    """Give a breakpoint a condition; without EXPR, remove its condition.
+
+    -force takes an EXPR that has no meaning yet, as for a library that is loaded later.
+    """
+    first, _, rest = need_argument(call, "a breakpoint number").partition(" ")
+    command, number = "condition", first
+    if len(first) > 1 and "-force".startswith(first):
+        command, (number, _, rest) = "condition -force", rest.strip().partition(" ")
+        if not number:
+            raise UsageError("'condition -force' needs a breakpoint number and a condition")
+    return await _apply(call, command, _numbers(call, number), rest.strip())
 
 
 @COMMANDS.command(
@@ -153,6 +182,24 @@ async def _ignore(call: Call) -> Outcome:
     if not count.strip():
         raise UsageError("'ignore' needs a count after the breakpoint number")
     return await _apply(call, "ignore", _numbers(call, number), count.strip())
+
+
+@COMMANDS.command(
+    "passcount",
+    group=Group.BREAKPOINTS,
+    usage="passcount N [NUMBER…]",
+    summary="end the trace when a tracepoint was hit N times",
+    completes=Completes.BREAKPOINTS,
+)
+async def _passcount(call: Call) -> Outcome:
+    """Give tracepoints a number of hits, after which the trace ends; by default the last one."""
+    count, _, rest = need_argument(call, "a number of hits").partition(" ")
+    if not is_number(count):
+        raise UsageError(f"passcount: {count!r} is no number of hits")
+    if rest.strip() == "all":
+        return await call.view.execute_plain(call.line)
+    numbers = _numbers(call, rest) or [_last(call)]
+    return await _apply(call, f"passcount {count}", numbers)
 
 
 @COMMANDS.command(
@@ -174,9 +221,32 @@ async def _commands(call: Call) -> Outcome:
     return await ranks.breakpoint_commands(numbers, body)
 
 
-async def info_breakpoints(call: Call) -> Outcome:
-    """List the breakpoints of the selected ranks, with their job-wide numbers."""
-    return await call.view.breakpoints()
+# The shortest abbreviation of each topic of "info" in GDB 13, and its other names.
+_TOPICS: tuple[tuple[BreakpointKind, str, int, tuple[str, ...]], ...] = (
+    ("", "breakpoints", 2, ("b",)),
+    ("watchpoint", "watchpoints", 3, ()),
+    ("tracepoint", "tracepoints", 2, ("tp",)),
+)
+
+
+def breakpoint_kind(topic: str) -> BreakpointKind | None:
+    """Return the kind that a topic of ``info`` lists, empty for all; None for another topic."""
+    for kind, name, shortest, aliases in _TOPICS:
+        if topic in aliases or (name.startswith(topic) and len(topic) >= shortest):
+            return kind
+    return None
+
+
+async def info_breakpoints(call: Call, kind: BreakpointKind, text: str) -> Outcome:
+    """List breakpoints of the selected ranks: all of a kind, or those with some numbers."""
+    numbers: list[str] = []
+    for word in text.replace(",", " ").split():
+        if match := _RANGE.match(word):
+            _range(word, match[1], match[2])
+            numbers.append(word)
+        else:
+            numbers += dict.fromkeys(each.partition(".")[0] for each in _numbers(call, word))
+    return await call.view.breakpoints(*numbers, kind=kind)
 
 
 def _question(call: Call) -> str:
@@ -194,6 +264,8 @@ def _is_all_displays(text: str) -> bool:
 
 async def _change(call: Call, command: str) -> Outcome:
     first, _, rest = call.argument.partition(" ")
+    if len(first) > 1 and "tracepoints".startswith(first):
+        return await _apply(call, f"{command} tracepoints", _numbers(call, rest))
     # One letter is more likely a slip than GDB's xmethod, for which GDB prints nothing.
     if len(first) > 1 and any(name.startswith(first) for name in _NOT_BREAKPOINTS):
         return await call.view.execute_plain(call.line)
@@ -232,14 +304,26 @@ def _numbers(call: Call, text: str | None = None) -> list[str]:
         if match := _LAST.match(word):
             word = f"{_last(call)}{match[1] or ''}"
         if match := _RANGE.match(word):
-            if not is_number(match[1]) or not is_number(match[2]):
-                raise UsageError(f"{word!r} is no range of breakpoint numbers")
-            numbers = range(int(match[1]), int(match[2]) + 1)
-            if len(numbers) > _MOST_NUMBERS:
-                raise UsageError(f"{word!r} are too many breakpoints; {_MOST_NUMBERS} is the limit")
-            found += map(str, numbers)
+            found += map(str, _range(word, match[1], match[2]))
+        elif match := _PLACES.match(word):
+            found += [f"{match[1]}.{each}" for each in _range(word, match[2], match[3])]
         elif _NUMBER.match(word):
             found.append(word)
         else:
             raise UsageError(f"{word!r} is no breakpoint number; write for example 3 or 2-4")
     return found
+
+
+def _range(word: str, low: str, high: str) -> range:
+    """Return the numbers of a range.
+
+    :raises UsageError: if they are too large, too many, or inverted.
+    """
+    if not is_number(low) or not is_number(high):
+        raise UsageError(f"{word!r} is no range of breakpoint numbers")
+    if int(low) > int(high):
+        raise UsageError(f"{word!r} is an inverted range; the smaller number comes first")
+    numbers = range(int(low), int(high) + 1)
+    if len(numbers) > _MOST_NUMBERS:
+        raise UsageError(f"{word!r} are too many breakpoints; {_MOST_NUMBERS} is the limit")
+    return numbers

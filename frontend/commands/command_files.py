@@ -33,7 +33,8 @@ async def _source(call: Call) -> Outcome:
     a command that fails ends it; a breakpoint that cannot be set does not. '-v' shows the lines.
 
     A file that is no text of this host (FILE.py, a file on the ranks' hosts) is read by the GDBs
-    of the ranks, as GDB's own 'source' does; breakpoints that it makes have no job-wide numbers.
+    of the ranks, as GDB's own 'source' does; breakpoints that it makes are listed and numbered as
+    all others.
     """
     argument = need_argument(call, "a file of commands")
     is_shown = argument.startswith("-v ")

@@ -10,7 +10,7 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands, verdicts
 from pgdb.frontend.commands import run_control
-from pgdb.frontend.commands.breakpoints import info_breakpoints
+from pgdb.frontend.commands.breakpoints import breakpoint_kind, info_breakpoints
 from pgdb.frontend.commands.options import Option, Rest
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -175,6 +175,8 @@ async def _info(call: Call) -> Outcome:
     """
     topic, _, rest = need_argument(call, "a topic, for example 'info locals'").partition(" ")
     ranks = call.view
+    if (kind := breakpoint_kind(topic)) is not None:
+        return await info_breakpoints(call, kind, rest)
     if not rest.strip():
         if "locals".startswith(topic) and len(topic) > 1:
             return await ranks.locals()
@@ -182,8 +184,6 @@ async def _info(call: Call) -> Outcome:
             return await ranks.arguments()
         if topic == "sbd":
             return deliveries.report(call.session.deliveries)
-        if topic in ("b", "watchpoints") or ("breakpoints".startswith(topic) and topic):
-            return await info_breakpoints(call)
     return await ranks.execute_plain(call.line)
 
 

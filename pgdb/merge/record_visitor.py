@@ -95,7 +95,7 @@ def map_texts(record: R, change: Change) -> R:
         case Failure(message=message):
             mapped = Failure(message=change(message, "message"))
         case BreakpointsMade(text=text):
-            mapped = replace(record, text=change(text, "value"))
+            mapped = replace(record, text=change(text, "text") if text else "")
         case _:
             pass
     return mapped  # type: ignore[return-value]  # each case returns the class it was given

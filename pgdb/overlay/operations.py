@@ -12,6 +12,9 @@ import msgspec
 
 from pgdb.errors import UsageError
 
+BreakpointKind = Literal["", "watchpoint", "tracepoint"]
+"""Breakpoints to list: all, or those of a kind."""
+
 RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
 """GDB's commands that set a rank running, spelled out."""
 
@@ -312,10 +315,22 @@ class BreakpointCommands(Operation, frozen=True, kw_only=True):
     commands: tuple[str, ...]
 
 
+class AdvanceBreakpoints(Operation, frozen=True, kw_only=True):
+    """Let the rank's next breakpoint have a number behind the last one of the job."""
+
+    last: int
+    """The last number that the job has used."""
+
+
 class ListBreakpoints(Operation, frozen=True, kw_only=True):
     """List the job-wide breakpoints of the rank."""
 
     only_reads: ClassVar[bool] = True
+
+    numbers: tuple[str, ...] = ()
+    """Numbers, and ranges such as ``2-4``; empty for all."""
+    kind: BreakpointKind = ""
+    """The end of GDB's type, such as ``hw watchpoint``; empty for all."""
 
 
 class Detach(Operation, frozen=True, kw_only=True):
@@ -348,6 +363,7 @@ AnyOperation = (
     | InsertBreakpoint
     | ChangeBreakpoints
     | BreakpointCommands
+    | AdvanceBreakpoints
     | ListBreakpoints
     | Detach
     | Kill

@@ -20,6 +20,7 @@ from pgdb.records import (
     Block,
     Breakpoint,
     BreakpointList,
+    BreakpointsChanged,
     BreakpointsMade,
     Done,
     Event,
@@ -150,6 +151,12 @@ EVENTS: dict[type, st.SearchStrategy[Any]] = {
     Exit: RECORDS[Exit],
     Running: RECORDS[Running],
     Output: _struct(Output, text=texts),
+    BreakpointsChanged: _struct(
+        BreakpointsChanged,
+        made=breakpoint_tuples,
+        deleted=st.lists(small, max_size=2).map(tuple),
+        last=small,
+    ),
     Progress: _struct(Progress, stage=st.sampled_from(["held", "gdb", "attached"])),
     Gone: _struct(Gone, why=texts),
 }

@@ -93,6 +93,7 @@ from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import (
     Breakpoint,
+    BreakpointsChanged,
     BreakpointsMade,
     Event,
     Exit,
@@ -460,6 +461,8 @@ def _event_line(group: list[EquivalenceClass[Event]], text: ClassText, now_s: fl
             return ProgressLine(time=now_s, stage=stage, ranks=ranks)
         case Gone(why=why):
             return LostLine(time=now_s, ranks=ranks, why=why)
+        case BreakpointsChanged():
+            raise AssertionError("the session keeps these events to itself")
 
 
 def _launcher_end(code: int) -> LauncherEnd:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from pgdb.records import (
-    Breakpoint,
-)
+from msgspec.structs import replace
+
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import Breakpoint, BreakpointList
 
 
 def breakpoint_made(made: Breakpoint) -> str:
@@ -16,42 +18,147 @@ def breakpoint_made(made: Breakpoint) -> str:
             "Hw ", "Hardware "
         )
     if made.kind == "catchpoint":
-        return f"Catchpoint {made.number} {made.what}".rstrip()
+        return f"Catchpoint {made.number} {_caught(made)}".rstrip()
     word = "Temporary breakpoint" if made.disposition == "del" else "Breakpoint"
     if made.kind == "dprintf":
         word = "Dprintf"
+    if made.kind.endswith("tracepoint"):
+        word = f"{made.kind[:1].upper()}{made.kind[1:]}"
+    if made.kind == "hw breakpoint":
+        word = "Hardware assisted breakpoint"
     if not made.location_count:
         return f"{word} {made.number} ({made.original}) pending."
     location = _location(made)
     place = f"file {made.file}, line {made.line}." if made.line else f"{location}."
-    if made.location_count > 1 and not made.line:
+    if made.location_count > 1:
         place = f"{location} ({made.location_count} locations)."
     return f"{word} {made.number}: {place}"
 
 
-def breakpoint_table(breakpoints: Sequence[Breakpoint]) -> str:
-    """Return the table of ``info breakpoints``."""
-    if not breakpoints:
-        return "No breakpoints or watchpoints."
+_TOPIC = pattern(r"info (watch|trace|break)points(?: (.+))?\Z")
+_MOST_COUNTS = 4
+"""Most different numbers of hits that are listed one by one."""
+_CAUGHT = {"syscall": "syscalls", "signal": "signals"}
+"""Events of which GDB names several objects in quotation marks, with their plural."""
+
+
+def breakpoint_table(breakpoints: Sequence[Breakpoint], command: str = "") -> str:
+    """Return the table of ``info breakpoints`` or another *command* of that kind."""
+    return merged_table([(RankSet(), BreakpointList(tuple(breakpoints)))], command)
+
+
+def merged_table(
+    classes: Sequence[tuple[RankSet, BreakpointList]],
+    command: str,
+    brackets: Callable[[RankSet], str] = str,
+) -> str:
+    """Return one table for the breakpoints of all classes.
+
+    A breakpoint that other ranks do not have, or not so, is followed by its ranks. So are the
+    numbers of hits where they differ.
+    """
+    everyone = RankSet.union(ranks for ranks, _ in classes)
+    rows: dict[Breakpoint, list[tuple[RankSet, Breakpoint]]] = {}
+    for ranks, listed in classes:
+        for each in listed.breakpoints:
+            rows.setdefault(replace(each, times=0, ignore=0), []).append((ranks, each))
+    if not rows:
+        return _none(command)
     lines = [f"{'Num':<7} {'Type':<14} {'Disp':<4} {'Enb':<3} What"]
-    for each in breakpoints:
-        what = each.what
-        if each.line:
-            inside = f"in {each.function} " if each.function else ""
-            what = f"{inside}at {each.file}:{each.line}"
-        elif not what:
-            what = _location(each)
-        enabled = "y" if each.enabled else "n"
-        lines.append(
-            f"{each.number:<7} {each.kind:<14} {each.disposition:<4} {enabled:<3} {what}".rstrip()
-        )
-        if each.condition:
-            lines.append(f"\tstop only if {each.condition}")
-        if each.times:
-            lines.append(f"\tbreakpoint already hit {each.times} time{'s'[: each.times != 1]}")
-        if each.ignore:
-            lines.append(f"\tignore next {each.ignore} hits")
+    for row in sorted(rows, key=lambda row: (row.number, next(iter(rows[row][0][0]), 0))):
+        owners = RankSet.union(ranks for ranks, _ in rows[row])
+        lines += _row(row, "" if owners == everyone else brackets(owners), rows[row], brackets)
     return "\n".join(lines)
+
+
+def _row(
+    row: Breakpoint,
+    owners: str,
+    parts: Sequence[tuple[RankSet, Breakpoint]],
+    brackets: Callable[[RankSet], str],
+) -> Iterator[str]:
+    """Yield the lines of one breakpoint."""
+    what = "" if row.locations else _what(row)
+    enabled = "y" if row.enabled else "n"
+    first = f"{row.number:<7} {row.kind:<14} {row.disposition:<4} {enabled:<3} {what}"
+    yield f"{first}  {owners}".rstrip()
+    yield from _details(row, _counts(parts, "times", brackets), _counts(parts, "ignore", brackets))
+    for place in row.locations:
+        number = f"{row.number}.{place.number}"
+        enabled = "y" if place.enabled else "n"
+        where = _place(place.function, place.file, place.line) or place.at
+        yield f"{number:<7} {'':<14} {'':<4} {enabled:<3} {where}".rstrip()
+
+
+def _counts(
+    parts: Sequence[tuple[RankSet, Breakpoint]], field: str, brackets: Callable[[RankSet], str]
+) -> list[tuple[str, str]]:
+    """Return the different counts, each with its ranks unless there is only one; none for 0."""
+    found: dict[int, RankSet] = {}
+    for ranks, each in parts:
+        count = getattr(each, field)
+        found[count] = found.get(count, RankSet()) | ranks
+    if set(found) == {0}:
+        return []
+    if len(found) > _MOST_COUNTS:
+        return [(f"{min(found)} to {max(found)}", "")]
+    if len(found) == 1:
+        return [(str(count), "") for count in found]
+    return [(str(count), f" {brackets(found[count])}") for count in sorted(found)]
+
+
+def _none(command: str) -> str:
+    """Return the text for no breakpoints, in GDB's words."""
+    match = _TOPIC.match(command)
+    kind = {"watch": "watchpoint", "trace": "tracepoint"}.get(match[1] if match else "")
+    if match is not None and match[2]:
+        return f"No {kind or 'breakpoint or watchpoint'} matching '{match[2]}'."
+    return f"No {kind}s." if kind else "No breakpoints or watchpoints."
+
+
+def _details(
+    each: Breakpoint, hits: Sequence[tuple[str, str]], ignored: Sequence[tuple[str, str]]
+) -> Iterator[str]:
+    """Yield the lines below a breakpoint, in GDB's order and words."""
+    if each.condition:
+        yield f"\tstop only if {each.condition}"
+    if each.thread:
+        yield f"\tstop only in thread {each.thread}"
+    if each.task:
+        yield f"\tstop only in task {each.task}"
+    if hits:
+        counts = (f"{count} time{'s'[: count != '1']}{ranks}" for count, ranks in hits)
+        yield f"\tbreakpoint already hit {', '.join(counts)}"
+    if ignored:
+        yield f"\tignore next {', '.join(f'{count} hits{ranks}' for count, ranks in ignored)}"
+    if each.disable_after > 1:
+        more = "additional" if ignored else "next"
+        yield f"\tdisable after {more} {each.disable_after} hits"
+    for line in each.commands:
+        yield f"        {line}"
+    if each.passes:
+        yield f"\tpass count {each.passes}"
+
+
+def _what(each: Breakpoint) -> str:
+    if each.kind == "catchpoint":
+        return _caught(each)
+    return _place(each.function, each.file, each.line) or each.what or _location(each)
+
+
+def _caught(each: Breakpoint) -> str:
+    """Return the event of a catchpoint, as GDB lists it."""
+    if each.event in _CAUGHT and each.what and not each.what.startswith("<"):
+        word = _CAUGHT[each.event] if "," in each.what else each.event
+        return f'{word} "{each.what}"'
+    if each.event == "exec" and each.what != "exec":
+        return f'exec, program "{each.what}"'
+    return each.what
+
+
+def _place(function: str, file: str, line: int) -> str:
+    inside = f"in {function} " if function else ""
+    return f"{inside}at {file}:{line}" if line else ""
 
 
 def _location(each: Breakpoint) -> str:

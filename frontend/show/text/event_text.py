@@ -15,6 +15,7 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
 from pgdb.records import (
+    BreakpointsChanged,
     Event,
     Exit,
     Frame,
@@ -64,6 +65,8 @@ def event(record: Event | Stop | Exit | Running) -> str:
             return f"lost: {why}; the rank runs without a debugger; 'reattach' attaches to it again"
         case Progress(stage=stage):
             return stage
+        case BreakpointsChanged():
+            return ""
 
 
 def events(
@@ -136,6 +139,8 @@ def _stop(record: Stop) -> str:
     if record.reason == "function-finished" and record.detail.endswith(DIFFERENT):
         detail += " ('print $' shows it)"
     match record.reason:
+        case "exec" if record.breakpoint:
+            return f"{_thread(record, 'hit')}{_hit(record, 'Catchpoint')}, {where}{detail}"
         case "breakpoint-hit":
             name = f"{_hit(record, 'Breakpoint')}, " if record.breakpoint else "stopped in "
             return f"{_thread(record, 'hit')}{name}{where}{detail}"

@@ -15,7 +15,7 @@ from pgdb.frontend.analysis.calltree_text import Absent
 from pgdb.frontend.analysis.outliers import is_smallest
 from pgdb.frontend.analysis.prominence import Prominence, most_prominent_first
 from pgdb.frontend.show.text import thread_stacks
-from pgdb.frontend.show.text.breakpoint_text import breakpoint_made, breakpoint_table
+from pgdb.frontend.show.text.breakpoint_text import breakpoint_made, breakpoint_table, merged_table
 from pgdb.frontend.show.text.event_text import INDENT, ReadSource, event, no_source
 from pgdb.frontend.show.text.layout import (
     DIFFERS,
@@ -154,10 +154,12 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
             return stack(said)
         case Threads():
             return thread_stacks.threads(said, stack)
+        case BreakpointsMade(text=text) if text:
+            return text
         case BreakpointsMade(breakpoints=breakpoints):
             return "\n".join(breakpoint_made(made) for made in breakpoints)
         case BreakpointList(breakpoints=breakpoints):
-            return breakpoint_table(breakpoints)
+            return breakpoint_table(breakpoints, command)
         case Various():
             return _various(each, command)
         case Block():
@@ -173,6 +175,17 @@ def _blocks(said: Answer, layout: Layout) -> list[str]:
     blocks = text_blocks(said.classes, layout)
     merged = {number for block in blocks for number in block.members}
     classes = tuple(each for number, each in enumerate(said.classes) if number not in merged)
+    lines: list[str] = [line for block in blocks for line in block.lines]
+    tables = [
+        (each.ranks, each.filled) for each in classes if isinstance(each.filled, BreakpointList)
+    ]
+    if len(tables) > 1:
+        together = RankSet.union(ranks for ranks, _ in tables)
+        lines += (layout.brackets(together), merged_table(tables, said.command, layout.brackets))
+        classes = tuple(each for each in classes if not isinstance(each.filled, BreakpointList))
+        in_tables = together
+    else:
+        in_tables = RankSet()
     unmerged = len(classes)
     if len(classes) > MOST_CLASSES and not layout.whole:
         by_size = sorted(classes, key=lambda each: (-len(each.ranks), each.ranks.first))
@@ -182,7 +195,6 @@ def _blocks(said: Answer, layout: Layout) -> list[str]:
     texts = [(each, text) for each in classes if (text := _text(each, said, layout))]
     short = [each.ranks for each, text in texts if not _is_tall(each, text, said)]
     column = layout.column(short)
-    lines: list[str] = [line for block in blocks for line in block.lines]
     for each, text in texts:
         mark = layout.mark(each.ranks)
         if _is_tall(each, text, said):
@@ -192,7 +204,7 @@ def _blocks(said: Answer, layout: Layout) -> list[str]:
     if left := unmerged - len(classes):
         layout.is_shortened = True
         ranks = len(said.ranks) - sum(len(each.ranks) for each in classes)
-        ranks -= sum(len(block.ranks) for block in blocks)
+        ranks -= sum(len(block.ranks) for block in blocks) + len(in_tables)
         lines.append(f"({left} more classes with {ranks} ranks are folded)")
     return lines
 
@@ -209,7 +221,7 @@ def _text(each: EquivalenceClass[Record], said: Answer, layout: Layout) -> str:
 def _is_tall(each: EquivalenceClass[Record], text: str, said: Answer) -> bool:
     """Return whether the text stands below its ranks, not beside them."""
     is_stack = isinstance(each.record, Stack) and said.command.startswith("backtrace")
-    return is_stack or isinstance(each.record, BreakpointList) or "\n" in text
+    return is_stack or "\n" in text
 
 
 def _heading(each: EquivalenceClass[Record], said: Answer, layout: Layout) -> str:

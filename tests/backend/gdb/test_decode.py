@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.mi import Line, cut
 from pgdb.frontend.show.text.breakpoint_text import breakpoint_made, breakpoint_table
-from pgdb.records import Breakpoint, Exit, Frame, Stop, Variable
+from pgdb.records import Breakpoint, Exit, Frame, Location, Stop, Variable
 
 TRANSCRIPTS = Path(__file__).resolve().parents[2] / "transcripts"
 NAME = Variable(name="name", value='0x555555556008 "näme \\"q\\""')
@@ -27,12 +27,12 @@ def replay(name: str) -> Iterator[tuple[str, Line]]:
             yield command, cut(line)
 
 
-def stops(name: str, numbers: Mapping[int, int] | None = None) -> list[Stop | Exit]:
+def stops(name: str) -> list[Stop | Exit]:
     found: list[Stop | Exit] = []
     for _, part in replay(name):
         if part.kind == "*" and part.name == "stopped":
             end = decode.exit_of(part.payload, run=3)
-            found.append(end or decode.stop(part.payload, run=3, numbers=numbers or {}))
+            found.append(end or decode.stop(part.payload, run=3))
     return found
 
 
@@ -57,15 +57,15 @@ def places(found: list[Stop | Exit]) -> list[tuple[str, str, int]]:
 
 
 def test_breakpoints_finish_and_exit() -> None:
-    found = stops("break", numbers={2: 7})
+    found = stops("break")
     assert places(found) == [
         ("breakpoint-hit", "main", 12),
         ("breakpoint-hit", "twice", 7),
         ("function-finished", "main", 15),
     ]
     first, second, finished, end = found
-    assert isinstance(first, Stop) and first.breakpoint == 0  # ours has no job-wide number
-    assert isinstance(second, Stop) and second.breakpoint == 7 and second.run == 3
+    assert isinstance(first, Stop) and first.breakpoint == 1
+    assert isinstance(second, Stop) and second.breakpoint == 2 and second.run == 3
     assert second.frame == Frame(
         level=0,
         function="twice",
@@ -83,24 +83,24 @@ def test_breakpoints_finish_and_exit() -> None:
 
 
 def test_watchpoints() -> None:
-    found = stops("watch", numbers={2: 20, 3: 30, 4: 40, 6: 60})
+    found = stops("watch")
     assert isinstance(found[1], Stop)
-    assert (found[1].reason, found[1].breakpoint) == ("watchpoint-trigger", 20)
+    assert (found[1].reason, found[1].breakpoint) == ("watchpoint-trigger", 2)
     assert found[1].detail == "counter: 0 -> 1"
     assert found[-1] == Exit(code=0, run=3)
 
 
 def test_two_watchpoints_that_trigger_at_once() -> None:
-    both = stops("watch", numbers={3: 30, 4: 40})[2]
+    both = stops("watch")[2]
     assert isinstance(both, Stop)
-    assert both.reason == "watchpoint-trigger" and both.breakpoint in (30, 40)
+    assert both.reason == "watchpoint-trigger" and both.breakpoint in (3, 4)
     assert both.detail.startswith("counter: ") and both.meaning == ""
 
 
 def test_a_watchpoint_that_goes_out_of_scope() -> None:
     payload = {"reason": "watchpoint-scope", "wpnum": "6"}
-    stop = decode.stop(payload, run=1, numbers={6: 60})
-    assert (stop.reason, stop.breakpoint) == ("watchpoint-scope", 60)
+    stop = decode.stop(payload, run=1)
+    assert (stop.reason, stop.breakpoint) == ("watchpoint-scope", 6)
 
 
 def test_steps() -> None:
@@ -189,8 +189,8 @@ def test_frames_without_line_information() -> None:
 
 def test_breakpoints_as_they_are_made() -> None:
     (made,) = notices("break", "breakpoint-created")
-    assert decode.breakpoint_of(made["bkpt"], number=5) == Breakpoint(
-        number=5,
+    assert decode.breakpoint_of(made["bkpt"]) == Breakpoint(
+        number=2,
         kind="breakpoint",
         function="twice",
         file="target.c",
@@ -202,7 +202,7 @@ def test_breakpoints_as_they_are_made() -> None:
 
 def test_breakpoints_as_they_are_listed() -> None:
     (listed,) = answer("break", "-break-list")["BreakpointTable"]["body"]
-    found = decode.breakpoint_of(listed, number=5)
+    found = decode.breakpoint_of(listed)
     assert (found.times, found.condition, found.location_count) == (1, "x > 0", 1)
 
 
@@ -210,25 +210,25 @@ def test_watchpoints_and_catchpoints_as_they_are_made() -> None:
     kinds = [
         (each.kind, each.what)
         for made in notices("watch", "breakpoint-created")
-        for each in [decode.breakpoint_of(made["bkpt"], number=1)]
+        for each in [decode.breakpoint_of(made["bkpt"])]
     ]
     assert kinds == [
         ("hw watchpoint", "counter"),
         ("read watchpoint", "counter"),
         ("acc watchpoint", "counter"),
     ]
-    caught = decode.breakpoint_of(notices("pending", "breakpoint-created")[0]["bkpt"], number=1)
+    caught = decode.breakpoint_of(notices("pending", "breakpoint-created")[0]["bkpt"])
     assert caught.kind == "catchpoint"
 
 
 def test_a_pending_breakpoint_has_no_place() -> None:
-    made = decode.breakpoint_of(notices("pending", "breakpoint-created")[1]["bkpt"], number=4)
+    made = decode.breakpoint_of(notices("pending", "breakpoint-created")[1]["bkpt"])
     assert (made.location_count, made.original, made.line) == (0, "nothing_here", 0)
 
 
 def test_a_breakpoint_with_commands_is_read_in_spite_of_its_script() -> None:
     (listed,) = answer("commands", "-break-list")["BreakpointTable"]["body"]
-    assert decode.breakpoint_of(listed, number=1).times == 2
+    assert decode.breakpoint_of(listed).times == 2
 
 
 def test_a_breakpoint_with_several_places() -> None:
@@ -238,12 +238,39 @@ def test_a_breakpoint_with_several_places() -> None:
         "enabled": "n",
         "addr": "<MULTIPLE>",
         "locations": [
-            {"number": "1.1", "func": "f(int)", "file": "a.cc", "line": "3"},
-            {"number": "1.2", "func": "f(double)", "file": "a.cc", "line": "9"},
+            {"number": "1.1", "enabled": "y", "func": "f(int)", "file": "a.cc", "line": "3"},
+            {"number": "1.2", "enabled": "n", "func": "f(double)", "file": "a.cc", "line": "9"},
         ],
     }
-    made = decode.breakpoint_of(payload, number=1)
+    made = decode.breakpoint_of(payload)
     assert (made.location_count, made.function, made.line, made.enabled) == (2, "f(int)", 3, False)
+    assert made.locations == (
+        Location(number=1, enabled=True, function="f(int)", file="a.cc", line=3),
+        Location(number=2, enabled=False, function="f(double)", file="a.cc", line=9),
+    )
+
+
+def test_all_that_a_breakpoint_has_is_decoded() -> None:
+    """As GDB 13.1 lists them after thread, enable count, passcount, ignore and commands."""
+    listed = decode.breakpoint_of(
+        {
+            "number": "2",
+            "disp": "dis",
+            "thread": ["1", "1"],
+            "ignore": "5",
+            "enable": "3",
+            "script": ["silent", "print x"],
+        }
+    )
+    assert (listed.disposition, listed.thread, listed.ignore) == ("dis", "1", 5)
+    assert (listed.disable_after, listed.commands) == (3, ("silent", "print x"))
+    traced = decode.breakpoint_of({"number": "9", "type": "tracepoint", "pass": "3"})
+    assert (traced.kind, traced.passes) == ("tracepoint", 3)
+    caught = {"number": "5", "type": "catchpoint", "what": "write", "catch-type": "syscall"}
+    assert (decode.breakpoint_of(caught).event, decode.breakpoint_of(caught).what) == (
+        "syscall",
+        "write",
+    )
 
 
 def frames(*functions: str, source: str = "") -> tuple[Frame, ...]:
@@ -324,7 +351,7 @@ def test_the_place_of_a_stop_is_the_innermost_readable_source(tmp_path: Path) ->
 
 @pytest.mark.parametrize("payload", [{}, {"frame": "?"}, {"reason": "new-in-gdb-99"}])
 def test_unknown_stops_are_stops(payload: dict[str, Any]) -> None:
-    stop = decode.stop(payload, run=1, numbers={})
+    stop = decode.stop(payload, run=1)
     assert stop.reason == "other" and stop.frame is None
     assert stop.meaning == payload.get("reason", "")
 
@@ -349,17 +376,17 @@ def test_a_line_is_no_other_kind_for_having_been_read_as_one() -> None:
 def test_address_without_a_line_is_shown_by_its_symbol() -> None:
     payload = {"number": "3", "type": "breakpoint", "addr": "0x55d8", "at": "<main+4>"}
     for original in ("*0x000055d8", "*$pc", "*$pc "):
-        made = decode.breakpoint_of({**payload, "original-location": original}, number=7)
-        assert breakpoint_made(made) == "Breakpoint 7: <main+4>."
+        made = decode.breakpoint_of({**payload, "original-location": original})
+        assert breakpoint_made(made) == "Breakpoint 3: <main+4>."
         assert breakpoint_table([made]).splitlines()[1].endswith(" <main+4>")
     # The same on all ranks, wherever their programs are.
     both = [
-        decode.breakpoint_of({**payload, "original-location": f"*{address}"}, number=7)
+        decode.breakpoint_of({**payload, "original-location": f"*{address}"})
         for address in ("0x55d8", "0x66d8")
     ]
     assert both[0] == both[1]
-    made = decode.breakpoint_of({**payload, "original-location": "main"}, number=7)
-    assert breakpoint_made(made) == "Breakpoint 7: main."
+    made = decode.breakpoint_of({**payload, "original-location": "main"})
+    assert breakpoint_made(made) == "Breakpoint 3: main."
 
 
 def test_symbol_of_an_address_with_a_line_is_asked_for() -> None:
@@ -368,22 +395,15 @@ def test_symbol_of_an_address_with_a_line_is_asked_for() -> None:
     assert decode.symbol_of("f(int, char) in section .text") == "<f(int, char)>"
     assert decode.symbol_of("No symbol matches 0x1234.") == ""
     payload = {"number": "1", "original-location": "*$pc", "file": "a.c", "line": "9"}
-    made = decode.breakpoint_of(payload, number=1, symbol="<main+15>")
+    made = decode.with_symbol(decode.breakpoint_of(payload), "<main+15>")
     assert (made.at, made.line, made.original) == ("<main+15>", 9, "*$pc")
-
-
-def test_addresses_of_a_breakpoint() -> None:
-    assert decode.addresses_of_breakpoint({"addr": "0x1234"}) == [0x1234]
-    assert decode.addresses_of_breakpoint({"addr": "<PENDING>", "pending": "f"}) == []
-    two = {"addr": "<MULTIPLE>", "locations": [{"addr": "0x10"}, {"addr": "0x20"}]}
-    assert decode.addresses_of_breakpoint(two) == [0x10, 0x20]
 
 
 def test_a_stop_in_a_gpu_says_where() -> None:
     focus = {"device": "1", "sm": "5", "kernel": "2", "blockIdx": "(3,0,0)", "threadIdx": "(4,0,0)"}
     payload = {"reason": "breakpoint-hit", "bkptno": "1", "CudaFocus": focus}
-    stop = decode.stop(payload, run=1, numbers={1: 1})
+    stop = decode.stop(payload, run=1)
     assert stop.detail == "CUDA kernel 2, block (3,0,0), thread (4,0,0), device 1"
     for focus_of_cpu in ({}, "", []):
         payload["CudaFocus"] = focus_of_cpu
-        assert decode.stop(payload, run=1, numbers={1: 1}).detail == ""
+        assert decode.stop(payload, run=1).detail == ""

@@ -90,11 +90,10 @@ FRAME = 'frame={addr="0x11de",func="main",args=[],arch="i386:x86-64"},thread-id=
 
 
 def stop_after(word: str, *lines: str) -> Stop:
-    """Return the stop after a command and GDB's lines; GDB's breakpoint 2 has number 5."""
+    """Return the stop after a command and GDB's lines."""
     listener = NoListener()
     gdb = GdbSession(listener)
     listener.breakpoints = Breakpoints(gdb)
-    listener.breakpoints.numbers = {2: 5}
     reports = StopReports(gdb, Stacks(gdb), listener.breakpoints)
     reports.take_run(word)
     for line in lines:
@@ -124,7 +123,7 @@ def test_a_stop_without_a_reason_is_none_at_an_earlier_breakpoint(word: str, rea
 
 def test_a_silent_breakpoint_stops_without_a_word() -> None:
     stop = stop_after("continue", RUNNING, HIT, '*stopped,thread-id="1"')
-    assert (stop.reason, stop.breakpoint) == ("breakpoint-hit", 5)
+    assert (stop.reason, stop.breakpoint) == ("breakpoint-hit", 2)
     stop = stop_after("continue", RUNNING, HIT, RUNNING, '*stopped,thread-id="1"')
     assert (stop.reason, stop.breakpoint) == ("other", 0)
 
@@ -133,7 +132,7 @@ def test_a_caught_signal_is_a_catchpoint() -> None:
     stop = stop_after(
         "finish", RUNNING, HIT, r'~"Catchpoint 2 (signal SIGUSR1), "', f"*stopped,{FRAME}"
     )
-    assert (stop.reason, stop.breakpoint) == ("breakpoint-hit", 5)
+    assert (stop.reason, stop.breakpoint) == ("breakpoint-hit", 2)
     assert (stop.hit, stop.event) == ("Catchpoint", "signal SIGUSR1")
 
 

@@ -50,7 +50,7 @@ def stops(name: str) -> list[Stop | Exit]:
     for line in map(cut, said(name)):
         if line.kind == "*" and line.name == "stopped":
             end = decode.exit_of(line.payload, run=1)
-            found.append(end or decode.stop(line.payload, run=1, numbers={1: 1, 2: 2, 4: 4}))
+            found.append(end or decode.stop(line.payload, run=1))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import cast
 
@@ -75,8 +76,8 @@ class Recovered:
         self.core.table = TABLE
         self.core.notifier.release()
         self.core.notifier.subscribe(lambda notification: self.notes.append(notification.text))
-        traffic = cast("Traffic", SimpleNamespace(ask=self._ask))
-        self.recovery = Recovery(self.core, traffic, "attach")
+        traffic = SimpleNamespace(ask=self._ask, making_again=nullcontext)
+        self.recovery = Recovery(self.core, cast("Traffic", traffic), "attach")
 
     async def _recover(self, nodes: Collection[int]) -> dict[int, str]:
         self.started = set(nodes)

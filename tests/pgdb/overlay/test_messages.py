@@ -19,6 +19,7 @@ from pgdb.overlay.message_codec import decode, encode
 from pgdb.overlay.messages import (
     FRONT_END,
     Acquire,
+    AdvanceBreakpoints,
     Announce,
     AnyMessage,
     AnyOperation,
@@ -100,7 +101,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     InsertBreakpoint(command="break main if x > 3", first_number=2),
     ChangeBreakpoints(command="delete", numbers=("3.1",), argument=""),
     BreakpointCommands(numbers=("1",), commands=("silent", "continue")),
-    ListBreakpoints(),
+    AdvanceBreakpoints(last=7),
+    ListBreakpoints(numbers=("1", "3-4"), kind="watchpoint"),
     Detach(),
     Kill(),
 )
