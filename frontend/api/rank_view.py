@@ -76,10 +76,6 @@ class RankView:
         """The ranks of this view."""
         return self._ranks
 
-    @property
-    def _raw_pointers(self) -> bool:
-        return self._session.options.compare_pointers == "raw"
-
     async def evaluate(
         self, expression: str, *, format: str = "", timeout_s: float | None = None
     ) -> Answer:
@@ -329,16 +325,9 @@ class RankView:
             if by is None:
                 by = "value" if is_own else "rank"
             if isinstance(other, Answer):
-                mine = await verdicts.evaluate(session, expression, self.set)
-                sides = await verdicts.look_at_differences(
-                    session, other, mine, by, are_both_now=False
-                )
+                sides = await verdicts.sides(session, expression, self.set, other, by)
             elif is_own and isinstance(other, RankView):
-                mine = await verdicts.evaluate(session, expression, self.set)
-                theirs = await verdicts.evaluate(session, expression, other.set)
-                sides = await verdicts.look_at_differences(
-                    session, mine, theirs, by, are_both_now=True
-                )
+                sides = await verdicts.sides(session, expression, self.set, other.set, by)
             else:
                 mine = await self.evaluate_in_full(expression)
                 # Another session may have a loop of its own, and a deadline stays in its loop.

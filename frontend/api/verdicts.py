@@ -125,6 +125,20 @@ async def look_at_differences(
     return before, await look(session, after, wanted=wanted)
 
 
+async def sides(
+    session: Session, expression: str, ranks: RankSet, other: Answer | RankSet, by: By
+) -> tuple[Answer, Answer]:
+    """Return both sides of a comparison with an earlier answer, or with other ranks.
+
+    An earlier answer is the first side, other ranks are the second.
+    """
+    mine = await evaluate(session, expression, ranks)
+    if isinstance(other, Answer):
+        return await look_at_differences(session, other, mine, by, are_both_now=False)
+    theirs = await evaluate(session, expression, other)
+    return await look_at_differences(session, mine, theirs, by, are_both_now=True)
+
+
 async def check_condition(
     session: Session, requirement: Requirement, ranks: RankSet, *, running_ok: bool = False
 ) -> Check:
