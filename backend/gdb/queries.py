@@ -14,6 +14,7 @@ from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.rank.protocol import NeedsStopError
 from pgdb.patterns import pattern
+from pgdb.print_options import split_print
 from pgdb.records import Failure, Frame, Record, Stack, Value, Variable, Variables
 
 Named = Callable[[Frame, Mapping[str, Any]], Frame]
@@ -68,13 +69,22 @@ async def evaluate_numbered(gdb: GdbSession, expression: str, letters: str) -> t
 
     The number is 0 if GDB's history does not have the value.
     """
-    word = f"print/{letters}" if letters else "print"
-    record, number = await numbered(gdb, f"{word} {expression}")
+    record, number = await numbered(gdb, _print_command(expression, letters))
     if number and isinstance(record, Value) and _FORTRAN_ARRAY.match(record.text):
         # With format letters GDB prints the indices in that format too.
         shown = None if letters else record.text
         record = replace(record, bounds=await bounds(gdb, f"${number}", shown))
     return record, number
+
+
+def _print_command(expression: str, letters: str) -> str:
+    """Return the ``print`` of an expression, which may have options of GDB's before it."""
+    printed = split_print(expression)
+    if not printed.options:
+        return f"print/{letters} {expression}" if letters else f"print {expression}"
+    letters = letters or printed.letters
+    slash = f"/{letters} " if letters else ""
+    return f"print {printed.options} -- {slash}{printed.expression}"
 
 
 async def numbered(gdb: GdbSession, command: str) -> tuple[Record, int]:

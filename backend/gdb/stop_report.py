@@ -12,6 +12,7 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.attach import Acquired
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import Point
+from pgdb.backend.gdb.instructions import NextInstruction
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import INTERRUPT
@@ -58,12 +59,14 @@ class StopReports:
         self._stacks = stacks
         self._breakpoints = breakpoints
         self._shows_displays = False
+        self._instruction = NextInstruction(gdb)
         self._death: Point | None = None
         self._word = ""
 
     def take_command(self, command: str) -> None:
         """Note a command of the user's: ``display`` adds to all later stops."""
         self._shows_displays |= command.startswith(("display ", "display/"))
+        self._instruction.take_command(command)
 
     def take_run(self, command: str) -> None:
         """Note the first word of the command that sets the rank running."""
@@ -134,7 +137,7 @@ class StopReports:
         is_elsewhere = self.is_elsewhere(stop, payload)
         if is_elsewhere or stop.reason == "death" or self._shows_displays or _looks_outwards(stop):
             return False
-        if self.values.needs_look(stop.values):
+        if self.values.needs_look(stop.values) or self._instruction.is_wanted(stop, self._word):
             return False
         return stop.frame is not None and not self._needs_offset(stop)
 
@@ -189,7 +192,10 @@ class StopReports:
         if self._shows_displays:
             text = (await self._gdb.send(console("display"))).text.rstrip("\n")
         stop = replace(stop, frame=frame, inside=inside, dying=dying)
-        return stop, text if text.strip() else ""
+        text = text if text.strip() else ""
+        if self._instruction.is_wanted(stop, self._word) and "=> " not in text:
+            text = "\n".join(filter(None, (await self._instruction.text(), text)))
+        return stop, text
 
     async def _call_of(self, point: Point) -> str:
         """Return the call that the rank is about to make, with its status or error code."""

@@ -46,6 +46,14 @@ _START = pattern(rf"(?:[\s*>{SLOT}]|=>)*(\S*)")
 _MARKS = frozenset({"*", "=>", ">", "="})
 # "1: x = 5", "$1 = 5" and "x = 5"; a word of prose before "=" would be no name.
 _NAMED = pattern(r"(\s*(?:[0-9]+: (?:/\w+ )?)?(\S(?:[^={\n]*[^\s={])?) = )(?=\S)")
+HISTORY = pattern(r"^\$[0-9]+(?= = )", re.M)
+"""The name of a value of GDB's history at the begin of a line."""
+ANY_HISTORY = f"${DIFFERENT}"
+"""The name of a value of GDB's history, whose number differs between the ranks."""
+# "=> 0x401136 <main+4>:\tmov %eax,%edi"; addresses of data have no such blanks before them.
+_INSTRUCTION = pattern(rf"(?:=> |   )(?:{SLOT}|0x[0-9a-f]+)(?P<place>(?: <[^<>\n]*>)?):\t")
+# "zmm0           {v8_float = {0x0 …": the value of a register.
+_REGISTER = pattern(r"((\w+) {2,})(?=\{)")
 _BEFORE_VALUE = "=(:<[,@"
 _BEHIND_VALUE = "),;:>]"
 
@@ -75,6 +83,7 @@ def merge_texts(texts: Sequence[Said]) -> list[Merged]:
 
     A text alone has no places, and an empty common part.
     """
+    texts = _without_history(texts)
     left = list(range(len(texts)))
     groups: list[Merged] = []
     lines = [_lines(each) for each in texts]
@@ -91,12 +100,33 @@ def merge_texts(texts: Sequence[Said]) -> list[Merged]:
                     if pairs is not None:
                         alike[number] = pairs
         merged = _merged(texts, lines, alike) if len(alike) > 1 else None
+        if merged is None and len(alike) > 2:
+            # Texts that are like it must not stay apart because of one that is hardly like it.
+            masks = [_mask(each.text) for each in lines[reference]]
+            alike = {
+                number: pairs
+                for number, pairs in alike.items()
+                if [_mask(each.text) for each in lines[number]] == masks
+            }
+            merged = _merged(texts, lines, alike) if len(alike) > 1 else None
         if merged is None:
             alike = {reference: []}
             merged = Merged((reference,), "", ())
         groups.append(merged)
         left = [number for number in left if number not in alike]
     return groups
+
+
+def _without_history(texts: Sequence[Said]) -> Sequence[Said]:
+    """Return texts without the numbers of GDB's history of values, where these differ.
+
+    A rank that has printed more than others counts further, so that all its lines would differ.
+    """
+    if len({tuple(HISTORY.findall(each.text)) for each in texts}) < 2:
+        return texts
+    return [
+        msgspec.structs.replace(each, text=HISTORY.sub(ANY_HISTORY, each.text)) for each in texts
+    ]
 
 
 def _effort(one: Sequence[Said], other: Sequence[Said]) -> int:
@@ -198,7 +228,7 @@ def _merged(
             common.append(line.common)
         places += line.places
         has_fields = has_fields or line.has_fields
-    if not places or _ABSENT_SHARE * unlike > len(common):
+    if _ABSENT_SHARE * unlike > len(common):
         return None
     return Merged(tuple(members), "\n".join(common), tuple(places), has_fields)
 
@@ -246,17 +276,39 @@ class _Line:
         elif len(distinct) == 1:
             self.common = _filled(distinct[0])
         else:
-            self.common = self._values(distinct) or self._words_of(distinct)
+            self.common = (
+                self._instructions(distinct) or self._values(distinct) or self._words_of(distinct)
+            )
+
+    def _instructions(self, distinct: Sequence[Said]) -> str:
+        """Compare instructions as a whole; return nothing for other lines.
+
+        The words of two instructions at different places have nothing to do with one another.
+        """
+        matches = [_INSTRUCTION.match(each.text) for each in distinct]
+        texts = []
+        for each, match in zip(distinct, matches, strict=True):
+            if match is None:
+                return ""
+            at = match.start("place")
+            count = each.text.count(SLOT, 0, at)
+            rest = Leaf(each.text[at:], each.slots[count:]).filled
+            texts.append((each.ranks, re.sub(r"\s+", " ", rest.strip())))
+        start = distinct[0].text[:3]
+        label = "=>" if start == "=> " else f"line {self._number}"
+        self.places.append(Place(label, _ordered(texts)))
+        return f"{start}{DIFFERENT}"
 
     def _values(self, distinct: Sequence[Said]) -> str:
         """Compare structures and arrays behind an equal name; return nothing for others."""
-        named = [_NAMED.match(each.text) for each in distinct]
+        named = [_NAMED.match(each.text) or _REGISTER.match(each.text) for each in distinct]
         names = {(match[1], match[2]) if match is not None else ("", "") for match in named}
         if len(names) > 1:
             return ""
         start, name = names.pop()
         if SLOT in start:
             return ""
+        name = "" if name == ANY_HISTORY else name
         nodes = []
         for each in distinct:
             value = each.text[len(start) :]

@@ -22,6 +22,7 @@ from pgdb.frontend.commands.table import (
 )
 from pgdb.frontend.transport import deliveries
 from pgdb.patterns import pattern
+from pgdb.print_options import split_print
 
 _COUNT = pattern(r"-?[0-9]{1,9}\Z")
 # GDB's flags (-q, -c, -s) are about thread headings and errors, -ascending is about the order.
@@ -149,12 +150,13 @@ async def _print(call: Call) -> Outcome:
 
     Many different numbers are summed up; 'expand' shows them all. Of a long value GDB prints a
     part; ranks that differ behind it are named, with the place. FORMAT is one of GDB's
-    letters: x, d, u, o, t, a, c, f, s, z.
+    letters: x, d, u, o, t, a, c, f, s, z. GDB's options stand before EXPR: 'print -pretty -- EXPR'.
     """
-    expression = call.argument or "$"
-    if expression.startswith("-"):
-        return await call.view.execute_plain(call.line)
-    answer = await call.view.evaluate(expression, format=call.letters)
+    printed = split_print(call.argument)
+    expression, letters = printed.expression or "$", call.letters or printed.letters
+    if printed.options:
+        expression = f"{printed.options} -- {expression}"
+    answer = await call.view.evaluate(expression, format=letters)
     return await verdicts.look_to_print(call.session, answer)
 
 
@@ -177,6 +179,9 @@ async def _info(call: Call) -> Outcome:
     ranks = call.view
     if (kind := breakpoint_kind(topic)) is not None:
         return await info_breakpoints(call, kind, rest)
+    if topic == "s" or (len(topic) > 2 and "stack".startswith(topic)):
+        merged = _merged_backtrace(call, rest, threads=False)
+        return await (merged if merged is not None else ranks.execute_plain(call.line))
     if not rest.strip():
         if "locals".startswith(topic) and len(topic) > 1:
             return await ranks.locals()

@@ -32,8 +32,10 @@ from pgdb.frontend.show.text.summary_text import summary_lines
 from pgdb.frontend.show.text.text_blocks import notes_on_displays, text_blocks
 from pgdb.frontend.show.text.value_text import Said, rated_value_rows, value_rows
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.merge.normalize import DIFFERENT
+from pgdb.merge.normalize import DIFFERENT, DIFFERENT_SLOT
 from pgdb.merge.templates import count_placeholders, fill_template
+from pgdb.patterns import pattern
+from pgdb.print_options import split_print
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,
@@ -55,6 +57,9 @@ from pgdb.records import (
     Various,
 )
 
+_ABOUT_ADDRESSES = ("info symbol", "info line", "info address")
+_POINTER_ALONE = pattern(rf"(?:\([^()]*(?:\(\*\)\([^()]*\))?\) )?@?{SLOT}\Z")
+_BARE = pattern(rf"{DIFFERENT}(?! <)")
 _NO_FEW = (Prominence.NUMBERS, 0)
 """Rating of every variable of which no few ranks differ."""
 
@@ -98,9 +103,29 @@ def answer(
     lines += _selected_lines(said, read_source)
     if (layout.is_shortened or has_more) and not whole and number:
         lines.append(f"(expand {number} shows all of it)")
+    elif number and not whole and _hides_addresses(said):
+        lines.append(f"(addresses differ between the ranks; expand {number} shows them)")
     lines += _pages(layout, number)
     lines += missing(said, absent)
     return "\n".join(lines)
+
+
+def _hides_addresses(said: Answer) -> bool:
+    """Return whether an answer is about addresses, and has one that shows only as ``…``.
+
+    A symbol behind an address says where it is. Addresses inside of structures are not asked for.
+    """
+    word = said.command.partition("/")[0].partition(" ")[0]
+    is_asked = word in ("x", "find") or said.command.startswith(_ABOUT_ADDRESSES)
+    for each in said.classes:
+        record = each.record
+        if DIFFERENT_SLOT not in each.slots:
+            continue
+        if isinstance(record, Value) and _POINTER_ALONE.match(record.text):
+            return True
+        if is_asked and isinstance(filled := each.filled, Text) and _BARE.search(filled.text):
+            return True
+    return False
 
 
 def _pages(layout: Layout, number: int) -> list[str]:
@@ -351,7 +376,7 @@ def _various(each: EquivalenceClass[Record], command: str) -> str:
 def _expression(command: str) -> str:
     """Return the printed expression: ``x`` for ``print/x x``."""
     word, _, rest = command.partition(" ")
-    return rest.strip() if word.partition("/")[0] == "print" else ""
+    return split_print(rest.strip()).expression if word.partition("/")[0] == "print" else ""
 
 
 def job_line(

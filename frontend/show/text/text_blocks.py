@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from pgdb.frontend.analysis.prominence import most_prominent_first
-from pgdb.frontend.analysis.text_parts import Merged, Said, merge_texts
+from pgdb.frontend.analysis.text_parts import ANY_HISTORY, Merged, Said, merge_texts
+from pgdb.frontend.analysis.text_sections import merge_sections
 from pgdb.frontend.show.text.layout import HANDFUL, Layout
+from pgdb.frontend.show.text.thread_table import thread_table
 from pgdb.frontend.show.text.value_text import choice_rows, place_rows, rate_place
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
@@ -28,6 +30,8 @@ class TextBlock(msgspec.Struct, frozen=True):
 
 
 _INDENT = "    "
+_LIST_OF_THREADS = " Target Id "
+_BEGIN = 80
 _TOO_LARGE = "max-value-size>"
 _DISPLAY = pattern(r"[0-9]+: (?:/\w+ )?(?P<name>\S.*?) = (?P<value>.*)")
 
@@ -44,7 +48,7 @@ def text_blocks(
     numbers = [
         number for number, each in enumerate(classes) if isinstance(each.record, Text | Output)
     ]
-    if len(numbers) < 2:
+    if not numbers:
         return []
     said = []
     for number in numbers:
@@ -55,6 +59,11 @@ def text_blocks(
             said.append(Said(each.ranks, filled.text))  # addresses are places, too
         else:
             said.append(Said(each.ranks, each.record.text, each.slots))
+    if not layout.whole and (lines := _structured(said, layout)) is not None:
+        ranks = RankSet.union(each.ranks for each in said)
+        return [TextBlock(ranks, tuple(numbers), tuple(lines))]
+    if len(numbers) < 2:
+        return []
     blocks = []
     for merged in merge_texts(said):
         if len(merged.members) > 1 and _is_worth(merged):
@@ -91,7 +100,47 @@ def notes_on_displays(
     ]
 
 
+def _structured(said: Sequence[Said], layout: Layout) -> list[str] | None:
+    """Return the lines of outputs with a structure of their own; None for all others."""
+    if any(_LIST_OF_THREADS not in each.text[:_BEGIN] for each in said):
+        return section_lines(said, layout)
+    return thread_table(said, layout)
+
+
+def section_lines(said: Sequence[Said], layout: Layout) -> list[str] | None:
+    """Return the lines of outputs for several threads or frames; None for all others."""
+    sections = merge_sections(said)
+    if sections is None:
+        return None
+    lines: list[str] = []
+    for each in sections:
+        heading = _threads_text(each.threads, layout) or layout.brackets(each.ranks)
+        places = most_prominent_first(each.places, rate_place)
+        if "\n" in each.common:
+            lines += (heading, *(layout.fit(line) for line in each.common.split("\n")))
+        else:
+            colon = ":" if each.threads else ""
+            lines.append(layout.fit(f"{heading}{colon} {each.common}"))
+        lines += layout.lines(place_rows(each.ranks, places, layout))
+    return lines
+
+
+def _threads_text(threads: Mapping[str, RankSet], layout: Layout) -> str:
+    """Return the ranks with the numbers of their threads: ``[0,3] thread 4, [2] thread 5``."""
+    numbers: dict[RankSet, list[str]] = {}
+    for number, ranks in threads.items():
+        numbers.setdefault(ranks, []).append(number)
+    return ", ".join(
+        f"{layout.brackets(ranks)} thread{'s' if len(found) > 1 else ''} {' '.join(found)}"
+        for ranks, found in numbers.items()
+    )
+
+
 def _is_worth(merged: Merged) -> bool:
+    if ANY_HISTORY in merged.common:
+        return True
+    if not merged.places:
+        return False
     return "\n" in merged.common or len(merged.members) > HANDFUL or merged.has_fields
 
 
@@ -99,6 +148,8 @@ def _lines(merged: Merged, ranks: RankSet, layout: Layout) -> list[str]:
     places = most_prominent_first(merged.places, rate_place)
     if merged.common == DIFFERENT and len(places) == 1:
         return layout.lines(choice_rows("", places[0].texts, layout))
+    if merged.common == f"{ANY_HISTORY} = {DIFFERENT}" and len(places) == 1:
+        return layout.lines(choice_rows(f"{ANY_HISTORY} = ", places[0].texts, layout))
     rows = place_rows(ranks, places, layout)
     if "\n" in merged.common:
         # The lines keep their columns, as GDB has aligned them.

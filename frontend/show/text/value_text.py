@@ -54,6 +54,7 @@ _MOST_TEXT = 10_000
 _CUT_TEXT = 1_000
 _USUAL_WIDTH = 100  # of summaries in a log
 
+_MANY_EQUAL = 4  # places with the same texts, which are folded
 _MOST_ELEMENTS = 3  # that are named as NaN or infinite
 _ARRAY_ENDS = ("}", ")")
 _RUN = pattern(r"\[(\d+)\]@\d+\Z")
@@ -423,11 +424,11 @@ def place_rows(
 
     *name* stands for the place of the whole value.
     """
-    places = (
-        [place for place in ordered if layout.is_on_page()]
-        if layout.whole
-        else ordered[:MOST_PLACES]
-    )
+    if layout.whole:
+        places = [place for place in ordered if layout.is_on_page()]
+    else:
+        ordered = _with_equal_folded(ordered, layout)
+        places = list(ordered[:MOST_PLACES])
     rows: list[Row] = []
     if not places:
         return rows
@@ -462,6 +463,24 @@ def place_rows(
         layout.is_shortened = True
         rows.append((None, f"{INDENT}({left} more places differ)"))
     return rows
+
+
+def _with_equal_folded(places: Sequence[Place], layout: Layout) -> Sequence[Place]:
+    """Return places with many of the same texts on the same ranks folded into the first of them."""
+    members: dict[object, list[Place]] = {}
+    for place in places:
+        members.setdefault((place.texts, tuple(place.bounds)), []).append(place)
+    if len(members) == len(places):
+        return places
+    folded: list[Place] = []
+    for place in places:
+        same = members[(place.texts, tuple(place.bounds))]
+        if len(same) < _MANY_EQUAL:
+            folded.append(place)
+        elif place is same[0]:
+            layout.is_shortened = True
+            folded.append(replace(place, path=f"{place.path} (+{len(same) - 1} more)"))
+    return folded
 
 
 def _shortened(rows: list[Row]) -> list[Row]:

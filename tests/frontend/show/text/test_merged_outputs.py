@@ -1,0 +1,88 @@
+"""Outputs of GDB's commands merged by threads, frames and places."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from pgdb.merge.normalize import DIFFERENT_SLOT
+from pgdb.records import SLOT, Text, Value
+from tests.frontend.show.text.test_render import answer, by_rank, shown
+
+THREADS = "  Id   Target Id                              Frame \n"
+
+
+def _thread(number: int, frame: str, *, current: bool = False) -> str:
+    mark = "*" if current else " "
+    return f'{mark} {number}    Thread {SLOT} (LWP {SLOT}) "app" {frame}\n'
+
+
+def test_threads_are_one_table_with_the_ranks_of_each_function() -> None:
+    same = [
+        Text(THREADS + _thread(1, "main () at a.c:5", current=True) + _thread(2, f"w (n={n})"))
+        for n in (1, 1, 2)
+    ]
+    assert shown(by_rank("info threads", same)) == [
+        "[0-2]",
+        "  Id  Target Id               Frame",
+        '* 1   Thread … (LWP …) "app"  main () at a.c:5',
+        '  2   Thread … (LWP …) "app"  w (n=…)',
+    ]
+    other = Text(THREADS + _thread(1, "f () at a.c:7", current=True) + _thread(2, "w (n=1)"))
+    assert shown(by_rank("info threads", [*same, other])) == [
+        "        Id  Target Id               Frame",
+        '[0-2] * 1   Thread … (LWP …) "app"  main () at a.c:5',
+        '[3]   * 1   Thread … (LWP …) "app"  f () at a.c:7  @4',
+        '[0-3]   2   Thread … (LWP …) "app"  w (n=…)',
+    ]
+
+
+def test_a_command_for_all_threads_is_shown_once_for_each_output() -> None:
+    def output(*texts: str) -> Text:
+        threads = enumerate(texts, 1)
+        parts = [
+            f'\nThread {n} (Thread {SLOT} (LWP {SLOT}) "app"):\n{text}\n' for n, text in threads
+        ]
+        return Text("".join(reversed(parts)))
+
+    said = [
+        output("$1 = 5", "$2 = 7"),
+        output("$1 = 6", "$2 = 7"),
+        output("$1 = 5", "$2 = 8", "$3 = 7"),
+    ]
+    assert shown(by_rank("thread apply all p x", said)) == [
+        "[0-1] thread 2, [2] thread 3: $… = 7",
+        "[2] thread 2: $… = 8",
+        "[0-2] thread 1: $… = …",
+        "    $…  [0,2] 5",
+        "        [1]   6  <-- differs  @2",
+    ]
+
+
+def test_numbers_of_the_history_of_values_are_no_differences() -> None:
+    said = [Text("$4 = 5"), Text("$5 = 5"), Text("$4 = 6")]
+    assert shown(by_rank("call x", said)) == ["[0-1] $… = 5", "[2]   $… = 6  <-- differs  @3"]
+
+
+def test_addresses_that_differ_are_offered() -> None:
+    one = answer("print p", ("0-3", Value(f"(Node *) {SLOT}")))
+    found = replace(one, classes=(replace(one.classes[0], slots=(DIFFERENT_SLOT,)),))
+    hint = "(addresses differ between the ranks; expand 5 shows them)"
+    assert shown(found) == ["[0-3] p = (Node *) …", hint]
+    one = answer("x/s p", ("0-3", Text(f'{SLOT}:\t"a"')))
+    found = replace(one, classes=(replace(one.classes[0], slots=(DIFFERENT_SLOT,)),))
+    assert shown(found) == ['[0-3] …:\t"a"', hint]
+    one = answer("print &x", ("0-3", Value(f"(int *) {SLOT} <x>")))
+    found = replace(one, classes=(replace(one.classes[0], slots=(DIFFERENT_SLOT,)),))
+    assert shown(found) == ["[0-3] &x = (int *) … <x>"]
+
+
+def test_many_places_with_the_same_texts_are_folded() -> None:
+    names = ", ".join(f"f{number} = VALUE" for number in range(9))
+    said = [Value("{" + names.replace("VALUE", str(value)) + ", g = 1}") for value in (1, 1, 2)]
+    lines = shown(by_rank("print s", said))
+    assert lines[1:] == [
+        "    .f0 (+8 more)  [0-1] 1",
+        "                   [2]   2  <-- differs  @3",
+        "(expand 5 shows all of it)",
+    ]
+    assert len(shown(by_rank("print s", said), whole=True)) > 18

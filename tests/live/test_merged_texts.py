@@ -1,0 +1,99 @@
+"""GDB's commands on ranks in other functions and with other threads: no text is repeated."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.conftest import Build
+from tests.live.test_values import shown
+from tests.support.programs import Mpi
+from tests.support.terminal import ex, run_pgdb
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+
+
+def test_threads_and_frames_of_ranks_in_other_functions(mpi: Mpi, build: Build) -> None:
+    program = build("shapes.cpp")
+    commands = (
+        f"break {program.at('deep')}",
+        f"break {program.at('elsewhere')}",
+        "c",
+        "info threads",
+        "info stack",
+        "thread apply all p $_thread * 0 + done",
+        "thread apply 1 info frame",
+        "frame apply all p n",
+        "frame apply all info locals",
+        "x/i $pc",
+        "p shape.list",
+        "x/s shape.name.c_str",
+        "p -pretty -- shape",
+        "p -elements 2 -- /x shape.v",
+        "p -5",
+        "p $",
+        "call shape.inner",
+        "show convenience",
+        "nexti",
+        "set disassemble-next-line on",
+        "next",
+    )
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(4, program))
+    out = finished.out
+    threads = shown(out, "info threads")
+    assert re.fullmatch(r" +Id +Target Id +Frame", threads[0]), threads
+    first = [line for line in threads if re.match(r"\[[\d,-]+\] +\* 1 ", line)]
+    assert len(first) == 2, threads
+    where = rf"deep \(n=0\) at .*{program.at('deep')}"
+    assert re.search(rf'^\[0,2-3\] \* 1 .*"  +{where}\Z', first[0])
+    where = rf"elsewhere \(k=1\) at .*{program.at('elsewhere')}  @2"
+    assert re.search(rf'^\[1\] +\* 1 .*"  +{where}\Z', first[1])
+    # The other threads are where they are on the other ranks, and rank 2 has one more.
+    assert sum(line.startswith("[2] ") for line in threads) == 1
+    assert all("timeout=…" in line for line in threads if "poll (" in line)
+
+    assert shown(out, "info stack")[0] == "[0,2]  2 of 4  @1"
+
+    values = shown(out, "thread apply all p $_thread * 0 + done")
+    assert len(values) == 1 and re.fullmatch(
+        r"\[0-3\] threads [\d ]+, \[2\] thread \d+: \$… = 0", values[0]
+    )
+
+    frame = shown(out, "thread apply 1 info frame")
+    assert frame[:2] == ["[0-3] thread 1", "Stack level 0, frame at …:"]
+    assert len(frame) < 14
+
+    applied = shown(out, "frame apply all info locals")
+    assert applied.count("[0-3]") == 1
+    assert sum(line.startswith("main (argc=1") for line in applied) == 1
+    assert any(line.split() == ["rank", "[0]", "0", "@1"] for line in applied), applied
+
+    assert re.fullmatch(r"\[0,2-3\] => … <deep\(int\)\+\d+>:\tmovl .*", shown(out, "x/i $pc")[0])
+
+    pointer = shown(out, "p shape.list")
+    assert pointer[0] == "[0-3] shape.list = (Node *) …"
+    assert re.fullmatch(
+        r"\(addresses differ between the ranks; expand \d+ shows them\)", pointer[1]
+    )
+
+    pretty = shown(out, "p -pretty -- shape")
+    assert pretty[0] == "[0-3] shape = {"
+    assert "          rank = …," in pretty
+    assert any(line.split()[0] == ".inner.a[1]" for line in pretty if line.startswith("    ."))
+
+    assert shown(out, "p -elements 2 -- /x shape.v")[0].endswith("= {0x0, 0xa...}")
+    assert shown(out, "p -5") == ["[0-3] -5 = -5"]
+
+    called = shown(out, "call shape.inner")
+    assert called[0].startswith("[0-3] $… = {a = {0, …, 0}, d = 1.5}")
+
+    convenience = shown(out, "show convenience")
+    assert sum("$_probe_arg" in line for line in convenience) <= 14
+    assert any("$_inferior_thread_count" in line and "[0-1,3]" in line for line in convenience)
+
+    instruction = [line for line in shown(out, "nexti") if "=> " in line]
+    assert re.fullmatch(r"\[0,2-3\] => … <deep\(int\)\+\d+>:\t.*", instruction[0])
+    assert len(instruction) == 2
+    following = [line for line in shown(out, "next") if "=> " in line]
+    assert following and all("<deep(int)" in line or "<elsewhere" in line for line in following)
