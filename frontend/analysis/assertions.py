@@ -33,6 +33,7 @@ from pgdb.frontend.analysis.whole_values import (
     Look,
     how_far,
     is_partial,
+    joined_by_content,
     key_of,
     no_look,
     way_out,
@@ -279,6 +280,8 @@ def judge_values(requirement: Requirement, answer: Answer, *, running_ok: bool =
     """Check that the values of all ranks are the same, or in the required order."""
     failing = [*_errors(answer.errors)]
     classes = [each for each in answer.classes if not each.is_error]
+    if requirement.kind == "same":
+        classes = joined_by_content(classes)
     texts = _distinct_texts(classes)
     common = ""
     if requirement.kind == "same":

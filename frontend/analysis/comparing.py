@@ -166,7 +166,7 @@ def to_look_at(before: Answer, after: Answer, by: By) -> frozenset[str]:
 
     Values that are equal on both sides need no further look.
     """
-    keys: list[Record | str] = []
+    keys: list[object] = []
     if by == "rank":
         for mine, theirs, _ in pairs(before.classes, after.classes):
             if key_of(mine.record) != key_of(theirs.record):

@@ -23,9 +23,15 @@ from pgdb.frontend.analysis.paths import (
     positions_of,
     step_to,
 )
-from pgdb.frontend.analysis.set_differences import is_set, membership
+from pgdb.frontend.analysis.set_differences import (
+    content,
+    has_no_order,
+    is_set,
+    may_be_unordered,
+    membership,
+)
 from pgdb.frontend.analysis.values import Group, Leaf, Node, bounds_text, filled, unparse
-from pgdb.merge.normalize import DIFFERENT, join_slots
+from pgdb.merge.normalize import DIFFERENT, SlotFiller, join_slots
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER
@@ -187,6 +193,9 @@ class _Comparing:
         groups = [(ranks, node) for ranks, node in values if isinstance(node, Group)]
         if len(groups) < len(values) or not _is_same_kind(groups):
             return self._differs(values, path)
+        if all(has_no_order(group) for _, group in groups) and _have_one_content(groups):
+            self.has_common = True
+            return _first_text(groups)
         path = (*path, *into_content(first))
         if not self._sets_by_position and all(is_set(group) for _, group in groups):
             return self._set(groups, path)
@@ -217,7 +226,9 @@ class _Comparing:
         found = membership([group for _, group in groups])
         if found is None:
             sizes = {sum(item.count for item in group.items) for _, group in groups}
-            return (self._array if len(sizes) == 1 else self._whole)(groups, path)
+            is_ordered = not any(may_be_unordered(group.head.text) for _, group in groups)
+            by_position = is_ordered and len(sizes) == 1
+            return (self._array if by_position else self._whole)(groups, path)
         self.has_common = True
         pairs = zip(groups, found.texts, strict=True)
         self.places.append(
@@ -417,6 +428,22 @@ def _is_same_kind(groups: Sequence[tuple[RankSet, Group]]) -> bool:
         and group.is_array == first.is_array
         and _NUMBERS.sub("", group.head.text) == head
         for _, group in groups
+    )
+
+
+def _have_one_content(groups: Sequence[tuple[RankSet, Group]]) -> bool:
+    """Return whether containers without an order of their own are equal."""
+    first = groups[0][1]
+    if any(len(group.items) != len(first.items) for _, group in groups):
+        return False
+    wanted = content(first)
+    return all(content(group) == wanted for _, group in groups[1:])
+
+
+def _first_text(groups: Sequence[tuple[RankSet, Group]]) -> str:
+    """Return the text of the first of equal containers; addresses differ between them."""
+    return unparse(
+        groups[0][1], lambda leaf: SlotFiller([DIFFERENT for _ in leaf.slots]).fill(leaf.text)
     )
 
 

@@ -41,13 +41,20 @@ class LongDifferences(msgspec.Struct, frozen=True):
     is_unknown: bool = False
     """Whether the values are known to differ, but not where."""
 
+    @property
+    def are_equal(self) -> bool:
+        """Whether the values are equal after all: unordered containers in other orders."""
+        return not (self.places or self.summary or self.is_unknown)
+
 
 def long_differences(classes: Sequence[EquivalenceClass[Record]]) -> LongDifferences | None:
     """Return the differences of values of which GDB prints a part; None for other values."""
     if not any(isinstance(each.record, Value) and each.record.digest for each in classes):
         return None
-    if len({key_of(each.record) for each in classes}) < 2:
-        return None
+    keys = {key_of(each.record) for each in classes}
+    if len(keys) < 2:
+        # The parts that GDB prints of unordered containers differ all the same.
+        return LongDifferences() if any(isinstance(key, tuple) for key in keys) else None
     if len(classes) > _MOST_CLASSES or not all(is_known(each.record) for each in classes):
         return LongDifferences(is_unknown=True)
     blocks = [

@@ -1,4 +1,8 @@
-"""Sets of C++ compared by membership: one element less moves the positions of all others."""
+"""Containers of C++ without an order of their own, compared by their content.
+
+One element less moves the positions of all others in a set, and an unordered container has the
+order in which its elements came.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pgdb.frontend.analysis.values import Group, Item, filled, unparse
+from pgdb.frontend.analysis.values import Group, Item, Leaf, Node, filled
 from pgdb.patterns import pattern
 
 # Behind "containing" and "wrapping:" the same text can stand.
 _SET = pattern(r"std::(?:\w+::)*(?:unordered_)?(?:multi)?set with [^={]* = \Z")
 _MOST_NAMED = 8
 """Most elements that the text of one set names."""
+
+
+# A library that was compiled for debugging or with a version has its name in between.
+_NO_ORDER = pattern(r"std::(?:\w+::)*(?:unordered_\w+|(?:multi)?set) with [^={]* = \Z")
+_NO_NAMESPACE = pattern(r"std::(?:\w+::)*unordered_")
 
 
 class Membership(msgspec.Struct, frozen=True):
@@ -29,6 +38,39 @@ class Membership(msgspec.Struct, frozen=True):
 def is_set(group: Group) -> bool:
     """Return whether a group is a set of C++ with elements."""
     return _SET.search(group.head.text) is not None and bool(group.items)
+
+
+def may_be_unordered(text: str) -> bool:
+    """Return whether equal values may have another text, since they hold an unordered container."""
+    return _NO_NAMESPACE.search(text) is not None
+
+
+def has_no_order(group: Group) -> bool:
+    """Return whether a group is a set, or an unordered container of C++, with elements."""
+    return _NO_ORDER.search(group.head.text) is not None and bool(group.items)
+
+
+def content(node: Node) -> str:
+    """Return a text that is the same for values with equal content.
+
+    >>> from pgdb.frontend.analysis.values import parse
+    >>> one, other = "{[0] = 1, [1] = 2}", "{[0] = 2, [1] = 1}"
+    >>> head = "std::unordered_set with 2 elements = "
+    >>> content(parse(head + one)) == content(parse(head + other)), content(parse(one)) == one
+    (True, True)
+    """
+    if isinstance(node, Leaf):
+        return node.text
+    if not has_no_order(node) or node.is_cut:
+        parts = [node.head.text, node.opening]
+        for each in node.items:
+            parts += (each.before, each.label.text, content(each.value), each.after)
+        return "".join((*parts, node.end))
+    elements = []
+    for each in node.items:
+        label = "" if is_set(node) else each.label.text
+        elements += [f"{label}{content(each.value)}"] * each.count
+    return f"{node.head.text}{node.opening}{', '.join(sorted(elements))}{node.end}"
 
 
 def membership(groups: Sequence[Group]) -> Membership | None:
@@ -58,7 +100,7 @@ def membership(groups: Sequence[Group]) -> Membership | None:
     left = Counter(common)
     items = []
     for item in groups[0].items:
-        key = unparse(item.value)
+        key = content(item.value)
         if left[key] >= item.count:
             left[key] -= item.count
             items.append(item)
@@ -69,7 +111,7 @@ def _elements(group: Group, shown: dict[str, str]) -> Counter[str]:
     """Count the elements of a set by their normalized texts; *shown* gets the texts to show."""
     found: Counter[str] = Counter()
     for item in group.items:
-        key = unparse(item.value)
+        key = content(item.value)
         shown.setdefault(key, filled(item.value))
         found[key] += item.count
     return found

@@ -6,7 +6,7 @@ need no further look. Of values that differ, one rank of each class is asked for
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Callable, Container, Sequence
 
 from msgspec.structs import replace
 
@@ -14,7 +14,10 @@ from pgdb.errors import NotRecordedError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Ask, read_arrays
 from pgdb.frontend.analysis.full_answers import pages
+from pgdb.frontend.analysis.set_differences import content, may_be_unordered
+from pgdb.frontend.analysis.values import parse
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.normalize import normalize_values
 from pgdb.overlay.messages import Evaluate
 from pgdb.printed_parts import is_cut
 from pgdb.ranks import RankSet
@@ -117,9 +120,33 @@ def is_partial(record: Record) -> bool:
     return bool(record.looked_at) or (not record.digest and is_cut(record.text))
 
 
-def key_of(record: Record) -> Record | str:
-    """Return a key that is the same for equal values: a part of a value is nothing to compare."""
+def key_of(record: Record) -> Record | str | tuple[str]:
+    """Return a key that is the same for equal values: a part of a value is nothing to compare.
+
+    Values with unordered containers are equal if their content is.
+    """
+    if isinstance(record, Value) and may_be_unordered(record.text) and is_known(record):
+        whole = record.whole
+        if whole is None or isinstance(whole, str):
+            text = record.text if whole is None else normalize_values(whole, [])
+            return (content(parse(text)),)
     return record.digest if isinstance(record, Value) and record.digest else record
+
+
+def joined_by_content(
+    classes: Sequence[EquivalenceClass[Record]],
+) -> list[EquivalenceClass[Record]]:
+    """Return classes with those joined that differ only in the order of unordered containers."""
+    members: dict[object, list[EquivalenceClass[Record]]] = {}
+    for each in classes:
+        key = key_of(each.record)
+        members.setdefault(key if isinstance(key, tuple) else (key, each.ranks), []).append(each)
+    return [
+        same[0]
+        if len(same) == 1
+        else replace(same[0], ranks=RankSet.union(each.ranks for each in same))
+        for same in members.values()
+    ]
 
 
 def how_far(record: Record) -> str:

@@ -237,3 +237,23 @@ def test_places_in_containers_are_those_that_can_be_typed(mpi: Mpi, build: Build
     assert shown(finished.out, 'print ages["none"]') == [
         "[0-2] error: The container has no such element."
     ]
+
+
+def test_unordered_containers_are_compared_by_content(mpi: Mpi, build: Build) -> None:
+    program = build("orders.cpp", "-std=c++17")
+    names = ("ids", "ages", "pairs", "rows", "domain", "many")
+    asked = [f"{word} {name}" for name in names for word in ("print", "assert")]
+    asked += [f"compare {name} 0 with 1" for name in names]
+    commands = (f"tbreak {program.at('look')}", "c", *asked, "print more", "assert more")
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
+    for name in names:
+        printed = shown(finished.out, f"print {name}")
+        assert len(printed) == 1 and printed[0].startswith(f"[0-2] {name} = "), printed
+        assert shown(finished.out, f"assert {name}") == [
+            f"{name} is the same on all ranks: passed on [0-2]"
+        ]
+        assert "the same values on" in shown(finished.out, f"compare {name} 0 with 1")[0]
+    more = "\n".join(shown(finished.out, "print more"))
+    assert "has element 1" in more and "[0,2] " in more, more
+    assert "FAILED on [1] (1 of 3)" in shown(finished.out, "assert more")[0]
+    assert finished.status == 1

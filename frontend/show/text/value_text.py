@@ -31,6 +31,7 @@ from pgdb.frontend.analysis.prominence import (
     rate_summary,
     rate_texts,
 )
+from pgdb.frontend.analysis.set_differences import may_be_unordered
 from pgdb.frontend.analysis.values import Group, Leaf, Node, filled, number_of, parse
 from pgdb.frontend.show.text.layout import (
     DIFFERS,
@@ -119,6 +120,9 @@ def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
         return _EQUAL, [(ranks, f"{label}{filled(node)}") for ranks, node in nodes]
     comparison = compare(nodes)
     beyond = _beyond(said)
+    if beyond is not None and beyond.are_equal:
+        ranks = RankSet.union(ranks for ranks, _ in nodes)
+        return _EQUAL, [(ranks, f"{label}{filled(nodes[0][1])}")]
     if beyond is not None and (beyond.is_unknown or not beyond.places):
         return _differing_all_over(label, said, comparison, beyond, layout)
     if beyond is not None:
@@ -214,6 +218,8 @@ def _differing_all_over(
     sets = ", ".join(layout.brackets(ranks) for ranks, _ in nodes[:MOST_CLASSES])
     more = ", …" if len(nodes) > MOST_CLASSES else ""
     note = f"{len(nodes)} different values, beyond the elements shown: {sets}{more}"
+    if any(may_be_unordered(text) for _, text in texts):
+        note = f"{len(nodes)} different values, or orders of equal elements: {sets}{more}"
     advice = said[0].advice or "'stat' and 'compare' look at all elements"
     rows += ((None, f"{INDENT}({note};"), (None, f"{INDENT} {advice})"))
     return rate_texts(texts), rows

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.assertions import judge_values
 from pgdb.frontend.analysis.closeness import Closeness
+from pgdb.frontend.analysis.comparing import compare as compare_answers
+from pgdb.frontend.analysis.conditions import parse as parse_condition
 from pgdb.frontend.analysis.diff import compare
 from pgdb.frontend.analysis.part_differences import parts_of
 from pgdb.frontend.analysis.values import parse
+from pgdb.frontend.analysis.whole_values import key_of
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Value
@@ -61,9 +67,65 @@ def test_sets_with_little_in_common_are_shown_whole() -> None:
     assert places(set_of(1), set_of(2)) == [("[0]", ["1", "2"])]
 
 
-def test_another_order_is_told_by_position() -> None:
-    one, other = (set_of(*each, kind="unordered_set") for each in ((1, 2, 3), (3, 2, 1)))
-    assert places(one, other) == [("[0]", ["1", "3"]), ("[2]", ["3", "1"])]
+def map_of(*pairs: tuple[object, object], kind: str = "unordered_map") -> str:
+    items = ", ".join(f"[{key}] = {value}" for key, value in pairs)
+    return f"std::{kind} with {len(pairs)} elements = {{{items}}}"
+
+
+ONE = set_of(1, 2, 3, kind="unordered_set")
+OTHER = set_of(3, 1, 2, kind="unordered_set")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (ONE, OTHER),
+        (set_of(1, 2, 2, kind="unordered_multiset"), set_of(2, 1, 2, kind="unordered_multiset")),
+        (set_of(1, 2), set_of(2, 1)),  # an order of the program's own
+        (map_of((1, 5), (2, 6)), map_of((2, 6), (1, 5))),
+        (
+            map_of((1, 5), (1, 6), kind="unordered_multimap"),
+            map_of((1, 6), (1, 5), kind="unordered_multimap"),
+        ),
+        (f"{{s = {ONE}, n = 1}}", f"{{s = {OTHER}, n = 1}}"),
+        (set_of(ONE, 7, kind="unordered_set"), set_of(7, OTHER, kind="unordered_set")),
+        (map_of(("1", ONE), ("2", OTHER)), map_of(("2", ONE), ("1", OTHER))),
+        (map_of(("1", ONE), kind="map"), map_of(("1", OTHER), kind="map")),
+    ],
+)
+def test_the_order_of_unordered_elements_is_no_difference(one: str, other: str) -> None:
+    assert places(one, other) == []
+    assert key_of(Value(text=one)) == key_of(Value(text=other)) or "unordered" not in one
+    cut = Value(text=f"{one}...", whole=one, digest="0x1")
+    assert key_of(cut) == key_of(Value(text=other)) or "unordered" not in one
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "path"),
+    [
+        (map_of((1, 5), (2, 6)), map_of((2, 7), (1, 5)), "[2]"),
+        (set_of(*range(9), kind="unordered_set"), set_of(*range(1, 10), kind="unordered_set"), ""),
+        (ONE, set_of(4, 5, 6, kind="unordered_set"), ""),
+    ],
+)
+def test_other_elements_are_differences(one: str, other: str, path: str) -> None:
+    assert [place for place, _ in places(one, other)] == [path]
+    assert key_of(Value(text=one)) != key_of(Value(text=other))
+
+
+def test_values_that_differ_in_order_pass_as_the_same() -> None:
+    classes = tuple(
+        EquivalenceClass[Record](RankSet(ranks), Value(text=text))
+        for ranks, text in (((0, 3), ONE), ((1,), OTHER), ((2,), ONE.replace("= 3", "= 4")))
+    )
+    answer = Answer(command="print s", ranks=RankSet(range(4)), classes=classes)
+    found = judge_values(parse_condition("s"), answer)
+    assert (str(found.passed), str(found.failed)) == ("0-1,3", "2")
+    others = replace(answer, classes=classes[:2])
+    assert compare_answers(others, others, by="value").same
+    sides = [replace(answer, classes=(each,)) for each in classes]
+    assert not compare_answers(sides[0], sides[1], by="value").only_before
+    assert compare_answers(sides[0], sides[2], by="value").only_before
 
 
 def test_a_cut_set_lacks_nothing_for_sure() -> None:
