@@ -52,6 +52,8 @@ class Detacher:
             if payload is not None and executor.take_end(payload):
                 return
         if not executor.gdb.is_asked_only:
+            # The session keeps them for a later attach.
+            self._executor.breakpoints.forget()
             await executor.gdb.send(console("delete"))
         await self._interrupter.drain()
         if executor.state == "running":

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.breakpoint_places import with_fixed_place
-from pgdb.frontend.api.breakpoint_remake import changes_of, command_for
+from pgdb.frontend.api.breakpoint_remake import WHILE_PENDING, changes_of, command_for
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import (
     AnyOperation,
@@ -167,7 +167,7 @@ class BreakpointJournal:
         ranks: RankSet,
         classes: Sequence[EquivalenceClass[Record]],
     ) -> None:
-        word = gdb_commands.resolve(line)
+        word = gdb_commands.resolve(line.removeprefix(WHILE_PENDING))
         made = [each.record for each in classes if isinstance(each.record, BreakpointsMade)]
         if word in _MAKES_MANY:
             # Made again one by one, they keep their numbers.

@@ -17,12 +17,18 @@ class BreakpointNumbers:
         """The next number."""
         self.has_failed = False
         """Whether the last command that was to make a breakpoint has made none."""
-        self._level = RankSet()
+        self._made = 0
+        self._level = RankSet()  # ranks that have counted up to the last number made
 
     @property
     def last(self) -> int:
         """The last number that was used, 0 before the first."""
         return self.next - 1
+
+    @property
+    def last_made(self) -> int:
+        """The last number that a breakpoint of any rank has, 0 before the first."""
+        return self._made
 
     def reserve(self) -> int:
         """Reserve the number of the first breakpoint of a command.
@@ -39,9 +45,9 @@ class BreakpointNumbers:
 
     def reached(self, last: int, ranks: RankSet) -> None:
         """Note that the last breakpoint of *ranks* has the number *last*."""
-        if last > self.last:
-            self.next, self._level = last + 1, RankSet()
-        if last == self.last:
+        if last > self._made:
+            self.next, self._made, self._level = max(self.next, last + 1), last, RankSet()
+        if last == self._made:
             self._level |= ranks
 
     def made(self, classes: Sequence[EquivalenceClass[Record]]) -> None:
@@ -55,8 +61,8 @@ class BreakpointNumbers:
         self._level -= ranks
 
     def behind(self, ranks: RankSet) -> RankSet:
-        """Return those of *ranks* whose GDBs have not counted up to the last number."""
-        return ranks - self._level if self.last else RankSet()
+        """Return those of *ranks* whose GDBs have not counted up to the last number made."""
+        return ranks - self._level if self._made else RankSet()
 
 
 def last_made(classes: Iterable[EquivalenceClass[Record]]) -> int:

@@ -21,6 +21,8 @@ _AT_A_PLACE = {
     "fast tracepoint": "ftrace",
     "static tracepoint": "strace",
 }
+WHILE_PENDING = "with breakpoint pending on -- "
+"""Begin of a command for a breakpoint whose place is in no library yet."""
 _WITH_ACTIONS = ("tracepoint", "fast tracepoint", "static tracepoint")
 _ANY = ("<any syscall>", "<standard signals>")
 _OF_LIBRARIES = " of library matching "
@@ -41,7 +43,9 @@ def command_for(made: Breakpoint) -> str:
             text = made.commands[0] if made.commands else ""
             return f"dprintf {place},{text.removeprefix('printf ')}" if text else ""
         line = f"{_temporary(made, word)} {place}{tail}"
-        return with_fixed_place(line, made) if place else ""
+        if not place or made.location_count:
+            return with_fixed_place(line, made) if place else ""
+        return f"{WHILE_PENDING}{line}"
     if made.kind.endswith("watchpoint"):
         return f"{_WATCH.get(made.kind, 'watch')} {made.what}{_tail(made)}"
     if made.kind == "catchpoint":

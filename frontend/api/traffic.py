@@ -12,7 +12,7 @@ import msgspec
 from pgdb.errors import PgdbError, SessionEndedError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers, last_made
+from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.late_answers import LateAnswers
 from pgdb.frontend.api.notifications import (
@@ -126,8 +126,10 @@ class Traffic:
             raise SessionEndedError(transport.when_closed)
         gdb_commands.check_text(command)
         operation.check()
-        while self._unsent and not isinstance(operation, AdvanceBreakpoints):
-            await asyncio.sleep(0)
+        if not operation.is_urgent and not isinstance(operation, AdvanceBreakpoints | Detach):
+            self.advance_breakpoints()
+            while self._unsent:
+                await asyncio.sleep(0)
         number = request_id if request_id is not None else transport.next_id()
         if core.log is not None:
             core.log.request(number, operation, ranks)
@@ -210,9 +212,7 @@ class Traffic:
                 self._core.journal.take(request.command, operation, ranks, classes)
             case _:
                 pass
-        if last_made(classes):
-            self._numbers.made(classes)
-            self.advance_breakpoints()
+        self._numbers.made(classes)
         return left
 
     @contextlib.contextmanager
@@ -224,15 +224,17 @@ class Traffic:
             yield
         finally:
             self._making_again -= 1
-            self.advance_breakpoints()
+            # The last ones may have been deleted: their numbers are not given again.
+            self._numbers.reached(self._numbers.last, RankSet())
 
     def advance_breakpoints(self) -> None:
-        """Let the next breakpoint of all ranks have the same number, in the background.
+        """Let the next breakpoint of all ranks have the same number, before the next request.
 
         Ranks that have not made the last one (others were asked, or they have no such function)
-        would give its number once more.
+        would give its number once more. While ranks run, the same commands at a hit give the same
+        number.
         """
-        core, last = self._core, self._numbers.last
+        core, last = self._core, self._numbers.last_made
         ranks = self._numbers.behind(core.state.live)
         can_be = core.is_started and not core.is_over and not core.transport.is_recorded
         if ranks and can_be and not self._making_again:
@@ -326,7 +328,6 @@ class Traffic:
         for each in classes:
             if isinstance(each.record, BreakpointsChanged):
                 self._numbers.reached(each.record.last, each.ranks)
-        self.advance_breakpoints()
         return tuple(each for each in classes if not isinstance(each.record, BreakpointsChanged))
 
     def _debuggers_died(self, ranks: RankSet) -> None:
