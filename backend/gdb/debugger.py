@@ -35,6 +35,7 @@ from pgdb.backend.gdb.operations import (
 )
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_variables import definitions
+from pgdb.backend.gdb.selected_thread import is_refused
 from pgdb.backend.rank import events
 from pgdb.backend.rank.machine import RankMachine
 from pgdb.backend.rank.protocol import EVERYTHING, NeedsStopError, State
@@ -316,6 +317,7 @@ class GdbDebugger:
     async def _perform(self, operation: AnyOperation, request_id: int) -> Record:
         if operation.needs_stopped_rank or operation.sets_running:
             self._need_stop()
+            await self._executor.selected_thread.ensure()
         if prints_unasked(operation):
             self._gdb.lent.is_shown_unasked = True
         if prints_at_stops(operation):
@@ -347,6 +349,8 @@ class GdbDebugger:
         await self._executor.stops.values.raise_for(command)
         self._executor.feed(events.RunSent(request_id))
         result = await self._gdb.send(command)
+        if is_refused(result.message) and await self._executor.selected_thread.select():
+            result = await self._gdb.send(command)
         if result.kind == "running":
             return Running(run=request_id)
         self._executor.stops.values.restore()

@@ -22,6 +22,7 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process_watch import ProcessWatch
+from pgdb.backend.gdb.selected_thread import SelectedThread
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.stop_report import StopReports, as_interrupt
@@ -58,6 +59,7 @@ class Executor:
         self.gdb_interrupt = GdbInterrupt(self.gdb)
         self.breakpoints = Breakpoints(self.gdb)
         self.stacks = Stacks(self.gdb, stop_printing)
+        self.selected_thread = SelectedThread(self.gdb)
         self.stops = StopReports(self.gdb, self.stacks, self.breakpoints)
         self._notify_leaf = notify
         self._printed = ""
@@ -173,6 +175,7 @@ class Executor:
             # The operation has given up, and has not run since.
             self._awaited = None
             self.feed(events.StopNotAwaited())
+        self.selected_thread.on_stopped(payload)
         self.feed(events.HasStopped(payload, decode.exit_of(payload, run=0)))
 
     def on_running(self) -> None:
@@ -187,6 +190,7 @@ class Executor:
         """Take a ``=…``."""
         if name == "thread-group-exited":
             self.feed(events.LostProcess())
+        self.selected_thread.on_notice(name)
         self.breakpoints.on_notice(name, payload)
         if not self.breakpoints.is_asked:
             self.report_breakpoints()
@@ -266,7 +270,11 @@ class Executor:
         stop = self.stops.stop_of(payload, action.run, self.process.pid)
         if self.gdb_interrupt.is_awaited and stop.signal == signal.SIGINT.name:
             self.keep(self._report_gdb_interrupt(as_interrupt(stop), action))
-        elif self._tasks or not self.stops.is_complete(stop, payload):
+        elif (
+            self._tasks
+            or self.selected_thread.may_have_ended
+            or not self.stops.is_complete(stop, payload)
+        ):
             # Finding the frame takes a moment; GDB answers in order, so stops are reported in
             # order too.
             is_elsewhere = self.stops.is_elsewhere(stop, payload)
@@ -290,6 +298,7 @@ class Executor:
         """Report a stop with its frame; if GDB ends meanwhile, that is reported."""
         pid = self.process.pid
         try:
+            await self.selected_thread.ensure()
             described, text = await self.stops.describe(stop, pid, is_elsewhere=is_elsewhere)
         except GdbError:
             if not self.gdb.is_alive:
