@@ -52,8 +52,6 @@ class Breakpoints:
         self._symbols: dict[int, str] = {}
         # The number of a breakpoint, and that of the run in which it was hit or changed.
         self._hit = (0, 0)
-        self.prints = False
-        """Whether the text that comes next is what a ``dprintf`` prints while the rank runs."""
         self._gdb = gdb
         self.deaths = DeathBreakpoints(gdb)
 
@@ -85,7 +83,6 @@ class Breakpoints:
                 bkpt = payload["bkpt"]
                 number = int(bkpt["number"])
                 self._hit = (number, self._gdb.runs)
-                self.prints = bkpt.get("type") == "dprintf"
                 if number in self._there:
                     self._there[number] = decode.breakpoint_of(bkpt)
                     self.deaths.enabled(number, is_enabled=bkpt.get("enabled") != "n")

@@ -40,6 +40,8 @@ _PLAIN = pattern(r"-?[\w.+-]+(?:\(0x\w+\))?(?: '[^\"]*'| <[^\"]*>)?\Z|<optimized
 _LWP = pattern(r"\b(?:LWP|process) (\d+)")
 # "main + 15 in section .text of /home/user/app"
 _INFO_SYMBOL = pattern(r"(\S.*?)(?: \+ (\d+))? in section ")
+_FIELDS_OF_SIGNALS = ("signal-name", "signal-meaning")
+_FIELDS_OF_BREAKPOINTS = ("bkptno", "disp", "wpt", "hw-awpt", "hw-rwpt", "value", "wpnum")
 _WATCHPOINTS = ("wpt", "hw-rwpt", "hw-awpt")
 LEFT_OUT = "..."
 """Text in place of an argument's value that is left out, as GDB writes it."""
@@ -289,6 +291,25 @@ def is_readable(path: str) -> bool:
         return os.access(path, os.R_OK)
     except ValueError:  # a zero byte, from damaged debug information
         return False
+
+
+def last_stop(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return a ``*stopped`` with the reason of this stop alone.
+
+    For each signal that does not stop (``handle SIGUSR1 nostop print``) GDB adds a reason to the
+    next ``*stopped``: that stop's own one is the last.
+    """
+    reasons = payload.get("reason")
+    if not isinstance(reasons, list):
+        return payload
+    is_signal = reasons[-1] in ("signal-received", "exited-signalled")
+    dropped = _FIELDS_OF_BREAKPOINTS if is_signal else _FIELDS_OF_SIGNALS
+    found = {name: value for name, value in payload.items() if name not in dropped}
+    found["reason"] = reasons[-1]
+    for name in _FIELDS_OF_SIGNALS:
+        if isinstance(value := found.get(name), list):
+            found[name] = value[-1]
+    return found
 
 
 def stop(payload: Mapping[str, Any], *, run: int) -> Stop:

@@ -22,6 +22,7 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process_watch import ProcessWatch
+from pgdb.backend.gdb.run_output import RunOutput
 from pgdb.backend.gdb.selected_thread import SelectedThread
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
 from pgdb.backend.gdb.stacks import Stacks
@@ -29,6 +30,7 @@ from pgdb.backend.gdb.stop_report import StopReports, as_interrupt
 from pgdb.backend.rank import events
 from pgdb.backend.rank.machine import RankMachine
 from pgdb.backend.rank.protocol import State
+from pgdb.backend.rank.states import Controlled
 from pgdb.backend.sbd.rank_files import RankGdb
 from pgdb.errors import GdbError
 from pgdb.records import Event, Exit, Gone, Output, Stop
@@ -62,7 +64,7 @@ class Executor:
         self.selected_thread = SelectedThread(self.gdb)
         self.stops = StopReports(self.gdb, self.stacks, self.breakpoints)
         self._notify_leaf = notify
-        self._printed = ""
+        self._run_output = RunOutput(self._ask, self._show)
         self._awaited: asyncio.Future[dict[str, Any]] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._arming: asyncio.Task[GdbError | None] | None = None
@@ -176,6 +178,10 @@ class Executor:
             self._awaited = None
             self.feed(events.StopNotAwaited())
         self.selected_thread.on_stopped(payload)
+        self._run_output.stop(
+            is_signal=payload.get("reason") == "signal-received",
+            shows_displays=self.stops.shows_displays,
+        )
         self.feed(events.HasStopped(payload, decode.exit_of(payload, run=0)))
 
     def on_running(self) -> None:
@@ -200,18 +206,19 @@ class Executor:
             self.text.outdate()
 
     def on_output(self, text: str) -> None:
-        """Take text that GDB printed unasked: output of breakpoint commands, and its own stops."""
-        if self.breakpoints.prints and self.state != "stopped":
-            # A dprintf, whose text comes in pieces.
-            self._printed += text
-            if not text.endswith("\n"):
-                return
-            text, self._printed = self._printed, ""
-            self.breakpoints.prints = False
-        elif self.state != "stopped":
-            return
+        """Take text that GDB printed unasked, such as the output of a breakpoint's commands."""
+        # While PGDB attaches or detaches, the rank runs for PGDB alone.
+        if self.state == "running" and isinstance(self.machine.state, Controlled):
+            self._run_output.take(text)
+        elif self.state == "stopped":
+            self._show(text)
+
+    def _show(self, text: str) -> None:
         if not self.machine.is_detaching and text.strip():
             self.notify(Output(text=text.rstrip("\n")))
+
+    def _ask(self, on_answer: Callable[[], None]) -> None:
+        self.gdb.ping().add_done_callback(lambda _: on_answer())
 
     def on_end(self, why: str) -> None:
         """Record that GDB has ended."""

@@ -299,7 +299,7 @@ class GdbSession:
             self.changes += 1
             if part.name == "stopped":
                 self._ran = None
-                self._listener.on_stopped(part.payload)
+                self._listener.on_stopped(decode.last_stop(part.payload))
             elif part.name == "running":
                 if part.payload.get("thread-id", "all") == "all":
                     self.runs += 1

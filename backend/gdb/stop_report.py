@@ -58,14 +58,15 @@ class StopReports:
         self.values = StopValues(gdb, stacks.arguments, lambda: breakpoints.has_watchpoint)
         self._stacks = stacks
         self._breakpoints = breakpoints
-        self._shows_displays = False
+        self.shows_displays = False
+        """Whether GDB shows values at each stop (``display``)."""
         self._instruction = NextInstruction(gdb)
         self._death: Point | None = None
         self._word = ""
 
     def take_command(self, command: str) -> None:
         """Note a command of the user's: ``display`` adds to all later stops."""
-        self._shows_displays |= command.startswith(("display ", "display/"))
+        self.shows_displays |= command.startswith(("display ", "display/"))
         self._instruction.take_command(command)
 
     def take_run(self, command: str) -> None:
@@ -135,7 +136,7 @@ class StopReports:
     def is_complete(self, stop: Stop, payload: dict[str, Any]) -> bool:
         """Return whether :meth:`describe` would add nothing."""
         is_elsewhere = self.is_elsewhere(stop, payload)
-        if is_elsewhere or stop.reason == "death" or self._shows_displays or _looks_outwards(stop):
+        if is_elsewhere or stop.reason == "death" or self.shows_displays or _looks_outwards(stop):
             return False
         if self.values.needs_look(stop.values) or self._instruction.is_wanted(stop, self._word):
             return False
@@ -189,7 +190,7 @@ class StopReports:
         if self.values.needs_look(stop.values):
             stop = replace(stop, values=await self.values.look(stop.values, pid))
         text = ""
-        if self._shows_displays:
+        if self.shows_displays:
             text = (await self._gdb.send(console("display"))).text.rstrip("\n")
         stop = replace(stop, frame=frame, inside=inside, dying=dying)
         text = text if text.strip() else ""

@@ -407,3 +407,52 @@ def test_a_stop_in_a_gpu_says_where() -> None:
     for focus_of_cpu in ({}, "", []):
         payload["CudaFocus"] = focus_of_cpu
         assert decode.stop(payload, run=1).detail == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        # GDB 13.1 after handle SIGUSR1 nostop print: one reason for each signal, then the stop's.
+        (
+            'reason="signal-received",signal-name="SIGUSR1",signal-meaning="User defined signal 1",'
+            'reason="signal-received",signal-name="SIGSEGV",signal-meaning="Segmentation fault"',
+            ("signal-received", "SIGSEGV", "Segmentation fault", 0),
+        ),
+        (
+            'reason="signal-received",signal-name="SIGUSR1",signal-meaning="User defined signal 1",'
+            'reason="signal-received",signal-name="SIGUSR2",signal-meaning="User defined signal 2",'
+            'reason="breakpoint-hit",disp="keep",bkptno="7"',
+            ("breakpoint-hit", "", "", 7),
+        ),
+        (
+            'reason="signal-received",signal-name="SIGUSR1",signal-meaning="User defined signal 1",'
+            'reason="end-stepping-range"',
+            ("end-stepping-range", "", "", 0),
+        ),
+        (
+            'reason="watchpoint-trigger",wpt={number="7",exp="x"},value={old="1",new="2"},'
+            'reason="watchpoint-trigger",wpt={number="8",exp="y"},value={old="3",new="4"}',
+            ("watchpoint-trigger", "", "", 7),
+        ),
+    ],
+)
+def test_the_last_reason_of_a_stop_is_its_own(
+    line: str, expected: tuple[str, str, str, int]
+) -> None:
+    payload = decode.last_stop(dict(cut(f"*stopped,{line}").payload))
+    stop = decode.stop(payload, run=3)
+    assert (stop.reason, stop.signal, stop.meaning, stop.breakpoint) == expected
+
+
+def test_the_end_after_signals_is_the_end() -> None:
+    line = (
+        '*stopped,reason="signal-received",signal-name="SIGUSR1",signal-meaning="User",'
+        'reason="exited",exit-code="03"'
+    )
+    assert decode.exit_of(decode.last_stop(dict(cut(line).payload)), run=3) == Exit(code=3, run=3)
+    killed = (
+        '*stopped,reason="signal-received",signal-name="SIGUSR1",signal-meaning="User",'
+        'reason="exited-signalled",signal-name="SIGKILL",signal-meaning="Killed"'
+    )
+    end = decode.exit_of(decode.last_stop(dict(cut(killed).payload)), run=3)
+    assert end == Exit(signal="SIGKILL", run=3)

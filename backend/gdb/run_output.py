@@ -1,0 +1,120 @@
+"""Text that GDB prints while its rank runs: of ``dprintf``, ``hook-stop``, signals not to stop at.
+
+GDB mixes it with its own announcements, and MI does not mark either. Announcements of a stop come
+together with the ``*stopped``, so text is kept until GDB answers a question: GDB answers between
+two events, never within one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from pgdb.patterns import pattern
+
+_NOTICE = pattern(
+    r"\[(?:New (?:Thread|LWP|process|inferior) |Thread .* exited\]|LWP \d+ exited\]"
+    r"|(?:Switching|Attaching|Detaching) |Inferior \d+ |Thread debugging using libthread_db)"
+    r"|Using host libthread_db library |process \d+ is executing new program: "
+    r"|Reading symbols from |Run till exit from |Continuing(?:\.| with signal )|Couldn't get regist"
+    r"|\(no debugging symbols found\)"
+)
+"""Lines about threads, processes and files, which differ from rank to rank."""
+_HIT = pattern(
+    r'(?:Thread [\d.]+ (?:"[^\n]*" )?hit )?'
+    r"(?:Temporary |Hardware |Hardware read |Hardware access \(read/write\) |Masked )?"
+    r"(?:[Bb]reak|[Cc]atch|[Ww]atch)point \d+(?:[,:]| \(|$| deleted because the program has left)"
+)
+_SIGNAL = pattern(
+    r'(?:Thread [\d.]+ (?:"[^\n]*" )?|Program )(?:received signal |terminated with signal )'
+)
+_PLACE = pattern(
+    r"\d+\t|(?:#0 +)?(?:0x[0-9a-f]+ in |0x[0-9a-f]+\t)?[^\s(][^\n]* \(.*\)(?: at [^\n]*:\d+"
+    r"| from [^\n]*)?\Z|0x[0-9a-f]+ in "
+)
+"""A frame, or a line of source."""
+_LONGEST = 1 << 20
+"""Number of characters of a line from which it is passed on in pieces."""
+
+
+class RunOutput:
+    """The text of one rank's present run."""
+
+    def __init__(self, ask: Callable[[Callable[[], None]], None], show: Callable[[str], None]):
+        """Make one for a GDB.
+
+        :param ask: asks GDB a question, and calls its argument once that is answered.
+        :param show: takes each line.
+        """
+        self._ask = ask
+        self._show = show
+        self._lines: list[str] = []
+        self._part = ""
+        self._is_asked = False
+
+    def take(self, text: str) -> None:
+        """Take text that GDB has printed while the rank runs, as much as came at once."""
+        *lines, self._part = (self._part + text).split("\n")
+        if len(self._part) > _LONGEST:
+            lines.append(self._part)
+            self._part = ""
+        self._lines += lines
+        if self._lines and not self._is_asked:
+            self._is_asked = True
+            self._ask(self._on_answer)
+
+    def _on_answer(self) -> None:
+        self._is_asked = False
+        lines, self._lines = self._lines, []
+        self._show_all(lines)
+
+    def stop(self, *, is_signal: bool, shows_displays: bool) -> None:
+        """Show what was printed before the announcement of a stop, which has come now.
+
+        :param is_signal: a signal has stopped the rank.
+        :param shows_displays: values of ``display`` follow the announcement.
+        """
+        lines = self._lines + [self._part] * bool(self._part)
+        self._lines, self._part = [], ""
+        self._show_all(without_announcement(lines, is_signal, shows_displays=shows_displays))
+
+    def _show_all(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            if line.strip() and not _NOTICE.match(line):
+                self._show(line)
+
+
+def without_announcement(
+    lines: Sequence[str], is_signal: bool, *, shows_displays: bool
+) -> list[str]:
+    """Return the lines without those by which GDB announces a stop.
+
+    >>> lines = ["mine", "", "Thread 1 hit Breakpoint 2, f () at a.c:3", "3\\t  return 0;", "his"]
+    >>> without_announcement(lines, False, shows_displays=False)
+    ['mine', '', 'his']
+    """
+    kept = list(lines)
+    if is_signal and (at := _last(_SIGNAL, kept)) is not None:
+        del kept[at]
+    # The last ones: a program's own text may look like an announcement.
+    begin = _last(_HIT, kept)
+    end = _last(_PLACE, kept, at_least=begin or 0)
+    if end is None:
+        end = begin
+    elif begin is None:
+        begin = end
+        if end and kept[end][:1].isdigit() and "\t" in kept[end] and _is_frame(kept[end - 1]):
+            begin = end - 1
+    if begin is None or end is None:
+        return kept
+    return kept[:begin] + ([] if shows_displays else kept[end + 1 :])
+
+
+def _is_frame(line: str) -> bool:
+    return _PLACE.match(line) is not None and "\t" not in line
+
+
+def _last(searched: re.Pattern[str], lines: Sequence[str], *, at_least: int = 0) -> int | None:
+    return next(
+        (at for at in reversed(range(at_least, len(lines))) if searched.match(lines[at])), None
+    )

@@ -1,0 +1,105 @@
+"""Text that GDB prints during a run, without its announcements, as GDB 13.1 writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pgdb.backend.gdb.run_output import RunOutput
+
+THREADS = "[New Thread 0x7fd2da1ff6c0 (LWP 29414)]\n[Switching to Thread 0x7fd2da1ff6c0 (LWP 1)]\n"
+USR1 = 'Thread 1 "sig" received signal SIGUSR1, User defined signal 1.'
+SEGV = 'Thread 1 "sig" received signal SIGSEGV, Segmentation fault.'
+HIT = '\nThread 1 "sig" hit Breakpoint 2, place (i=10) at sig.c:9\n9\t  return i + 1;\n'
+WATCHED = "\nHardware watchpoint 3: x\n\nOld value = 1\nNew value = 2\n"
+
+
+class Said:
+    """The lines shown, and the questions to GDB that wait for an answer."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.asked: list[Callable[[], None]] = []
+        self.output = RunOutput(self.asked.append, self.lines.append)
+
+    def answer(self) -> None:
+        asked, self.asked[:] = [*self.asked], []
+        for each in asked:
+            each()
+
+
+def at_stop(text: str, *, is_signal: bool = False, shows_displays: bool = False) -> list[str]:
+    said = Said()
+    for line in text.splitlines(keepends=True):
+        said.output.take(line)
+    said.output.stop(is_signal=is_signal, shows_displays=shows_displays)
+    return said.lines
+
+
+def test_text_is_shown_once_gdb_answers_that_no_stop_came_with_it() -> None:
+    said = Said()
+    for piece in (THREADS, "at place ", "1", " of rank 0\n", f"\n{USR1}\n", "half"):
+        said.output.take(piece)
+    assert not said.lines
+    assert len(said.asked) == 1, "one question for all text"
+    said.answer()
+    assert said.lines == ["at place 1 of rank 0", USR1]
+    said.output.take(" a line\n")
+    said.answer()
+    assert said.lines[2:] == ["half a line"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (HIT, []),
+        (f"hook here\n{THREADS}{HIT}", ["hook here"]),
+        (f"at place 10\n{HIT}", ["at place 10"]),
+        (
+            f"{HIT}at place 1\nhook here\n{HIT}",
+            [*HIT.strip().split("\n"), "at place 1", "hook here"],
+        ),
+        (f"hook here\n{WATCHED}main () at a.c:3\n3\t  x = 2;\n", ["hook here"]),
+        (
+            "\nWatchpoint 3 deleted because the program has left the block in\n"
+            "which its expression is valid.\n0x00007f in main () from /lib/libc.so.6\n",
+            [],
+        ),
+        ("hook here\n3\t  x = 2;\n", ["hook here"]),
+        ("hook here\nmain (argc=1, argv=0x7ff) at a.c:3\n3\t  x = 2;\n", ["hook here"]),
+        ("hook here\n0x000055 in plain () from /usr/lib/libx.so\n", ["hook here"]),
+        (
+            "Run till exit from #0  place (i=2) at a.c:9\n0x0055 in main () at a.c:14\n14\t  }\n",
+            [],
+        ),
+        ("\nCatchpoint 4 (forked process 77), 0x00 in fork () from /lib/libc.so.6\n", []),
+        ("bye\n[Inferior 1 (process 4711) exited normally]\n", ["bye"]),
+    ],
+)
+def test_the_announcement_of_the_stop_is_left_out(text: str, shown: list[str]) -> None:
+    assert at_stop(text) == shown
+
+
+@pytest.mark.parametrize("hook", ["", "hook here\n"])
+def test_a_signal_that_stops_is_announced_and_one_before_it_is_shown(hook: str) -> None:
+    text = f"\n{USR1}\n\n{SEGV}\n{hook}main () at sig.c:20\n20\t  *target = 0;\n"
+    assert at_stop(text, is_signal=True) == [USR1, *hook.splitlines()]
+
+
+def test_values_of_displays_belong_to_the_announcement() -> None:
+    text = f"hook here\n{HIT}1: i = 10\n2: point = {{\n  x = 1\n}}\n"
+    assert at_stop(text, shows_displays=True) == ["hook here"]
+
+
+def test_text_of_python_behind_the_announcement_is_shown() -> None:
+    assert at_stop(f"{HIT}from a stop handler\n") == ["from a stop handler"]
+
+
+def test_nothing_of_one_run_is_left_for_the_next() -> None:
+    said = Said()
+    said.output.take("half")
+    said.output.stop(is_signal=False, shows_displays=False)
+    said.output.take("next\n")
+    said.answer()
+    assert said.lines == ["half", "next"]

@@ -1,0 +1,71 @@
+"""Output of GDB while ranks run, and the stops that come after signals that do not stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.programs import Builder, Mpi
+from tests.support.terminal import run_pgdb
+
+pytestmark = pytest.mark.mpi
+
+COMMANDS = r"""handle SIGUSR1 nostop print pass
+break place if i >= 20
+dprintf place,"at place %d of rank %d\n",i,$_rank
+define hook-stop
+echo hook here\n
+end
+python gdb.events.stop.connect(lambda event: print("a handler was here"))
+continue
+delete
+continue
+bt 1
+"""
+USR1 = "received signal SIGUSR1, User defined signal 1."
+
+
+def test_what_gdb_prints_during_a_run_is_shown_with_its_ranks(
+    mpi: Mpi, builder: Builder, tmp_path: Path
+) -> None:
+    script = tmp_path / "commands"
+    script.write_text(COMMANDS)
+    program = builder.build(mpi, "signals.c")
+    line = ("launch", "--batch", "-x", script, *mpi.line(2, program, "crash"))
+    text = run_pgdb(*line).out
+    _, _, first = text.partition(") continue\n")
+    first, _, second = first.partition(") continue\n")
+    for rank in (0, 1):
+        shown = [each.partition("] ")[2] for each in first.split("\n") if each[:2] == f"[{rank}"]
+        for i in (0, 1, 2, 10, 20 + rank):
+            assert f"at place {i} of rank {rank}" in shown, text
+    assert first.count(USR1) == second.count(USR1) + 2, text
+    for part in (first, second):
+        assert "\n[0-1] hook here\n" in part, text
+        assert "[0-1] a handler was here\n" in part, text
+        assert "[New Thread" not in part, text
+    # The signals before the stops are not the reasons of the stops.
+    assert "Breakpoint 1, place (i=" in first, text
+    assert "[0-1] SIGSEGV, Segmentation fault: main (" in second, text
+
+    finished = run_pgdb("launch", "--batch", "--json", *line[2:])
+    said = {each["text"]: each["ranks"] for each in finished.of_type("output")}
+    assert said["at place 10 of rank 1"] == "1"
+    assert said["hook here"] == "0-1"
+    signals = [each["signal"] for stop in finished.of_type("stop") for each in stop["classes"]]
+    assert signals.count("SIGSEGV"), finished.out
+    assert "SIGUSR1" not in signals
+
+
+def test_a_rank_that_ends_after_a_signal_has_ended(
+    mpi: Mpi, builder: Builder, tmp_path: Path
+) -> None:
+    script = tmp_path / "commands"
+    script.write_text("handle SIGUSR1 nostop print pass\nbreak place if i >= 20\ncontinue\n")
+    with script.open("a") as file:
+        file.write("handle SIGUSR1 nostop print pass\nsignal SIGUSR1\n")
+    program = builder.build(mpi, "signals.c")
+    finished = run_pgdb("launch", "--batch", "-x", script, *mpi.line(2, program))
+    assert "[0-1] exited normally" in finished.out, finished.out
+    assert finished.status == 0, finished.out
