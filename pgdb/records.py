@@ -184,6 +184,8 @@ class Failure(Struct, frozen=True, tag="error"):
     """The command failed on this rank; a failure is an answer."""
 
     message: str
+    output: str = ""
+    """The text that the command had printed before it failed."""
 
 
 PLACEHOLDER = "\ufff9"

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from pgdb.backend.gdb import blocks, full_values, queries, reduction, unset_bounds
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import CATCH
@@ -153,7 +155,8 @@ class Operations:
             result = await self._gdb.send(console(f"source {name}"))
             if result.kind == "error":
                 message = re.sub(rf"{re.escape(name)}:(\d+): ", r"line \1: ", result.message)
-                return Failure(message=message.replace("Error in sourced command file:\n", ""))
+                message = message.replace("Error in sourced command file:\n", "")
+                return replace(failure(result), message=message)
         return await self._text(result, request_id)
 
     async def _text(self, result: Result, request_id: int) -> Record:

@@ -50,12 +50,14 @@ def failure(result: Result) -> Failure:
     if _STILL_RUNS.search(result.message):
         raise NeedsStopError
     message = result.message.strip()
-    # GDB writes the words of its Python code to the log.
-    if "Python" in message and (of_python := _OF_PYTHON.search(result.log)) is not None:
+    # GDB writes the message to the log as well, and the words of its Python code to it alone.
+    log = result.log.rstrip().removesuffix(message)
+    if "Python" in message and (of_python := _OF_PYTHON.search(log)) is not None:
         message = of_python[1]
+        log = log.replace(of_python[0], "").rstrip()
     if _OLD_LAYOUT in message:
         message = f"{message.removesuffix('.')}: {_NEWER_GDB}"
-    return Failure(message=message)
+    return Failure(message=message, output=(result.text + log).strip("\n"))
 
 
 async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:

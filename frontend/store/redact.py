@@ -210,6 +210,8 @@ class Redactor:
                 described |= {"dtype": record.dtype, "shape": list(record.shape)}
             case Failure():
                 described["message"] = self.text(record.message)
+                if record.output:
+                    described["output"] = self.text(record.output)
             case Various():
                 described["of"] = type(record.template).__name__
             case Stop():

@@ -53,7 +53,7 @@ def is_long(record: Record | Event) -> bool:
     match record:
         case Value(text=text, whole=str(whole)):
             return len(text) + len(whole) >= LONG_TEXT
-        case Value(text=text) | Text(text=text):
+        case Value(text=text) | Text(text=text) | Failure(output=text):
             return len(text) >= LONG_TEXT
         case Block(data=data):
             return len(data) >= LONG_TEXT
@@ -92,8 +92,9 @@ def map_texts(record: R, change: Change) -> R:
             mapped = Text(text=change(text, "text"))
         case Output(text=text):
             mapped = Output(text=change(text, "text"))
-        case Failure(message=message):
-            mapped = Failure(message=change(message, "message"))
+        case Failure(message=message, output=output):
+            output = change(output, "text") if output else ""
+            mapped = Failure(message=change(message, "message"), output=output)
         case BreakpointsMade(text=text):
             mapped = replace(record, text=change(text, "text") if text else "")
         case _:

@@ -69,3 +69,40 @@ def test_a_rank_that_ends_after_a_signal_has_ended(
     finished = run_pgdb("launch", "--batch", "-x", script, *mpi.line(2, program))
     assert "[0-1] exited normally" in finished.out, finished.out
     assert finished.status == 0, finished.out
+
+
+FAILING = r"""python print("before %d" % gdb.parse_and_eval("$_rank")); raise ValueError("at the end")
+define both
+print 41 + 1
+print nosuch
+end
+both
+frame apply all print nosuch
+thread apply all print nosuch
+"""
+
+
+def test_output_before_an_error_is_shown_and_in_json(
+    mpi: Mpi, builder: Builder, tmp_path: Path
+) -> None:
+    script = tmp_path / "commands"
+    script.write_text(FAILING)
+    line = (*mpi.line(2, builder.build(mpi, "signals.c")),)
+    text = run_pgdb("launch", "--batch", "-x", script, *line).out
+    assert "ValueError: at the end\nerror: Error while executing Python code." in text, text
+    assert "[0-1]\n$1 = 42\nerror: No symbol" in text, text
+    finished = run_pgdb("launch", "--batch", "--json", "-x", script, *line)
+    (both,) = finished.answer("both")["classes"]
+    assert both["record"] == {
+        "kind": "error",
+        "message": 'No symbol "nosuch" in current context.',
+        "output": "$1 = 42",
+    }
+    python = [each for each in finished.of_type("answer") if each["command"].startswith("python")]
+    shown = {each["ranks"]: each["record"]["output"] for each in python[0]["classes"]}
+    assert {ranks: text.partition("\n")[0] for ranks, text in shown.items()} == {
+        "0": "before 0",
+        "1": "before 1",
+    }
+    (threads,) = finished.answer("thread apply all print nosuch")["classes"]
+    assert threads["record"]["output"].startswith("Thread 1 ")

@@ -171,8 +171,8 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
             return f"{name} = {text}" if name else text
         case Text(text=text):
             return text
-        case Failure(message=message):
-            return f"error: {message}"
+        case Failure(message=message, output=output):
+            return f"{output}\nerror: {message}" if output else f"error: {message}"
         case Variables(items=items, empty=empty):
             return "\n".join(f"{item.name} = {item.value}" for item in items) or empty
         case Stack():

@@ -111,3 +111,31 @@ def test_an_expression_that_assigns_is_evaluated_once() -> None:
         }
     )
     assert asyncio.run(evaluate(gdb, "u = v", "")) == Value(text="(4, 5)", bounds="-1")
+
+
+@pytest.mark.parametrize(
+    ("text", "log", "message", "expected"),
+    [
+        ("", 'No symbol "x" in current context.\n', 'No symbol "x" in current context.', ""),
+        ("#0  main ()\n$1 = 4\n", "No symbol.\n", "No symbol.", "#0  main ()\n$1 = 4"),
+        ("", "warning: old\nNo symbol.\n", "No symbol.", "warning: old"),
+        (
+            "before\n",
+            "Traceback (most recent call last):\n  File \"<string>\"\nKeyError: 'k'\n"
+            "Error while executing Python code.\n",
+            "Error while executing Python code.",
+            "before\nTraceback (most recent call last):\n  File \"<string>\"\nKeyError: 'k'",
+        ),
+    ],
+)
+def test_the_output_before_an_error_is_kept(
+    text: str, log: str, message: str, expected: str
+) -> None:
+    failed = failure(Result("error", {"msg": message}, text, log))
+    assert (failed.message, failed.output) == (message, expected)
+
+
+def test_words_of_python_become_the_message_and_are_not_repeated() -> None:
+    log = "Python Exception <class 'gdb.GdbError'>: plain words\nError occurred in Python: plain\n"
+    failed = failure(Result("error", {"msg": "Error occurred in Python: plain"}, "a\n", log))
+    assert (failed.message, failed.output) == ("plain words", "a")

@@ -382,3 +382,14 @@ def test_the_sign_of_a_nan_is_no_difference_and_comes_back() -> None:
     mark = f"nan({SLOT})"
     assert normalized == f"{{x = {mark}, y = {mark}, p = {SLOT}, z = -1}}"
     assert SlotFiller(slots).fill(normalized) == text
+
+
+def test_addresses_in_the_output_before_an_error_are_slots() -> None:
+    texts = [f"$1 = (int *) {address:#x}" for address in (0x7FFD12340010, 0x7FFD12340018)]
+    found = [
+        normalize_record(Failure(message="No symbol.", output=text), rank=rank)
+        for rank, text in enumerate(texts)
+    ]
+    assert found[0].record == found[1].record
+    assert [each.slots for each in found] == [("0x7ffd12340010",), ("0x7ffd12340018",)]
+    assert normalize_record(Failure(message="No symbol."), rank=0).record == Failure("No symbol.")
