@@ -71,7 +71,7 @@ def test_a_rank_that_ends_after_a_signal_has_ended(
     assert finished.status == 0, finished.out
 
 
-FAILING = r"""python print("before %d" % gdb.parse_and_eval("$_rank")); raise ValueError("at the end")
+FAILING = r"""python print("before %d" % gdb.parse_and_eval("$_rank")); raise ValueError("at end")
 define both
 print 41 + 1
 print nosuch
@@ -89,7 +89,7 @@ def test_output_before_an_error_is_shown_and_in_json(
     script.write_text(FAILING)
     line = (*mpi.line(2, builder.build(mpi, "signals.c")),)
     text = run_pgdb("launch", "--batch", "-x", script, *line).out
-    assert "ValueError: at the end\nerror: Error while executing Python code." in text, text
+    assert "ValueError: at end\nerror: Error while executing Python code." in text, text
     assert "[0-1]\n$1 = 42\nerror: No symbol" in text, text
     finished = run_pgdb("launch", "--batch", "--json", "-x", script, *line)
     (both,) = finished.answer("both")["classes"]
