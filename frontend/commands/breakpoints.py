@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pgdb.errors import UsageError
+from pgdb.frontend.commands import bodies
 from pgdb.frontend.commands.options import is_number
 from pgdb.frontend.commands.questions import NOT_DONE
 from pgdb.frontend.commands.table import (
@@ -216,6 +217,7 @@ async def _commands(call: Call) -> Outcome:
     """
     # Without the numbers, too, the lines that follow belong to this command.
     body = await call.dispatcher.read_block(call.line)
+    bodies.check_for_gdb(call.workspace.user, "commands", body)
     numbers = _numbers(call) or [_last(call)]
     ranks = call.view
     return await ranks.breakpoint_commands(numbers, body)

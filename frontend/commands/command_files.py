@@ -8,22 +8,24 @@ from collections.abc import Sequence
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import breakpoint_file, gdb_commands
+from pgdb.frontend.commands.blocks import MOST_NESTED
 from pgdb.frontend.commands.breakpoints import NoBreakpointError
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, need_argument
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.user_files import read_regular, reason, user_path, write_atomically
 from pgdb.frontend.system.workers import with_file
+from pgdb.patterns import pattern
 
 MOST_BYTES = 16 << 20
 """Maximum size of a file of commands."""
-MOST_NESTED = 32
-"""Maximum number of files of commands that are open, one inside the other."""
+
+_FLAG = pattern(r"(-[vs])(?:\s+|\Z)")
 
 
 @COMMANDS.command(
     "source",
     group=Group.SESSION,
-    usage="source FILE",
+    usage="source [-v] [-s] FILE",
     summary="carry out the commands in a file",
 )
 async def _source(call: Call) -> Outcome:
@@ -32,16 +34,23 @@ async def _source(call: Call) -> Outcome:
     FILE can have commands of PGDB's and GDB's, and what 'save breakpoints' has written. As in GDB,
     a command that fails ends it; a breakpoint that cannot be set does not. '-v' shows the lines.
 
-    A file that is no text of this host (FILE.py, a file on the ranks' hosts) is read by the GDBs
-    of the ranks, as GDB's own 'source' does; breakpoints that it makes are listed and numbered as
-    all others.
+    The GDBs of the ranks read FILE.py, and a file that is not on this host. With '-s' they look for
+    it in the directories of their sources as well. Breakpoints that
+    such a file makes are listed and numbered as all others.
     """
     argument = need_argument(call, "a file of commands")
-    is_shown = argument.startswith("-v ")
-    name = one_name("source", argument.removeprefix("-v "))
+    flags, argument = _split_flags(argument)
+    name = one_name("source", argument)
+    if not name:
+        raise UsageError("'source' needs a file of commands")
     path = user_path(name)
-    if name.startswith("-s ") or path.suffix in (".py", ".scm") or not path.exists():
+    if not path.exists():
+        # A file on the hosts of the ranks, or with -s one in the directories of their sources.
         return await call.view.execute_plain(call.line)
+    if path.suffix in (".py", ".scm"):
+        # The GDBs can have another working directory.
+        there = " ".join(("source", *flags, str(path.absolute())))
+        return await call.view.execute_plain(there)
 
     def read() -> str:
         try:
@@ -53,8 +62,17 @@ async def _source(call: Call) -> Outcome:
 
     text = await with_file(path, read)
     lines = breakpoint_file.for_ranks(text.removesuffix("\n").split("\n"))
-    await _carry_out(call, name, lines, is_shown=is_shown)
+    await _carry_out(call, name, lines, is_shown="-v" in flags)
     return None
+
+
+def _split_flags(argument: str) -> tuple[list[str], str]:
+    """Return the flags before the name of a file, and the name."""
+    flags: list[str] = []
+    while (match := _FLAG.match(argument)) is not None:
+        flags.append(match[1])
+        argument = argument[match.end() :]
+    return flags, argument
 
 
 async def _carry_out(call: Call, name: str, lines: Sequence[str], *, is_shown: bool) -> None:
@@ -74,7 +92,8 @@ async def _carry_out(call: Call, name: str, lines: Sequence[str], *, is_shown: b
     focus = workspace.focus
     with dispatcher.reading_from(read):
         for number, text in numbered:
-            line = text.strip()
+            dispatcher.check_interrupt(name, number)
+            line = (await dispatcher.read_whole(text) or "").strip()
             if not line or line.startswith("#"):
                 continue
             ranks = call.ranks if workspace.focus == focus else workspace.focus

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pgdb.errors import InternalError, NotRecordedError, PgdbError, UsageError
+from pgdb.errors import CommandError, InternalError, NotRecordedError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import gdb_commands, gdb_words
+from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.gdb_blocks import Nesting, not_finished
-from pgdb.frontend.commands import breakpoints, run_control
+from pgdb.frontend.commands import blocks, bodies, breakpoints, run_control
 from pgdb.frontend.commands.output import Display
 from pgdb.frontend.commands.questions import NOT_DONE, question_before
-from pgdb.frontend.commands.table import COMMANDS, Call, Command, Outcome, Shown
+from pgdb.frontend.commands.table import COMMANDS, Call, Outcome, Shown
 from pgdb.frontend.commands.whole_arguments import shows_more
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.json.json_shapes import AnswerLine, RanksLine, TreeLine
@@ -92,8 +92,10 @@ class Dispatcher:
         self.history: Callable[[], list[str]] = lambda: list(self.lines)
         """Returns the lines that were typed, in this session and before, the last one last."""
         self._is_source = False
+        self.was_interrupted = False
+        """Whether the user has typed Ctrl-C since the line that is carried out."""
         self.files_open = 0
-        """Number of files of commands that are being carried out, one inside the other."""
+        """Number of files and bodies that are being carried out, one inside the other."""
 
     @property
     def session(self) -> Session:
@@ -111,6 +113,7 @@ class Dispatcher:
         if not line or line.startswith("#"):
             return
         self.lines.append(line)
+        self.was_interrupted = False
         try:
             await self._run_line(line)
         except PgdbError as error:
@@ -159,7 +162,7 @@ class Dispatcher:
         self._is_source = False
         outcome = await self.dispatch(line, ranks)
         self.display.flush()
-        self._show(outcome)
+        self.show(outcome)
         if isinstance(outcome, Shown) and outcome.answer is None:
             # The output of 'expand' and 'ranks' is about the answer before it.
             if not isinstance(outcome.line, AnswerLine | RanksLine):
@@ -185,12 +188,39 @@ class Dispatcher:
             return await self._dispatch(line, ranks)
 
     async def _dispatch(self, line: str, ranks: RankSet) -> Outcome:
+        user = self.workspace.user
+        line = user.expanded(line, self.has)
+        found = user.find(line, self.has)
+        if found is not None and found[0].is_ours:
+            await blocks.call_user(self, *found, ranks)
+            return None
+        if found is not None:
+            return await self.session.ranks(ranks).execute_plain(line.strip())
         call = self._call(line, ranks)
         try:
-            return await self._carry_out(call, ranks)
+            await blocks.run_hook(self, call.word, ranks, after=False)
+            outcome = await self._carry_out(call, ranks)
+            if user.hook(call.word, after=True) is not None:
+                self.show(outcome)
+                await blocks.run_hook(self, call.word, ranks, after=True)
+                return None
+            return outcome
         except NotRecordedError as error:
             # A command can ask the ranks for another one: 'tree --full' for a backtrace.
             raise error.of(call.line) from None
+
+    @staticmethod
+    def has(word: str) -> bool:
+        """Return whether PGDB has a command of exactly this word."""
+        return COMMANDS.find(word) is not None
+
+    def check_interrupt(self, title: str, number: int) -> None:
+        """End a file or a body of commands after Ctrl-C.
+
+        :raises CommandError: if the user has typed Ctrl-C since the line was typed.
+        """
+        if self.was_interrupted:
+            raise CommandError(f"'{title}' ended before its line {number} (Ctrl-C)")
 
     async def _carry_out(self, call: Call, ranks: RankSet) -> Outcome:
         if call.command is not None:
@@ -207,8 +237,9 @@ class Dispatcher:
             return NOT_DONE
         view = self.session.ranks(ranks)
         if kind is gdb_commands.Kind.MULTI_LINE:
-            block = await self.read_block(call.line)
-            return await view.script([call.line, *block, "end"])
+            return await blocks.carry_out(call)
+        if call.word in blocks.OWN:
+            return await blocks.OWN[call.word](call)
         return await view.execute_plain(call.line)
 
     async def read_block(self, line: str) -> list[str]:
@@ -242,7 +273,7 @@ class Dispatcher:
             )
         if not typed:
             raise UsageError(f"{line!r} is no command")
-        word, command = self.resolve(typed)
+        word, command = bodies.resolve(typed, self.workspace.user.names)
         rest = line[len(typed) :]
         letters = ""
         is_raw = command is not None and command.is_raw
@@ -266,26 +297,6 @@ class Dispatcher:
             background=background,
             command=command,
         )
-
-    def resolve(self, typed: str) -> tuple[str, Command | None]:
-        """Return the full word of a typed one, and its command, None for one of GDB's.
-
-        An exact name comes first, PGDB's before GDB's, then GDB's abbreviations, then PGDB's.
-
-        :raises UsageError: for the beginning of several words.
-        """
-        own = COMMANDS.find(typed)
-        if own is not None:
-            return own.word, own
-        words = gdb_words.candidates(typed)
-        if not words:
-            words = {*COMMANDS.starting_with(typed)}
-        elif len(words) > 1:
-            words |= {*COMMANDS.starting_with(typed)}
-        if len(words) > 1:
-            raise UsageError(f"'{typed}' is ambiguous: {', '.join(sorted(words))}")
-        word = words.pop() if words else typed
-        return word, COMMANDS.find(word)
 
     # -- what commands need ------------------------------------------------------------------
 
@@ -399,11 +410,12 @@ class Dispatcher:
 
     def show_start(self, answer: Answer) -> None:
         """Show the ranks to which PGDB could not attach at the start."""
-        self._show(self.without_stops(answer))
+        self.show(self.without_stops(answer))
 
     # -- showing -----------------------------------------------------------------------------
 
-    def _show(self, outcome: Outcome) -> None:
+    def show(self, outcome: Outcome) -> None:
+        """Show the outcome of a command."""
         if isinstance(outcome, Answer):
             number = self._remember(outcome)
             text = render.answer(

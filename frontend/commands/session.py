@@ -41,6 +41,9 @@ async def _help(call: Call) -> Outcome:
             "Every other command goes to the GDBs of the selected ranks, and PGDB merges their\n"
             "answers. An empty line repeats the last command."
         )
+    user = call.workspace.user
+    if (own := user.get(call.argument)) is not None and own.is_ours:
+        return own.help
     command = COMMANDS.find(gdb_commands.first_word(call.argument)) or COMMANDS.find(
         gdb_commands.resolve(call.argument)
     )
@@ -133,6 +136,10 @@ async def _show(call: Call) -> Outcome:
     Nth, and 'show commands +' the ten behind them.
     """
     name, _, rest = call.argument.partition(" ")
+    if name == "user" and (ours := call.workspace.user.text_of(rest.strip())):
+        if rest.strip():
+            return ours
+        call.dispatcher.say(ours)
     if is_logging(name):
         return show_logging(call, rest.strip())
     if len(name) > 3 and "commands".startswith(name):

@@ -13,6 +13,7 @@ from pgdb.errors import CommandError, PgdbError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import SavedAnswers
 from pgdb.frontend.api.interface_options import InterfaceOptions
+from pgdb.frontend.commands.user_commands import UserCommands
 from pgdb.frontend.store.recorder import WorkspaceState
 from pgdb.ranks import RankSet
 
@@ -46,6 +47,8 @@ class Workspace:
         """The answers that ``save`` has kept, by name."""
         self.without_answer = ""
         """The last command, if its output is not an answer that ``expand`` can unfold."""
+        self.user = UserCommands()
+        """The commands and aliases that the user has made."""
         self.interface = InterfaceOptions()
         """The settings of this user interface, without the settle time."""
         self.settle_s = settle_s

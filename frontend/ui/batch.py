@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -38,6 +39,10 @@ class Script:
         for kind, value in parts:
             if kind == "ex":
                 lines += value.split("\n")
+                continue
+            if value.endswith((".py", ".scm")):
+                # As in GDB, the name says what the file has.
+                lines.append(f"source {shlex.quote(value)}")
                 continue
             try:
                 text = Path(value).read_text("utf-8")

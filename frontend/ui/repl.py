@@ -183,6 +183,7 @@ class Repl:
         if self._is_lent:
             return
         self._interrupts += 1
+        self.dispatcher.was_interrupted = True
         self._pasted.clear()
         state = self._session.state
         running = self.dispatcher.in_foreground & state.running

@@ -50,7 +50,7 @@ class FakeSession:
     async def backtrace(self, limit: int, **options: Any) -> Answer:
         return self._note(f"backtrace {limit} {sorted(name for name in options if options[name])}")
 
-    async def evaluate(self, expression: str, **_: Any) -> Answer:
+    async def evaluate_in_full(self, expression: str, **_: Any) -> Answer:
         answer = self._note(f"= {expression}")
         found = self.values.get(expression)
         if not found:

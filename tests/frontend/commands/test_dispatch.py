@@ -8,6 +8,7 @@ import io
 import pytest
 
 from pgdb.errors import PgdbError
+from pgdb.frontend.commands.bodies import resolve
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
@@ -58,14 +59,14 @@ def test_lines_are_cut_as_gdb_cuts_them(line: str, word: str, letters: str, argu
 )
 def test_an_ambiguous_word_names_the_words_of_both(typed: str, named: str) -> None:
     with pytest.raises(PgdbError, match=f"'{typed}' is ambiguous: .*{named}"):
-        dispatcher().resolve(typed)
+        resolve(typed)
 
 
 @pytest.mark.parametrize(
     ("typed", "word"), [("tree", "tree"), ("tre", "tree"), ("expan", "expand"), ("zzz", "zzz")]
 )
 def test_beginnings_that_gdb_does_not_have_are_ours(typed: str, word: str) -> None:
-    assert dispatcher().resolve(typed)[0] == word
+    assert resolve(typed)[0] == word
 
 
 def test_a_line_goes_on_behind_a_backslash() -> None:

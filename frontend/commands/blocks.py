@@ -1,0 +1,313 @@
+"""Multi-line commands and user-defined commands: GDB carries them out, or the front end does.
+
+The front end goes through a body line by line. Each line is merged and waited for as a typed one.
+The ranks of an ``if`` or ``while`` whose condition is true carry out its body together; a rank on
+which a line fails leaves the body, as a GDB would leave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from pgdb.errors import CommandError, PgdbError, UsageError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.assertions import truth
+from pgdb.frontend.api import gdb_commands, gdb_words
+from pgdb.frontend.api.gdb_blocks import Block, Line, Node, parse
+from pgdb.frontend.commands.bodies import Checker
+from pgdb.frontend.commands.table import COMMANDS, Call, Outcome
+from pgdb.frontend.commands.user_commands import (
+    UserCommand,
+    check_name,
+    read_alias,
+    with_arguments,
+)
+from pgdb.frontend.system import deadline
+from pgdb.ranks import RankSet
+
+if TYPE_CHECKING:
+    from pgdb.frontend.commands.dispatch import Dispatcher
+
+MOST_CALLS = 1024
+"""Maximum number of user-defined commands that are open, one inside the other; GDB's own limit."""
+MOST_NESTED = 32
+"""Maximum number of files and bodies that are open, one inside the other."""
+_STOP_HOOKS = ("hook-stop", "hookpost-stop")
+
+
+async def carry_out(call: Call) -> Outcome:
+    """Carry out a multi-line command, whose lines are read here."""
+    word = gdb_commands.resolve(gdb_commands.innermost(call.line))
+    if word in ("define", "document", "if", "while") and word == call.word and not call.argument:
+        what = "a condition" if word in ("if", "while") else "the name of a command"
+        raise UsageError(f"'{word}' needs {what}")
+    lines = await call.dispatcher.read_block(call.line)
+    if word == call.word == "document":
+        if call.workspace.user.document(call.argument, "\n".join(lines)):
+            return None
+    elif word == call.word == "define":
+        return await _define(call, parse(call.line, lines))
+    elif word == call.word and word in ("if", "while"):
+        block = parse(call.line, lines)
+        if Checker(call.workspace.user, word, for_gdb=False).check([block]):
+            await Body(call.dispatcher, word).run([block], call.ranks)
+            return None
+    elif word == "python":
+        block = parse("python", lines)
+        Checker(call.workspace.user, "python", for_gdb=True).check([block])
+    return await call.view.script([call.line, *lines, "end"])
+
+
+async def _define(call: Call, block: Block) -> Outcome:
+    user = call.workspace.user
+    name = " ".join(call.argument.split())
+    is_hook = name.startswith(("hook-", "hookpost-")) and name not in _STOP_HOOKS
+    for_gdb = name in _STOP_HOOKS
+    needs = Checker(user, name, for_gdb=for_gdb).check(block.body)
+    command = UserCommand(name, block, is_ours=(needs or is_hook) and not for_gdb)
+    if command.is_ours:
+        # The GDBs do not run the hooks of commands that PGDB carries out.
+        check_name(name, {*user.prefixes, *gdb_words.KINDS})
+        user.define(command)
+        return None
+    answer = await call.view.script(block.raw)
+    if not _failed_everywhere(answer):
+        user.define(command)
+    return answer
+
+
+async def _define_prefix(call: Call) -> Outcome:
+    """Carry out ``define-prefix``."""
+    answer = await call.view.execute_plain(call.line)
+    if not _failed_everywhere(answer) and call.argument:
+        call.workspace.user.prefixes.add(" ".join(call.argument.split()))
+    return answer
+
+
+async def _alias(call: Call) -> Outcome:
+    """Carry out ``alias``: GDB holds an alias of its own commands, the front end the others."""
+    name, command = read_alias(call.argument)
+    user = call.workspace.user
+    is_ours = Checker(user, f"alias {name}", for_gdb=False).check([Line(0, command)])
+    if (is_ours and COMMANDS.find(gdb_words.first_word(command)) is not None) or user.get(command):
+        word = gdb_words.first_word(name)
+        if name != word:
+            raise UsageError(f"alias: {name!r} is no name for a command of PGDB's: one word is")
+        if word in gdb_words.KINDS or word in gdb_words.ALIASES or COMMANDS.find(word):
+            raise CommandError(f"alias: '{name}' is a command already")
+        user.set_alias(name, command)
+        return None
+    answer = await call.view.execute_plain(call.line)
+    if not _failed_everywhere(answer) and " " not in name:
+        user.set_alias(name, command)
+    return answer
+
+
+def _failed_everywhere(answer: Answer) -> bool:
+    return bool(answer.errors) and len(answer.errors) == len(answer.classes)
+
+
+async def call_user(
+    dispatcher: Dispatcher, command: UserCommand, argument: str, ranks: RankSet
+) -> None:
+    """Carry out a user-defined command of the front end's."""
+    await Body(dispatcher, command.name).run(command.block.body, ranks, argument=argument)
+
+
+class _Open:
+    """A body that is being carried out."""
+
+    def __init__(
+        self, title: str, nodes: Iterable[Node], ranks: RankSet, argument: str | None
+    ) -> None:
+        self.title = title
+        self.nodes: Iterator[Node] = iter(nodes)
+        self.ranks = ranks
+        """The ranks that carry out its next line."""
+        self.argument = argument
+        """The arguments of the user-defined command; None outside of one."""
+        self.loop: Block | None = None
+        """The ``while`` whose condition comes next, if this is no body but the loop itself."""
+        self.is_call = False
+        """Whether a user-defined command begins here."""
+
+    def filled(self, text: str) -> str:
+        """Return a text with the arguments of the user-defined command."""
+        return text if self.argument is None else with_arguments(text, self.argument)
+
+
+class Body:
+    """Carries out one body with all that it calls."""
+
+    def __init__(self, dispatcher: Dispatcher, title: str) -> None:
+        self._dispatcher = dispatcher
+        self._title = title
+        self._open: list[_Open] = []
+        self._calls = 0
+
+    async def run(
+        self, nodes: Iterable[Node], ranks: RankSet, *, argument: str | None = None
+    ) -> None:
+        """Carry out the lines of a body.
+
+        :raises CommandError: for a line that cannot be carried out, or that fails on all ranks.
+        """
+        dispatcher = self._dispatcher
+        if dispatcher.files_open >= MOST_NESTED:
+            raise CommandError(
+                f"'{self._title}': {MOST_NESTED} files or commands are open already; does it carry "
+                "out itself?"
+            )
+        self._open = [_Open(self._title, nodes, ranks, argument)]
+        with dispatcher.reading_from(_no_line):
+            while self._open:
+                await self._step()
+
+    async def _step(self) -> None:
+        top = self._open[-1]
+        node = next(top.nodes, None) if top.ranks else None
+        if node is not None:
+            self._dispatcher.check_interrupt(top.title, node.number)
+            try:
+                with deadline.renewed():
+                    await self._node(top, node)
+            except PgdbError as error:
+                raise CommandError(f"line {node.number} of '{top.title}': {error}") from None
+            return
+        if top.loop is not None and top.ranks:
+            with deadline.renewed():
+                await self._again(top, top.loop)
+            return
+        self._open.pop()
+        self._calls -= top.is_call
+
+    async def _node(self, top: _Open, node: Node) -> None:
+        if isinstance(node, Line):
+            await self._line(top, node)
+        elif node.word == "if":
+            true = await self._true(top, node)
+            false = top.ranks - true
+            # The last one is carried out first.
+            self._enter(top, node.otherwise, false)
+            self._enter(top, node.body, true)
+        elif node.word == "while":
+            loop = _Open(top.title, (), top.ranks, top.argument)
+            loop.loop = node
+            self._open.append(loop)
+        else:
+            await self._carry_out(top, node.number, top.filled(node.text), node.raw[1:])
+
+    def _enter(self, top: _Open, nodes: tuple[Node, ...], ranks: RankSet) -> None:
+        if nodes and ranks:
+            self._open.append(_Open(top.title, nodes, ranks, top.argument))
+
+    async def _again(self, loop: _Open, block: Block) -> None:
+        """Enter the body of a loop with the ranks whose condition is still true."""
+        self._dispatcher.check_interrupt(loop.title, block.number)
+        loop.ranks = await self._true(loop, block)
+        self._enter(loop, block.body, loop.ranks)
+
+    async def _line(self, top: _Open, line: Line) -> None:
+        dispatcher, user = self._dispatcher, self._dispatcher.workspace.user
+        if line.text in ("loop_break", "loop_continue"):
+            self._leave_loop(top, is_over=line.text == "loop_break")
+            return
+        text = top.filled(line.text)
+        found = user.find(user.expanded(text, dispatcher.has), dispatcher.has)
+        if found is None or not found[0].is_ours:
+            await self._carry_out(top, line.number, text)
+            return
+        command, argument = found
+        self._calls += 1
+        if self._calls >= MOST_CALLS:
+            raise CommandError(
+                f"{MOST_CALLS} user-defined commands are open; '{command.name}' calls itself "
+                "without an end"
+            )
+        called = _Open(command.name, command.block.body, top.ranks, argument)
+        called.is_call = True
+        self._open.append(called)
+
+    async def _carry_out(
+        self, top: _Open, number: int, line: str, more: Iterable[str] = ()
+    ) -> None:
+        rest, focus = iter(more), self._dispatcher.workspace.focus
+
+        async def read(_: str) -> str | None:
+            return next(rest, None)
+
+        with self._dispatcher.reading_from(read):
+            outcome = await self._dispatcher.run_on(line, top.ranks)
+        if (now := self._dispatcher.workspace.focus) != focus:
+            for each in self._open:
+                each.ranks = now
+        if isinstance(outcome, Answer) and not gdb_commands.is_about_breakpoints(outcome.command):
+            self._leave(RankSet.union(each.ranks for each in outcome.errors), top, number, line)
+
+    async def _true(self, top: _Open, block: Block) -> RankSet:
+        """Return the ranks on which a condition is true; those without an answer leave."""
+        condition = top.filled(block.argument)
+        view = self._dispatcher.session.ranks(top.ranks)
+        answer = await view.evaluate_in_full(condition)
+        found = truth(answer)
+        if found.errors or found.missing:
+            shown = replace(answer, command=f"{block.word} {condition}", classes=found.errors)
+            self._dispatcher.show(shown)
+        left = top.ranks - found.true - found.false
+        self._leave(left, top, block.number, f"{block.word} {condition}")
+        return found.true
+
+    def _leave(self, ranks: RankSet, top: _Open, number: int, line: str) -> None:
+        """Take ranks out of all bodies, since a line has failed on them."""
+        if not ranks:
+            return
+        for each in self._open:
+            each.ranks -= ranks
+        if not self._open[0].ranks:
+            raise CommandError(f"'{line}' has failed; the lines behind it are left out")
+        self._dispatcher.say(f"[{ranks}] left '{self._title}' at line {number} of '{top.title}'")
+
+    def _leave_loop(self, top: _Open, *, is_over: bool) -> None:
+        leaving = top.ranks
+        for each in reversed(self._open):
+            if each.loop is not None:
+                if is_over:
+                    each.ranks -= leaving
+                return
+            if each.is_call:
+                break
+            each.ranks -= leaving
+        word = "loop_break" if is_over else "loop_continue"
+        raise CommandError(f"'{word}' is in no loop")
+
+
+async def _python(call: Call) -> Outcome:
+    """Carry out one line of Python, unless it gives a refused command to GDB."""
+    Checker(call.workspace.user, call.line, for_gdb=True).check([Line(0, call.line)])
+    return await call.view.execute_plain(call.line)
+
+
+OWN = {"alias": _alias, "define-prefix": _define_prefix, "python": _python}
+"""The commands of GDB that the front end takes note of."""
+
+
+async def _no_line(_: str) -> str | None:
+    return None
+
+
+async def run_hook(dispatcher: Dispatcher, word: str, ranks: RankSet, *, after: bool) -> None:
+    """Carry out the hook of a command; a hook inside itself does not run again, as in GDB."""
+    user = dispatcher.workspace.user
+    hook = user.hook(word, after=after)
+    if hook is None:
+        return
+    user.hooks_open.add(hook.name)
+    try:
+        await call_user(dispatcher, hook, "", ranks)
+    except PgdbError as error:
+        raise CommandError(f"{hook.name}: {error}") from None
+    finally:
+        user.hooks_open.discard(hook.name)

@@ -1,0 +1,205 @@
+"""Which process can carry out the lines of a body, and the lines that none can.
+
+The body of ``define``, ``if`` and ``while`` goes to the GDBs if they can carry it out alone, else
+the front end takes it line by line. The bodies of ``commands`` and ``hook-stop`` run in the GDB of
+a rank at its stop, so that all of their lines must be GDB's.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+from pgdb.errors import UsageError
+from pgdb.frontend.api import gdb_commands, gdb_words
+from pgdb.frontend.api.gdb_blocks import Block, Line, Node, argument_of, parse, reads_lines
+from pgdb.frontend.api.gdb_words import Kind
+from pgdb.frontend.api.options import find_changeable
+from pgdb.frontend.commands.table import COMMANDS, Command
+from pgdb.frontend.commands.user_commands import UserCommands
+from pgdb.patterns import pattern
+
+# GDB carries these out in a body as PGDB does at the prompt.
+_SAME = frozenset(
+    "print info frame up down list backtrace thread help set show display source".split()
+)
+# The front end takes these in bodies that it carries out. In a body of GDB's they would end, free
+# or replace the rank without a word to PGDB.
+_ENDS_RANKS = frozenset("kill detach quit interrupt run start restart".split())
+_OFF = pattern(r"\S+\s+(?:off|0|unlimited)\Z")
+_DEATH = pattern(r"death\b")
+
+
+class Checker:
+    """Checks the lines of one body."""
+
+    def __init__(self, user: UserCommands, title: str, *, for_gdb: bool) -> None:
+        self._user = user
+        self._title = title
+        self._for_gdb = for_gdb
+
+    def check(self, nodes: Iterable[Node]) -> bool:
+        """Return whether the front end must carry the body out.
+
+        :raises UsageError: for a line that neither GDB nor the front end may carry out there.
+        """
+        needs = False
+        for node in nodes:
+            if isinstance(node, Line):
+                needs |= self._line(node)
+            else:
+                needs |= self._block(node)
+        return needs
+
+    def _block(self, block: Block) -> bool:
+        match block.word:
+            case "if" | "while":
+                needs = self.check(block.body)
+                return self.check(block.otherwise) or needs
+            case "python":
+                self._python(block)
+                return False
+            case "commands":
+                Checker(self._user, self._title, for_gdb=True).check(block.body)
+                return True
+            case "define":
+                # The front end checks the new command where the line is carried out.
+                return True
+            case "document":
+                return True
+            case _:
+                return False
+
+    def _line(self, line: Line) -> bool:
+        text = self._user.expanded(line.text, _has)
+        if (found := self._user.find(text, _has)) is not None:
+            return self._ours(line, found[0].is_ours, f"'{found[0].name}' has commands of PGDB's")
+        try:
+            word, command = resolve(gdb_words.first_word(text), self._user.names)
+        except UsageError:
+            return False  # GDB or the dispatcher says so where the line is carried out
+        if word == "python":
+            self._python(line)
+            return False
+        why = self._why_refused(word, command, text)
+        if why:
+            raise self._error(line, why)
+        if self._for_gdb and word in _ENDS_RANKS:
+            raise self._error(line, f"'{word}' is refused: the rank's GDB carries this body out")
+        if command is None:
+            kind = gdb_commands.kind_of(word, text)
+            return kind in (Kind.RUN, Kind.BREAKPOINT)
+        if word == "catch" and _DEATH.match(argument_of(text)):
+            return self._ours(line, True, "'catch death' is a command of PGDB's")
+        if word not in gdb_words.KINDS or _is_setting_of_ours(word, text):
+            if self._for_gdb and word == "set" and _OFF.match(argument_of(text)):
+                return False  # the GDBs have these settings off
+            return self._ours(line, True, f"'{text}' is a command of PGDB's")
+        if word in _SAME:
+            return _is_only_ours(command, text)
+        return True
+
+    def _ours(self, line: Line, is_ours: bool, why: str) -> bool:
+        if is_ours and self._for_gdb:
+            raise self._error(line, f"{why}, and the rank's GDB carries this body out")
+        return is_ours
+
+    def _why_refused(self, word: str, command: Command | None, text: str) -> str:
+        inner = gdb_commands.innermost(text)
+        if reads_lines(inner) and gdb_commands.resolve(inner) != "python":
+            return f"'{word}' reads lines, which a body does not have"
+        kind = gdb_commands.kind_of(word, text)
+        is_carried_out = command is not None and not self._for_gdb
+        if kind is not Kind.REFUSED or (is_carried_out and word not in ("set", "with", "thread")):
+            return ""
+        if _is_setting_of_ours(word, text):
+            return ""
+        return gdb_commands.why_refused(
+            gdb_commands.resolve(inner) if inner != text else word, inner
+        )
+
+    def _python(self, node: Node) -> None:
+        """Check the commands that Python code gives to GDB as literal texts."""
+        if isinstance(node, Line):
+            code, first = argument_of(node.text), node.number
+        else:
+            lines = [each.text for each in node.body if isinstance(each, Line)]
+            code, first = "\n".join(lines), node.number + 1
+        for at, text in executed(code):
+            for line in text.split("\n"):
+                if line.strip():
+                    inner = Checker(self._user, self._title, for_gdb=True)
+                    inner.check([Line(first + at - 1, line.strip())])
+
+    def _error(self, line: Line, why: str) -> UsageError:
+        place = f"line {line.number} of '{self._title}'" if line.number else f"'{self._title}'"
+        return UsageError(f"{place}, '{line.text}': {why}")
+
+
+def check_for_gdb(user: UserCommands, opener: str, lines: Sequence[str]) -> None:
+    """Check the body of a multi-line command that a rank's GDB carries out.
+
+    :raises UsageError: for a line that the GDB may not carry out, or does not know.
+    """
+    title = gdb_words.resolve(opener)
+    Checker(user, title, for_gdb=True).check(parse(opener, lines).body)
+
+
+def executed(code: str) -> list[tuple[int, str]]:
+    """Return the literal commands that Python code gives to ``gdb.execute``, with their lines.
+
+    >>> executed('gdb.execute("run")')
+    [(1, 'run')]
+    """
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []  # GDB's Python says so
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        name = node.func
+        is_execute = isinstance(name, ast.Attribute) and name.attr == "execute"
+        first = node.args[0]
+        if is_execute and isinstance(first, ast.Constant) and isinstance(first.value, str):
+            found.append((node.lineno, first.value))
+    return found
+
+
+def resolve(typed: str, names: Iterable[str] = ()) -> tuple[str, Command | None]:
+    """Return the full word of a typed one, and its command, None for one of GDB's.
+
+    An exact name comes first, PGDB's before GDB's, then GDB's abbreviations, then PGDB's. *names*
+    are those of user-defined commands.
+
+    :raises UsageError: for the beginning of several words.
+    """
+    own = COMMANDS.find(typed)
+    if own is not None:
+        return own.word, own
+    words = gdb_words.candidates(typed, names)
+    if len(words) != 1:
+        words |= {*COMMANDS.starting_with(typed)} if typed else set()
+    if len(words) > 1:
+        raise UsageError(f"'{typed}' is ambiguous: {', '.join(sorted(words))}")
+    word = words.pop() if words else typed
+    return word, COMMANDS.find(word)
+
+
+def _has(word: str) -> bool:
+    return COMMANDS.find(word) is not None
+
+
+def _is_setting_of_ours(word: str, text: str) -> bool:
+    name = argument_of(text).partition(" ")[0]
+    return word in ("set", "show") and find_changeable(name) is not None
+
+
+def _is_only_ours(command: Command, text: str) -> bool:
+    """Return whether GDB does not know a line although it knows the command."""
+    words = argument_of(text).split()
+    if command.word == "info":
+        return words[:1] == ["sbd"]
+    names = {each.name for each in command.syntax.options} if command.syntax is not None else set()
+    return not names.isdisjoint(words)

@@ -1,0 +1,289 @@
+"""Bodies: the front end carries out what GDB cannot, on the ranks that reach a line."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+
+import pytest
+
+from pgdb.errors import PgdbError
+from pgdb.frontend.api.gdb_blocks import parse
+from pgdb.frontend.commands.bodies import Checker, executed
+from pgdb.frontend.commands.dispatch import Dispatcher
+from pgdb.frontend.commands.user_commands import UserCommands, split_arguments, with_arguments
+from pgdb.frontend.commands.workspace import Workspace
+from pgdb.frontend.show.display import TextDisplay
+from tests.fakes.session import FakeSession
+
+
+class Typed:
+    """A dispatcher whose session notes the lines for the GDBs."""
+
+    def __init__(self) -> None:
+        self.session = FakeSession()
+        self.output = io.StringIO()
+        self._lines: list[str] = []
+
+        async def read(_: str) -> str | None:
+            return self._lines.pop(0) if self._lines else None
+
+        workspace = Workspace(self.session)  # type: ignore[arg-type]
+        self.dispatcher = Dispatcher(workspace, TextDisplay(self.output), read_line=read)
+
+    def __call__(self, text: str) -> list[str]:
+        """Carry out lines; return what went to the GDBs."""
+        before = len(self.session.lines)
+        self._lines = text.strip("\n").split("\n")
+
+        async def run() -> None:
+            while self._lines:
+                await self.dispatcher.run_line(self._lines.pop(0))
+
+        asyncio.run(run())
+        return self.session.lines[before:]
+
+    @property
+    def errors(self) -> str:
+        return self.output.getvalue()
+
+
+@pytest.fixture
+def typed() -> Typed:
+    return Typed()
+
+
+def test_a_command_that_gdb_can_carry_out_is_gdbs(typed: Typed) -> None:
+    assert typed("define pp\nprint $arg0\nend") == ["define pp | print $arg0 | end"]
+    assert typed("pp x") == ["pp x"]
+
+
+def test_a_command_with_words_of_ours_is_carried_out_line_by_line(typed: Typed) -> None:
+    assert typed("define both\nproc 0 ptype $arg0\n  ptype $arg1\necho $argc $arg*\nend") == []
+    assert typed("both x 'y z'") == ["[0] ptype x", "ptype 'y z'", "echo 2 x 'y z'"]
+
+
+def test_commands_call_commands(typed: Typed) -> None:
+    typed("define one\nproc 1 ptype $arg0\nend\ndefine two\none $arg0\none b\nend")
+    assert typed("two a") == ["[1] ptype a", "[1] ptype b"]
+
+
+def test_a_recursion_without_an_end_is_an_error(typed: Typed) -> None:
+    typed("define again\nproc 0 again\nend\nagain")
+    assert "does it carry out itself?" in typed.errors
+    typed("define deep\nfocus all\ndeep\nend\ndeep")
+    assert "'deep' calls itself without an end" in typed.errors
+
+
+def test_conditions_divide_the_ranks(typed: Typed) -> None:
+    typed.session.values = {"$arg0 > 1": [], "x > 1": [{"0-1": "0", "2-3": "1"}]}
+    typed(
+        "define split\nif $arg0 > 1\nptype yes\nproc 0 ptype p\nelse\nptype no\nend\nptype z\nend"
+    )
+    assert typed("split x") == [
+        "= x > 1",
+        "[2-3] ptype yes",
+        "[0] ptype p",
+        "[0-1] ptype no",
+        "ptype z",
+    ]
+
+
+def test_a_loop_goes_on_with_the_ranks_whose_condition_is_true(typed: Typed) -> None:
+    typed.session.values = {
+        "i": [{"0-3": "1"}, {"0": "0", "1-3": "1"}, {"1-3": "0"}],
+        "rank == 1": [{"0-3": "0"}, {"1": "1", "2-3": "0"}],
+    }
+    lines = typed("while i\nif rank == 1\nloop_break\nend\nproc 3 ptype t\nptype b\nend")
+    assert [line for line in lines if "=" not in line] == [
+        "[3] ptype t",
+        "ptype b",
+        "[3] ptype t",
+        "[2-3] ptype b",
+    ]
+
+
+def test_loop_continue_leaves_out_the_rest(typed: Typed) -> None:
+    typed.session.values = {
+        "i": [{"0-3": "1"}, {"0-3": "0"}],
+        "rank": [{"0": "0", "1-3": "1"}],
+    }
+    lines = typed("while i\nif rank\nloop_continue\nend\nproc 3 ptype t\nptype b\nend\nptype z")
+    assert [line for line in lines if "=" not in line] == ["[3] ptype t", "[0] ptype b", "ptype z"]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("attach 1", "'attach' is refused"),
+        ("target remote :1", "'target' is refused"),
+        ("file x", "'file' is refused"),
+        ("starti", None),
+        ("set non-stop on", "refused"),
+        ("thread apply all attach 1", "'attach' is refused"),
+        ("with print pretty on -- file x", "'file' is refused"),
+        ("set follow-fork-mode child", "a rank is one process"),
+        ("python gdb.execute('kill')", "'kill' is refused"),
+        ("actions", "reads lines"),
+        ("compile code", "reads lines"),
+    ],
+)
+@pytest.mark.parametrize("opener", ["define foo", "if 1", "while 1"])
+def test_a_body_is_checked_as_lines_are(
+    typed: Typed, opener: str, line: str, says: str | None
+) -> None:
+    lines = typed(f"{opener}\nptype x\n{line}\nend")
+    if says is not None:
+        assert lines == []
+        assert says in typed.errors and "line 2 of '" in typed.errors
+        assert typed("ptype y") == ["ptype y"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run",
+        "kill",
+        "detach",
+        "quit",
+        "tree",
+        "proc 0 print x",
+        "stat x",
+        "shell ls",
+        "catch death",
+    ],
+)
+@pytest.mark.parametrize("opener", ["commands", "define hook-stop"])
+def test_a_body_that_a_rank_carries_out_has_gdbs_commands_only(
+    typed: Typed, opener: str, line: str
+) -> None:
+    assert typed(f"{opener}\nsilent\n{line}\nend") == []
+    assert "line 2 of " in typed.errors and f"'{line}'" in typed.errors
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('gdb.execute("run")', [(1, "run")]),
+        ("x = 1\nif x:\n  gdb.execute('detach', to_string=True)", [(3, "detach")]),
+        ("gdb.execute(text)", []),
+        ("not python (", []),
+        ("print(1)", []),
+    ],
+)
+def test_commands_in_python_are_found(code: str, found: list[tuple[int, str]]) -> None:
+    assert executed(code) == found
+
+
+def test_python_may_not_end_ranks(typed: Typed) -> None:
+    assert typed('python gdb.execute("detach")') == []
+    assert "'detach' is refused" in typed.errors
+    assert typed('python\nif 1:\n  gdb.execute("kill")\nend') == []
+    assert "line 2 of 'python', 'kill'" in typed.errors
+    assert typed('python\nif 1:\n  gdb.execute("echo hi")\nend') == [
+        'python | if 1: |   gdb.execute("echo hi") | end'
+    ]
+
+
+def test_aliases(typed: Typed) -> None:
+    assert typed("alias mo = ptype") == ["alias mo = ptype"]
+    assert typed("mo x") == ["ptype x"]
+    assert typed("alias on0 = proc 0") == []
+    assert typed("on0 ptype y") == ["[0] ptype y"]
+    assert typed("alias bad = attach") == [] and "'attach' is refused" in typed.errors
+    assert typed("alias print = proc 0") == [] and "is a command already" in typed.errors
+
+
+def test_aliases_of_each_other_are_an_error(typed: Typed) -> None:
+    user = UserCommands()
+    user.set_alias("aa", "bb")
+    user.set_alias("bb", "aa")
+    with pytest.raises(PgdbError, match="stand for each other"):
+        user.expanded("aa 1", lambda word: False)
+
+
+def test_a_users_name_precedes_gdbs_abbreviations_and_our_words(typed: Typed) -> None:
+    typed("define go\nptype went\nend\ndefine tree\nptype t\nend")
+    assert typed("go") == ["go"]
+    assert typed("tree") == ["tree"]
+    assert typed("define uniquely\nproc 0 ptype $arg0\nend") == []
+    assert typed("uniq x") == ["[0] ptype x"]
+
+
+def test_hooks_run_around_commands_that_pgdb_carries_out(typed: Typed) -> None:
+    typed("define hook-ptype\nwhatis before\nend\ndefine hookpost-ptype\nwhatis after\nend")
+    assert typed("ptype x") == ["whatis before", "ptype x", "whatis after"]
+    typed("define hook-whatis\nwhatis inner\nend")
+    assert typed("whatis x") == ["whatis inner", "whatis x"]
+
+
+def test_documentation_and_text_of_ours(typed: Typed) -> None:
+    typed("define foo\nproc 0 ptype x\nend\ndocument foo\nif you want\n so\nend\nhelp foo")
+    assert "if you want\n so" in typed.errors
+    typed("show user foo")
+    assert 'User command "foo":\n  proc 0 ptype x\n' in typed.errors
+
+
+def test_prefixes(typed: Typed) -> None:
+    typed("define abc def\nproc 0 ptype x\nend")
+    assert "'define-prefix abc' makes it one" in typed.errors
+    typed("define-prefix abc\ndefine abc def\nproc 0 ptype $arg0\nend")
+    assert typed("abc def y") == ["[0] ptype y"]
+
+
+@pytest.mark.parametrize("line", ["define", "document", "if", "while"])
+def test_a_multi_line_command_needs_its_argument(typed: Typed, line: str) -> None:
+    assert typed(f"{line}\nptype x") == ["ptype x"]
+    assert f"'{line}' needs" in typed.errors
+
+
+def test_a_new_focus_holds_for_the_lines_behind_it(typed: Typed) -> None:
+    assert typed("define one\nptype a\nfocus 1\nptype b\nend\none") == ["ptype a", "[1] ptype b"]
+
+
+def test_missing_arguments_name_the_line(typed: Typed) -> None:
+    typed("define foo\nproc 0 ptype $arg1\nend\nfoo a")
+    assert "line 1 of 'foo': $arg1 is missing: there are 1 arguments" in typed.errors
+
+
+def test_an_interrupt_ends_a_body(typed: Typed) -> None:
+    typed.session.values = {"1": [{"0-3": "1"}]}
+    count = 0
+
+    async def execute(line: str) -> object:
+        nonlocal count
+        count += 1
+        typed.dispatcher.was_interrupted = count == 3
+        return typed.session._note(line)
+
+    typed.session.execute_plain = execute  # type: ignore[assignment]
+    lines = typed("while 1\nproc 0 ptype x\nend\nptype y")
+    assert [line for line in lines if "=" not in line] == ["[0] ptype x"] * 3 + ["ptype y"]
+    assert "(Ctrl-C)" in typed.errors
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a b", ["a", "b"]),
+        ("'a b' \"c d\"", ["'a b'", '"c d"']),
+        (r"a\ b c", [r"a\ b", "c"]),
+        ("x+'a b'+y z", ["x+'a b'+y", "z"]),
+        ("", []),
+    ],
+)
+def test_arguments_are_divided_as_gdb_divides_them(text: str, found: list[str]) -> None:
+    assert split_arguments(text) == found
+
+
+def test_arguments_take_their_places() -> None:
+    assert with_arguments("p $arg0[$arg1] + $argc$argx", "a b") == "p a[b] + 2$argx"
+    assert with_arguments("p $arg10", " ".join("abcdefghijk")) == "p k"
+
+
+def test_a_block_that_gdb_can_carry_out_goes_to_gdb() -> None:
+    checker = Checker(UserCommands(), "if", for_gdb=False)
+    assert not checker.check([parse("if x", ["print x", "set $y = 1", "else", "info locals"])])
+    assert checker.check([parse("if x", ["next"])])
+    assert checker.check([parse("if x", ["break f"])])
+    assert checker.check([parse("if x", ["else", "while y", "tree", "end"])])

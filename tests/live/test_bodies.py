@@ -1,0 +1,131 @@
+"""Files of commands, user-defined commands and blocks on real ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Build
+from tests.support.programs import Mpi
+from tests.support.terminal import Finished, ex, run_json
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+
+_FILE = """
+# A line goes on behind a backslash.
+break \\
+  work
+define rounds
+  set $count = 0
+  while $count < $arg0
+    continue
+    print round
+    set $count = $count + 1
+  end
+  if rank == 1
+    print 100 + round
+  else
+    proc 0 print 200 + round
+  end
+end
+document rounds
+Continue and print.
+if you like
+end
+rounds 3
+"""
+
+
+def values(finished: Finished, command: str) -> list[dict[str, str]]:
+    """Return the value of each rank set, for each answer to a command."""
+    return [
+        {each["ranks"]: each["record"]["text"] for each in answer["classes"]}
+        for answer in finished.answers(command)
+    ]
+
+
+def errors(finished: Finished) -> list[str]:
+    return [str(each["message"]) for each in finished.objects if each["type"] == "error"]
+
+
+def test_a_file_defines_commands_that_wait_for_the_ranks(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    script = tmp_path / "rounds.gdb"
+    script.write_text(_FILE)
+    finished = run_json(
+        "launch",
+        *ex(f"source {script}", "help rounds", "delete", "continue"),
+        *mpi.line(2, build("bodies.c")),
+    )
+    assert finished.status == 0, finished.out
+    assert values(finished, "print round") == [
+        {"0-1": "0"},
+        {"0": "1", "1": "2"},
+        {"0": "2", "1": "4"},
+    ]
+    assert values(finished, "print 100 + round") == [{"1": "104"}]
+    assert values(finished, "print 200 + round") == [{"0": "202"}]
+    assert "Continue and print.\\nif you like" in finished.out
+    assert_ended_well(finished)
+
+
+def assert_ended_well(finished: Finished) -> None:
+    """Check that both ranks have computed what they do without a debugger."""
+    assert "rank 0 sum 100 args 1" in finished.out
+    assert "rank 1 sum 63 args 1" in finished.out
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("attach 1", "'attach' is refused"),
+        ("file /bin/true", "'file' is refused"),
+        ("set non-stop on", "PGDB needs"),
+        ("if 1\ndisconnect\nend", "line 1 of 'if', 'disconnect'"),
+        ("commands\nkill\nend", "line 1 of 'commands', 'kill'"),
+        ("python gdb.execute('detach')", "'detach' is refused"),
+        ("define hook-stop\ntree\nend", "line 1 of 'hook-stop', 'tree'"),
+    ],
+)
+def test_a_file_is_refused_what_a_line_is(
+    mpi: Mpi, build: Build, tmp_path: Path, line: str, says: str
+) -> None:
+    script = tmp_path / "bad.gdb"
+    script.write_text(f"break work\ncontinue\n{line}\nprint 7\n")
+    finished = run_json(
+        "launch",
+        *ex(f"source {script}", "print round", "delete", "continue"),
+        *mpi.line(2, build("bodies.c")),
+    )
+    (error,) = errors(finished)
+    assert says in error and "bad.gdb:3" in error
+    assert values(finished, "print 7") == []
+    assert values(finished, "print round") == [{"0-1": "0"}]
+    assert_ended_well(finished)
+
+
+def test_a_rank_on_which_a_line_fails_leaves_the_body(mpi: Mpi, build: Build) -> None:
+    body = ["define both", "print 10 / rank", "proc 0-1 print 3", "info line", "print 5", "end"]
+    finished = run_json(
+        "launch",
+        *ex("break work", "continue", *body, "both", "print 6", "delete", "continue"),
+        *mpi.line(2, build("bodies.c")),
+    )
+    assert values(finished, "print 5") == [{"1": "5"}]
+    assert values(finished, "print 6") == [{"0-1": "6"}]
+    assert "[0] left 'both' at line 1 of 'both'" in finished.out
+
+
+def test_a_python_file_is_python(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    script = tmp_path / "names.py"
+    script.write_text("if True:\n    print('sum is', 6 * 7)\n")
+    finished: Any = run_json(
+        "launch", "-x", script, *ex("continue"), *mpi.line(2, build("bodies.c"))
+    )
+    texts = [
+        each["record"].get("text") for each in finished.answers(f"source {script}")[0]["classes"]
+    ]
+    assert texts == ["sum is 42"]
