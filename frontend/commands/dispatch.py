@@ -81,6 +81,8 @@ class Dispatcher:
         """Launches the job again, with new arguments of the program unless they are None."""
         self.status = EXIT_OK
         """The worst result so far, as an exit status."""
+        self.chosen_status: int | None = None
+        """The exit status that the user has given to ``quit``."""
         self.in_foreground = RankSet()
         """The ranks that a run command in the foreground waits for."""
         self._read_line = read_line

@@ -8,7 +8,10 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.element_checks import text_of
+from pgdb.frontend.analysis.values import number_of
 from pgdb.frontend.api.traffic import lines_of_detached
+from pgdb.frontend.commands.options import is_number
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -20,6 +23,7 @@ from pgdb.frontend.commands.table import (
 )
 from pgdb.frontend.system import durations
 from pgdb.overlay.messages import RunWord
+from pgdb.records import Value
 
 _WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
 
@@ -202,20 +206,55 @@ def _out_of_reach(call: Call) -> list[str]:
     return state.absent(call.ranks & (state.lost | state.detached))
 
 
-@COMMANDS.command("quit", group=Group.SESSION, aliases=("q", "exit"), summary="leave PGDB")
+@COMMANDS.command(
+    "quit",
+    group=Group.SESSION,
+    usage="quit [EXPR]",
+    aliases=("q", "exit"),
+    summary="leave PGDB",
+)
 async def _quit(call: Call) -> Outcome:
     """Leave PGDB: an attached job is detached and runs on, a launched job is killed.
 
+    EXPR is the exit status of PGDB, as in GDB: 'quit 3', 'quit $_exitcode'. Without it the status
+    says how the session went (see 'pgdb --help'). All selected ranks must have the same value.
+
     At a terminal PGDB asks before it kills. To leave a launched job running, detach first.
     """
-    no_argument(call)
+    status = await _status(call)
     dispatcher, session = call.dispatcher, call.session
     kill = session.kills_at_close
     has_ranks = bool(session.state.live)  # else its launcher is about to end by itself
     if kill and has_ranks and not await dispatcher.confirm("Quit and kill the job?"):
         return "still here; 'detach' lets the job run on"
+    dispatcher.chosen_status = status
     dispatcher.quit(kill=kill)
     return None
+
+
+async def _status(call: Call) -> int | None:
+    """Return the exit status that the argument of ``quit`` stands for, None without one.
+
+    :raises CommandError: if the ranks have none, or different ones.
+    """
+    text = call.argument
+    if not text:
+        return None
+    if is_number(text):
+        return int(text) & 0xFF
+    answer = await call.view.evaluate(text)
+    values = {each.record.text for each in answer.classes if isinstance(each.record, Value)}
+    if answer.errors or not values:
+        why = text_of(answer.errors[0].filled) if answer.errors else "no rank has answered"
+        raise CommandError(f"{call.word} {text}: {why}")
+    numbers = {number_of(each) for each in values}
+    status = numbers.pop() if len(numbers) == 1 and len(answer.classes) == 1 else None
+    if not isinstance(status, int):
+        raise CommandError(
+            f"{call.word} {text}: the ranks have no whole number in common; "
+            f"'proc {call.ranks.first} {call.word} {text}' takes that of one rank"
+        )
+    return status & 0xFF
 
 
 @COMMANDS.command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.commands.command_files import one_name
 from pgdb.frontend.commands.options import WIDTH, Option, Rest
-from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
+from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, need_argument
 from pgdb.frontend.commands.transcripts import (
     is_logging,
     set_logging,
@@ -44,31 +45,70 @@ async def _help(call: Call) -> Outcome:
     user = call.workspace.user
     if (own := user.get(call.argument)) is not None and own.is_ours:
         return own.help
-    command = COMMANDS.find(gdb_commands.first_word(call.argument)) or COMMANDS.find(
-        gdb_commands.resolve(call.argument)
-    )
-    if command is not None:
+    first = gdb_commands.first_word(call.argument)
+    command = COMMANDS.find(first) or COMMANDS.find(gdb_commands.resolve(call.argument))
+    rest = call.argument[len(first) :].strip()
+    if command is not None and command.word in ("set", "show"):
+        setting = find_changeable(rest)
+        if setting is not None:
+            return _setting_text(setting)
+    if command is not None and not (rest and command.word in gdb_commands.KINDS):
         return command.help
-    # All GDBs have the same help.
-    one = call.session[call.ranks.first] if call.ranks else None
-    if one is None:
+    # All GDBs have the same help, and those of live ranks certainly answer.
+    ranks = (call.ranks & call.session.state.live) or call.ranks
+    if not ranks:
         raise UsageError(f"help: there is no command {call.argument!r}")
-    return await one.execute_plain(call.line)
+    if "user-defined".startswith(first) and len(first) > 2:
+        if summaries := user.summaries:
+            text = f"User-defined commands that PGDB carries out:\n\n{summaries}\n"
+            call.dispatcher.say(text)
+    return await call.session[ranks.first].execute_plain(call.line)
+
+
+@COMMANDS.command(
+    "apropos",
+    group=Group.SESSION,
+    usage="apropos [-v] REGEXP",
+    summary="search the help of all commands",
+)
+async def _apropos(call: Call) -> Outcome:
+    """Show the commands of PGDB and GDB whose name or help matches a regular expression.
+
+    With '-v' GDB shows the whole help of its commands.
+    """
+    text = need_argument(call, "a regular expression").removeprefix("-v").strip()
+    try:
+        expression = re.compile(text, re.IGNORECASE)
+    except re.error as error:
+        raise UsageError(f"apropos {text}: {error}") from None
+    own = [
+        f"{each.word} -- {each.summary}"
+        for each in COMMANDS.commands
+        if each.word not in gdb_commands.KINDS and expression.search(f"{each.word} {each.help}")
+    ]
+    if own:
+        call.dispatcher.say("\n".join(own))
+    ranks = (call.ranks & call.session.state.live) or call.ranks
+    return await call.session[ranks.first].execute_plain(call.line)
 
 
 def _settings_text() -> str:
     """Return the list of the settings for the help of ``set``."""
     lines = []
     for each in CHANGEABLE.values():
-        value = each.value or "|".join(each.choices) or "on|off"
-        text = f"{each.name} {value}"
-        lines += textwrap.wrap(
-            each.help,
-            WIDTH,
-            initial_indent=f"{text:<30}",
-            subsequent_indent=" " * 30,
-        )
+        lines.append(_setting_text(each))
     return "\n".join(lines)
+
+
+def _setting_text(setting: Setting) -> str:
+    value = setting.value or "|".join(setting.choices) or "on|off"
+    text = f"{setting.name} {value}"
+    return textwrap.fill(
+        setting.help,
+        WIDTH,
+        initial_indent=f"{text:<30}",
+        subsequent_indent=" " * 30,
+    )
 
 
 @COMMANDS.command(

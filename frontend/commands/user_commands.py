@@ -60,6 +60,15 @@ class UserCommands:
         commands = (name for name in self._commands if not _is_hook(name))
         return {name.split()[0] for name in (*commands, *self._aliases, *self.prefixes)}
 
+    @property
+    def summaries(self) -> str:
+        """A line for each command of the front end, with the first line of its help."""
+        found = (self._commands[each] for each in sorted(self._commands))
+        lines = (
+            f"{each.name} -- {each.help.partition(chr(10))[0]}" for each in found if each.is_ours
+        )
+        return "\n".join(lines)
+
     def text_of(self, name: str) -> str:
         """Return the bodies of the front end's commands, or of the one of this name."""
         found = (self._commands[each] for each in sorted(self._commands))

@@ -180,6 +180,8 @@ class _Program:
             code = session.job.process.returncode if self._job_code is None else self._job_code
             if code is not None:
                 status = code if code >= 0 else 128 - code
+        if self._dispatcher is not None and self._dispatcher.chosen_status is not None:
+            status = self._dispatcher.chosen_status
         if isinstance(self._display, JsonDisplay):
             self._display.end(status)
         return status

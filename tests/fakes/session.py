@@ -24,11 +24,18 @@ class FakeSession:
         """Values for an expression at its evaluations: the value of each rank set."""
         self.set = ALL
         self.state = JobState(ALL)
+        self.kills_at_close = False
         self._asked = ALL
 
     def ranks(self, which: RankSet) -> FakeSession:
         self._asked = which
         return self
+
+    def __getitem__(self, rank: int) -> FakeSession:
+        return self.ranks(RankSet([rank]))
+
+    async def evaluate(self, expression: str, **how: Any) -> Answer:
+        return await self.evaluate_in_full(expression, **how)
 
     def numbered_on(self, text: str) -> str:
         return text

@@ -1,0 +1,80 @@
+"""help, apropos and quit with an exit status."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdb.frontend.commands.dispatch import Quit
+from tests.frontend.commands.test_blocks import Typed
+
+
+@pytest.fixture
+def typed() -> Typed:
+    return Typed()
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("help info line", "[0] help info line"),
+        ("help set print elements", "[0] help set print elements"),
+        ("help x", "[0] help x"),
+        ("h user-defined", "[0] help user-defined"),
+        ("apropos watch", "[0] apropos watch"),
+    ],
+)
+def test_one_gdb_is_asked_for_the_help_of_gdbs_commands(
+    typed: Typed, line: str, asked: str
+) -> None:
+    assert typed(line) == [asked]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("help tree", "tree "),
+        ("help proc 0", "proc SET COMMAND"),
+        ("help set settle", "settle SECONDS"),
+        ("help info", "info TOPIC"),
+    ],
+)
+def test_the_help_of_ours_is_shown(typed: Typed, line: str, shown: str) -> None:
+    assert typed(line) == []
+    assert shown in typed.errors
+
+
+def test_apropos_finds_commands_of_ours(typed: Typed) -> None:
+    typed("apropos call tree")
+    assert "tree -- " in typed.errors
+    typed("apropos [")
+    assert "apropos [: unterminated character set" in typed.errors
+
+
+def test_user_defined_commands_of_ours_are_listed(typed: Typed) -> None:
+    typed("define foo\nproc 0 ptype x\nend\ndocument foo\nShow x.\nMore.\nend\nhelp user-defined")
+    assert "foo -- Show x." in typed.errors
+
+
+@pytest.mark.parametrize(
+    ("line", "value", "status"),
+    [("quit 3", "", 3), ("exit 259", "", 3), ("q $code", "7", 7), ("quit -1", "-1", 255)],
+)
+def test_quit_has_an_exit_status(typed: Typed, line: str, value: str, status: int) -> None:
+    typed.session.values = {line.split()[1]: [{"0-3": value}]}
+    with pytest.raises(Quit):
+        typed(line)
+    assert typed.dispatcher.chosen_status == status
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"0-1": "1", "2-3": "2"}, "no whole number in common; 'proc 0 quit x'"),
+        ({"0-3": "2.5"}, "no whole number"),
+        ({}, "no rank has answered"),
+    ],
+)
+def test_quit_stays_without_a_status(typed: Typed, values: dict[str, str], says: str) -> None:
+    typed.session.values = {"x": [values]}
+    typed("quit x")
+    assert says in typed.errors
