@@ -15,6 +15,7 @@ from pgdb.frontend.api import gdb_commands, gdb_words
 from pgdb.frontend.api.gdb_blocks import Block, Line, Node, argument_of, parse, reads_lines
 from pgdb.frontend.api.gdb_words import Kind
 from pgdb.frontend.api.options import find_changeable
+from pgdb.frontend.commands.restarting import is_args
 from pgdb.frontend.commands.table import COMMANDS, Command
 from pgdb.frontend.commands.user_commands import UserCommands
 from pgdb.patterns import pattern
@@ -25,7 +26,7 @@ _SAME = frozenset(
 )
 # The front end takes these in bodies that it carries out. In a body of GDB's they would end, free
 # or replace the rank without a word to PGDB.
-_ENDS_RANKS = frozenset("kill detach quit interrupt run start restart".split())
+_ENDS_RANKS = frozenset("kill detach quit interrupt run start starti restart".split())
 _OFF = pattern(r"\S+\s+(?:off|0|unlimited)\Z")
 _DEATH = pattern(r"death\b")
 
@@ -193,7 +194,8 @@ def _has(word: str) -> bool:
 
 def _is_setting_of_ours(word: str, text: str) -> bool:
     name = argument_of(text).partition(" ")[0]
-    return word in ("set", "show") and find_changeable(name) is not None
+    is_ours = find_changeable(name) is not None or is_args(name)
+    return word in ("set", "show") and is_ours
 
 
 def _is_only_ours(command: Command, text: str) -> bool:

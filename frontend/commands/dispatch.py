@@ -79,6 +79,8 @@ class Dispatcher:
         self.display = display
         self.relaunch: Relaunch | None = None
         """Launches the job again, with new arguments of the program unless they are None."""
+        self.program_arguments: Callable[[], Awaitable[tuple[str, ...]]] | None = None
+        """Returns the arguments of the program of a launched job."""
         self.status = EXIT_OK
         """The worst result so far, as an exit status."""
         self.chosen_status: int | None = None

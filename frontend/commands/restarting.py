@@ -17,9 +17,10 @@ _IS_SURE = (
     ),
 )
 _KEPT = """The job is launched with the line of 'pgdb launch', or with ARGS as the arguments of its
-program; the job before is killed if it has not ended. The session keeps its breakpoints with
-their numbers, conditions, commands and ignore counts, displays, settings of GDB, named sets and
-answers. A notice names those that cannot be set again, such as a watchpoint on a local variable."""
+program ('set args ARGS' gives them before, 'show args' shows them); the job before is killed if it
+has not ended. The session keeps its breakpoints with their numbers, conditions, commands and ignore
+counts, displays, settings of GDB, named sets and answers. A notice names those that cannot be set
+again, such as a watchpoint on a local variable."""
 _REDIRECTION = pattern(r"[<>|&;]+")
 _QUOTED = pattern(r"""\"(?:\\.|[^"\\])*\"|'[^']*'|\\.""")
 
@@ -29,10 +30,11 @@ _QUOTED = pattern(r"""\"(?:\\.|[^"\\])*\"|'[^']*'|\\.""")
     group=Group.RUNNING,
     usage="restart [ARGS]",
     summary="launch the job again, up to main",
-    aliases=("start",),
+    aliases=("start", "starti"),
     options=_IS_SURE,
     rest=Rest.BEHIND,
-    description=f"""End the job, launch it again, and stop all ranks in main.
+    description=f"""End the job, launch it again, and stop all ranks in main. 'starti' stops them
+there as well: the launcher carries out their first instructions.
 
 {_KEPT}""",
 )
@@ -56,7 +58,7 @@ A job that has not run since its launch is not launched again without ARGS, only
 {_KEPT}""",
 )
 async def _run(call: Call, text: str, *, is_sure: bool) -> Outcome:
-    if text or not _is_fresh(call):
+    if text or call.workspace.next_arguments is not None or not _is_fresh(call):
         if not await _relaunch(call, text, is_sure=is_sure):
             return _LEFT
     runs, ranks = call.session.runs, call.session.set
@@ -77,6 +79,8 @@ async def _relaunch(call: Call, text: str, *, is_sure: bool) -> bool:
     dispatcher, session = call.dispatcher, call.session
     session.check_restart()
     arguments = _arguments(call.word, text)
+    if arguments is None:
+        arguments = call.workspace.next_arguments
     if dispatcher.relaunch is None:
         raise UsageError(f"'{call.word}' needs the user interface that has launched the job")
     lives = bool(session.state.live) and not session.has_ended
@@ -87,7 +91,39 @@ async def _relaunch(call: Call, text: str, *, is_sure: bool) -> bool:
     except StartError as error:
         dispatcher.failed_to_start()
         raise StartError(f"{error}; the job before has ended, 'restart' tries again") from None
+    call.workspace.next_arguments = None
     return True
+
+
+def is_args(name: str) -> bool:
+    """Return whether a setting is GDB's ``args``."""
+    return name in ("arg", "args")
+
+
+async def set_args(call: Call, text: str) -> None:
+    """Keep the arguments of the program for the next launch of the job.
+
+    :raises UsageError: if PGDB cannot launch it again with other arguments.
+    """
+    await _arguments_now(call)
+    call.workspace.next_arguments = _arguments("set args", text) or ()
+
+
+async def show_args(call: Call) -> str:
+    """Return the arguments that the program has, or gets at the next launch."""
+    now, after = await _arguments_now(call), call.workspace.next_arguments
+    text = 'Argument list to give the program when it is launched again is "{}".'
+    if after is None or after == now:
+        return text.format(shlex.join(now))
+    return f'{text.format(shlex.join(after))} Now it has "{shlex.join(now)}".'
+
+
+async def _arguments_now(call: Call) -> tuple[str, ...]:
+    call.session.check_restart()
+    read = call.dispatcher.program_arguments
+    if read is None:
+        raise UsageError(f"'{call.line}' needs the user interface that has launched the job")
+    return await read()
 
 
 def _arguments(word: str, text: str) -> tuple[str, ...] | None:

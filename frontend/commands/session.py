@@ -13,6 +13,7 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.commands.command_files import one_name
 from pgdb.frontend.commands.options import WIDTH, Option, Rest
+from pgdb.frontend.commands.restarting import is_args, set_args, show_args
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, need_argument
 from pgdb.frontend.commands.transcripts import (
     is_logging,
@@ -140,6 +141,9 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
     name, _, value = text.partition(" ")
     if is_logging(name) and not is_kept:
         return await set_logging(call, value.strip())
+    if is_args(name) and not value.startswith("=") and not is_kept:
+        await set_args(call, value.strip())
+        return None
     setting = find_changeable(name)
     if setting is None:
         if is_kept:
@@ -180,6 +184,8 @@ async def _show(call: Call) -> Outcome:
         if rest.strip():
             return ours
         call.dispatcher.say(ours)
+    if is_args(name):
+        return await show_args(call)
     if is_logging(name):
         return show_logging(call, rest.strip())
     if len(name) > 3 and "commands".startswith(name):

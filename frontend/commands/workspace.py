@@ -47,6 +47,8 @@ class Workspace:
         """The answers that ``save`` has kept, by name."""
         self.without_answer = ""
         """The last command, if its output is not an answer that ``expand`` can unfold."""
+        self.next_arguments: tuple[str, ...] | None = None
+        """The arguments that ``set args`` has given for the next launch; None to keep those."""
         self.user = UserCommands()
         """The commands and aliases that the user has made."""
         self.interface = InterfaceOptions()

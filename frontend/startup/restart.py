@@ -91,12 +91,27 @@ def with_arguments(line: LaunchLine, arguments: Sequence[str]) -> tuple[str, ...
 
     :raises UsageError: if the line has several programs.
     """
+    return (*line.argv[: _last(line) + 1], *arguments)
+
+
+async def arguments_of(session: Session) -> tuple[str, ...]:
+    """Return the arguments that the program of a launched job has.
+
+    :raises UsageError: if PGDB did not launch the job, or the line has several programs.
+    """
+    session.check_restart()
+    line = await asyncio.to_thread(read_launch_line, session.argv, session.options.launcher)
+    return tuple(line.argv[_last(line) + 1 :])
+
+
+def _last(line: LaunchLine) -> int:
+    """Return the index of the program in a line that has one."""
     if len(line.programs) > 1:
         raise UsageError(
             f"the line has {len(line.programs)} programs; new arguments need a new launch: leave "
             "and use 'pgdb launch', with 'save breakpoints FILE' before and 'source FILE' after"
         )
-    return (*line.argv[: line.programs[0].index + 1], *arguments)
+    return line.programs[0].index
 
 
 def _reopened(job: Job) -> int:

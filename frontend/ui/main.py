@@ -23,7 +23,7 @@ from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import StartProgress
 from pgdb.frontend.show.text import render
 from pgdb.frontend.startup.replay import replay
-from pgdb.frontend.startup.restart import restart
+from pgdb.frontend.startup.restart import arguments_of, restart
 from pgdb.frontend.startup.start import attach, launch
 from pgdb.frontend.startup.stdio_relay import relay_pipes
 from pgdb.frontend.store.settings import read_settings, settings_path
@@ -235,6 +235,7 @@ class _Program:
             self._connect_recordings(session, dispatcher.workspace)
             dispatcher.apply(arguments.given)
             dispatcher.relaunch = self._restart
+            dispatcher.program_arguments = self._program_arguments
             self._introduce(session)
             self._display.flush()
             kill = await run_script(dispatcher, arguments.script)
@@ -246,6 +247,7 @@ class _Program:
         repl = self._repl = Repl(session, settle_s=arguments.settle_s or DEFAULT_SETTLE_S)
         self._dispatcher = repl.dispatcher
         repl.dispatcher.relaunch = self._restart
+        repl.dispatcher.program_arguments = self._program_arguments
         self._show_notification = repl.notify
         self._connect_recordings(session, repl.dispatcher.workspace)
         self._introduce(session)
@@ -268,6 +270,11 @@ class _Program:
         if not is_over and not session.is_recorded:
             repl.display.text("killing the job" if kills else "leaving the job running")
         return kill
+
+    async def _program_arguments(self) -> tuple[str, ...]:
+        """Return the arguments that the program has."""
+        assert self._session is not None
+        return await arguments_of(self._session)
 
     async def _restart(self, arguments: tuple[str, ...] | None) -> None:
         """End the job and launch it again, with new *arguments* of its program unless None.

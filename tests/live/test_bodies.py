@@ -129,3 +129,38 @@ def test_a_python_file_is_python(mpi: Mpi, build: Build, tmp_path: Path) -> None
         each["record"].get("text") for each in finished.answers(f"source {script}")[0]["classes"]
     ]
     assert texts == ["sum is 42"]
+
+
+def test_arguments_are_set_for_the_next_launch(mpi: Mpi, build: Build) -> None:
+    finished = run_json(
+        "launch",
+        *ex("show args", "set args 'a b' c", "show args", "break work", "run", "print argc"),
+        *ex("show args", "set args", "starti", "print argc", "print argv[1]", "delete", "run"),
+        *mpi.line(2, build("bodies.c")),
+        "first",
+    )
+    assert finished.status == 0, finished.out
+    shown = [
+        str(each["text"]).rstrip()
+        for each in finished.of_type("output")
+        if "Argument list" in str(each.get("text"))
+    ]
+    begin = "Argument list to give the program when it is launched again is"
+    assert shown == [
+        f'{begin} "first".',
+        f"""{begin} "'a b' c". Now it has "first".""",
+        f"""{begin} "'a b' c".""",
+    ]
+    assert values(finished, "print argc") == [{"0-1": "3"}, {"0-1": "1"}]
+    assert values(finished, "print argv[1]") == [{"0-1": "0x0"}]
+    assert "rank 0 sum 100 args 1" in finished.out
+
+
+def test_quit_gives_its_status(mpi: Mpi, build: Build) -> None:
+    finished = run_json(
+        "launch", *ex("break work", "continue", "quit rank + 7"), *mpi.line(2, build("bodies.c"))
+    )
+    assert finished.status == 1
+    assert "no whole number in common" in finished.out
+    finished = run_json("launch", *ex("quit argc + 6"), *mpi.line(2, build("bodies.c")))
+    assert finished.status == 7
