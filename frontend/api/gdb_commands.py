@@ -44,10 +44,14 @@ _CARRIERS = {
 def kind_of(word: str, line: str) -> Kind:
     """Return the class of a resolved command; *line* is the whole, which decides some."""
     kind, inner = _kind_and_inner(word, line)
+    kept = {Kind.RUN, Kind.REFUSED, Kind.MULTI_LINE, Kind.BREAKPOINT}
     while inner:
         # An inner command keeps its effect; the nesting can be as deep as the line is long.
-        kind, inner = _kind_and_inner(resolve(inner), inner)
-        if not inner and kind not in (Kind.RUN, Kind.REFUSED, Kind.MULTI_LINE):
+        if word != "with":
+            kept.discard(Kind.BREAKPOINT)
+        word = resolve(inner)
+        kind, inner = _kind_and_inner(word, inner)
+        if not inner and kind not in kept:
             kind = Kind.FREE
     return kind
 
@@ -87,7 +91,7 @@ _ABOUT_BREAKPOINTS = frozenset("condition ignore enable disable delete commands"
 
 def is_about_breakpoints(line: str) -> bool:
     """Return whether a command makes or changes breakpoints."""
-    word = resolve(line)
+    word = resolve(innermost(line))
     return KINDS.get(word) is Kind.BREAKPOINT or word in _ABOUT_BREAKPOINTS
 
 

@@ -54,7 +54,7 @@ REFUSED = {
     "inside another command it would run on every host of the job": "shell make edit pipe",
     "it would wait for lines that nobody can type": "python-interactive guile-repl",
     "GDB has no terminal here": "tui layout refresh winheight winwidth wh new-ui fs focus tty",
-    "it would take the answers away from PGDB": "interpreter-exec",
+    "inside another command it would take the answers away from PGDB": "interpreter-exec",
     "PGDB cannot control a copy of a rank": "checkpoint",
 }
 """The words that PGDB refuses, by the reason with the way out."""

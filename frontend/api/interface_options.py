@@ -102,6 +102,15 @@ class InterfaceOptions:
         help="show the states of the ranks below the prompt, at terminals that can",
     )
 
+    timings: bool = setting(
+        False,
+        name="timings",
+        read=switch,
+        show=on_or_off,
+        kind=bool,
+        help="show the elapsed time after each typed line",
+    )
+
     def changed(self, **changes: Any) -> InterfaceOptions:
         """Return these options with *changes*."""
         return replace(self, **changes)

@@ -14,6 +14,7 @@ from pgdb.frontend.commands import (
     session,
     transcripts,
     tree,
+    viewing,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "session",
     "transcripts",
     "tree",
+    "viewing",
 ]

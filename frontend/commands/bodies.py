@@ -15,6 +15,7 @@ from pgdb.frontend.api import gdb_commands, gdb_words
 from pgdb.frontend.api.gdb_blocks import Block, Line, Node, argument_of, parse, reads_lines
 from pgdb.frontend.api.gdb_words import Kind
 from pgdb.frontend.api.options import find_changeable
+from pgdb.frontend.commands.old_names import translated
 from pgdb.frontend.commands.restarting import is_args
 from pgdb.frontend.commands.table import COMMANDS, Command
 from pgdb.frontend.commands.user_commands import UserCommands
@@ -75,6 +76,8 @@ class Checker:
         text = self._user.expanded(line.text, _has)
         if (found := self._user.find(text, _has)) is not None:
             return self._ours(line, found[0].is_ours, f"'{found[0].name}' has commands of PGDB's")
+        if translated(text) != (text,):
+            return self._ours(line, True, f"'{text}' is a command of PGDB's")
         try:
             word, command = resolve(gdb_words.first_word(text), self._user.names)
         except UsageError:

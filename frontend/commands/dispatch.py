@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager
@@ -19,7 +20,15 @@ from pgdb.errors import CommandError, InternalError, NotRecordedError, PgdbError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.gdb_blocks import Nesting, not_finished
-from pgdb.frontend.commands import blocks, bodies, breakpoints, run_control
+from pgdb.frontend.commands import (
+    blocks,
+    bodies,
+    breakpoints,
+    exit_status,
+    old_names,
+    run_control,
+)
+from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_OK, EXIT_START
 from pgdb.frontend.commands.output import Display
 from pgdb.frontend.commands.questions import NOT_DONE, question_before
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome, Shown
@@ -36,15 +45,13 @@ from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Stop, is_fatal
+from pgdb.records import Event
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
 
 LOG = logging.getLogger(__name__)
 _MOST_LINES = 2000
-
-EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_START, EXIT_NO_ANSWER, EXIT_SIGNAL = range(6)
 
 # The format of "p/x", "x/-2i$pc", "p/d-1"; "cd/tmp/x" and "shell/bin/ls" have none.
 _LETTERS = pattern(r"/(-?\d*[A-Za-z]*)(?![A-Za-z/])")
@@ -118,8 +125,11 @@ class Dispatcher:
             return
         self.lines.append(line)
         self.was_interrupted = False
+        begun_s = time.monotonic()
         try:
             await self._run_line(line)
+            if self.workspace.interface.timings:
+                self.say(f"elapsed: {time.monotonic() - begun_s:.3f} s")
         except PgdbError as error:
             self.show_error(error, line)
         except (Quit, BrokenPipeError):
@@ -200,6 +210,10 @@ class Dispatcher:
             return None
         if found is not None:
             return await self.session.ranks(ranks).execute_plain(line.strip())
+        *before, line = old_names.translated(line)
+        for each in before:
+            if isinstance(outcome := await self.run_on(each, ranks), Answer) and outcome.errors:
+                return None
         call = self._call(line, ranks)
         try:
             await blocks.run_hook(self, call.word, ranks, after=False)
@@ -422,6 +436,10 @@ class Dispatcher:
         """Show the outcome of a command."""
         if isinstance(outcome, Answer):
             number = self._remember(outcome)
+            visible = self.workspace.visibility.answer(outcome)
+            if visible is None:
+                return
+            outcome = visible
             text = render.answer(
                 outcome,
                 number=number,
@@ -446,39 +464,20 @@ class Dispatcher:
     def _remember(self, answer: Answer, *, ended_counts: bool = False) -> int:
         """Keep an answer for ``expand`` and ``@1``; return its number.
 
-        See :meth:`_judge` for *ended_counts*.
+        See :func:`exit_status.of_answer` for *ended_counts*.
         """
-        self._judge(answer, ended_counts=ended_counts)
+        status = exit_status.of_answer(
+            answer,
+            ended_well=self.session.state.ended_well,
+            ended_counts=ended_counts,
+            may_run=self.workspace.settle_s is not None,
+        )
+        self.worsen(status)
         return self.workspace.remember(answer, render.numbered_sets(answer))
-
-    def _judge(self, answer: Answer, *, ended_counts: bool = False) -> None:
-        """Set the exit status for an answer.
-
-        With *ended_counts*, and for a run command, it is an answer of a rank that it has ended with
-        status 0. With a settle time ranks may run on, if not all do.
-        """
-        missing = answer.missing
-        if answer.errors:
-            self.worsen(EXIT_FAILED)
-        lost = missing.lost
-        if lost and (ended_counts or _is_run(answer.command)):
-            lost -= self.session.state.ended_well
-        if missing.late or lost:
-            self.worsen(EXIT_NO_ANSWER)
-        may_run = self.workspace.settle_s is not None and bool(answer.classes)
-        if missing.running and not (answer.may_run or may_run):
-            self.worsen(EXIT_NO_ANSWER)
 
     def judge_events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
         """Set the exit status for fatal signals of ranks that the user has not killed."""
-        for each in classes:
-            if each.ranks <= self.session.killed:
-                continue
-            match each.record:
-                case Stop() as stop if is_fatal(stop):
-                    self.worsen(EXIT_SIGNAL)
-                case Exit(signal=name) if name:
-                    self.worsen(EXIT_SIGNAL)
+        self.worsen(exit_status.of_events(classes, self.session.killed))
 
     def failed_to_start(self) -> None:
         """Set the exit status for a job that could not be launched again."""
@@ -486,13 +485,4 @@ class Dispatcher:
 
     def worsen(self, status: int) -> None:
         """Set the exit status to *status*, unless it is worse already."""
-        if _SEVERITY.index(status) > _SEVERITY.index(self.status):
-            self.status = status
-
-
-def _is_run(line: str) -> bool:
-    """Return whether a command sets ranks running."""
-    return gdb_commands.kind_of(gdb_commands.resolve(line), line) is gdb_commands.Kind.RUN
-
-
-_SEVERITY = (EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_NO_ANSWER, EXIT_SIGNAL, EXIT_START)
+        self.status = exit_status.worse(self.status, status)

@@ -14,6 +14,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import SavedAnswers
 from pgdb.frontend.api.interface_options import InterfaceOptions
 from pgdb.frontend.commands.user_commands import UserCommands
+from pgdb.frontend.commands.visibility import Visibility
 from pgdb.frontend.store.recorder import WorkspaceState
 from pgdb.ranks import RankSet
 
@@ -49,6 +50,8 @@ class Workspace:
         """The last command, if its output is not an answer that ``expand`` can unfold."""
         self.next_arguments: tuple[str, ...] | None = None
         """The arguments that ``set args`` has given for the next launch; None to keep those."""
+        self.visibility = Visibility()
+        """The ranks and notifications that are not shown."""
         self.user = UserCommands()
         """The commands and aliases that the user has made."""
         self.interface = InterfaceOptions()

@@ -18,7 +18,8 @@ from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.breakpoint_file import for_ranks
 from pgdb.frontend.api.notifications import JobOutput, LateAnswer, Notification
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.dispatch import EXIT_FAILED, Dispatcher, Quit
+from pgdb.frontend.commands.dispatch import Dispatcher, Quit
+from pgdb.frontend.commands.exit_status import EXIT_FAILED
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.show.json import json_lines, json_shapes

@@ -18,7 +18,8 @@ from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.api.notifications import Notification, RankEvents
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.dispatch import EXIT_OK, EXIT_START, EXIT_USAGE, Dispatcher, Quit
+from pgdb.frontend.commands.dispatch import Dispatcher, Quit
+from pgdb.frontend.commands.exit_status import EXIT_OK, EXIT_START, EXIT_USAGE
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import StartProgress
 from pgdb.frontend.show.text import render
@@ -375,7 +376,11 @@ class _Program:
             self._dispatcher.judge_events(notification.classes)
         if self._session is not None and self._session.has_ended and notification.kind != "output":
             return
-        self._show_notification(notification)
+        visible: Notification | None = notification
+        if self._dispatcher is not None:
+            visible = self._dispatcher.workspace.visibility.notification(notification)
+        if visible is not None:
+            self._show_notification(visible)
 
 
 def _complain(text: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.job_state import JobState
+from pgdb.frontend.api.options import SessionOptions
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Value
@@ -25,6 +26,7 @@ class FakeSession:
         self.set = ALL
         self.state = JobState(ALL)
         self.kills_at_close = False
+        self.options = SessionOptions()
         self._asked = ALL
 
     def ranks(self, which: RankSet) -> FakeSession:

@@ -134,7 +134,7 @@ def test_a_python_file_is_python(mpi: Mpi, build: Build, tmp_path: Path) -> None
 def test_arguments_are_set_for_the_next_launch(mpi: Mpi, build: Build) -> None:
     finished = run_json(
         "launch",
-        *ex("show args", "set args 'a b' c", "show args", "break work", "run", "print argc"),
+        *ex("show args", "set args 'a b' c", "show args", "break work", "run", "up", "print argc"),
         *ex("show args", "set args", "starti", "print argc", "print argv[1]", "delete", "run"),
         *mpi.line(2, build("bodies.c")),
         "first",

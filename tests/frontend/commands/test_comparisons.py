@@ -14,7 +14,8 @@ from pgdb.frontend.analysis.full_answers import PAGE_RANKS, part_of
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.dispatch import EXIT_FAILED, EXIT_OK, Dispatcher, Display
+from pgdb.frontend.commands.dispatch import Dispatcher, Display
+from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_OK
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.merge.classes import EquivalenceClass, Missing

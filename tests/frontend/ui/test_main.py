@@ -12,7 +12,7 @@ import pytest
 
 from pgdb.errors import DiscoveryError, StartError
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.commands.dispatch import EXIT_START, EXIT_USAGE
+from pgdb.frontend.commands.exit_status import EXIT_START, EXIT_USAGE
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.system import workers
 from pgdb.frontend.ui import job_input
