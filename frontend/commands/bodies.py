@@ -28,6 +28,8 @@ _SAME = frozenset(
 # The front end takes these in bodies that it carries out. In a body of GDB's they would end, free
 # or replace the rank without a word to PGDB.
 _ENDS_RANKS = frozenset("kill detach quit interrupt run start starti restart".split())
+# GDB 13.1 cannot print them where it reports the changed breakpoint, nor can 18.1.
+_LOOPS = ("loop_break", "loop_continue")
 _OFF = pattern(r"\S+\s+(?:off|0|unlimited)\Z")
 _DEATH = pattern(r"death\b")
 
@@ -73,6 +75,8 @@ class Checker:
                 return False
 
     def _line(self, line: Line) -> bool:
+        if line.text in _LOOPS and self._title == "commands":
+            raise self._error(line, "GDB ends with an internal error for it in this body")
         text = self._user.expanded(line.text, _has)
         if (found := self._user.find(text, _has)) is not None:
             return self._ours(line, found[0].is_ours, f"'{found[0].name}' has commands of PGDB's")

@@ -35,8 +35,8 @@ async def _source(call: Call) -> Outcome:
     a command that fails ends it; a breakpoint that cannot be set does not. '-v' shows the lines.
 
     The GDBs of the ranks read FILE.py, and a file that is not on this host. With '-s' they look for
-    it in the directories of their sources as well. Breakpoints that
-    such a file makes are listed and numbered as all others.
+    it in the directories of their sources as well. Breakpoints that such a file makes are listed
+    and numbered as all others.
     """
     argument = need_argument(call, "a file of commands")
     flags, argument = _split_flags(argument)

@@ -21,7 +21,7 @@ _LINES = (
     "document bar", "docu bar", "define bar", "defin bar", "defi bar", "commands", "comma 1",
     "ws 3",
     "while-stepping", "stepping", "compile", "compile code", "expression", "expr", "guile", "gu",
-    "# if 0", "print 1", "", "ifx", "end x", "actions", "define-prefix x", "whi 0", "loop_break",
+    "# if 0", "print 1", "", "ifx", "end x", "actions", "define-prefix x", "whi 0"
 )  # fmt: skip
 _BLOCKS = st.tuples(st.sampled_from(_OPENERS), st.lists(st.sampled_from(_LINES), max_size=12))
 

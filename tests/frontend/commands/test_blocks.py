@@ -175,6 +175,11 @@ def test_commands_in_python_are_found(code: str, found: list[tuple[int, str]]) -
     assert executed(code) == found
 
 
+def test_gdb_is_spared_lines_that_end_it(typed: Typed) -> None:
+    assert typed("commands\nwhile x\nloop_break\nend\nend") == []
+    assert "line 2 of 'commands', 'loop_break': GDB ends with an internal error" in typed.errors
+
+
 def test_python_may_not_end_ranks(typed: Typed) -> None:
     assert typed('python gdb.execute("detach")') == []
     assert "'detach' is refused" in typed.errors

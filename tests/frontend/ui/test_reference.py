@@ -113,6 +113,7 @@ def test_a_setting_is_declared_once() -> None:
         "stop-before-death",
         "stop-on-error",
         "timeout",
+        "timings",
         "width",
     ]
 
