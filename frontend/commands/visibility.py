@@ -1,4 +1,4 @@
-"""What a user does not want to see: blocked ranks, and kinds of notifications. No I/O."""
+"""Blocked ranks and kinds of notifications, which a user interface does not show. No I/O."""
 
 from __future__ import annotations
 
