@@ -290,7 +290,14 @@ async def _python(call: Call) -> Outcome:
     return await call.view.execute_plain(call.line)
 
 
-OWN = {"alias": _alias, "define-prefix": _define_prefix, "python": _python}
+async def _path(call: Call) -> Outcome:
+    """Carry out ``path``, which has an effect on programs that GDB starts only."""
+    answer = await call.view.execute_plain(call.line)
+    call.session.note("'path' has no effect on the job: its launcher finds the program")
+    return answer
+
+
+OWN = {"path": _path, "alias": _alias, "define-prefix": _define_prefix, "python": _python}
 """The commands of GDB that the front end takes note of."""
 
 

@@ -93,6 +93,21 @@ async def _apropos(call: Call) -> Outcome:
     return await call.session[ranks.first].execute_plain(call.line)
 
 
+# GDB's settings for a program that GDB starts, with the length of the shortest abbreviation.
+_OF_STARTS = {
+    "environment": 2,
+    "cwd": 2,
+    "exec-wrapper": 6,
+    "startup-with-shell": 4,
+    "disable-randomization": 9,
+    "inferior-tty": 9,
+}
+
+
+def _is_of_starts(name: str) -> bool:
+    return any(each.startswith(name) and len(name) >= least for each, least in _OF_STARTS.items())
+
+
 def _settings_text() -> str:
     """Return the list of the settings for the help of ``set``."""
     lines = []
@@ -153,7 +168,13 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
             )
         if gdb_commands.kind_of("set", call.line) is gdb_commands.Kind.REFUSED:
             raise UsageError(f"'{call.line}' is refused: PGDB needs that setting as it is")
-        return await call.view.execute_plain(call.line)
+        said = await call.view.execute_plain(call.line)
+        if _is_of_starts(name) and not value.strip().startswith("="):
+            call.session.note(
+                f"'set {name}' has no effect on the job: its launcher starts the program. "
+                "Launchers have options for this, such as 'mpirun -x NAME=VALUE'"
+            )
+        return said
     change = Settings(**{setting.key: setting.convert(f"set {name}", value.strip())})
     call.dispatcher.apply(change)
     answer = None

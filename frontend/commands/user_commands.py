@@ -15,7 +15,7 @@ from pgdb.frontend.api import gdb_words
 from pgdb.frontend.api.gdb_blocks import Block, argument_of
 from pgdb.patterns import pattern
 
-_ARGUMENT = pattern(r"\$arg(c|\*|\d+)")
+_ARGUMENT = pattern(r"\$arg(c|\d+)")
 # An argument ends at a blank that is in no quotes and behind no backslash.
 _ARGUMENTS = pattern(r"""(?:\\.|"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|[^\s"'\\]|\\\Z)+""")
 _NAME = pattern(r"[A-Za-z_][\w.-]*(?: [\w.-]+)*\Z")
@@ -174,10 +174,10 @@ def split_arguments(text: str) -> list[str]:
 
 
 def with_arguments(line: str, argument: str) -> str:
-    """Return a line of a body with the arguments in the places of $arg0, $argc and $arg*.
+    """Return a line of a body with the arguments in the places of $arg0 and $argc.
 
-    >>> with_arguments("print $arg1 + $argc", "x y"), with_arguments("echo $arg*", "x  y")
-    ('print y + 2', 'echo x  y')
+    >>> with_arguments("print $arg1 + $argc", "x y")
+    'print y + 2'
 
     :raises CommandError: for an argument that is not there.
     """
@@ -186,8 +186,6 @@ def with_arguments(line: str, argument: str) -> str:
     def value(place: str) -> str:
         if place == "c":
             return str(len(arguments))
-        if place == "*":
-            return argument
         if int(place) >= len(arguments):
             raise CommandError(f"$arg{place} is missing: there are {len(arguments)} arguments")
         return arguments[int(place)]

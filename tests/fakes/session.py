@@ -23,11 +23,15 @@ class FakeSession:
         """The lines, each with the ranks that get it, unless these are all."""
         self.values: dict[str, list[dict[str, str]]] = {}
         """Values for an expression at its evaluations: the value of each rank set."""
+        self.notes: list[str] = []
         self.set = ALL
         self.state = JobState(ALL)
         self.kills_at_close = False
         self.options = SessionOptions()
         self._asked = ALL
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def ranks(self, which: RankSet) -> FakeSession:
         self._asked = which

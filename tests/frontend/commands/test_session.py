@@ -78,3 +78,21 @@ def test_quit_stays_without_a_status(typed: Typed, values: dict[str, str], says:
     typed.session.values = {"x": [values]}
     typed("quit x")
     assert says in typed.errors
+
+
+@pytest.mark.parametrize(
+    "line", ["set environment A b", "set env A", "set cwd /tmp", "set disable-randomization off"]
+)
+def test_settings_of_programs_that_gdb_starts_say_that_they_do_nothing(
+    typed: Typed, line: str
+) -> None:
+    assert typed(line) == [line]
+    assert "has no effect on the job" in typed.session.notes[0]
+
+
+@pytest.mark.parametrize(
+    "line", ["set print pretty on", "set env = 3", "set cw=1", "set var x = 1"]
+)
+def test_other_settings_say_nothing(typed: Typed, line: str) -> None:
+    assert typed(line) == [line]
+    assert typed.session.notes == []
