@@ -8,19 +8,18 @@ from __future__ import annotations
 import ast
 import configparser
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+
+from tests.support.imports import cycle_in, imports_in, is_within, sources, target_of
+from tests.support.programs import ROOT
 
 MI_COMMAND = re.compile(
     "-(?:break|catch|data|enable|environment|exec|file|gdb|inferior|info|interpreter|list|stack"
     "|symbol|target|thread|var)-[a-z]"
 )
-ROOT = Path(__file__).resolve().parent.parent
 
 FOLDERS: dict[str, tuple[str, ...]] = {
     "pgdb": (),
@@ -186,44 +185,6 @@ OPTIONAL = {"plots": {"matplotlib"}, "completion": {"shtab"}}
 """Packages that only an extra brings, by extra."""
 
 
-@dataclass(frozen=True)
-class Import:
-    """One import: of *name* (a module, or a name in one), at *line*."""
-
-    name: str
-    line: int
-    is_lazy: bool
-    """Not at load time: inside a function, or only for the type checker."""
-    is_for_types: bool
-    """Only for the type checker: nothing is ever loaded."""
-
-
-def imports_of(
-    tree: ast.AST, *, is_lazy: bool = False, is_for_types: bool = False
-) -> Iterator[Import]:
-    """Yield every import below *tree*; ``from a import b`` as ``a.b``."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield Import(alias.name, node.lineno, is_lazy, is_for_types)
-        elif isinstance(node, ast.ImportFrom):
-            source = "." * node.level + (node.module or "")
-            for alias in node.names:
-                yield Import(f"{source}.{alias.name}", node.lineno, is_lazy, is_for_types)
-        else:
-            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            is_typing = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-            yield from imports_of(
-                node,
-                is_lazy=is_lazy or is_function or is_typing,
-                is_for_types=is_for_types or is_typing,
-            )
-
-
-def is_within(module: str, places: tuple[str, ...]) -> bool:
-    return any(module == place or module.startswith(place + ".") for place in places)
-
-
 def folder_of(module: str) -> str | None:
     """Return the folder of the table that holds *module*, or None when it has none."""
     if module in STARTERS:
@@ -234,12 +195,6 @@ def folder_of(module: str) -> str | None:
     if parent in ("pgdb", *SIDES) and module.count(".") > parent.count(".") + 1:
         return None  # a folder below it that the table does not have
     return parent or None
-
-
-def target_of(name: str, modules: Mapping[str, object]) -> str:
-    """Return the module that importing *name* loads; what is not ours as it is."""
-    parent = name.rpartition(".")[0]
-    return parent if name not in modules and parent in modules else name
 
 
 def faults_of_own(module: str, target: str, *, is_lazy: bool) -> Iterator[str]:
@@ -287,7 +242,7 @@ def faults(modules: Mapping[str, str]) -> list[str]:
         if folder_of(module) is None
     ]
     for module, source in modules.items():
-        for each in imports_of(ast.parse(source)):
+        for each in imports_in(source):
             if each.name.startswith("."):
                 reasons = iter(("relative import; write it in full",))
             elif each.name == "pgdb" and module not in STANDARD_LIBRARY_ONLY:
@@ -302,47 +257,6 @@ def faults(modules: Mapping[str, str]) -> list[str]:
             else:
                 reasons = faults_of_others(module, each.name.split(".")[0])
             found += [f"{module}:{each.line}: imports {each.name}: {reason}" for reason in reasons]
-    return found
-
-
-def cycle_in(modules: Mapping[str, str]) -> list[str]:
-    """Return the modules of one cycle of imports at load time, or nothing."""
-    edges = {
-        module: [
-            target
-            for each in imports_of(ast.parse(source))
-            if not each.is_lazy
-            and (target := target_of(each.name, modules)) in modules
-            and target != module
-        ]
-        for module, source in modules.items()
-    }
-    done: set[str] = set()
-
-    def visit(module: str, path: list[str]) -> list[str]:
-        if module in path:
-            return [*path[path.index(module) :], module]
-        if module in done:
-            return []
-        for target in edges[module]:
-            if cycle := visit(target, [*path, module]):
-                return cycle
-        done.add(module)
-        return []
-
-    return next((cycle for module in edges if (cycle := visit(module, []))), [])
-
-
-def sources() -> dict[str, str]:
-    """Return the source of every module of PGDB by its name."""
-    found = {}
-    for folder, package in (("pgdb", "pgdb"), ("frontend", SIDES[0]), ("backend", SIDES[1])):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            parts = path.relative_to(ROOT / folder).with_suffix("").parts
-            if folder == "pgdb" and parts[0] in ("frontend", "backend"):
-                continue  # the links: Python 3.13's rglob goes through them
-            name = ".".join((package, *parts)).removesuffix(".__init__")
-            found[name] = path.read_text(encoding="utf-8")
     return found
 
 
@@ -366,7 +280,7 @@ def test_every_rule_between_folders_is_used() -> None:
     edges = {
         (module, folder_of(target_of(each.name, modules)))
         for module, source in modules.items()
-        for each in imports_of(ast.parse(source))
+        for each in imports_in(source)
         if is_within(each.name, ("pgdb",))
     }
     used = {
@@ -506,35 +420,3 @@ def test_checker_finds_a_cycle() -> None:
     looped = {"a": "import b", "b": "from c import x", "c": "import a"}
     assert cycle_in(looped) == ["a", "b", "c", "a"]
     assert cycle_in(looped | {"c": "def f():\n    import a"}) == []
-
-
-def loaded_by(statement: str) -> set[str]:
-    """Return the names of the modules that *statement* loads in a fresh Python."""
-    program = f"import sys\n{statement}\nprint(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return set(done.stdout.split())
-
-
-def test_daemon_loads_no_front_end_and_no_heavy_package() -> None:
-    loaded = loaded_by("import pgdb.backend.node.daemon, pgdb.backend.node.serving")
-    assert "pgdb.backend.node.leaf" in loaded
-    # networkx alone takes 0.46 s to import; every host of a job would pay for it.
-    heavy = ("networkx", "numpy", "prompt_toolkit", "rich", "matplotlib", "mpi4py")
-    unwanted = ("pgdb.frontend", *heavy)
-    assert not [name for name in loaded if is_within(name, unwanted)]
-
-
-def test_front_end_loads_no_back_end() -> None:
-    loaded = loaded_by("import pgdb.frontend.ui.main")
-    assert "pgdb.frontend.ui.main" in loaded
-    # numpy and rich take 0.1 s each, and most sessions look at no array.
-    unwanted = ("pgdb.backend", "mpi4py", "networkx", "numpy", "rich", "matplotlib")
-    assert not [name for name in loaded if is_within(name, unwanted)]
