@@ -97,7 +97,8 @@ def _event(made: Breakpoint) -> str:
         return "signal all"
     if made.event in ("syscall", "signal"):
         # GDB lists several as "open, close".
-        return f"{made.event} {'' if what in _ANY else what.replace(',', ' ')}".strip()
+        names = () if what in _ANY else what.replace(",", " ").split()
+        return " ".join((made.event, *names))
     if made.event in ("load", "unload"):
         return f"{made.event} {what.partition(_OF_LIBRARIES)[2]}".strip()
     return ""

@@ -1,0 +1,166 @@
+"""Numbers, ranges, places and ways in the commands about breakpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Sequence
+
+import pytest
+
+from pgdb.errors import UsageError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
+from pgdb.frontend.commands.breakpoints import breakpoint_kind
+from pgdb.frontend.commands.dispatch import Dispatcher
+from pgdb.frontend.commands.workspace import Workspace
+from pgdb.frontend.show.display import TextDisplay
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import Breakpoint, BreakpointsMade, Record
+from tests.fakes.session import ALL, FakeSession
+
+LAST = 7
+
+
+class Session(FakeSession):
+    """Notes what the GDBs are asked about breakpoints; the last one has a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.breakpoint_numbers = BreakpointNumbers()
+        self.breakpoint_numbers.reached(LAST, ALL)
+
+    async def change_breakpoints(
+        self, command: str, numbers: Sequence[str] = (), argument: str = ""
+    ) -> Answer:
+        return self._note(f"{command} {list(numbers)} {argument}".rstrip())
+
+    async def breakpoints(self, *numbers: str, kind: str = "") -> Answer:
+        return self._note(f"list {kind or 'all'} {list(numbers)}")
+
+    async def insert_breakpoint(self, line: str, ranks: RankSet) -> Answer:
+        return self.ranks(ranks)._note(f"insert {line}")
+
+    async def breakpoint_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Answer:
+        return self._note(f"commands {list(numbers)} {list(commands)}")
+
+
+def sent(line: str, *body: str) -> str:
+    """Return what the GDBs are asked by a line."""
+    lines = iter((*body, "end"))
+
+    async def read(_: str) -> str | None:
+        return next(lines)
+
+    session = Session()
+    workspace = Workspace(session)  # type: ignore[arg-type]
+    dispatcher = Dispatcher(workspace, TextDisplay(io.StringIO()), read_line=read)
+    asyncio.run(dispatcher.dispatch(line, ALL))
+    (asked,) = session.lines
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("info b", "list all []"),
+        ("info breakpoints 3", "list all ['3']"),
+        ("i b 1-2 $bpnum 4", "list all ['1-2', '7', '4']"),
+        ("info br 1.2", "list all ['1']"),
+        ("info watchpoints", "list watchpoint []"),
+        ("info wat 1", "list watchpoint ['1']"),
+        ("info tp", "list tracepoint []"),
+        ("info tracepoints 2-3", "list tracepoint ['2-3']"),
+        ("delete 2-4", "delete ['2', '3', '4']"),
+        ("delete breakpoints 2", "delete ['2']"),
+        ("delete tracepoints", "delete tracepoints []"),
+        ("delete tr 3", "delete tracepoints ['3']"),
+        ("disable 1.1", "disable ['1.1']"),
+        ("disable 1.1-3 5", "disable ['1.1', '1.2', '1.3', '5']"),
+        ("disable $bpnum.2", "disable ['7.2']"),
+        ("enable once 2", "enable once ['2']"),
+        ("enable breakpoints once 2", "enable once ['2']"),
+        ("enable on 2", "enable once ['2']"),
+        ("enable delete $bpnum", "enable delete ['7']"),
+        ("enable count 3 2-3", "enable count 3 ['2', '3']"),
+        ("enable breakpoints 2", "enable ['2']"),
+        ("enable", "enable []"),
+        ("condition 2 x > 3", "condition ['2'] x > 3"),
+        ("condition 2", "condition ['2']"),
+        ("condition -force 2 x > 3", "condition -force ['2'] x > 3"),
+        ("ignore 2 5", "ignore ['2'] 5"),
+        ("passcount 3", "passcount 3 ['7']"),
+        ("passcount 3 2", "passcount 3 ['2']"),
+        ("passcount 3 all", "passcount 3 all"),
+        ("trace f", "insert trace f"),
+        ("tp f", "insert trace f"),
+        ("commands 1-3", "commands ['1', '2', '3'] ['silent']"),
+        ("commands", "commands ['7'] ['silent']"),
+    ],
+)
+def test_numbers_are_those_of_the_job(line: str, asked: str) -> None:
+    assert sent(line, "silent") == asked
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("info b foo", "'foo' is no breakpoint number"),
+        ("info b 3-1", "'3-1' is an inverted range"),
+        ("delete 4-2", "'4-2' is an inverted range"),
+        ("disable 1.3-2", "'1.3-2' is an inverted range"),
+        ("delete 1.2", "1.2 is one place of a breakpoint; 'disable 1.2' disables it"),
+        ("delete 3 $bpnum.1", "$bpnum.1 is one place"),
+        ("enable once", "'enable once' needs a breakpoint number"),
+        ("enable count 2", "'enable count 2' needs a breakpoint number"),
+        ("condition -force", "'condition -force' needs a breakpoint number and a condition"),
+        ("passcount x", "passcount: 'x' is no number of hits"),
+    ],
+)
+def test_slips_name_the_faulty_part(line: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        sent(line)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("topic", "kind"),
+    [("b", ""), ("break", ""), ("wat", "watchpoint"), ("tr", "tracepoint"), ("wa", None)]
+    + [(each, None) for each in ("t", "w", "threads", "types", "", "bx")],
+)
+def test_topics_have_gdbs_abbreviations(topic: str, kind: str | None) -> None:
+    assert breakpoint_kind(topic) == kind
+
+
+def made(number: int, ranks: str) -> EquivalenceClass[Record]:
+    record = BreakpointsMade((Breakpoint(number=number, kind="breakpoint"),))
+    return EquivalenceClass(RankSet.parse(ranks), record)
+
+
+def test_ranks_that_have_not_counted_up_to_the_last_number_are_behind() -> None:
+    numbers = BreakpointNumbers()
+    assert not numbers.behind(ALL), "no breakpoint yet"
+    assert numbers.reserve() == 1
+    numbers.made([made(1, "0-1")])
+    assert numbers.behind(ALL) == RankSet.parse("2-3")
+    numbers.reached(1, RankSet.parse("2-3"))
+    assert not numbers.behind(ALL)
+    # A reserved number is nobody's yet.
+    assert numbers.reserve() == 2
+    assert not numbers.behind(ALL)
+    numbers.made([made(2, "1"), made(3, "3")])
+    assert (numbers.last, numbers.behind(ALL)) == (3, RankSet.parse("0-2"))
+    numbers.reached(2, RankSet.parse("0"))
+    assert numbers.behind(ALL) == RankSet.parse("0-2")
+    numbers.begins_anew(RankSet([3]))
+    assert numbers.behind(ALL) == ALL
+
+
+def test_a_number_that_was_not_used_is_given_again() -> None:
+    numbers = BreakpointNumbers()
+    first, second = numbers.reserve(), numbers.reserve()
+    numbers.release(first)
+    assert numbers.last == second, "a later one is in use"
+    numbers.release(second)
+    assert numbers.reserve() == second
