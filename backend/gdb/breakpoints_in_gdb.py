@@ -34,7 +34,7 @@ def stop_at_exec() -> None:
     """
     global _events
     spaces = [each.progspace for each in gdb.inferiors() if each.pid]
-    if not all(each.filename and each.objfiles() for each in spaces):
+    if not all(each.objfiles() for each in spaces):
         raise gdb.GdbError("no symbols will be discarded")
     if not hasattr(gdb.events, "free_objfile"):  # GDB 12: no event if the program has no symbols
         raise gdb.GdbError("this GDB does not report that symbols are discarded")

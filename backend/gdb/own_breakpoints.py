@@ -74,7 +74,8 @@ class OwnBreakpoints:
         result = await self._gdb.send(python("stop_once", place))
         if result.kind == "error":
             # MI would report no number.
-            result = await self._gdb.send(console(f"tbreak {place}"))
+            command = f"with breakpoint pending off -- tbreak {place}"
+            result = await self._gdb.send(console(command))
             return result.kind != "error"
         return bool(number_in(result))
 

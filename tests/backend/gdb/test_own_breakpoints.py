@@ -1,0 +1,166 @@
+"""PGDB's own breakpoints under a real GDB: they use up no number, unless GDB has no Python."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgdb.backend.gdb.breakpoints import Breakpoints
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.own_breakpoints import OwnBreakpoints
+from pgdb.backend.gdb.process import start_with
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.gdb.settings import SETTINGS
+from pgdb.records import BreakpointsMade, Failure
+
+pytestmark = [pytest.mark.gdb]
+
+DEADLINE_S = 60.0
+SOURCE = "int f(int x) { return x; }\nint main(void) { return f(0); }\n"
+
+
+class Listener:
+    """Receives the events of one GDB."""
+
+    def __init__(self) -> None:
+        self.breakpoints: Breakpoints | None = None
+        self.stops: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    def on_stopped(self, payload: dict[str, Any]) -> None:
+        self.stops.put_nowait(payload)
+
+    def on_running(self) -> None: ...
+
+    def on_run_failed(self, message: str) -> None:
+        raise AssertionError(message)
+
+    def on_notice(self, name: str, payload: dict[str, Any]) -> None:
+        if self.breakpoints is not None:
+            self.breakpoints.on_notice(name, payload)
+
+    def on_output(self, text: str) -> None: ...
+
+    def on_end(self, why: str) -> None: ...
+
+
+@asynccontextmanager
+async def started(
+    *, has_python: bool = True
+) -> AsyncIterator[tuple[GdbSession, Listener, Breakpoints]]:
+    gdb = shutil.which("gdb") or pytest.skip("this machine has no GDB")
+    listener = Listener()
+    session = GdbSession(listener)
+    breakpoints = listener.breakpoints = Breakpoints(session)
+    async with asyncio.timeout(DEADLINE_S):
+        await session.start(start_with(gdb, os.environ))
+        try:
+            for each in SETTINGS:
+                await session.send(console(each.command))
+            if not has_python:
+                await session.send(console("python del breakpoints_in_gdb"))
+            yield session, listener, breakpoints
+        finally:
+            await session.close(DEADLINE_S)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("own")
+    source = directory / "own.c"
+    source.write_text(SOURCE)
+    subprocess.run(["cc", "-g", "-o", directory / "own", source], check=True)
+    return directory / "own"
+
+
+@pytest.mark.parametrize("has_python", [True, False])
+def test_own_ones_use_up_a_number_only_without_python(program: Path, has_python: bool) -> None:
+    async def test() -> None:
+        async with started(has_python=has_python) as (gdb, _, breakpoints):
+            await gdb.send(f"-file-exec-and-symbols {program}")
+            own = OwnBreakpoints(gdb)
+            assert not await own.stop_once("MAIN__"), "there is no such function"
+            assert await own.stop_once("main")
+            assert breakpoints.last == (0 if has_python else 1)
+            listed = await gdb.send("-break-list")
+            assert len(listed.payload["BreakpointTable"]["body"]) == (0 if has_python else 1)
+            await own.pass_exec()
+            breakpoints.take_changes()
+            made = await breakpoints.insert("break f", breakpoints.last + 1)
+            assert isinstance(made, BreakpointsMade)
+            assert made.breakpoints[0].number == (1 if has_python else 2)
+
+    asyncio.run(test())
+
+
+def test_numbers_are_passed_over_up_to_the_one_that_is_wanted(program: Path) -> None:
+    async def test() -> None:
+        async with started() as (gdb, _, breakpoints):
+            await gdb.send(f"-file-exec-and-symbols {program}")
+            for first in (3, 130):  # more than are passed over at once
+                made = await breakpoints.insert("tbreak f", first)
+                assert isinstance(made, BreakpointsMade)
+                assert [each.number for each in made.breakpoints] == [first]
+                text = (await gdb.send(console("output $bpnum"))).text
+                assert text == str(first)
+            changes = breakpoints.take_changes()
+            assert changes is None, changes
+            refused = await breakpoints.insert("break nosuch", 131)
+            assert isinstance(refused, Failure) and "nosuch" in refused.message
+            # One that GDB was ahead with has GDB's number.
+            await gdb.send(console("break f"))
+            made = await breakpoints.insert("break main", 131)
+            assert isinstance(made, BreakpointsMade)
+            assert [each.number for each in made.breakpoints] == [131, 132]
+
+    asyncio.run(test())
+
+
+@contextmanager
+def waiting_shell() -> Iterator[subprocess.Popen[bytes]]:
+    """Run a shell that executes another program after a line of input."""
+    process = subprocess.Popen(["/bin/sh", "-c", "read x; exec sleep 600"], stdin=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("has_files", [True, False])
+@pytest.mark.parametrize("has_python", [True, False])
+def test_process_is_stopped_before_the_first_instruction_of_its_program(
+    has_python: bool, has_files: bool
+) -> None:
+    async def test(process: subprocess.Popen[bytes]) -> None:
+        async with started(has_python=has_python) as (gdb, listener, breakpoints):
+            if not has_files:
+                await gdb.send("-gdb-set sysroot /proc/self/none")
+                await gdb.send(f"-file-exec-file /proc/{process.pid}/exe")
+            await gdb.send(f"-target-attach {process.pid}")
+            await listener.stops.get()
+            own = OwnBreakpoints(gdb)
+            await own.stop_at_exec()
+            assert (await gdb.send("-exec-continue")).kind == "running"
+            assert process.stdin is not None
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
+            payload = own.as_exec(await listener.stops.get())
+            assert payload["reason"] == "exec"
+            assert Path(f"/proc/{process.pid}/comm").read_text().strip() == "sleep"
+            # The entry of the dynamic linker: it has loaded no library yet.
+            assert "libc.so" not in Path(f"/proc/{process.pid}/maps").read_text()
+            await own.pass_exec()
+            assert breakpoints.last == (0 if has_python else 1)
+            handled = (await gdb.send(console("info signals SIGURG"))).text
+            assert handled.split("SIGURG")[1].split()[:3] == ["No", "No", "No"]
+
+    with waiting_shell() as process:
+        asyncio.run(test(process))
