@@ -1,0 +1,107 @@
+"""Sessions whose ranks lose their GDBs, and their notifications."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pgdb
+from pgdb.frontend.api.notifications import Notification
+from pgdb.ranks import RankSet
+from pgdb.records import Gone, Stop
+from tests.support.programs import (
+    Job,
+    command_of,
+    is_traced,
+    parent_of,
+    status,
+)
+from tests.support.terminal import DEADLINE_S
+
+# Far more than it takes, and far less than what a silent GDB cost before it was ended by force.
+LEAVING_S = 60.0
+
+
+class Heard:
+    """Notifications of a session."""
+
+    def __init__(self) -> None:
+        self.all: list[Notification] = []
+
+    def __call__(self, told: Notification) -> None:
+        self.all.append(told)
+
+    def of(self, kind: type[object]) -> RankSet:
+        """Return the ranks with an event of a kind."""
+        return RankSet.union(
+            each.ranks
+            for told in list(self.all)
+            for each in told.classes
+            if isinstance(each.record, kind)
+        )
+
+    def signals(self, rank: int) -> list[str]:
+        """Return the signals that have stopped a rank."""
+        return [
+            each.filled.signal
+            for told in list(self.all)
+            for each in told.classes
+            if rank in each.ranks and isinstance(each.filled, Stop)
+        ]
+
+    def why_gone(self, rank: int) -> list[str]:
+        """Return what was said of the end of a rank's debugger."""
+        return [
+            each.filled.why
+            for told in list(self.all)
+            for each in told.classes
+            if rank in each.ranks and isinstance(each.filled, Gone)
+        ]
+
+
+@contextmanager
+def attached(
+    job: Job, heard: Callable[[Notification], None] | None = None
+) -> Iterator[pgdb.Session]:
+    """Attach to a job; after it all ranks that live run free."""
+    with pgdb.attach(job.pid, timeout_s=DEADLINE_S, on_event=heard) as session:
+        yield session
+        begun = time.monotonic()
+        session.close()
+        assert time.monotonic() - begun < LEAVING_S
+
+
+def stopped_at(answer: pgdb.Answer, number: int) -> RankSet:
+    """Return the ranks that have stopped at a breakpoint."""
+    return RankSet.union(
+        each.ranks
+        for each in answer.classes
+        if isinstance(each.record, Stop) and each.record.breakpoint == number
+    )
+
+
+def hang(time_s: int) -> list[str]:
+    """Return a script at which a GDB neither answers nor computes, nor heeds SIGINT."""
+    masked = "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})"
+    return ["python", "import signal, time", masked, f"time.sleep({time_s})", "end"]
+
+
+def forked_gdbs(job: Job) -> set[int]:
+    """Return those tracers of ranks that were forked from another GDB."""
+    found = set()
+    for pid in job.ranks.values():
+        with suppress(OSError):
+            tracer = int(status(pid, "TracerPid"))
+            if tracer and "-i=mi3" in command_of(parent_of(tracer)):
+                found.add(tracer)
+    return found
+
+
+def count_traced(job: Job) -> int:
+    """Return how many ranks have a debugger, of those that have not ended."""
+    count = 0
+    for pid in job.ranks.values():
+        with suppress(OSError):
+            count += is_traced(pid)
+    return count
