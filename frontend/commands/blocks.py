@@ -262,6 +262,7 @@ class Body:
 
     def _leave(self, ranks: RankSet, top: _Open, number: int, line: str) -> None:
         """Take ranks out of all bodies, since a line has failed on them."""
+        ranks &= self._open[0].ranks
         if not ranks:
             return
         for each in self._open:

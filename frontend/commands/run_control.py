@@ -23,7 +23,8 @@ from pgdb.frontend.commands.table import (
 )
 from pgdb.frontend.system import durations
 from pgdb.overlay.messages import RunWord
-from pgdb.records import Value
+from pgdb.ranks import RankSet
+from pgdb.records import Exit, Value
 
 _WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
 
@@ -242,6 +243,11 @@ async def _status(call: Call) -> int | None:
         return None
     if is_number(text):
         return int(text) & 0xFF
+    ends = call.session.state.latest(call.ranks) if text == "$_exitcode" else []
+    codes = {each.record.code if isinstance(each.record, Exit) else None for each in ends}
+    if len(codes) == 1 and RankSet.union(each.ranks for each in ends) == call.ranks:
+        if (code := codes.pop()) is not None:
+            return code & 0xFF  # ended ranks have no GDB that could be asked
     answer = await call.view.evaluate(text)
     values = {each.record.text for each in answer.classes if isinstance(each.record, Value)}
     if answer.errors or not values:
