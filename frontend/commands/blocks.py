@@ -175,6 +175,8 @@ class Body:
                 with deadline.renewed():
                     await self._node(top, node)
             except PgdbError as error:
+                if self._dispatcher.was_interrupted or not node.number:
+                    raise
                 raise CommandError(f"line {node.number} of '{top.title}': {error}") from None
             return
         if top.loop is not None and top.ranks:

@@ -238,7 +238,8 @@ class Dispatcher:
         :raises CommandError: if the user has typed Ctrl-C since the line was typed.
         """
         if self.was_interrupted:
-            raise CommandError(f"'{title}' ended before its line {number} (Ctrl-C)")
+            where = f" before its line {number}" if number else ""
+            raise CommandError(f"'{title}' ended{where} (Ctrl-C)")
 
     async def _carry_out(self, call: Call, ranks: RankSet) -> Outcome:
         if call.command is not None:

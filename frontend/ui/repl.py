@@ -68,6 +68,8 @@ class Repl:
         self._last_line = ""
         self._pasted: deque[str] = deque()
         self._interrupts = 0
+        self._command: asyncio.Task[None] | None = None
+        """The line that is being carried out."""
         self._is_lent = False
         self._background: set[asyncio.Task[object]] = set()
 
@@ -105,8 +107,13 @@ class Repl:
         return line
 
     async def _typed(self, prompt: PromptSession[str], text: str | Callable[[], str]) -> str:
-        with self.display.prompting():
-            line = await prompt.prompt_async(text)
+        try:
+            with self.display.prompting():
+                line = await prompt.prompt_async(text)
+        finally:
+            if self._command is not None:
+                # prompt_toolkit has taken Ctrl-C for its prompt, and gives it back to nobody.
+                self._take_interrupts(self._command)
         shown = text if isinstance(text, str) else text()
         self.display.transcript.write(f"{shown}{line}\n")
         return line
@@ -131,7 +138,8 @@ class Repl:
             self._last_line = line
         task = asyncio.create_task(self.dispatcher.run_line(line))
         self._interrupts = 0
-        self._loop.add_signal_handler(signal.SIGINT, self._on_interrupt, task)
+        self._command = task
+        self._take_interrupts(task)
         try:
             with self._job_input():
                 await task
@@ -142,7 +150,11 @@ class Repl:
             self._pasted.clear()
             self.display.text("(given up waiting; the ranks go on)")
         finally:
+            self._command = None
             self._loop.remove_signal_handler(signal.SIGINT)
+
+    def _take_interrupts(self, task: asyncio.Task[None]) -> None:
+        self._loop.add_signal_handler(signal.SIGINT, self._on_interrupt, task)
 
     def notify(self, notification: Notification) -> None:
         """Show a notification."""

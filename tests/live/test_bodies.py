@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Build
+from tests.live.test_repl import PROMPT, launched, ranks_of, wait_running
 from tests.support.programs import Mpi
 from tests.support.terminal import Finished, ex, run_json
 
@@ -164,3 +165,21 @@ def test_quit_gives_its_status(mpi: Mpi, build: Build) -> None:
     assert "no whole number in common" in finished.out
     finished = run_json("launch", *ex("quit argc + 6"), *mpi.line(2, build("bodies.c")))
     assert finished.status == 7
+
+
+def test_ctrl_c_ends_a_body_and_stops_its_ranks(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("storm.c")
+    with launched(mpi, program, home=tmp_path) as terminal:
+        terminal.send("\x1b[200~while 1\nproc 0-1 print 40 + 2\nend\x1b[201~\r")
+        terminal.expect(r"= 42")
+        terminal.control_c()
+        terminal.expect(r"'while' ended.*\(Ctrl-C\)")
+        terminal.expect(PROMPT)
+        terminal.send("\x1b[200~define on\nwhile 1\ncontinue\nend\nend\x1b[201~\r")
+        terminal.ask("print 1 + 1", r"= 2")
+        terminal.line("on")
+        wait_running(ranks_of(terminal, program))
+        terminal.control_c()
+        terminal.expect(r"'on' ended.*\(Ctrl-C\)")
+        terminal.expect(PROMPT)
+        terminal.ask("print 2 + 2", r"= 4")
