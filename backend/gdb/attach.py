@@ -16,6 +16,7 @@ from pgdb.backend.care.pausing import Pauser
 from pgdb.backend.gdb.exec_follow import Following
 from pgdb.backend.gdb.mi import Result, console, quote
 from pgdb.backend.gdb.own_breakpoints import OwnBreakpoints
+from pgdb.backend.gdb.valgrind import Guest, guest_of
 from pgdb.backend.sbd import rank_files
 from pgdb.backend.sbd.mapped_objects import entry_point
 from pgdb.backend.sbd.rank_files import RankFiles, RankGdb
@@ -35,11 +36,6 @@ _NOWHERE = "/proc/self/none"
 # interpreter has only Py_BytesMain, which its main calls, where main is not exported.
 _MAINS = ("MAIN__", "main", "Py_BytesMain")
 
-_UNDER_VALGRIND = (
-    "runs under valgrind: GDB sees valgrind's own code, not the program's. Start the ranks with "
-    "valgrind --vgdb=yes, and type 'target remote | vgdb --pid=PID' in a plain GDB of the program"
-)
-
 Localise = Callable[[RankFiles, int], Awaitable[RankFiles]]
 """Function that brings the files of a process to this host and returns their places."""
 
@@ -50,6 +46,7 @@ async def as_they_are(files: RankFiles, pid: int) -> RankFiles:
     return files
 
 
+UNDER_VALGRIND = "runs under valgrind, which interprets it: GDB has it through vgdb"
 WAS_STOPPED = "was stopped by a signal before, and will be again when PGDB detaches"
 
 
@@ -104,6 +101,12 @@ class Attacher:
             return _refused(pid, why)
         status = procfs.read_stat(pid)
         was_stopped = status is not None and status.state == "T"
+        unreached = ""
+        if Image(pid).is_valgrind:
+            guest = await asyncio.to_thread(guest_of, pid)
+            if isinstance(guest, Guest):
+                return await self._attach_to_guest(pid, guest)
+            unreached = guest
         try:
             files = await self._localise(rank_files.look_at(pid), pid)
             is_forked = await self._gdb_factory.start_for(self._gdb, files, pid)
@@ -139,10 +142,24 @@ class Attacher:
             notes.append(WAS_STOPPED)
         if files.replaced:
             notes.append(_about_replaced(files.replaced))
-        if Image(pid).is_valgrind:
-            notes.append(_UNDER_VALGRIND)
+        if unreached:
+            notes.append(unreached)
         acquired = self._acquired(pid, "attached", payload, notes)
         return replace(acquired, was_stopped=was_stopped, mapped=files.mapped)
+
+    async def _attach_to_guest(self, pid: int, guest: Guest) -> Acquired | Failure:
+        """Connect to the program that Valgrind interprets in the process *pid*."""
+        await self._gdb_factory.start(self._gdb, pid)
+        self._notify(Progress(stage="gdb"))
+        self._gdb.is_remote = True
+        if guest.program:
+            await self._gdb.send(f"-file-exec-and-symbols {quote(guest.program)}")
+        await self._pauser.release(pid)
+        payload = await self._reach(pid, f"-target-select remote | {guest.command}")
+        if isinstance(payload, Failure):
+            return payload
+        notes = [UNDER_VALGRIND]
+        return self._acquired(pid, "attached", payload, notes)
 
     async def acquire_held(self, pid: int, *, runs_on: bool = True) -> Acquired | Failure:
         """Attach to a held rank, let it execute its program and stop that in ``main``.
@@ -252,8 +269,12 @@ class Attacher:
             await self._gdb.send(f"-file-exec-and-symbols {quote(files.executable)}")
 
     async def _attach(self, pid: int) -> dict[str, Any] | Failure:
+        return await self._reach(pid, f"-target-attach {pid}")
+
+    async def _reach(self, pid: int, command: str) -> dict[str, Any] | Failure:
+        """Send the command that gives GDB the process *pid*; return the payload of the stop."""
         stopped = self._expect_stop()
-        result = await self._gdb.send(f"-target-attach {pid}")
+        result = await self._gdb.send(command)
         if result.kind == "error":
             stopped.cancel()
             return _refused(pid, procfs.why_not_traceable(pid) or result.message.rstrip("."))

@@ -34,6 +34,10 @@ POLL_S = 0.5
 QUIET_S = 15.0
 """Time without a report after which the search for the program ends, in seconds."""
 _INTERRUPT_S = 10.0
+_VALGRIND = (
+    "starts valgrind, which executes the program itself: GDB sees valgrind here. Start the job "
+    "without PGDB and use 'pgdb attach', which debugs the program through vgdb"
+)
 _LIVE = pattern(r"^(\*?)\s+(\d+)\s+process (\d+)", re.M)
 _ENDED = pattern(r"^\s+(\d+)\s+<null>", re.M)
 
@@ -129,6 +133,8 @@ class Following:
         if image.mentions_mpi:
             return ""
         if image.pid == self._held:
+            if image.is_valgrind_starter:
+                return _VALGRIND
             return None if image.may_start_programs and not image.is_tracer else ""
         # A script runs many programs before the rank's.
         is_meant = self._first.names(image.script or image.path) and not image.is_of_system

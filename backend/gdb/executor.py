@@ -68,6 +68,7 @@ class Executor:
         self._awaited: asyncio.Future[dict[str, Any]] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._arming: asyncio.Task[GdbError | None] | None = None
+        self._interrupts_remote = False
 
     @property
     def state(self) -> State:
@@ -173,6 +174,11 @@ class Executor:
 
     def on_stopped(self, payload: dict[str, Any]) -> None:
         """Take a ``*stopped``."""
+        if self._interrupts_remote:
+            self._interrupts_remote = False
+            # Valgrind's gdbserver stops at a trap of its own.
+            if payload.get("signal-name") in (signal.SIGINT.name, signal.SIGTRAP.name):
+                payload = {**payload, "signal-name": INTERRUPT.name}
         if self._awaited is not None and self._awaited.done():
             # The operation has given up, and has not run since.
             self._awaited = None
@@ -246,8 +252,7 @@ class Executor:
                 if self.gdb.is_alive:
                     self.gdb.send(console(IGNORE_INTERRUPT))
             case events.SendSignal():
-                with contextlib.suppress(OSError):
-                    os.kill(self.process.pid, INTERRUPT)
+                self._send_interrupt()
             case events.ReportStop():
                 self._report(action)
             case events.ReportRefusedRun(why=why, run=run):
@@ -270,6 +275,16 @@ class Executor:
                 self.breakpoints.forget()
             case events.KillDebugger():
                 self.gdb.kill()
+
+    def _send_interrupt(self) -> None:
+        if self.gdb.is_remote:
+            # The default action of our signal is to do nothing: Valgrind has the kernel drop it.
+            self._interrupts_remote = True
+            if self.gdb.is_alive:
+                self.gdb.send("-exec-interrupt")
+            return
+        with contextlib.suppress(OSError):
+            os.kill(self.process.pid, INTERRUPT)
 
     def _report(self, action: events.ReportStop) -> None:
         payload = action.payload

@@ -71,6 +71,9 @@ class Interrupter:
 
         The C library blocks all signals while it starts a thread or a process.
         """
+        if self._executor.gdb.is_remote:
+            # Valgrind blocks all signals, and the interrupt is none.
+            return False
         loop = asyncio.get_running_loop()
         end_s = loop.time() + _BLOCKED_FOR_S
         while procfs.blocked_in_all_threads(self._executor.process.pid, INTERRUPT):

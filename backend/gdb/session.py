@@ -88,6 +88,8 @@ class GdbSession:
         self._backlog: list[bytes | Pieces] | None = None
         self._parsing: asyncio.Task[None] | None = None
         self._how = ""
+        self.is_remote = False
+        """Whether GDB has the rank through a gdbserver, and does not trace it itself."""
         self.first_thread = FIRST_THREAD
         """GDB's number of the rank's first thread; another one for a child of a wrapper."""
 

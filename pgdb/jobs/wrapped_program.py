@@ -112,6 +112,11 @@ class Image:
         return bool(_VALGRIND.match(self.name))
 
     @property
+    def is_valgrind_starter(self) -> bool:
+        """Whether the image is valgrind's command, which executes a tool in its place."""
+        return self.name in ("valgrind", "valgrind.bin")
+
+    @property
     def is_of_system(self) -> bool:
         """Whether the image belongs to the operating system."""
         return self.path.startswith(_SYSTEM)
