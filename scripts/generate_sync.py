@@ -22,6 +22,7 @@ INNER = {
         # For the user interfaces, which run in the session's thread.
         *("insert_breakpoint", "state", "job", "killed", "hushed", "log", "recorder", "asked"),
         *("transport", "set", "check_restart", "take_over", "notify_listeners"),
+        "all_worlds",
         # Not generated: see frontend/startup/sync.py.
         *("close", "subscribe", "ranks", "has_ended", "start_answer"),
     },
@@ -54,7 +55,7 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES, HasValues, RankView
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
-from pgdb.proctable import ProcTable
+from pgdb.proctable import ProcTable, World
 from pgdb.ranks import RankSet
 
 

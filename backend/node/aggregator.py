@@ -83,7 +83,7 @@ class Aggregator(TreeNode):
         self.failure = ""
         """Reason why it could not join the session; empty if it did."""
         self._called: asyncio.Future[Channel] = self._loop.create_future()
-        self._has_ranks = False
+        self._ranks = RankSet()
         self._is_asked = False
         self._table_has_come = asyncio.Event()
         if place.addresses:
@@ -368,9 +368,13 @@ class Aggregator(TreeNode):
         self._setup = replace(setup, shares=())
         self.apply_setup(setup)
         share = self.shares.get(self.number)
-        if share is not None and not self._has_ranks:
-            self._has_ranks = True
+        if share is None:
+            return
+        before, self._ranks = self._ranks, share.ranks
+        if not before:
             self._leaf.setup(setup, share, self.delivery)
+        elif not self._ranks <= before:
+            self._leaf.add(setup, share)
 
     # -- the leaf ----------------------------------------------------------------------------
 

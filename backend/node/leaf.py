@@ -91,7 +91,7 @@ class Leaf:
         self._on_event = on_event
         self._debuggers: dict[int, RankDebugger] = {}
         self._pids: dict[int, int] = {}
-        self._is_held = False
+        self._held_ranks = RankSet()
         self._held: dict[int, int] = {}
         self._program = ""
         self._collector: Collector | None = None
@@ -129,17 +129,27 @@ class Leaf:
         factory = self._factory = self._open_factory(context)
         self._debuggers = {rank: factory.make(rank) for rank in share.ranks}
         self._pids = dict(zip(share.ranks, share.pids, strict=True))
-        self._is_held = setup.is_held
-        if self._is_held:
+        if setup.is_held:
+            self._held_ranks = share.ranks
             for rank, pid in self._held.items():
                 if rank not in self._pids:
                     hold.release(pid)
         self._program = setup.program
 
+    def add(self, setup: Setup, share: Share) -> None:
+        """Make a debugger for each rank of *share* that is new: of a further world, mostly."""
+        pids = dict(zip(share.ranks, share.pids, strict=True)) if share.pids else {}
+        new = RankSet(pids) - RankSet(self._pids)
+        for rank in new:
+            self._pids[rank] = pids[rank]
+            self._debuggers[rank] = self._shared.make(rank)
+        if setup.is_held:
+            self._held_ranks |= new
+
     def ask(self, request: Request, ranks: RankSet) -> None:
         """Have *ranks* answer; each answer comes through the callbacks, in its own time."""
-        if isinstance(request.operation, Acquire) and not self._is_held:
-            self._shared.pause(self._pids[rank] for rank in ranks)
+        if isinstance(request.operation, Acquire) and (running := ranks - self._held_ranks):
+            self._shared.pause(self._pids[rank] for rank in running)
         for rank in ranks:
             self._keep(asyncio.create_task(self._answer(request, rank)))
 
@@ -262,10 +272,11 @@ class Leaf:
     async def _acquire(self, debugger: RankDebugger, request_id: int) -> Record:
         rank = debugger.rank
         pid = self._pids[rank]
-        if self._is_held:
+        is_held = rank in self._held_ranks
+        if is_held:
             self._notify(rank, Progress(stage="held"))
         async with self._starting:
-            if self._is_held:
+            if is_held:
                 return await debugger.acquire_held(pid, request_id)
             # The rank's process may be a shell or a container's starter with the program below.
             try:

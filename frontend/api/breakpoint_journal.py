@@ -160,6 +160,13 @@ class BreakpointJournal:
                 found.append(replace(each, ranks=part))
         return found
 
+    def extend(self, before: RankSet, new: RankSet) -> None:
+        """Let the commands of all ranks *before* hold for *new* ones too."""
+        self._entries = [
+            replace(each, ranks=each.ranks | new) if before <= each.ranks else each
+            for each in self._entries
+        ]
+
     def _insert(
         self,
         line: str,

@@ -83,6 +83,12 @@ class JobState:
             if part
         ]
 
+    def add(self, ranks: RankSet) -> None:
+        """Add ranks to the session; they count as running until they have stopped."""
+        self.ranks = self.ranks | ranks
+        self._set(ranks, "running")
+        self._runs[0] = self._runs.get(0, RankSet()) | ranks
+
     def start_run(self, run: int, ranks: RankSet) -> None:
         """Note that *ranks* are being set running by request *run*."""
         self._replaced[run] = {

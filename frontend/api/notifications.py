@@ -10,6 +10,7 @@ import msgspec
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.proctable import World
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Running, Stop
 
@@ -85,6 +86,19 @@ class RanksBack(_Notification, frozen=True):
     """The reason."""
 
 
+class WorldJoined(_Notification, frozen=True):
+    """The ranks of a further MPI_COMM_WORLD that are in the session from now on."""
+
+    kind: ClassVar[Literal["world"]] = "world"
+    world: World
+    """The world; its :attr:`~pgdb.proctable.World.ranks` are the numbers in the session."""
+
+    @property
+    def ranks(self) -> RankSet:
+        """The numbers of its ranks in the session."""
+        return self.world.ranks
+
+
 class SessionNotice(_Notification, frozen=True):
     """A fact about PGDB's own work that the user should know."""
 
@@ -117,6 +131,7 @@ Notification = (
     | LateAnswer
     | RanksLost
     | RanksBack
+    | WorldJoined
     | SessionNotice
     | JobOutput
     | JobEnded

@@ -8,7 +8,6 @@ modules of their own: :mod:`~pgdb.frontend.api.traffic` (requests, answers, even
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -28,6 +27,7 @@ from pgdb.frontend.api.rank_view import RankView
 from pgdb.frontend.api.recovery import Recovery
 from pgdb.frontend.api.run_control import RunControl
 from pgdb.frontend.api.traffic import Traffic
+from pgdb.frontend.api.worlds import Worlds
 from pgdb.frontend.store import saving
 from pgdb.frontend.store.log import SessionLog
 from pgdb.frontend.store.recorder import Recorder
@@ -35,11 +35,9 @@ from pgdb.frontend.store.saving import Written
 from pgdb.frontend.transport.transport import Transport
 from pgdb.merge.classes import MOST_DISTINCT
 from pgdb.overlay.messages import Delivered, InsertBreakpoint, Recall
-from pgdb.patterns import pattern
-from pgdb.proctable import ProcTable
+from pgdb.proctable import ProcTable, World
 from pgdb.ranks import RankSet
 
-_OF_WORLD = pattern(r"(?<![\w.@])(\d{1,5})\.(\d{1,9})(?:-(\d{1,9}))?(?![\w.])")
 CATCH_DEATH = "catch death"
 """The command that stops ranks before they die."""
 
@@ -59,8 +57,8 @@ class Session(RankView):
     """Version of the GDB on the ranks."""
     argv: tuple[str, ...]
     """The launcher's line, as PGDB was given it; empty for an attached job."""
-    worlds: dict[int, RankSet]
-    """The ranks of each world, by its number, in a session of several (``world="all"``)."""
+    all_worlds: Worlds
+    """The worlds of the session, and those that can join."""
     sets: dict[str, RankSet]
     """Named sets that programs define, for ``@name``: an ordinary dictionary."""
 
@@ -79,7 +77,6 @@ class Session(RankView):
         self.gdb_version = ""
         self.argv = ()
         self.sets = {}
-        self.worlds = {}
         self._core = Core(self, options, transport)
         self._core.can_restart = mode == "launch" and not transport.is_recorded
         self.breakpoint_numbers = BreakpointNumbers()
@@ -88,6 +85,7 @@ class Session(RankView):
         self.note = self._core.note
         self.runs = RunControl(self._core, self.traffic)
         self.recovery = Recovery(self._core, self.traffic, mode)
+        self.all_worlds = Worlds(self._core, self.recovery, lambda: self.sets)
         self.opening = Opening(self._core, self.traffic, self.recovery)
         self.ending = Ending(self._core, self.traffic, self.runs, save=self.save)
         self.ending.files = files
@@ -253,17 +251,30 @@ class Session(RankView):
 
         :raises RankSetError: if a world of the session does not have these ranks.
         """
+        return self.all_worlds.numbered_on(text)
 
-        def number(match: re.Match[str]) -> str:
-            world = self.worlds.get(int(match[1]))
-            if world is None:
-                return match[0]
-            low, high = int(match[2]), int(match[3] or match[2])
-            if not low <= high < len(world):
-                raise RankSetError(f"no rank {match[0]}; world {match[1]} has 0-{len(world) - 1}")
-            return f"{world.first + low}-{world.first + high}"
+    @property
+    def worlds(self) -> dict[int, RankSet]:
+        """The ranks of each world by its number, in a session of several worlds; else empty."""
+        return self.all_worlds.ranks
 
-        return _OF_WORLD.sub(number, text) if self.worlds else text
+    async def further_worlds(self) -> tuple[World, ...]:
+        """Return the worlds of MPI_Comm_spawn that are not in the session.
+
+        :raises UsageError: if PGDB does not know the job's launcher.
+        """
+        return await self.all_worlds.look()
+
+    async def add_worlds(self, which: int | Literal["all"]) -> Answer:
+        """Attach to the ranks of a further world, or of all; return where they have stopped.
+
+        They are numbered on behind the ranks of the session, and get its breakpoints, settings and
+        displays.
+
+        :raises UsageError: if there is no such world, or it is in the session.
+        :raises CommandError: if PGDB can attach to none of its ranks.
+        """
+        return await self.all_worlds.add(str(which))
 
     def named_set(self, name: str) -> RankSet | None:
         """Return a named set: one of :attr:`sets`, or an automatic one.
@@ -387,7 +398,9 @@ class Session(RankView):
 
         Breakpoints keep their numbers. Notices name those that cannot be set.
         """
-        self.sets = before.sets
+        # The ranks of MPI_Comm_spawn have ended with their job.
+        gone = {f"world{number}" for number in before.worlds}
+        self.sets = {name: ranks for name, ranks in before.sets.items() if name not in gone}
         self.breakpoint_numbers.next = before.breakpoint_numbers.next
         await self.recovery.take_over(before._core.journal, before._core.settings, before.set)
 

@@ -50,6 +50,8 @@ class SettingsJournal:
         """Add a command, for the ranks whose GDBs have carried it out."""
         if not isinstance(operation, Console | Script) or not is_kept(line):
             return
+        if any(each.operation is operation for each in self._kept):
+            return  # repeated for further ranks
         ranks = RankSet.union(
             each.ranks for each in classes if not isinstance(each.record, Failure)
         )
@@ -66,6 +68,16 @@ class SettingsJournal:
         if not ends_displays:
             left.append(KeptCommand(line, operation, ranks))
         self._kept = left
+
+    def extend(self, before: RankSet, new: RankSet) -> tuple[KeptCommand, ...]:
+        """Let the commands of all ranks *before* hold for *new* ones too; return them, in order."""
+        self._kept = [
+            KeptCommand(each.line, each.operation, each.ranks | new)
+            if before <= each.ranks
+            else each
+            for each in self._kept
+        ]
+        return tuple(each for each in self._kept if new <= each.ranks)
 
     @property
     def kept(self) -> tuple[KeptCommand, ...]:

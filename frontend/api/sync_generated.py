@@ -23,7 +23,7 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES, HasValues, RankView
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
-from pgdb.proctable import ProcTable
+from pgdb.proctable import ProcTable, World
 from pgdb.ranks import RankSet
 
 
@@ -400,11 +400,6 @@ class SessionCalls(Ranks):
         return self._session.argv
 
     @property
-    def worlds(self) -> dict[int, RankSet]:
-        """The ranks of each world, by its number, in a session of several (``world="all"``)."""
-        return self._session.worlds
-
-    @property
     def sets(self) -> dict[str, RankSet]:
         """Named sets that programs define, for ``@name``: an ordinary dictionary."""
         return self._session.sets
@@ -488,6 +483,29 @@ class SessionCalls(Ranks):
         :raises RankSetError: if a world of the session does not have these ranks.
         """
         return self._loop.do(lambda: self._session.numbered_on(text))
+
+    @property
+    def worlds(self) -> dict[int, RankSet]:
+        """The ranks of each world by its number, in a session of several worlds; else empty."""
+        return self._session.worlds
+
+    def further_worlds(self) -> tuple[World, ...]:
+        """Return the worlds of MPI_Comm_spawn that are not in the session.
+
+        :raises UsageError: if PGDB does not know the job's launcher.
+        """
+        return self._loop.call(lambda: self._session.further_worlds())
+
+    def add_worlds(self, which: int | Literal["all"]) -> Answer:
+        """Attach to the ranks of a further world, or of all; return where they have stopped.
+
+        They are numbered on behind the ranks of the session, and get its breakpoints, settings and
+        displays.
+
+        :raises UsageError: if there is no such world, or it is in the session.
+        :raises CommandError: if PGDB can attach to none of its ranks.
+        """
+        return self._loop.call(lambda: self._session.add_worlds(which))
 
     def named_set(self, name: str) -> RankSet | None:
         """Return a named set: one of :attr:`sets`, or an automatic one.

@@ -15,6 +15,7 @@ from pgdb.frontend.commands import (
     transcripts,
     tree,
     viewing,
+    worlds,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "transcripts",
     "tree",
     "viewing",
+    "worlds",
 ]

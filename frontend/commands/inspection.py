@@ -20,6 +20,7 @@ from pgdb.frontend.commands.table import (
     Outcome,
     need_argument,
 )
+from pgdb.frontend.commands.worlds import list_worlds
 from pgdb.frontend.transport import deliveries
 from pgdb.patterns import pattern
 from pgdb.print_options import split_print
@@ -172,8 +173,9 @@ async def _info(call: Call) -> Outcome:
     """Show the information that GDB has on a topic. All of GDB's topics work.
 
     'info locals' and 'info args' are merged variable by variable, 'info breakpoints' shows the
-    job-wide numbers, 'info sbd' the cost of bringing the ranks' files to the hosts (--sbd). The
-    text of all others is merged line by line: equal lines once, then the parts that differ.
+    job-wide numbers, 'info sbd' the cost of bringing the ranks' files to the hosts (--sbd),
+    'info worlds' the worlds of MPI_Comm_spawn. The text of all others is merged line by line: equal
+    lines once, then the parts that differ.
     """
     topic, _, rest = need_argument(call, "a topic, for example 'info locals'").partition(" ")
     ranks = call.view
@@ -187,6 +189,8 @@ async def _info(call: Call) -> Outcome:
             return await ranks.locals()
         if "args".startswith(topic) and len(topic) > 1:
             return await ranks.arguments()
+        if topic == "worlds":
+            return await list_worlds(call)
         if topic == "sbd":
             return deliveries.report(call.session.deliveries)
     return await ranks.execute_plain(call.line)

@@ -38,8 +38,7 @@ class Workspace:
         run_timeout_s: float | None = None,
     ) -> None:
         self.session = session
-        self.focus = session.set
-        """The ranks that commands act on."""
+        self._focus: RankSet | None = None  # all
         self.sets: dict[str, RankSet] = {}
         """The sets that ``defset`` has defined, by name."""
         self.numbered_sets: tuple[RankSet, ...] = ()
@@ -71,9 +70,19 @@ class Workspace:
 
     def move_to(self, session: Session) -> None:
         """Continue with the session of the job's next launch: focus, sets and answers stay."""
-        had_all = self.focus == self.session.set
+        focus = self.focus & session.set
         self.session = session
-        self.focus = session.set if had_all else (self.focus & session.set) or session.set
+        if self._focus is not None:
+            self.focus = focus or session.set
+
+    @property
+    def focus(self) -> RankSet:
+        """The ranks that commands act on. A focus on all ranks grows with the session."""
+        return self.session.set if self._focus is None else self._focus
+
+    @focus.setter
+    def focus(self, ranks: RankSet) -> None:
+        self._focus = None if ranks == self.session.set else ranks
 
     # -- rank sets ---------------------------------------------------------------------------
 

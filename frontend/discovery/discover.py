@@ -8,11 +8,12 @@ to its ranks. Each step records its outcome. The search stops, starts and change
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from msgspec import structs
 
 from pgdb.errors import DiscoveryError
-from pgdb.frontend.discovery import mpir, tables
+from pgdb.frontend.discovery import mpir, tables, worlds
 from pgdb.frontend.discovery.found_job import (
     FoundJob,
     PmixQuery,
@@ -23,17 +24,13 @@ from pgdb.frontend.discovery.found_job import (
 from pgdb.frontend.discovery.mpir import MpirTable
 from pgdb.frontend.discovery.pid_meaning import living_process, meaning
 from pgdb.frontend.discovery.tables import Attempt
-from pgdb.frontend.discovery.worlds import worlds_of
-from pgdb.jobs import environment_scan, procfs
+from pgdb.frontend.discovery.worlds import ALL_WORLDS, worlds_of
+from pgdb.jobs import environment_scan, procfs, world_keys
 from pgdb.jobs.environment_scan import Processes, RankGroup
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 
 _GIVE_PIDS = "give the pids of its ranks with --pids"
-
-
-ALL_WORLDS = "all"
-"""Word for the ranks of a job and of all further ones that MPI_Comm_spawn has started."""
 
 
 def find_job(target: int | str, *, pmix: PmixQuery | None = None, world: str = "") -> FoundJob:
@@ -82,9 +79,10 @@ def _with_worlds(job: FoundJob, launcher: int, processes: Processes) -> FoundJob
 
 
 def _of_world(world: str, launcher: int, search: Search) -> FoundJob:
-    """Return the ranks of one world of a launcher on this host, or those of all.
+    """Return the ranks of one world of a launcher, or those of all.
 
-    The ranks of further worlds are numbered on behind those of the worlds before.
+    The ranks of further worlds are numbered on behind those of the worlds before. If the launcher
+    has daemons on other hosts, these are searched later.
 
     :raises DiscoveryError: if there is no such world.
     """
@@ -92,33 +90,48 @@ def _of_world(world: str, launcher: int, search: Search) -> FoundJob:
     if not launcher:
         raise DiscoveryError("--world needs the job's launcher, which is not on this host")
     who = processes.describe(launcher)
-    groups = environment_scan.scan_below(launcher, processes)
-    numbers = (
-        range(len(groups)) if world == ALL_WORLDS else [int(world)] if world.isdecimal() else []
-    )
-    if not groups or not numbers or max(numbers) >= len(groups):
-        raise DiscoveryError(
-            f"{who} has no world {world!r} on this host; it has "
-            + (f"worlds 0 to {len(groups) - 1}, and 'all' is all of them" if groups else "no ranks")
-        )
-    joined: list[RankProcess] = []
-    for number in numbers:
-        first = max((each.rank for each in joined), default=-1) + 1
-        joined += [
-            structs.replace(each, rank=each.rank + first) for each in groups[number].processes
-        ]
-    group = RankGroup(key="", size=len(joined), processes=tuple(joined))
     what = "all worlds" if world == ALL_WORLDS else f"world {world}"
+    source = f"environment of the ranks of {what} of {who}"
+    groups = environment_scan.scan_below(launcher, processes)
+    others = environment_scan.remote_hosts(launcher, processes)
+    family = family_below(launcher, groups, processes)
+    if family and (others or _slurm_job(launcher, 0, processes)):
+        search.note("environment", f"{what} of {who} may be on {listed(others) or 'other hosts'}")
+        job = _from_group(
+            RankGroup(key="", size=None, processes=()),
+            launcher,
+            search,
+            source=source,
+            hosts=(*([os.uname().nodename] if groups else []), *others),
+        )
+        return structs.replace(job, selector=world_keys.ALL + family, world=world, ended=RankSet())
+    found = worlds.chosen(worlds.assemble([worlds.parts_of(groups)]), world, who)
+    joined = worlds.processes_of(found)
+    group = RankGroup(key="", size=len(joined), processes=joined)
     search.note("environment", f"{count(len(joined))} of {what} of {who}")
-    job = _from_group(
-        group,
-        launcher,
-        search,
-        source=f"environment of the ranks of {what} of {who}",
-        hosts=(os.uname().nodename,),
-    )
+    here = (os.uname().nodename,)
+    job = _from_group(group, launcher, search, source=source, hosts=here)
     job = structs.replace(job, ended=RankSet())
     return _with_worlds(job, launcher, processes)
+
+
+def family_below(launcher: int, groups: Sequence[RankGroup], processes: Processes) -> str:
+    """Return what all worlds of a launcher have in common on all hosts, empty if unknown."""
+    selectors = (*(each.key for each in groups), _selector_of_launcher(launcher, processes))
+    return next(filter(None, map(world_keys.family_of, selectors)), "")
+
+
+def world_places(launcher: int) -> tuple[str, tuple[str, ...]]:
+    """Return what all worlds of a launcher of this host have in common, and the hosts of them.
+
+    The launcher's daemons on other hosts start the ranks there. Slurm's start them in a Slurm job,
+    on hosts that this does not name.
+    """
+    processes = Processes()
+    groups = environment_scan.scan_below(launcher, processes)
+    hosts = environment_scan.remote_hosts(launcher, processes)
+    here = (os.uname().nodename,) if groups else ()
+    return family_below(launcher, groups, processes), (*here, *hosts)
 
 
 def _of_launcher(launcher: int, search: Search, pmix: PmixQuery | None) -> FoundJob:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 
 import msgspec
 
 from pgdb.jobs.environment_scan import Processes
-from pgdb.proctable import ProcTable, RankProcess
+from pgdb.proctable import ProcTable, RankProcess, World
 from pgdb.ranks import RankSet
 
 _MANY = 6
@@ -24,23 +25,6 @@ class DiscoveryStep(msgspec.Struct, frozen=True):
     ``environment`` or ``pids``."""
     outcome: str
     """Result of the attempt, in words for the user."""
-
-
-class World(msgspec.Struct, frozen=True):
-    """The ranks of one MPI_COMM_WORLD on this host, which a launcher or MPI_Comm_spawn started."""
-
-    number: int
-    """0 for the ranks that the launcher has started, then in the order of their start."""
-    pids: tuple[int, ...]
-    """Processes, least rank first."""
-    ranks: RankSet
-    """Ranks in the session: those of its MPI_COMM_WORLD, or numbered on behind another world's.
-    Empty if the world is not in the session."""
-
-    def describe(self) -> str:
-        """Return the world in words."""
-        pids = listed(list(map(str, self.pids)))
-        return f"world {self.number} has {count(len(self.pids))} (pids {pids})"
 
 
 class FoundJob(msgspec.Struct, frozen=True):
@@ -74,6 +58,8 @@ class FoundJob(msgspec.Struct, frozen=True):
     worlds: tuple[World, ...] = ()
     """All worlds of the launcher's ranks on this host, where MPI_Comm_spawn has started further
     ones; else empty."""
+    world: str = ""
+    """The world that was asked for, if its ranks have yet to be looked for on the hosts."""
     notes: tuple[str, ...] = ()
     """Further facts about the job, for the user."""
 
@@ -99,3 +85,18 @@ def listed(names: Sequence[str]) -> str:
 def count(ranks: int) -> str:
     """Return a number of ranks in words."""
     return f"{ranks} rank" if ranks == 1 else f"{ranks} ranks"
+
+
+def describe_world(world: World) -> str:
+    """Return a world in words, with its processes on each host."""
+    hosts: dict[str, list[str]] = {}
+    for each in world.processes:
+        hosts.setdefault(each.host, []).append(str(each.pid))
+    is_here = hosts.keys() == {os.uname().nodename}
+    parts = [
+        f"{'' if is_here else f'{host}: '}{'pid' if len(pids) == 1 else 'pids'} {listed(pids)}"
+        for host, pids in hosts.items()
+    ]
+    found = len(world.processes)
+    ranks = f"{found} of {world.size} ranks" if found < world.size else count(found)
+    return f"world {world.number} has {ranks} ({'; '.join(parts)})"

@@ -27,10 +27,11 @@ from pgdb.frontend.api.notifications import (
     RanksLost,
     SessionNotice,
     Starting,
+    WorldJoined,
 )
 from pgdb.frontend.show.shown import Shown
 from pgdb.frontend.show.source_lines import is_missing, source_line
-from pgdb.frontend.show.text import event_text, layout, render
+from pgdb.frontend.show.text import event_text, layout, places_text, render
 from pgdb.frontend.show.transcript import Transcript
 from pgdb.overlay.node import EventBuffer
 from pgdb.ranks import RankSet
@@ -146,6 +147,9 @@ class TextDisplay:
             case RanksBack(ranks=ranks, text=text):
                 self.flush()
                 self.text(f"{layout.brackets(ranks)} back: {text}")
+            case WorldJoined(world=world):
+                self.flush()
+                self.text(f"{layout.brackets(world.ranks)} {places_text.joined(world)}")
             case SessionNotice(text=text):
                 self.flush()
                 self.text(f"note: {text}")

@@ -1,11 +1,11 @@
-"""Recovery of lost aggregators: living ones are called, the others replaced."""
+"""Aggregators after the start: lost ones are called or replaced, and further hosts get some."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -54,6 +54,30 @@ class AggregatorRecovery:
             await self._overlay.site.settle()
         return {node: why for node, why in reasons.items() if why}
 
+    async def add_hosts(self, hosts: Sequence[str]) -> dict[str, str]:
+        """Start aggregators on further hosts; return the reasons of those without any.
+
+        A place whose aggregator does not come stays empty.
+        """
+        per_host = self._overlay.options.aggregators
+        places_of = {host: self._overlay.root.add_places(per_host) for host in hosts}
+        starting = asyncio.Semaphore(MOST_STARTED)
+
+        async def start(host: str, node: int) -> str:
+            async with starting:
+                return await self._start(node, host, f"aggregator-{node}.log")
+
+        reasons = await asyncio.gather(
+            *(start(host, node) for host, nodes in places_of.items() for node in nodes)
+        )
+        if self._overlay.site is not None:
+            await self._overlay.site.settle()
+        failed: dict[str, str] = {}
+        for index, why in enumerate(reasons):
+            if why:
+                failed.setdefault(hosts[index // per_host], why)
+        return failed
+
     async def _call_back(self, nodes: Collection[int]) -> None:
         """Bring aggregators back that live and have only lost their ancestors.
 
@@ -80,23 +104,27 @@ class AggregatorRecovery:
     async def _recover(self, node: int) -> str:
         if node in self._overlay.root.joined:
             return ""
-        site, hello = self._overlay.site, self._overlay.root.known.get(node)
-        if site is None or hello is None:
+        hello = self._overlay.root.known.get(node)
+        if hello is None:
             return "there was never one"
-        host = places.name_of(hello, self._overlay.place.hosts)
-        place = replace(self._overlay.place, hosts=(host,) if self._overlay.place.hosts else ())
-        if await self._overlay.silent_hosts(place):
-            return f"nothing at {host} answers; is it up, and its link?"
         if not self._overlay.options.host and set(addresses.own_names()) & set(hello.names):
             # An aggregator that hangs still has the ranks.
             await places.wait_gone(hello.pid, HUNG_TIMEOUT_S)
+        host = places.name_of(hello, self._overlay.place.hosts) if self._overlay.place.hosts else ""
+        return await self._start(node, host, f"aggregator-{node}-again.log")
+
+    async def _start(self, node: int, host: str, log: str) -> str:
+        """Start the aggregator of a place, on *host* or on the only one; return why it failed."""
+        site = self._overlay.site
+        if site is None:
+            return "there was never one"
+        place = replace(self._overlay.place, hosts=(host,) if host else ())
+        if await self._overlay.silent_hosts(place):
+            return f"nothing at {host} answers; is it up, and its link?"
         self._overlay.root.expect_successor(node)
         self._overlay.called.pop(node, None)
         start = replace(
-            self._overlay.aggregator_start(place, "direct"),
-            per_host=1,
-            first_node=node,
-            log=f"aggregator-{node}-again.log",
+            self._overlay.aggregator_start(place, "direct"), per_host=1, first_node=node, log=log
         )
         rendezvous = functools.partial(self._overlay.rendezvous, place.hosts)
         why = "it does not come up"

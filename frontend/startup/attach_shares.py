@@ -12,7 +12,9 @@ from pgdb.errors import (
     StartError,
 )
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.discovery import worlds
 from pgdb.frontend.discovery.found_job import FoundJob
+from pgdb.frontend.discovery.worlds import HostPart
 from pgdb.frontend.startup.logged_start import OnStep
 from pgdb.frontend.startup.overlay import Overlay
 from pgdb.frontend.startup.places import Place
@@ -101,7 +103,8 @@ async def attach_shares(starting: Starting, located: Located) -> tuple[Share, ..
     session, overlay, table = starting.session, starting.overlay, located.job.table
     options = session.options
     if is_partial(located):
-        found = await _find_everywhere(starting, located.job.selector)
+        find = _find_worlds if located.job.world else _find_everywhere
+        found = await find(starting, located.job)
         others = table.only(table.ranks - found.ranks).processes
         table = ProcTable(
             processes=tuple(sorted((*found.processes, *others), key=lambda each: each.rank)),
@@ -112,7 +115,9 @@ async def attach_shares(starting: Starting, located: Located) -> tuple[Share, ..
     shares: list[Share] = []
     reached: list[RankProcess] = []
     for host in table.hosts:
-        nodes = _nodes_of(host, overlay, len(table.hosts))
+        nodes = nodes_of(host, overlay)
+        if len(table.hosts) == 1 and not overlay.failed:
+            nodes = sorted(overlay.nodes)
         members = [each for each in table.processes if each.host == host]
         if not nodes:
             ranks = RankSet(each.rank for each in members)
@@ -133,7 +138,7 @@ async def attach_shares(starting: Starting, located: Located) -> tuple[Share, ..
     return tuple(shares)
 
 
-def _nodes_of(host: str, overlay: Overlay, hosts: int) -> list[int]:
+def nodes_of(host: str, overlay: Overlay) -> list[int]:
     """Return the aggregators on a host, by any of the names that launchers have for it."""
     address = addresses.resolve(host)
     found = [
@@ -142,17 +147,53 @@ def _nodes_of(host: str, overlay: Overlay, hosts: int) -> list[int]:
         if host in (hello.host, *hello.names) or (address is not None and address in hello.names)
     ]
     by_name = [node for node in found if overlay.nodes[node].host == host]
-    if hosts == 1 and not overlay.failed:
-        return sorted(overlay.nodes)
     return sorted(by_name or found)
 
 
-async def _find_everywhere(starting: Starting, selector: str) -> ProcTable:
+async def _find_worlds(starting: Starting, job: FoundJob) -> ProcTable:
+    """Make the aggregators search for the worlds of a launcher; return the ranks of the wanted.
+
+    :raises DiscoveryError: if there is no such world.
+    """
+    starting.session.opening.stage = "the ranks are looked for"
+    parts = await found_parts(starting.overlay, job.selector)
+    found = worlds.chosen(worlds.assemble(parts), job.world, f"the launcher {job.launcher_pid}")
+    starting.session.all_worlds.begin(found)
+    starting.session.all_worlds.first_number = found[0].number
+    return ProcTable(processes=worlds.processes_of(found), source=job.table.source)
+
+
+async def found_parts(overlay: Overlay, selector: str) -> list[list[HostPart]]:
+    """Return the worlds that *selector* means, as each host has found them."""
+    hosts: list[list[HostPart]] = []
+    seen: set[tuple[str, ...]] = set()
+    for node, found in sorted((await overlay.find(Find(selector=selector))).items()):
+        hello = overlay.nodes.get(node)
+        # Several aggregators of one host have found the same ranks.
+        if hello is None or (hello.host, *hello.names) in seen:
+            continue
+        seen.add((hello.host, *hello.names))
+        hosts.append([_part(hello, each) for each in found.jobs])
+    return hosts
+
+
+def _part(hello: Hello, found: FoundRanks) -> HostPart:
+    return HostPart(
+        key=found.job,
+        size=found.size,
+        processes=tuple(
+            RankProcess(rank=rank, host=hello.host, pid=pid, executable=found.executable)
+            for rank, pid in zip(found.ranks, found.pids, strict=True)
+        ),
+    )
+
+
+async def _find_everywhere(starting: Starting, job: FoundJob) -> ProcTable:
     """Make the aggregators search for the ranks of a job on their hosts.
 
     :raises DiscoveryError: if there are none, or ranks of several jobs.
     """
-    overlay = starting.overlay
+    overlay, selector = starting.overlay, job.selector
     starting.session.opening.stage = "the ranks are looked for"
     found = await overlay.find(Find(selector=selector))
     jobs: dict[str, list[tuple[Hello, FoundRanks]]] = {}
@@ -169,9 +210,9 @@ async def _find_everywhere(starting: Starting, selector: str) -> ProcTable:
         raise DiscoveryError(f"no process of {selector} has a rank's environment on its hosts")
     if len(jobs) > 1:
         jobs_found = "; ".join(
-            f"{job or 'unknown'}: {sum(len(part.ranks) for _, part in parts)} ranks of "
+            f"{key or 'unknown'}: {sum(len(part.ranks) for _, part in parts)} ranks of "
             f"{parts[0][1].executable}"
-            for job, parts in jobs.items()
+            for key, parts in jobs.items()
         )
         raise DiscoveryError(
             f"there are ranks of several jobs, attach to one of them: {jobs_found}"

@@ -14,13 +14,19 @@ from msgspec.structs import replace
 
 import pgdb
 from pgdb.errors import DiscoveryError
-from pgdb.frontend.discovery import explicit_pids, listing
+from pgdb.frontend.discovery import discover, explicit_pids, listing
 from pgdb.frontend.discovery.listing import RunningJob
 from pgdb.frontend.discovery.targets import find_target
 from pgdb.frontend.startup import job_launchers
 from pgdb.frontend.startup.job import OverlayLauncher
 from pgdb.frontend.startup.session_directory import check_own
-from pgdb.frontend.startup.site import AggregatorStart, GetRendezvous, Located, OnLine
+from pgdb.frontend.startup.site import (
+    AggregatorStart,
+    GetRendezvous,
+    Located,
+    OnLine,
+    WorldPlaces,
+)
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.jobs.placement import (
@@ -68,6 +74,10 @@ class LocalSite:
         """
         job = await asyncio.to_thread(explicit_pids.find_pids, entries)
         return await asyncio.to_thread(job_launchers.locate, job)
+
+    async def world_places(self, launcher_pid: int) -> WorldPlaces:
+        """Return where the worlds of a launcher of this host may be."""
+        return WorldPlaces(*await asyncio.to_thread(discover.world_places, launcher_pid))
 
     async def jobs(self) -> tuple[RunningJob, ...]:
         """List the jobs of this host, and of its Slurm."""

@@ -70,6 +70,7 @@ class Overlay:
         self.starters: list[Starter] = []
         self._useless: set[asyncio.Task[None]] = set()  # the ends of starters that bring nobody
         self._listener: Listener | None = None
+        self._further_listeners: list[Listener] = []
         self._shipper: Shipper | None = None
         self._credentials = b""
         self._opening: asyncio.Task[None] | None = None
@@ -82,6 +83,7 @@ class Overlay:
         self.called: dict[int, str] = {}  # node -> address at which it waits to be called
         self._refused: dict[int, str] = {}  # node -> why it cannot take part
         self._found: dict[int, Found] = {}
+        self._finding = asyncio.Lock()
         self._expected = options.aggregators
         self._silent: frozenset[str] = frozenset()
         self.failed: dict[str, str] = {}
@@ -437,6 +439,22 @@ class Overlay:
         """
         return await AggregatorRecovery(self).recover(nodes)
 
+    async def add_hosts(self, hosts: Sequence[str], *, job_pid: int) -> dict[str, str]:
+        """Start aggregators on further hosts of the job; return the reasons of those without any.
+
+        :param job_pid: the job's launcher, whose way to other hosts is used; 0 for none.
+        """
+        if not self.options.calls and self._front_end.startswith("127."):
+            if self.options.listen:
+                return dict.fromkeys(hosts, f"--listen {self.options.listen} is a loopback address")
+            # The session has begun on this host alone.
+            address = addresses.address_towards(hosts)
+            listener = await listen(address, self._credentials, self.root.serve_child)
+            self._further_listeners.append(listener)
+            self._front_end = f"{address}:{listener.port}"
+        self.place = replace(self.place, job_pid=self.place.job_pid or job_pid)
+        return await AggregatorRecovery(self).add_hosts(hosts)
+
     async def silent_hosts(self, place: Place) -> frozenset[str]:
         """Return the hosts that no launcher would reach soon."""
         launcher = place.launcher
@@ -452,12 +470,14 @@ class Overlay:
 
         The caller sets the deadline. Lost aggregators are not waited for.
         """
-        self._found.clear()
-        self.root.down(find)
-        while self.root.joined.keys() - self._found.keys():
-            await self._changed.wait()
-            self._changed.clear()
-        return dict(self._found)
+        async with self._finding:
+            self._found.clear()
+            with self.watching() as changed:
+                self.root.down(find)
+                while self.root.joined.keys() - self._found.keys():
+                    await changed.wait()
+                    changed.clear()
+            return dict(self._found)
 
     # -- leaving -------------------------------------------------------------------------------
 
@@ -482,6 +502,8 @@ class Overlay:
         await self.links.end()
         if self._listener is not None:
             await self._listener.end()
+        for listener in self._further_listeners:
+            await listener.end()
         if self._shipper is not None:
             await self._shipper.close()
 

@@ -24,7 +24,14 @@ from pgdb.errors import DiscoveryError, PgdbError, StartError
 from pgdb.frontend.discovery.listing import RunningJob
 from pgdb.frontend.startup.local_site import LocalSite, own_python_path
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.site import AggregatorStart, GetRendezvous, Located, OnLine, Starter
+from pgdb.frontend.startup.site import (
+    AggregatorStart,
+    GetRendezvous,
+    Located,
+    OnLine,
+    Starter,
+    WorldPlaces,
+)
 from pgdb.frontend.system.subprocesses import LAST_WORDS_S, Program
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launchers import Launcher
@@ -188,6 +195,10 @@ class RemoteSite:
     async def find_pids(self, entries: Sequence[str]) -> Located:
         """Make a job of explicit pids; see :meth:`LocalSite.find_pids`."""
         return await self._call("find_pids", tuple(entries), Located)
+
+    async def world_places(self, launcher_pid: int) -> WorldPlaces:
+        """Return where the worlds of a launcher of the host may be."""
+        return await self._call("world_places", launcher_pid, WorldPlaces)
 
     async def jobs(self) -> tuple[RunningJob, ...]:
         """List the jobs of the host."""
@@ -379,6 +390,8 @@ class _Agent:
                 return await self._site.find(_load(call.arguments, str))
             case "find_pids":
                 return await self._site.find_pids(_load(call.arguments, tuple[str, ...]))
+            case "world_places":
+                return await self._site.world_places(_load(call.arguments, int))
             case "jobs":
                 return await self._site.jobs()
             case "silent_hosts":

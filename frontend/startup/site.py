@@ -39,6 +39,16 @@ class Located(msgspec.Struct, frozen=True):
         return bool(job.selector) and (is_short or not job.table.processes)
 
 
+class WorldPlaces(msgspec.Struct, frozen=True):
+    """The places of all worlds of a launcher, which MPI_Comm_spawn makes."""
+
+    family: str
+    """The part that their selectors have in common (:func:`pgdb.jobs.world_keys.family_of`); empty
+    if unknown."""
+    hosts: tuple[str, ...]
+    """The hosts on which the launcher has daemons, and its own if ranks run there."""
+
+
 class AggregatorStart(msgspec.Struct, frozen=True, kw_only=True):
     """The start of one process that starts aggregators."""
 
@@ -98,6 +108,10 @@ class Site(Protocol):
 
     async def find_pids(self, entries: Sequence[str]) -> Located:
         """Make a job of explicit pids."""
+        ...
+
+    async def world_places(self, launcher_pid: int) -> WorldPlaces:
+        """Return the places of the worlds of a launcher."""
         ...
 
     async def jobs(self) -> tuple[RunningJob, ...]:

@@ -1,57 +1,151 @@
-"""Ranks that MPI_Comm_spawn has started: notes about those that are not in the session."""
+"""Ranks that MPI_Comm_spawn has started: the search for them, and their way into a session."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+import msgspec
+
+from pgdb.errors import CommandError, PgdbError
 from pgdb.frontend.api.notifications import Notification, RankEvents
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.discovery.found_job import World
-from pgdb.frontend.discovery.worlds import worlds_of
+from pgdb.frontend.discovery import worlds
+from pgdb.frontend.discovery.found_job import describe_world
+from pgdb.frontend.startup.attach_shares import found_parts, nodes_of
+from pgdb.frontend.startup.overlay import Overlay
+from pgdb.frontend.transport.overlay_transport import OverlayTransport
+from pgdb.jobs import world_keys
+from pgdb.overlay.topology import share_out
+from pgdb.proctable import RankProcess, World
+from pgdb.ranks import RankSet
 from pgdb.records import Stop
 
 _LEAST_PAUSE_S = 2.0
-"""Time between two searches, which read the processes below the launcher."""
+"""Time between two searches, for which each host lists its processes."""
 _MOST_OF_TIME = 50
 """Time between two searches, as a multiple of the time that one takes."""
 
 
-def notes_of(worlds: Sequence[World], launcher_pid: int) -> list[str]:
-    """Return notes about the worlds of a job, for its start and where further ones appear."""
-    absent = [each for each in worlds if not each.ranks]
-    present = [each for each in worlds if each.ranks]
-    notes = []
-    if len(present) > 1:
-        listed = ", ".join(
-            f"[{each.ranks}] are {each.number}.0-{len(each.ranks) - 1} (@world{each.number})"
-            for each in present
-        )
-        notes.append(f"the ranks of {len(present)} worlds are numbered on: {listed}")
-    if absent:
-        listed = "; ".join(each.describe() for each in absent)
-        notes.append(
-            f"not in this session, for MPI_Comm_spawn makes worlds of their own: {listed}; "
-            f"'pgdb attach --world {absent[0].number} {launcher_pid}' attaches to one of them, "
-            "'--world all' to all"
-        )
-    return notes
+def names_of(known: Sequence[World]) -> str:
+    """Return a note about the numbers of the ranks of several worlds in a session."""
+    listed = ", ".join(
+        f"[{each.ranks}] are {each.number}.0-{each.span - 1} (@world{each.number})"
+        for each in known
+    )
+    return f"the ranks of {len(known)} worlds are numbered on: {listed}"
 
 
-class SpawnWatch:
-    """Looks for further worlds of a launcher of this host when ranks have stopped.
+class SpawnedWorlds:
+    """The worlds below the launcher of a session's job."""
 
-    The launcher's own ranks are known already, and so are the processes *known*.
-    """
-
-    def __init__(self, session: Session, launcher_pid: int, known: Iterable[int] = ()) -> None:
+    def __init__(self, session: Session, overlay: Overlay, launcher_pid: int) -> None:
         self._session = session
+        self._overlay = overlay
         self._launcher_pid = launcher_pid
-        self._known = set(known)
+        self._number_of: dict[tuple[str, int], int] = {}  # host and process -> world
+        self._reported: set[int] = set()
+        self._unsearched: dict[str, str] = {}  # host -> why it has no aggregator
         self._next_s = 0.0
         self._search: asyncio.Task[None] | None = None
-        session.subscribe(self._on_notification)
+        self._looking = asyncio.Lock()
+        session.all_worlds.source = self
+
+    def watch(self) -> None:
+        """Look for further worlds when ranks have stopped."""
+        self._session.subscribe(self._on_notification)
+
+    async def look(self) -> tuple[World, ...]:
+        """Return the worlds that the session does not have, as they are now."""
+        async with self._looking:
+            return await self._look()
+
+    async def _look(self) -> tuple[World, ...]:
+        session, overlay = self._session, self._overlay
+        assert overlay.site is not None
+        places = await overlay.site.world_places(self._launcher_pid)
+        if not places.family:
+            return ()
+        further = [
+            host
+            for host in places.hosts
+            if host not in self._unsearched and not nodes_of(host, overlay)
+        ]
+        if further:
+            failed = await overlay.add_hosts(further, job_pid=self._launcher_pid)
+            self._unsearched.update(failed)
+            for host, why in failed.items():
+                session.note(f"ranks of MPI_Comm_spawn on {host} cannot be seen: {why}")
+        has_first = not session.all_worlds.first_number
+        kind = world_keys.SPAWNED if has_first else world_keys.ALL
+        found = worlds.assemble(await found_parts(overlay, kind + places.family))
+        own = {(each.host, each.pid) for each in session.table.processes}
+        for each in session.all_worlds.known:
+            self._number_of.update(((one.host, one.pid), each.number) for one in each.processes)
+        result = []
+        for each in found:
+            processes = [(one.host, one.pid) for one in each.processes]
+            if own.isdisjoint(processes):
+                result.append(msgspec.structs.replace(each, number=self._number(each)))
+        return tuple(result)
+
+    def _number(self, world: World) -> int:
+        """Return the number of a world, which stays the same although others end."""
+        processes = [(each.host, each.pid) for each in world.processes]
+        taken = {*self._number_of.values(), self._session.all_worlds.first_number}
+        known = [self._number_of[each] for each in processes if each in self._number_of]
+        number = known[0] if known else world.number
+        if not known and number in taken:
+            number = max(taken) + 1
+        self._number_of.update(dict.fromkeys(processes, number))
+        return number
+
+    def assign(self, world: World) -> None:
+        """Assign the ranks of a world, by their numbers in the session, to aggregators.
+
+        :raises CommandError: if a host of theirs has no aggregator.
+        """
+        hosts: dict[str, dict[int, RankProcess]] = {}
+        for each in world.in_session:
+            hosts.setdefault(each.host, {})[each.rank] = each
+        parts: dict[int, list[RankProcess]] = {}
+        for host, members in hosts.items():
+            nodes = nodes_of(host, self._overlay)
+            if not nodes:
+                raise CommandError(f"there is no aggregator on {host}; 'reattach' starts it again")
+            shares = share_out(RankSet(members), len(nodes))
+            for node, ranks in zip(nodes, shares, strict=True):
+                if ranks:
+                    parts[node] = [members[rank] for rank in ranks]
+        transport = self._session.transport
+        assert isinstance(transport, OverlayTransport)
+        transport.add(parts, self._session.table, is_held=False)
+
+    # -- reports -----------------------------------------------------------------------------
+
+    async def report(self) -> None:
+        """Look for further worlds, and name those that are new, or attach to them."""
+        session = self._session
+        begun_s = time.monotonic()
+        try:
+            found = await self.look()
+        except PgdbError as error:
+            session.note(f"further ranks of MPI_Comm_spawn cannot be looked for: {error}")
+            return
+        finally:
+            now_s = time.monotonic()
+            self._next_s = now_s + max(_LEAST_PAUSE_S, _MOST_OF_TIME * (now_s - begun_s))
+        new = [each for each in found if each.number not in self._reported]
+        if not new or session.has_ended:
+            return
+        self._reported.update(each.number for each in new)
+        listed = "; ".join(map(describe_world, new))
+        number = new[0].number
+        session.note(
+            f"not in this session, for MPI_Comm_spawn makes worlds of their own: {listed}; "
+            f"'worlds add {number}' attaches to one of them, 'worlds add all' to all"
+        )
 
     def _on_notification(self, notification: Notification) -> None:
         if not isinstance(notification, RankEvents) or self._session.has_ended:
@@ -60,15 +154,4 @@ class SpawnWatch:
             return
         has_stop = any(isinstance(each.record, Stop) for each in notification.classes)
         if has_stop and time.monotonic() >= self._next_s:
-            self._search = asyncio.get_running_loop().create_task(self._look())
-
-    async def _look(self) -> None:
-        begun_s = time.monotonic()
-        worlds = await asyncio.to_thread(worlds_of, self._launcher_pid, {})
-        now_s = time.monotonic()
-        self._next_s = now_s + max(_LEAST_PAUSE_S, _MOST_OF_TIME * (now_s - begun_s))
-        new = [each for each in worlds if each.number and not self._known.issuperset(each.pids)]
-        self._known.update(pid for each in new for pid in each.pids)
-        if not self._session.has_ended:
-            for note in notes_of(new, self._launcher_pid):
-                self._session.note(note)
+            self._search = asyncio.get_running_loop().create_task(self.report())

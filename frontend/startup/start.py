@@ -26,7 +26,7 @@ from pgdb.frontend.startup.remote import RemoteSite
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.shipping import ship_by_ssh
 from pgdb.frontend.startup.site import Site
-from pgdb.frontend.startup.spawned import SpawnWatch, notes_of
+from pgdb.frontend.startup.spawned import SpawnedWorlds, names_of
 from pgdb.frontend.startup.starting import prepare
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launcher_kinds import read_launch_line, rights_lost
@@ -34,6 +34,9 @@ from pgdb.jobs.launchers import (
     check_program,
 )
 from pgdb.overlay.messages import Share
+
+_SPAWNED_S = 20.0
+"""Longest time that a start waits for the search for ranks of MPI_Comm_spawn."""
 
 
 async def attach(
@@ -93,8 +96,6 @@ async def _attach(
     on_step(found_text(located, place))
     if job.ended:
         on_step(f"note: ranks [{job.ended}] have ended already")
-    for note in notes_of(job.worlds, job.launcher_pid):
-        on_step(f"note: {note}")
     if located.lacks_ranks and not is_partial(located):
         on_step(
             f"note: {len(job.table.processes)} of {job.job_size} ranks are here; the others have "
@@ -104,12 +105,11 @@ async def _attach(
     session = starting.session
     session.description = " ".join(job.command) or job.table.source
     present = [each for each in job.worlds if each.ranks]
-    if len(present) > 1:
-        session.worlds = {each.number: each.ranks for each in present}
-        session.sets.update({f"world{each.number}": each.ranks for each in present})
-    if job.launcher_pid and not options.host:
-        known = [pid for each in job.worlds for pid in each.pids]
-        SpawnWatch(session, job.launcher_pid, [*known, *(each.pid for each in job.table.processes)])
+    session.all_worlds.begin(present)
+    session.all_worlds.first_number = present[0].number if present else 0
+    spawned = None
+    if job.launcher_pid:
+        spawned = SpawnedWorlds(session, starting.overlay, job.launcher_pid)
     session.mpi_version = located.launcher.version if located.launcher is not None else ""
 
     async def begin() -> tuple[Share, ...]:
@@ -127,10 +127,23 @@ async def _attach(
         return await attach_shares(starting, located)
 
     try:
-        return await starting.run(begin())
+        await starting.run(begin())
     finally:
         checking.cancel()
         await asyncio.gather(checking, return_exceptions=True)
+    if session.worlds:
+        session.note(names_of(session.all_worlds.known))
+    if spawned is not None:
+        await _report_spawned(spawned)
+    return session
+
+
+async def _report_spawned(spawned: SpawnedWorlds) -> None:
+    """Name the ranks that MPI_Comm_spawn has started so far, and watch for further ones."""
+    # A host that hangs is no reason to keep the user from the prompt.
+    reporting = asyncio.create_task(spawned.report())
+    await asyncio.wait((reporting,), timeout=_SPAWNED_S)
+    spawned.watch()
 
 
 async def launch(
@@ -195,7 +208,7 @@ async def launch_job(
     session.mpi_version = line.launcher.version
     await starting.run(launch_shares(starting, line, stdin))
     if session.job is not None:
-        SpawnWatch(session, session.job.pid)
+        SpawnedWorlds(session, starting.overlay, session.job.pid).watch()
     return session
 
 

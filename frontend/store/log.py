@@ -37,6 +37,7 @@ from pgdb.frontend.api.notifications import (
     RanksLost,
     SessionNotice,
     Starting,
+    WorldJoined,
 )
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.store.redact import Redactor, private_words
@@ -219,6 +220,8 @@ class SessionLog:
                     more["ranks"] = self._ranks(ranks)
                 if text:
                     more["text"] = self._redactor.text(text)
+            case WorldJoined(world=world):
+                more = {"world": world.number, "ranks": self._ranks(world.ranks)}
             case Starting(text=text) | SessionNotice(text=text):
                 if text:
                     more["text"] = self._redactor.text(text)

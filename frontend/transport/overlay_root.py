@@ -213,17 +213,35 @@ class Root(TreeNode):
             del self._asking[hello.node]
 
     def expect_successor(self, node: int) -> None:
-        """Give the place of a lost node to the next one that asks for a place in its name."""
-        self._successors[node] = self.known[node].generation + 1
+        """Give the place of a lost node to the next one that asks for a place in its name.
+
+        The node of a place that :meth:`add_places` has made joins as a successor does.
+        """
+        known = self.known.get(node)
+        self._successors[node] = known.generation + 1 if known is not None else 1
+
+    def add_places(self, count: int) -> range:
+        """Make the tree larger by *count* places; return their numbers.
+
+        The aggregators keep the size that they know: they find nodes below them by their hellos.
+        """
+        old = self.topology
+        self.topology = replace(old, count=old.count + count)
+        return range(old.count, old.count + count)
 
     def table_for(self, node: int, address: str, *, is_parent: bool = False) -> Table:
         """Return the table for the aggregator at *address*, the successor of a lost one.
 
-        The table leaves other lost aggregators out: the successor would try to reach them.
+        The table leaves other lost aggregators out: the successor would try to reach them. So it
+        does aggregators at a loopback address, if this one is on another host.
         """
         joined = self.joined
+        is_near = _is_loopback(address)
         addresses = [
-            joined[each].address if each in joined else "" for each in range(self.topology.count)
+            joined[each].address
+            if each in joined and (is_near or not _is_loopback(joined[each].address))
+            else ""
+            for each in range(self.topology.count)
         ]
         addresses[node] = address
         return Table(
@@ -256,3 +274,7 @@ class Root(TreeNode):
         for channel in channels:
             channel.close()
         self.joined.clear()
+
+
+def _is_loopback(address: str) -> bool:
+    return address.startswith("127.")

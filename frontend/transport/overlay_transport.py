@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from pgdb.frontend.transport.overlay_root import Root
 from pgdb.frontend.transport.transport import Events, Receiver
 from pgdb.overlay.messages import Delivered, Hello, Lost, Notice, Share
 from pgdb.overlay.router import Gathered
-from pgdb.proctable import ProcTable
+from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 
 LOG = logging.getLogger(__name__)
@@ -142,6 +142,25 @@ class OverlayTransport:
             (lost[node] & ranks, f"their aggregator cannot be started again: {why}")
             for node, why in reasons.items()
         )
+
+    def add(
+        self, parts: Mapping[int, Sequence[RankProcess]], table: ProcTable, *, is_held: bool
+    ) -> None:
+        """Assign further ranks to aggregators that are in the tree.
+
+        :param parts: the new ranks of each aggregator.
+        :param table: all ranks of the session, without the new ones.
+        :param is_held: whether the new ranks wait in the hold program.
+        """
+        root = self._root
+        assert root.setup is not None
+        pids = {each.rank: each.pid for each in table.processes}
+        shares = []
+        for node, new in parts.items():
+            own = root.shares[node].ranks if node in root.shares else RankSet()
+            its = {rank: pids.get(rank, 0) for rank in own} | {each.rank: each.pid for each in new}
+            shares.append(Share.of(node, RankSet(its), [its[rank] for rank in sorted(its)]))
+        root.apply_setup(replace(root.setup, is_held=is_held, shares=tuple(shares)))
 
     def describe_loss(self, lost: Lost, ranks: RankSet) -> tuple[tuple[RankSet, str], ...]:
         """Return *ranks*, for which a loss is news, in parts, each with its message."""

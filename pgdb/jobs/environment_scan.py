@@ -8,9 +8,13 @@ and after the launcher's end. A *selector* is a string that means one job on all
     (:attr:`RankIdentity.job_key`);
 ``proxy:HOST:PORT PGID``
     the command line of the proxy above the rank: MPICH's hydra leaves nothing in the environment.
-    Behind it stands ``spawned N`` for the Nth job that MPI_Comm_spawn has started below the proxy;
+    The selectors of MPICH's and Intel's hydra have ``spawned N`` behind them for the Nth world of
+    MPI_Comm_spawn on the host;
 ``slurm:JOB.STEP``, ``slurm:JOB``
-    all ranks of one Slurm step, or of one Slurm job.
+    all ranks of one Slurm step, or of one Slurm job;
+``worlds:FAMILY``, ``spawned:FAMILY``
+    the ranks of all worlds of one launcher, or of those of MPI_Comm_spawn
+    (:mod:`pgdb.jobs.world_keys`).
 
 A rank is the topmost process that has a rank's environment: its children inherit the environment.
 PGDB's own processes are never ranks.
@@ -25,7 +29,7 @@ from itertools import pairwise
 
 import msgspec
 
-from pgdb.jobs import procfs
+from pgdb.jobs import procfs, world_keys
 from pgdb.jobs.procfs import ProcessStat
 from pgdb.jobs.rank_environment import RankIdentity, rank_environment
 from pgdb.patterns import pattern
@@ -86,7 +90,7 @@ class Processes:
         self._environments: dict[int, Mapping[str, str] | None] = {}
         self._identities: dict[int, RankIdentity | None] = {}
         self._stats: dict[int, ProcessStat | None] = {}
-        self._spawned_below: dict[int, Mapping[int, int]] = {}
+        self._spawned_numbers: dict[str, Mapping[int, int]] = {}
 
     def children(self, pid: int) -> list[int]:
         """Return the pids whose parent is *pid*, in order."""
@@ -162,36 +166,51 @@ class Processes:
             return ""
         if identity.job_key is not None:
             step = _slurm_step(self.environment(pid) or {})
-            return f"slurm:{step}" if identity.job_key == step else f"key:{identity.job_key}"
-        below = pid
+            if identity.job_key == step:
+                return f"slurm:{step}"
+            selector = f"key:{identity.job_key}"
+            if "PMI_SPAWNED" not in (self.environment(pid) or {}):
+                return selector
+            # Intel's hydra gives all worlds the same key.
+            return self._numbered(selector, self._below_daemon(pid)[0], self.parent_of)
+        own, proxy = self._below_daemon(pid, lambda each: bool(self._proxy_selector(each)))
+        selector = self._proxy_selector(proxy) if proxy else ""
+        return self._numbered(selector, own, self.children(proxy)) if selector else ""
+
+    def _proxy_selector(self, pid: int) -> str:
+        return proxy_selector(procfs.command_line(pid) or [])
+
+    def _below_daemon(
+        self, pid: int, is_daemon: Callable[[int], bool] | None = None
+    ) -> tuple[int, int]:
+        """Return the process through which *pid* descends from a daemon, and the daemon, or 0."""
         for each in self.above(pid):
-            words = procfs.command_line(each) or []
-            if proxy := proxy_selector(words):
-                number = self._spawned(each).get(below, 0)
-                return f"{proxy} spawned {number}" if number else proxy
-            below = each
-        return ""
+            if (is_daemon or self.is_daemon)(each):
+                return pid, each
+            pid = each
+        return pid, 0
 
-    def _spawned(self, proxy: int) -> Mapping[int, int]:
-        """Return the processes that MPI_Comm_spawn has started below a proxy of hydra, by pid, each
-        with the number of its job.
+    def _numbered(self, selector: str, pid: int, candidates: Iterable[int]) -> str:
+        """Return the selector of a daemon's child: that of its job, with the number of its world.
 
-        One proxy has the ranks of all of them, with nothing in their environments that
-        distinguishes the jobs (MPICH 5.0.2). It starts the ranks of a job in ascending order.
+        Nothing in the environments below hydra distinguishes the worlds of MPI_Comm_spawn (MPICH
+        5.0.2, Intel MPI 2021.18).
         """
-        if proxy not in self._spawned_below:
-            numbers: dict[int, int] = {}
-            last: RankIdentity | None = None
-            number = 0
-            for pid in sorted(self.children(proxy), key=lambda pid: self._age(pid)):
-                identity = self.identity(pid)
-                if identity is None or "PMI_SPAWNED" not in (self.environment(pid) or {}):
+        if "PMI_SPAWNED" not in (self.environment(pid) or {}):
+            return selector
+        if selector not in self._spawned_numbers:
+            starts = []
+            for each in sorted(candidates, key=self._age):
+                identity, parent = self.identity(each), self.parent_of.get(each, 0)
+                if identity is None or "PMI_SPAWNED" not in (self.environment(each) or {}):
                     continue
-                if last is None or identity.rank <= last.rank or identity.size != last.size:
-                    number += 1
-                numbers[pid], last = number, identity
-            self._spawned_below[proxy] = numbers
-        return self._spawned_below[proxy]
+                key = identity.job_key
+                if key is None or (f"key:{key}" == selector and self.is_daemon(parent)):
+                    local = identity.rank if identity.local_rank is None else identity.local_rank
+                    starts.append((each, (parent, identity.size), (identity.rank, local)))
+            self._spawned_numbers[selector] = world_keys.in_order(starts)
+        number = self._spawned_numbers[selector].get(pid, 0)
+        return f"{selector} spawned {number}" if number else selector
 
     def _age(self, pid: int) -> tuple[int, int]:
         return self.start_time_ticks(pid), pid
@@ -238,6 +257,9 @@ def scan(selector: str) -> tuple[RankGroup, ...]:
             job, _, step = value.partition(".")
             environment = processes.environment(pid) or {}
             if _slurm_job(environment) != job or (step and _slurm_step(environment) != value):
+                continue
+        elif world_keys.is_of_worlds(selector):
+            if not world_keys.matches(processes.selector(pid), selector):
                 continue
         elif processes.selector(pid) != selector:
             continue

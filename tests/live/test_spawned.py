@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 import pgdb
+from pgdb.ranks import RankSet
 from tests.support.programs import Builder, Mpi, find_mpi, wait_until
 from tests.support.terminal import DEADLINE_S, ex, run_json, run_pgdb
 
@@ -18,12 +20,21 @@ SIZES = (2, 2, 3)
 
 
 # MPICH 4.0.2 of Debian 12 cannot spawn: "Error in spawn call".
-@pytest.fixture(scope="module", params=("openmpi", "openmpi5", "mpich"))
+MPIS = ("openmpi", "openmpi5", "mpich", "intel")
+
+
+@pytest.fixture(scope="module", params=MPIS)
 def spawner(request: pytest.FixtureRequest, builder: Builder) -> Iterator[subprocess.Popen[bytes]]:
     """A launcher whose 2 ranks have started 2 and 3 further ones; all of them wait."""
     mpi = find_mpi(request.param)
     line = mpi.line(2, builder.build(mpi, "spawns.c"))
-    with subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+    # Intel's library crashes in MPI_Comm_spawn without the variable (2021.18).
+    with subprocess.Popen(
+        line,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "I_MPI_SPAWN": "1"},
+    ) as process:
         try:
             assert process.stdout is not None
             for _ in range(sum(SIZES)):
@@ -44,7 +55,7 @@ def test_worlds_are_named_and_can_be_in_the_session(spawner: subprocess.Popen[by
     assert (job["ranks"], *job["spawned"]) == SIZES
     parents = run_pgdb("attach", "--batch", *ex("print rank"), spawner.pid)
     assert "world 1 has 2 ranks (pids " in parents.err, parents.err
-    assert f"'pgdb attach --world 1 {spawner.pid}'" in parents.err
+    assert "'worlds add 1'" in parents.err
     pids = parents.err.partition("world 2 has 3 ranks (pids ")[2].partition(")")[0].split(", ")
     assert len(pids) == 3
     # A child's pid means its world, as the number does.
@@ -63,6 +74,58 @@ def test_worlds_are_named_and_can_be_in_the_session(spawner: subprocess.Popen[by
     assert answers == [{"5": 1, "6": 2}, {"2": 0, "3": 1}]
     wrong = run_pgdb("attach", "--batch", "--world", "3", spawner.pid)
     assert wrong.status == 3 and "it has worlds 0 to 2" in wrong.err
+
+
+def test_worlds_join_a_session_with_all_that_it_has(spawner: subprocess.Popen[bytes]) -> None:
+    commands = ex(
+        "worlds",
+        "break 25 if rank >= 0",
+        "proc 1 tbreak main",
+        "display rank",
+        "set print pretty on",
+        "worlds add 2",
+        "info breakpoints",
+        "proc @world2 show print pretty",
+        "proc 2.0-1 info display",
+        "continue",
+        "worlds add 1",
+        "print rank",
+        "worlds add 1",
+        "worlds add 9",
+    )
+    done = run_json("attach", *commands, spawner.pid)
+    listed, second, first = (each["worlds"] for each in done.of_type("worlds"))
+    assert [each["size"] for each in listed] == list(SIZES)
+    assert [each.get("ranks") for each in listed] == ["0-1", None, None]
+    assert [len(each["pids"]) for world in listed for each in world["hosts"]] == list(SIZES)
+    # The ranks are numbered in the order in which they have joined.
+    assert [(each["world"], each["ranks"]) for each in (*second, *first)] == [
+        (2, "2-4"),
+        (1, "5-6"),
+    ]
+    texts = [each["text"] for each in done.answer("info breakpoints")["classes"]]
+    ranks = [each["ranks"] for each in done.answer("info breakpoints")["classes"]]
+    assert set(ranks) == {"0,2-4", "1"}, ranks
+    assert all("rank >= 0" in each for each in texts), texts
+    (pretty,) = done.answer("show print pretty")["classes"]
+    assert pretty["ranks"] == "2-4" and "is on" in pretty["text"]
+    (display,) = done.answer("info display")["classes"]
+    assert display["ranks"] == "2-3" and "rank" in display["text"]
+    # The focus on all ranks has grown: all of them have come to the breakpoint.
+    hits = [
+        each["ranks"]
+        for line in done.of_type("stop")
+        for each in line["classes"]
+        if each.get("breakpoint") == 1
+    ]
+    assert RankSet.union(map(RankSet.parse, hits)) == RankSet(range(5))
+    values = {each["ranks"]: each["value"] for each in done.answer("print rank")["classes"]}
+    assert values == {"0,2,5": 0, "1,3,6": 1, "4": 2}
+    errors = [each["message"] for each in done.of_type("error")]
+    assert errors == [
+        "world 1 is in the session: [5-6]",
+        "there is no world '9' to attach to; no further world is there",
+    ]
 
 
 def test_worlds_that_appear_while_a_launched_job_runs_are_named(builder: Builder) -> None:

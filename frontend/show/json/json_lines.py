@@ -34,6 +34,7 @@ from pgdb.frontend.api.notifications import (
     RanksLost,
     SessionNotice,
     Starting,
+    WorldJoined,
 )
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.json.json_classes import (
@@ -54,6 +55,7 @@ from pgdb.frontend.show.json.json_parts import (
     ComparedRanks,
     FailingRanks,
     HistogramBin,
+    HostProcesses,
     HostRanks,
     LauncherEnd,
     LeftOutRanks,
@@ -62,6 +64,7 @@ from pgdb.frontend.show.json.json_parts import (
     TreeFrame,
     TreeNode,
     TreeSource,
+    WorldRanks,
 )
 from pgdb.frontend.show.json.json_shapes import (
     SCHEMA_VERSION,
@@ -84,12 +87,14 @@ from pgdb.frontend.show.json.json_shapes import (
     StatLine,
     StopLine,
     TreeLine,
+    WorldsLine,
     schema,
 )
 from pgdb.frontend.show.text.places_text import Place
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.summary import Summary, iterate_bins
 from pgdb.patterns import pattern
+from pgdb.proctable import World
 from pgdb.ranks import RankSet
 from pgdb.records import (
     Breakpoint,
@@ -365,6 +370,23 @@ def places(
     )
 
 
+def worlds(found: Iterable[World]) -> WorldsLine:
+    """Return the line of worlds."""
+    return WorldsLine(time=0.0, worlds=tuple(map(_world, found)))
+
+
+def _world(world: World) -> WorldRanks:
+    hosts: dict[str, list[int]] = {}
+    for each in world.processes:
+        hosts.setdefault(each.host, []).append(each.pid)
+    return WorldRanks(
+        world=world.number,
+        size=world.size,
+        hosts=tuple(HostProcesses(host=host, pids=tuple(pids)) for host, pids in hosts.items()),
+        ranks=str(world.ranks),
+    )
+
+
 def notification(news: Notification, text: ClassText, now_s: float) -> list[Line]:
     """Return the lines of a notification; *text* returns the text of a class for people."""
     match news:
@@ -378,6 +400,8 @@ def notification(news: Notification, text: ClassText, now_s: float) -> list[Line
             return []
         case RanksBack(ranks=ranks):
             return [ProgressLine(time=now_s, stage="joined", ranks=str(ranks))]
+        case WorldJoined(world=world):
+            return [WorldsLine(time=now_s, worlds=(_world(world),))]
         case SessionNotice(text=said):
             return [OutputLine(time=now_s, stream="pgdb", text=f"{said}\n")]
         case JobOutput(text=printed, stream=stream, data=data):

@@ -260,6 +260,26 @@ class PlacedRanks(Part, frozen=True, kw_only=True):
     """``stopped``, ``running``, ``exited``, ``detached`` or ``lost``."""
 
 
+class HostProcesses(Part, frozen=True, kw_only=True):
+    """Processes of one host."""
+
+    host: str
+    pids: tuple[int, ...]
+
+
+class WorldRanks(Part, frozen=True, kw_only=True):
+    """The ranks of one MPI_COMM_WORLD."""
+
+    world: int
+    """0 for the ranks that the launcher has started, then in the order of MPI_Comm_spawn."""
+    size: int
+    """Number of ranks in MPI_COMM_WORLD, 0 if unknown."""
+    hosts: tuple[HostProcesses, ...]
+    """The processes that were found, by the rank in MPI_COMM_WORLD on each host."""
+    ranks: RankText = ""
+    """The ranks by their numbers in the session; absent if the world is not in it."""
+
+
 class ArrayForm(Part, frozen=True, kw_only=True):
     """Ranks whose numbers have the same type and shape."""
 

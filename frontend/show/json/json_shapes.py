@@ -34,6 +34,7 @@ from pgdb.frontend.show.json.json_parts import (
     StopClass,
     TreeFailure,
     TreeNode,
+    WorldRanks,
 )
 
 SCHEMA_VERSION = 1
@@ -279,6 +280,12 @@ class RanksLine(LineBase, frozen=True, kw_only=True, tag="ranks"):
     """Named sets."""
 
 
+class WorldsLine(LineBase, frozen=True, kw_only=True, tag="worlds"):
+    """Worlds that ``worlds`` lists, or one whose ranks have joined the session."""
+
+    worlds: tuple[WorldRanks, ...]
+
+
 class ErrorLine(LineBase, frozen=True, kw_only=True, tag="error"):
     """A command, or the session, failed as a whole."""
 
@@ -309,6 +316,7 @@ Line = (
     | AssertLine
     | StatLine
     | RanksLine
+    | WorldsLine
     | ErrorLine
     | EndLine
 )

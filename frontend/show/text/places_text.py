@@ -9,7 +9,7 @@ import msgspec
 from pgdb.frontend.show.text.event_text import event
 from pgdb.frontend.show.text.layout import Layout, brackets, table
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.proctable import RankProcess
+from pgdb.proctable import RankProcess, World
 from pgdb.ranks import RankSet
 from pgdb.records import Event
 
@@ -51,6 +51,30 @@ def place_lines(
     rows += [(brackets(each.ranks), event(each.filled)) for each in latest]
     lines = [f"@{name} = {brackets(ranks)}" for name, ranks in sets.items()]
     return "\n".join((*(table(rows, Layout()) or ["no ranks"]), *lines))
+
+
+def joined(world: World) -> str:
+    """Return the text about ranks that have joined the session."""
+    number = world.number
+    return (
+        f"are in the session now: {number}.0-{world.span - 1} (@world{number}), which "
+        "MPI_Comm_spawn has started"
+    )
+
+
+def world_lines(worlds: Sequence[World]) -> str:
+    """Return a line for each world: its ranks in the session, its size, its processes."""
+    lines = []
+    for world in worlds:
+        hosts: dict[str, list[int]] = {}
+        for each in world.processes:
+            hosts.setdefault(each.host, []).append(each.pid)
+        where = "; ".join(f"{host}, {_pids(pids)}" for host, pids in hosts.items())
+        found, size = len(world.processes), world.size
+        ranks = f"{found} of {size} ranks" if found < size else f"{found} rank{'s' * (found != 1)}"
+        state = brackets(world.ranks) if world.ranks else "not in the session"
+        lines.append(f"world {world.number}  {state}  {ranks} on {where}")
+    return "\n".join(lines)
 
 
 def _pids(pids: Sequence[int]) -> str:

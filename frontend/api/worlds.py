@@ -1,0 +1,220 @@
+"""The worlds of a session: its ranks by MPI_COMM_WORLD, and ranks that join a running session.
+
+MPI_Comm_spawn makes further worlds. The ranks of a world that joins are numbered on behind those of
+the worlds before.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from pgdb.errors import CommandError, RankSetError, UsageError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.notifications import RankEvents, WorldJoined
+from pgdb.frontend.api.recovery import Recovery, stops_in
+from pgdb.frontend.system import deadline
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import Acquire
+from pgdb.patterns import pattern
+from pgdb.proctable import ProcTable, World
+from pgdb.ranks import RankSet
+from pgdb.records import Exit, Failure, Record, Stop
+
+_OF_WORLD = pattern(r"(?<![\w.@])(\d{1,5})\.(\d{1,9})(?:-(\d{1,9}))?(?![\w.])")
+ALL_WORLDS = "all"
+
+
+class WorldSource(Protocol):
+    """The search for worlds of the job, and the assignment of their ranks to aggregators."""
+
+    async def look(self) -> tuple[World, ...]:
+        """Return the worlds that the session does not have, as they are now."""
+        ...
+
+    def assign(self, world: World) -> None:
+        """Assign the ranks of a world, by their numbers in the session, to aggregators.
+
+        :raises CommandError: if a host of theirs has no aggregator.
+        """
+        ...
+
+
+class Worlds:
+    """The worlds of one session."""
+
+    def __init__(self, core: Core, recovery: Recovery, sets: Callable[[], dict[str, RankSet]]):
+        self._core = core
+        self._recovery = recovery
+        self._sets = sets
+        self.source: WorldSource | None = None
+        """The search for further worlds; None if the launcher is unknown."""
+        self.first_number = 0
+        """The number of the world that the session began with."""
+        self._known: dict[int, World] = {}
+        self._next = 0  # number of the next rank that joins; numbers are not used twice
+
+    @property
+    def ranks(self) -> dict[int, RankSet]:
+        """The ranks of each world in the session, by its number; empty if there is one world."""
+        return {number: each.ranks for number, each in self._known.items()}
+
+    @property
+    def known(self) -> tuple[World, ...]:
+        """The worlds in the session; empty if there is only one."""
+        return tuple(self._known.values())
+
+    @property
+    def in_session(self) -> tuple[World, ...]:
+        """The worlds in the session, also if it is one alone."""
+        return self.known or (self._own(),)
+
+    def begin(self, worlds: Sequence[World]) -> None:
+        """Set the worlds that the session begins with; one alone needs no names."""
+        if len(worlds) > 1:
+            for each in worlds:
+                self._name(each)
+
+    def numbered_on(self, text: str) -> str:
+        """Return a rank set with the session's numbers for ``1.0-3``, ranks 0 to 3 of world 1.
+
+        :raises RankSetError: if a world of the session does not have these ranks.
+        """
+
+        def number(match: re.Match[str]) -> str:
+            world = self._known.get(int(match[1]))
+            if world is None:
+                return match[0]
+            low, high = int(match[2]), int(match[3] or match[2])
+            if not low <= high < world.span:
+                raise RankSetError(f"no rank {match[0]}; world {match[1]} has 0-{world.span - 1}")
+            return f"{world.first + low}-{world.first + high}"
+
+        return _OF_WORLD.sub(number, text) if self._known else text
+
+    async def look(self) -> tuple[World, ...]:
+        """Return the worlds of the job that are not in the session.
+
+        :raises UsageError: if PGDB does not know the job's launcher.
+        """
+        if self._core.transport.is_recorded:
+            raise UsageError("this is a recording; there is no job to look at")
+        if self.source is None:
+            raise UsageError(
+                "the job's launcher is unknown, and with it the ranks that MPI_Comm_spawn has "
+                "started; 'pgdb attach' with the pid of the launcher finds them"
+            )
+        return await self.source.look()
+
+    async def add(self, word: str) -> Answer:
+        """Attach to the ranks of a world, given by its number, or of all further worlds.
+
+        :raises UsageError: if there is no such world, or it is in the session.
+        :raises CommandError: if PGDB can attach to none of its ranks.
+        """
+        if word in map(str, self._known):
+            raise UsageError(f"world {word} is in the session: [{self._known[int(word)].ranks}]")
+        found = await self.look()
+        wanted = [each for each in found if word in (ALL_WORLDS, str(each.number))]
+        if not wanted:
+            numbers = ", ".join(str(each.number) for each in found)
+            raise UsageError(
+                f"there is no world {word!r} to attach to; "
+                + (f"further worlds are {numbers}" if numbers else "no further world is there")
+            )
+        return await self.join(wanted)
+
+    async def join(self, worlds: Sequence[World], *, timeout_s: float | None = None) -> Answer:
+        """Attach to the ranks of worlds; they get the session's settings and breakpoints.
+
+        A notification reports each world. Work that is not complete within the time of a start goes
+        on.
+
+        :raises CommandError: if PGDB can attach to none of the ranks.
+        """
+        core = self._core
+        begun_s = time.monotonic()
+        answers: list[Answer] = []
+        with deadline.within(deadline.answers_s(core.options.start_timeout_s, timeout_s)):
+            joining = core.begin(self._join_all(worlds, answers))
+            if not await core.ends_in_time(joining):
+                core.note("the ranks of a further world are still being attached to")
+        classes = tuple(each for answer in answers for each in answer.classes)
+        if answers and not classes:
+            raise CommandError("no rank of these worlds could be attached to")
+        return Answer(
+            command="worlds add",
+            ranks=RankSet.union(answer.ranks for answer in answers),
+            classes=tuple(sorted(classes, key=lambda each: each.ranks.first)),
+            elapsed_s=time.monotonic() - begun_s,
+        )
+
+    async def _join_all(self, worlds: Sequence[World], answers: list[Answer]) -> None:
+        for each in worlds:
+            answers.append(await self._join(each))
+
+    async def _join(self, world: World) -> Answer:
+        core, source = self._core, self.source
+        assert source is not None
+        if not self._known:
+            self._name(self._own())
+        world = world.numbered_from(self._next)
+        self._next += world.span
+        source.assign(world)
+        before = core.state.live or core.state.ranks
+        gathered = await core.transport.ask(
+            core.transport.next_id(), world.ranks, Acquire(), core.options.start_timeout_s, "attach"
+        )
+        stopped = RankSet.union(
+            each.ranks for each in gathered.classes if isinstance(each.record, Stop | Exit)
+        )
+        if not stopped:
+            raise CommandError(f"world {world.number}: {_reasons(gathered.classes)}")
+        core.table = ProcTable(
+            processes=(*core.table.processes, *world.in_session), source=core.table.source
+        )
+        core.state.add(world.ranks)
+        core.state.lose(world.ranks - stopped)
+        self._name(world)
+        news = core.state.apply(stops_in(gathered.classes, core.transport.out_of_reach))
+        await self._recovery.extend(before, core.state.live & world.ranks)
+        core.notifier.notify(WorldJoined(world=world))
+        core.notifier.notify(RankEvents(classes=news))
+        failed = [each for each in gathered.classes if isinstance(each.record, Failure)]
+        if failed:
+            core.note(f"world {world.number}: {_reasons(failed)}; 'reattach' tries again")
+        core.record_soon()
+        core.wake()
+        return Answer(
+            command="worlds add",
+            ranks=world.ranks,
+            classes=gathered.classes,
+            missing=gathered.missing,
+            request_id=gathered.request_id,
+            elapsed_s=0.0,
+        )
+
+    def _own(self) -> World:
+        """Return the world that the session began with."""
+        table = self._core.table
+        size = max(self._core.state.ranks, default=-1) + 1
+        return World(
+            number=self.first_number, size=size, processes=table.processes, ranks=table.ranks
+        )
+
+    def _name(self, world: World) -> None:
+        self._known[world.number] = world
+        self._next = max(self._next, world.first + world.span)
+        self._sets()[f"world{world.number}"] = world.ranks
+
+
+def _reasons(classes: Sequence[EquivalenceClass[Record]]) -> str:
+    reasons = [
+        f"[{each.ranks}] {each.filled.message}"
+        for each in classes
+        if isinstance(each.filled, Failure)
+    ]
+    return "; ".join(reasons) or "no rank has answered"

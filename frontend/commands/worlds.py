@@ -1,0 +1,43 @@
+"""The command about worlds: the ranks that MPI_Comm_spawn has started."""
+
+from __future__ import annotations
+
+from pgdb.errors import UsageError
+from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
+from pgdb.frontend.show.json import json_lines
+from pgdb.frontend.show.text import places_text
+
+
+@COMMANDS.command(
+    "worlds",
+    group=Group.RANKS,
+    usage="worlds [add N|all]",
+    summary="list the worlds of MPI_Comm_spawn, or attach to one",
+)
+async def _worlds(call: Call) -> Outcome:
+    """List the worlds of the job, or take ranks into the session that MPI_Comm_spawn has started.
+
+    World 0 has the ranks that the launcher has started. Each MPI_Comm_spawn makes a further one.
+    'worlds add 1' attaches to the ranks of world 1, 'worlds add all' to those of all worlds that
+    are not in the session. They are numbered on behind its ranks: 'proc 1.0-3' and 'proc @world1'
+    name them by their world. Breakpoints, settings and displays that all ranks have hold on them
+    too. 'set spawned attach' does that for all worlds that come.
+    """
+    worlds = call.session.all_worlds
+    word, _, which = call.argument.partition(" ")
+    if word == "add":
+        which = which.strip()
+        if not which:
+            raise UsageError("worlds add: give the number of a world, or all")
+        await worlds.add(which)
+        return None
+    if word:
+        raise UsageError(f"worlds {word}: it is 'worlds', or 'worlds add' with a number or all")
+    return await list_worlds(call)
+
+
+async def list_worlds(call: Call) -> Outcome:
+    """Return the worlds of the job, those outside the session too."""
+    worlds = call.session.all_worlds
+    found = sorted((*worlds.in_session, *await worlds.look()), key=lambda each: each.number)
+    return Shown(places_text.world_lines(found), line=json_lines.worlds(found))
