@@ -167,8 +167,9 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "prompt_toolkit": (
         "pgdb.frontend.ui.repl",
         "pgdb.frontend.store.history",
-        "pgdb.frontend.ui.completion",
         "pgdb.frontend.ui.cli_jobs",
+        "pgdb.frontend.ui.pager",
+        "pgdb.frontend.ui.prompt_keys",
     ),
     "pyroaring": ("pgdb.ranks",),
     "rich": ("pgdb.frontend.show.text.palette",),

@@ -96,6 +96,9 @@ class Traffic:
         """Called when ranks can be reached that no aggregator has attached to."""
         self.early: list[Gathered] = []
         """Answers of lost ranks that came before the session has started."""
+        self._quiet: dict[int, None] = {}
+        self.silent = RankSet()
+        """Ranks that have not answered a quiet request yet."""
         self.died_early = RankSet()
         """Ranks whose GDB died before the session has started."""
 
@@ -159,6 +162,27 @@ class Traffic:
         answer = self._answered(request, gathered)
         self._apply(request, gathered)
         return answer
+
+    async def ask_quietly(
+        self, operation: AnyOperation, ranks: RankSet, *, timeout_s: float
+    ) -> Gathered:
+        """Ask ranks for the user interface itself, not for a command.
+
+        No recording and no log gets the answer. One that comes too late is dropped.
+
+        :raises SessionEndedError: if the session is over.
+        """
+        core, transport = self._core, self._core.transport
+        if core.is_over:
+            raise SessionEndedError(transport.when_closed)
+        operation.check()
+        number = transport.next_id()
+        self._quiet[number] = None
+        while len(self._quiet) > _MOST_REMEMBERED:
+            del self._quiet[next(iter(self._quiet))]
+        gathered = await transport.ask(number, ranks, operation, timeout_s, "")
+        self.silent |= gathered.missing.late
+        return gathered
 
     def _answered(self, request: _Request, gathered: Gathered) -> Answer:
         """Record an answer, whether or not somebody waits for it."""
@@ -271,6 +295,9 @@ class Traffic:
         if core.is_over:
             return
         number, classes = gathered.request_id, gathered.classes
+        if number in self._quiet:
+            self.silent -= RankSet.union(each.ranks for each in classes)
+            return
         stopped = tuple(each for each in classes if isinstance(each.record, Stop | Exit))
         if stopped:
             self.on_stopped_again(number, stopped)

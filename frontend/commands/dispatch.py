@@ -94,6 +94,8 @@ class Dispatcher:
         """The exit status that the user has given to ``quit``."""
         self.in_foreground = RankSet()
         """The ranks that a run command in the foreground waits for."""
+        self.takes_input = False
+        """Whether typed lines are input for the job."""
         self._read_line = read_line
         self._ask = ask
         self.terminal_lent = lend_terminal
@@ -361,13 +363,16 @@ class Dispatcher:
             self.workspace.run_timeout_s = before
 
     @contextlib.contextmanager
-    def foreground(self, ranks: RankSet) -> Iterator[None]:
-        """Direct Ctrl-C and typed lines to *ranks* inside the context."""
-        self.in_foreground = ranks
+    def foreground(self, ranks: RankSet, *, takes_input: bool = True) -> Iterator[None]:
+        """Direct Ctrl-C, and typed lines if the job *takes_input*, to *ranks* inside the context.
+
+        A command that only waits leaves the lines to the prompt.
+        """
+        self.in_foreground, self.takes_input = ranks, takes_input
         try:
             yield
         finally:
-            self.in_foreground = RankSet()
+            self.in_foreground, self.takes_input = RankSet(), False
 
     def without_stops(self, answer: Answer) -> Answer:
         """Return the answer to a run command without its stops, which notifications have shown."""

@@ -106,7 +106,10 @@ async def _interrupt(call: Call) -> Outcome:
     "wait", group=Group.RUNNING, usage="wait [SECONDS]", summary="wait until the ranks have stopped"
 )
 async def _wait(call: Call) -> Outcome:
-    """Wait until the selected ranks have stopped or ended, for at most SECONDS."""
+    """Wait until the selected ranks have stopped or ended, for at most SECONDS.
+
+    Lines that are typed meanwhile are carried out afterwards; 'continue' gives them to the job.
+    """
     timeout_s = None
     if call.argument:
         timeout_s = durations.seconds(call.argument, "wait", least=True)
@@ -115,7 +118,7 @@ async def _wait(call: Call) -> Outcome:
     limit_s = timeout_s
     if timeout_s is None and call.workspace.limit_s is not None:
         limit_s = call.workspace.run_timeout_s
-    with call.dispatcher.foreground(ranks):
+    with call.dispatcher.foreground(ranks, takes_input=False):
         answer = await session.runs.wait_stopped("wait", ranks, timeout_s=limit_s)
     # A wait with a time limit does not fail when the time is over.
     return replace(call.dispatcher.without_stops(answer), may_run=timeout_s is not None)

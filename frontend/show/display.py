@@ -11,12 +11,13 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from pgdb.controls import OutputFilter, harmless
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.interface_options import InterfaceOptions
 from pgdb.frontend.api.notifications import (
     JobEnded,
     JobOutput,
@@ -41,12 +42,20 @@ if TYPE_CHECKING:
     from pgdb.frontend.show.text.palette import Palette
 
 _MOST_OF_A_LINE = 1 << 16
+_DUMB = ("dumb", "", None)
 WINDOW_S = 0.15
 """Window in which stops are merged into one message, in seconds."""
 QUIET_S = 0.3
 """Time without output after which an unfinished line of the job is shown, in seconds."""
 QUIET_AT_PROMPT_S = 1.0
 """The same while the prompt is on the screen, where the unfinished line has to be ended."""
+
+
+class Pages(Protocol):
+    """Shows text page by page."""
+
+    def put(self, text: str, *, is_answer: bool) -> None:
+        """Show text now or later; *is_answer* is false for notifications and output of the job."""
 
 
 class TextDisplay:
@@ -68,14 +77,33 @@ class TextDisplay:
         self._unfinished = ""
         self._quiet: asyncio.TimerHandle | None = None
         self._is_prompting = False
+        self.interface: Callable[[], InterfaceOptions] = InterfaceOptions
+        """Returns the settings of the user interface."""
+        self.pages: Pages | None = None
+        """Gets all output to show it page by page; None to show it at once."""
+        self.prompt: Callable[[], str] = str
+        """Returns the line on which the user types, for terminals that cannot draw."""
+        self._is_notice = False
         self._held: list[tuple[str, str]] | None = None
 
     # -- Display -----------------------------------------------------------------------------
 
     @property
     def width(self) -> int:
-        """Columns of the terminal; 0 in a file."""
+        """Columns of a line: those that are set, else of the terminal; 0 in a file."""
+        if (wanted := self.interface().width) >= 0:
+            return wanted
         return shutil.get_terminal_size().columns if self._is_terminal else 0
+
+    @property
+    def has_colours(self) -> bool:
+        """Whether the output has colours."""
+        return self._palette is not None
+
+    @property
+    def can_draw(self) -> bool:
+        """Whether the output is a terminal with a cursor that can be moved."""
+        return self._is_terminal and os.environ.get("TERM") not in _DUMB
 
     @property
     def owns_output(self) -> bool:
@@ -115,6 +143,10 @@ class TextDisplay:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        with self._noticing():
+            self._flush()
+
+    def _flush(self) -> None:
         for classes in self._events.take():
             if text := event_text.events(classes, source_line, self.width, is_missing):
                 self.text(text)
@@ -128,6 +160,10 @@ class TextDisplay:
 
     def notify(self, notification: Notification) -> None:
         """Show a notification."""
+        with self._noticing():
+            self._notify(notification)
+
+    def _notify(self, notification: Notification) -> None:
         match notification:
             case RankEvents(classes=classes):
                 for each in classes:
@@ -161,6 +197,15 @@ class TextDisplay:
                 self._flush_soon()
             case Starting():
                 pass
+
+    @contextlib.contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Mark the text written inside as no answer to a command."""
+        before, self._is_notice = self._is_notice, True
+        try:
+            yield
+        finally:
+            self._is_notice = before
 
     def _flush_soon(self) -> None:
         if self._timer is None:
@@ -256,6 +301,16 @@ class TextDisplay:
         self.transcript.write(text)
         if self.transcript.is_redirected and not stream:
             return
+        if self.pages is not None:
+            self.pages.put(text, is_answer=not stream and not self._is_notice)
+        else:
+            self.emit(text)
+
+    def emit(self, text: str) -> None:
+        """Write text to the screen or the file."""
+        if self._is_prompting and not self.can_draw:
+            # Nobody draws the prompt again below it.
+            text = f"\n{text}{self.prompt()}"
         out = self._out if self._out is not None else sys.stdout
         out.write(text)
         out.flush()
@@ -357,7 +412,7 @@ class StartProgress:
 
 def _palette() -> Palette | None:
     """Return the colours of this terminal; None without colours."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "", None):
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") in _DUMB:
         return None
     from pgdb.frontend.show.text.palette import Palette
 

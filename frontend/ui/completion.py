@@ -1,93 +1,292 @@
-"""Completion at the prompt, from the command table and from the workspace."""
+"""Completion at the prompt: PGDB's own words, files of this host, and what one GDB knows.
+
+:class:`LineCompleter` says how a line can go on; a candidate is a whole line up to the cursor.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.document import Document
+import msgspec
 
+from pgdb.errors import PgdbError
 from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.line_completion import Completed, complete_line
 from pgdb.frontend.api.options import CHANGEABLE
-from pgdb.frontend.commands.table import COMMANDS, CommandTable, Completes
+from pgdb.frontend.commands.options import Option
+from pgdb.frontend.commands.table import COMMANDS, Command, CommandTable, Completes
+from pgdb.frontend.commands.transcripts import LOGGING_WORDS
 from pgdb.frontend.commands.workspace import Workspace
+from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.system.workers import beside
+from pgdb.ranks import RankSet
 
+LIMIT_S = 0.2
+"""Time after which the candidates of PGDB's own are all there is, in seconds."""
+_GDB_S = 0.18
+"""Time that a GDB has for its part, in seconds."""
+_MOST_FILES = 10_000
 _TOPICS = (
     "args breakpoints display files frame functions line locals proc registers sharedlibrary "
     "signals source sources symbol threads types variables".split()
 )
 _SETS = ("all", "@running", "@stopped", "@exited", "@lost", "@error")
+_FILE_VALUES = ("FILE", "DIR", "PATH", "LOG")
+_FILES_BEHIND = {("save", "breakpoints"), ("session", "save"), ("set", "logging", "file")}
+_SWITCHES = ("on", "off")
+# Behind these words and their arguments begins a command of its own: how many arguments.
+_CARRIERS = {"proc": 1, "timeout": 1, "pipe": 0, "help": 0}
+
+Ask = Callable[[str, RankSet], Awaitable[Completed]]
+"""Returns the candidates of one GDB of a rank set for a line."""
 
 
-class CommandCompleter(Completer):
-    """Completes command words, options and their values, rank sets, topics, breakpoint numbers."""
+class Plan(msgspec.Struct):
+    """The sources of the candidates for a line."""
 
-    def __init__(self, workspace: Workspace, table: CommandTable = COMMANDS) -> None:
+    words: Iterable[str] = ()
+    """Candidates for the last word."""
+    is_file: bool = False
+    """Whether the last word is the name of a file of this host."""
+    gdb_line: str = ""
+    """The line that GDB completes; empty for none."""
+    replaced: str = ""
+    """The part of that line that the user has not typed: ``print `` before an expression."""
+    ranks: RankSet = RankSet()
+    """The ranks whose GDBs can be asked."""
+
+
+class Candidates(msgspec.Struct, frozen=True):
+    """How a line can go on: whole lines up to the cursor, in order."""
+
+    lines: tuple[str, ...]
+    is_cut: bool = False
+    """Whether there are more that are not known."""
+
+    def common(self, text: str) -> str:
+        """Return the longest line that all candidates begin with, at least *text*."""
+        if self.is_cut or not self.lines:
+            return text
+        first, last = self.lines[0], self.lines[-1]  # they are sorted
+        end = next((at for at, each in enumerate(first) if not last.startswith(each, at)), None)
+        return first[:end]
+
+
+class LineCompleter:
+    """Knows how a line can go on."""
+
+    def __init__(
+        self, workspace: Workspace, table: CommandTable = COMMANDS, ask: Ask | None = None
+    ) -> None:
         self._workspace = workspace
         self._table = table
+        self._ask = ask or self._ask_gdb
 
-    def get_completions(
-        self, document: Document, complete_event: CompleteEvent
-    ) -> Iterable[Completion]:
-        """Yield the completions of the word before the cursor."""
-        del complete_event
-        words = document.text_before_cursor.split(" ")
-        current = words[-1]
-        for candidate in self._candidates(words[:-1], current):
-            if candidate.startswith(current):
-                yield Completion(candidate, start_position=-len(current))
+    async def __call__(self, text: str) -> Candidates:
+        """Return the candidates for *text*, within :data:`LIMIT_S`."""
+        plan = self.plan(text)
+        word = _last_word(text)
+        start = text[: len(text) - len(word)]
+        own = [start + each for each in plan.words if each.startswith(word)]
+        sources: list[Awaitable[Completed]] = []
+        if plan.gdb_line:
+            sources.append(self._of_gdb(plan, text))
+        if plan.is_file:
+            sources.append(_files(word, start))
+        tasks = [asyncio.ensure_future(each) for each in sources]
+        if tasks:
+            # An answer that comes later is for nobody: the user has typed on.
+            done, late = await asyncio.wait(tasks, timeout=LIMIT_S)
+            for each in late:
+                each.cancel()
+        else:
+            done = set()
+        is_cut = False
+        for each in tasks:
+            if each in done and not each.cancelled() and each.exception() is None:
+                found = each.result()
+                own += found.lines
+                is_cut = is_cut or found.is_cut
+        return Candidates(tuple(sorted(dict.fromkeys(own))), is_cut)
 
-    def _candidates(self, before: list[str], current: str) -> Iterable[str]:
-        before = [word for word in before if word]
+    async def _of_gdb(self, plan: Plan, text: str) -> Completed:
+        """Return GDB's candidates as lines that begin with *text*."""
+        found = await self._ask(plan.gdb_line, plan.ranks)
+        typed = plan.gdb_line.removeprefix(plan.replaced)
+        start = text[: len(text) - len(typed)]
+        lines = []
+        for each in found.lines:
+            line = start + each.removeprefix(plan.replaced)
+            if line.startswith(text) and self._is_open(line):
+                lines.append(line)
+        return Completed(tuple(lines), found.is_cut)
+
+    def _is_open(self, line: str) -> bool:
+        """Return whether a command word, if it is all of a line, is none that is refused."""
+        if " " in line:
+            return True
+        return line not in gdb_commands.KINDS or _is_gdbs(line) or bool(self._table.find(line))
+
+    async def _ask_gdb(self, line: str, ranks: RankSet) -> Completed:
+        return await complete_line(self._workspace.session, line, ranks, timeout_s=_GDB_S)
+
+    # -- the sources -------------------------------------------------------------------------
+
+    def plan(self, text: str) -> Plan:
+        """Return the sources of the candidates for *text*."""
+        return self._plan(text.lstrip(), self._workspace.focus)
+
+    def _plan(self, text: str, ranks: RankSet) -> Plan:
+        word = _last_word(text)
+        before = text[: len(text) - len(word)].split()
         if not before:
-            return self._words()
+            return Plan(words=self._words(), gdb_line=word, ranks=ranks)
+        typed = gdb_commands.first_word(before[0])
         find = self._table.find
-        command = find(before[0]) or find(gdb_commands.resolve(before[0]))
+        name = gdb_commands.resolve(before[0])
+        command = find(typed) or find(name)
+        if command is not None:
+            name = command.word
+        inner = self._inner(text, name, ranks)
+        if inner is not None:
+            return inner
         if command is None:
-            return ()
-        if (syntax := command.syntax) is not None:
-            option = syntax.find(before[-1])
-            if option is not None and option.value and len(before) > 1:
-                if option.completes is not None:
-                    return option.completes(self._workspace)
-                return option.choices
-            if current.startswith("-"):
-                return [each.name for each in syntax.options]
+            return Plan(gdb_line=text, ranks=ranks)
+        plan = self._plan_of(command, before, word)
+        if command.completes in (Completes.RANKS, Completes.RANKS_THEN_COMMAND) or plan.is_file:
+            return plan
+        if plan.replaced:
+            plan.gdb_line = plan.replaced + word
+        elif _is_gdbs(name) and not command.is_raw:
+            plan.gdb_line = text
+        plan.ranks = ranks
+        return plan
+
+    def _inner(self, text: str, name: str, ranks: RankSet) -> Plan | None:
+        """Return the plan of the command that another one carries out, if it has begun."""
+        count = _CARRIERS.get(name)
+        if count is None:
+            return None
+        parts = text.split(maxsplit=count + 1)
+        is_begun = len(parts) > count + 1 or (len(parts) == count + 1 and text[-1:].isspace())
+        if not is_begun:
+            return None
+        rest = parts[count + 1] + (" " * text[-1:].isspace()) if len(parts) > count + 1 else ""
+        if name == "proc":
+            try:
+                ranks = self._workspace.parse_ranks(parts[1])
+            except PgdbError:
+                ranks = RankSet()
+        elif name == "help":
+            words = self._words() if len(text.split(maxsplit=2)) < 3 else ()
+            return Plan(words=words, gdb_line=text, ranks=ranks)
+        elif name == "pipe":
+            if "|" in rest:
+                return Plan(is_file=True)
+        return self._plan(rest.lstrip(), ranks)
+
+    def _plan_of(self, command: Command, before: Sequence[str], word: str) -> Plan:
+        """Return the plan of PGDB's part of a command: options, sets, numbers, files."""
+        option = self._option(command, before)
+        if option is not None:
+            if option.completes is not None:
+                return Plan(words=option.completes(self._workspace))
+            return Plan(words=option.choices, is_file=option.value in _FILE_VALUES)
+        if word.startswith("-") and command.syntax is not None:
+            return Plan(words=[each.name for each in command.syntax.options])
+        arguments = [each for each in before[1:] if not each.startswith("-")]
+        if (command.word, *arguments) in _FILES_BEHIND:
+            return Plan(is_file=True)
         match command.completes:
-            case Completes.RANKS:
-                return self._sets()
-            case Completes.RANKS_THEN_COMMAND:
-                return self._sets() if len(before) == 1 else self._candidates(before[2:], current)
+            case Completes.RANKS | Completes.RANKS_THEN_COMMAND:
+                return Plan(words=self._sets())
             case Completes.INFO:
-                return _TOPICS if len(before) == 1 else ()
+                return Plan(words=_TOPICS if not arguments else ())
             case Completes.SETTING:
-                return _settings([word for word in before[1:] if not word.startswith("-")])
+                return Plan(words=_settings(arguments))
             case Completes.COMMAND:
-                return self._words()
-            case Completes.BREAKPOINTS:
+                return Plan(words=self._words())
+            case Completes.FILES:
+                return Plan(is_file=True)
+            case Completes.BREAKPOINTS if not arguments or command.word in ("delete", "enable"):
                 last = self._workspace.session.last_breakpoint
-                return [str(number) for number in range(1, last + 1)]
+                return Plan(words=[str(number) for number in range(1, last + 1)])
             case _:
-                return ()
+                return _by_usage(command, arguments)
+
+    def _option(self, command: Command, before: Sequence[str]) -> Option | None:
+        """Return the option whose value is being typed."""
+        if command.syntax is None or len(before) < 2:
+            return None
+        option = command.syntax.find(before[-1])
+        return option if option is not None and option.value else None
 
     def _words(self) -> list[str]:
         own = {command.word for command in self._table.commands}
-        known = {
-            word
-            for word, kind in gdb_commands.KINDS.items()
-            if kind is not gdb_commands.Kind.REFUSED and word.isalpha()
-        }
+        known = {word for word in gdb_commands.KINDS if _is_gdbs(word) and word[0].isalpha()}
         return sorted(own | known)
 
     def _sets(self) -> list[str]:
         return [*_SETS, *(f"@{name}" for name in self._workspace.all_sets)]
 
 
+def _by_usage(command: Command, arguments: Sequence[str]) -> Plan:
+    """Return the plan of a command by the words of its usage line."""
+    is_own = not _is_gdbs(command.word)
+    words = command.usage.split()[1:]
+    if len(words) > len(arguments) and words[len(arguments)].strip("[]") == "FILE":
+        return Plan(is_file=True)
+    if is_own and "LOCATION" in command.usage:
+        return Plan(replaced="break ")
+    if is_own and "EXPR" in command.usage:
+        return Plan(replaced="print ")
+    if command.completes is Completes.BREAKPOINTS:  # the condition behind a number
+        return Plan(replaced="print ")
+    return Plan()
+
+
+def _is_gdbs(word: str) -> bool:
+    """Return whether GDB has a command of that name with the same arguments."""
+    return gdb_commands.KINDS.get(word, gdb_commands.Kind.REFUSED) is not gdb_commands.Kind.REFUSED
+
+
+def _last_word(text: str) -> str:
+    """Return the word before the cursor: what follows the last blank."""
+    return text[text.rfind(" ") + 1 :]
+
+
 def _settings(before: list[str]) -> Iterable[str]:
     """Return the names of the settings, or behind a name its values."""
     if not before:
-        return CHANGEABLE
+        return [*CHANGEABLE, "logging"]
+    if before == ["logging"]:
+        return LOGGING_WORDS
+    if len(before) == 2 and before[0] == "logging" and before[1] != "file":
+        return _SWITCHES
     setting = CHANGEABLE.get(before[0]) if len(before) == 1 else None
     if setting is None:
         return ()
-    return setting.choices or (("on", "off") if setting.kind is bool else ())
+    return setting.choices or (_SWITCHES if setting.kind is bool else ())
+
+
+async def _files(word: str, start: str) -> Completed:
+    """Return the files that begin with *word*, as lines behind *start*."""
+
+    def look() -> list[str]:
+        folder, slash, name = word.rpartition("/")
+        found = []
+        with os.scandir(user_path(folder + slash) if slash else ".") as entries:
+            for count, entry in enumerate(entries):
+                if count > _MOST_FILES:
+                    break
+                is_hidden = entry.name.startswith(".") and not name.startswith(".")
+                if entry.name.startswith(name) and not is_hidden:
+                    found.append(f"{folder}{slash}{entry.name}{'/' * entry.is_dir()}")
+        return found
+
+    try:
+        return Completed(tuple(start + each for each in await beside(look, name="completion")))
+    except (OSError, PgdbError):
+        return Completed()

@@ -233,6 +233,8 @@ class _Program:
                 self._display,
                 read_line=arguments.script.read,
             )
+            if isinstance(self._display, BatchText):
+                self._display.interface = lambda: dispatcher.workspace.interface
             self._connect_recordings(session, dispatcher.workspace)
             dispatcher.apply(arguments.given)
             dispatcher.relaunch = self._restart

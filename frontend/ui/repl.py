@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import sys
 from collections import deque
@@ -17,20 +18,25 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.history import DummyHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
+from pgdb.controls import harmless
 from pgdb.errors import CommandError, PgdbError
 from pgdb.frontend.api.notifications import Notification, SessionNotice
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.dispatch import Dispatcher, Quit
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
+from pgdb.frontend.show.text.status_text import status_line
 from pgdb.frontend.store.history import CommandHistory
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.host_commands import ignoring_interrupts
 from pgdb.frontend.system.workers import with_file
-from pgdb.frontend.ui.completion import CommandCompleter
+from pgdb.frontend.ui.completion import Candidates, LineCompleter
+from pgdb.frontend.ui.pager import Pager, read_key
+from pgdb.frontend.ui.prompt_keys import in_columns, prompt_keys
 from pgdb.ranks import RankSet
 
 _REPEATED_WITHOUT_ARGUMENT = ("list", "l", "x")
@@ -47,12 +53,17 @@ class Repl:
         self.display = TextDisplay()
         self._loop = asyncio.get_running_loop()
         self.workspace = Workspace(session, settle_s=settle_s)
+        self.display.interface = lambda: self.workspace.interface
+        self._pager = Pager(self.display.emit, self._ask_pager, self._page_size)
+        self.display.pages = self._pager
         self._history = CommandHistory(_history_path(), self._report_from_thread)
         self._prompt: PromptSession[str] = PromptSession(
             enable_suspend=True,
             history=self._history,
-            completer=CommandCompleter(self.workspace),
             complete_while_typing=False,
+            key_bindings=prompt_keys(self._complete, self._show_candidates),
+            # Without colours a suggestion would look as if it were typed.
+            auto_suggest=AutoSuggestFromHistory() if self.display.has_colours else None,
         )
         # The reply to a question does not belong to the history.
         self._question: PromptSession[str] = PromptSession(history=DummyHistory())
@@ -71,6 +82,12 @@ class Repl:
         self._command: asyncio.Task[None] | None = None
         """The line that is being carried out."""
         self._is_lent = False
+        self._completer = LineCompleter(self.workspace)
+        self._is_busy = False
+        self._reads_for_job = False
+        self._has_reader = False
+        self._key_takers = 0
+        self._status = ""
         self._background: set[asyncio.Task[object]] = set()
 
     @property
@@ -83,7 +100,8 @@ class Repl:
         None stands for the session's own rule.
         """
         await self._history.read(_HISTORY_READ_S)
-        with patch_stdout(raw=True):
+        # It draws the prompt again below output that comes meanwhile, a moment later.
+        with patch_stdout(raw=True) if self.display.can_draw else contextlib.nullcontext():
             while True:
                 try:
                     line = await self._next_line()
@@ -100,6 +118,7 @@ class Repl:
     async def _next_line(self) -> str:
         """Return the next line; pasted text can have several."""
         if not self._pasted:
+            self._prompt.bottom_toolbar = self._toolbar if self._has_status_line() else None
             # prompt_toolkit calls for the text at each drawing, also below a notification.
             return self._first_of(await self._typed(self._prompt, self._prompt_text))
         line = self._pasted.popleft()
@@ -107,15 +126,13 @@ class Repl:
         return line
 
     async def _typed(self, prompt: PromptSession[str], text: str | Callable[[], str]) -> str:
-        try:
-            with self.display.prompting():
-                line = await prompt.prompt_async(text)
-        finally:
-            if self._command is not None:
-                # prompt_toolkit has taken Ctrl-C for its prompt, and gives it back to nobody.
-                self._take_interrupts(self._command)
-        shown = text if isinstance(text, str) else text()
-        self.display.transcript.write(f"{shown}{line}\n")
+        def shown() -> str:
+            return text if isinstance(text, str) else text()
+
+        self.display.prompt = lambda: shown() + prompt.default_buffer.text
+        with self.display.prompting(), self._keys_taken():
+            line = await prompt.prompt_async(text)
+        self.display.transcript.write(f"{shown()}{line}\n")
         return line
 
     def _first_of(self, text: str) -> str:
@@ -138,11 +155,16 @@ class Repl:
             self._last_line = line
         task = asyncio.create_task(self.dispatcher.run_line(line))
         self._interrupts = 0
+        self._pager.begin()
+        self._is_busy = True
         self._command = task
         self._take_interrupts(task)
         try:
             with self._job_input():
                 await task
+            if await self._pager.end():
+                # The habit of <RET> behind q must not carry the command out again.
+                self._last_line = ""
         except asyncio.CancelledError:
             own = asyncio.current_task()
             if own is not None and own.cancelling():
@@ -150,6 +172,7 @@ class Repl:
             self._pasted.clear()
             self.display.text("(given up waiting; the ranks go on)")
         finally:
+            self._is_busy = False
             self._command = None
             self._loop.remove_signal_handler(signal.SIGINT)
 
@@ -159,6 +182,8 @@ class Repl:
     def notify(self, notification: Notification) -> None:
         """Show a notification."""
         self.display.notify(notification)
+        if self._prompt.app.is_running and self._status_text() != self._status:
+            self._prompt.app.invalidate()
 
     def leave(self) -> None:
         """Show the output that is kept back."""
@@ -180,16 +205,36 @@ class Repl:
     @contextlib.contextmanager
     def _lend_terminal(self) -> Iterator[None]:
         """Leave the terminal to another program: its keys, Ctrl-C among them, and its screen."""
-        stdin = sys.stdin.fileno()
-        had_reader = self._loop.remove_reader(stdin)
         self._is_lent = True
         try:
-            with self.display.held_back(), ignoring_interrupts():
+            with self._keys_taken(), self.display.held_back(), ignoring_interrupts():
                 yield
         finally:
             self._is_lent = False
-            if had_reader:
-                self._loop.add_reader(stdin, self._on_typed)
+
+    @contextlib.contextmanager
+    def _keys_taken(self) -> Iterator[None]:
+        """Leave the keys inside to a prompt or to another program."""
+        self._key_takers += 1
+        self._set_reader()
+        try:
+            yield
+        finally:
+            self._key_takers -= 1
+            self._set_reader()
+            if self._command is not None:
+                # prompt_toolkit has taken Ctrl-C for its prompt, and gives it back to nobody.
+                self._take_interrupts(self._command)
+
+    def _set_reader(self) -> None:
+        """Read typed lines for the job, unless somebody else has the keys."""
+        is_wanted = self._reads_for_job and not self._key_takers
+        if is_wanted != self._has_reader:
+            self._has_reader = is_wanted
+            if is_wanted:
+                self._loop.add_reader(sys.stdin.fileno(), self._on_typed)
+            else:
+                self._loop.remove_reader(sys.stdin.fileno())
 
     def _on_interrupt(self, task: asyncio.Task[None]) -> None:
         if self._is_lent:
@@ -237,19 +282,21 @@ class Repl:
         if job is None or not job.takes_input or not os.isatty(stdin):
             yield
             return
-        self._loop.add_reader(stdin, self._on_typed)
+        self._reads_for_job = True
+        self._set_reader()
         try:
             yield
         finally:
-            self._loop.remove_reader(stdin)
+            self._reads_for_job = False
+            self._set_reader()
 
     def _on_typed(self) -> None:
-        stdin = sys.stdin.fileno()
-        if not self.dispatcher.in_foreground:
+        if not self.dispatcher.takes_input:
             # The user types ahead: the line stays for the prompt.
-            self._loop.remove_reader(stdin)
+            self._reads_for_job = False
+            self._set_reader()
             return
-        data = os.read(stdin, 4096)
+        data = os.read(sys.stdin.fileno(), 4096)
         job = self._session.job  # 'run' has replaced the session, and with it the job
         assert job is not None
         if data:
@@ -258,7 +305,46 @@ class Repl:
             job.write(data)
         else:
             job.close_input()
-            self._loop.remove_reader(stdin)
+            self._reads_for_job = False
+            self._set_reader()
+
+    # -- completion --------------------------------------------------------------------------
+
+    async def _complete(self, text: str) -> Candidates:
+        # A terminal that cannot draw shows of inserted text only the end.
+        return await self._completer(text) if self.display.can_draw else Candidates(())
+
+    def _show_candidates(self, words: list[str]) -> None:
+        columns = shutil.get_terminal_size().columns
+        line = f"{self._prompt_text()}{self._prompt.default_buffer.text}"
+        self.display.emit(f"{line}\n{harmless(in_columns(words, columns))}\n")
+
+    # -- pages and the status line -----------------------------------------------------------
+
+    async def _ask_pager(self) -> str:
+        with self._keys_taken():
+            return await read_key()
+
+    def _page_size(self) -> tuple[int, int]:
+        """Return lines and columns of a page; no lines where output has no pages."""
+        options, terminal = self.workspace.interface, shutil.get_terminal_size()
+        is_paged = self._is_busy and options.pagination and self.display.can_draw
+        if not is_paged or self.dispatcher.in_foreground:
+            return 0, terminal.columns
+        return terminal.lines if options.height < 0 else options.height, terminal.columns
+
+    def _has_status_line(self) -> bool:
+        return self.workspace.interface.status_line and self.display.can_draw
+
+    def _status_text(self) -> str:
+        session = self._session
+        note = "recorded" if session.is_recorded else "the job has ended" * session.job_has_ended
+        columns = shutil.get_terminal_size().columns
+        return status_line(session.state, self.workspace.focus, columns, note=note)
+
+    def _toolbar(self) -> str:
+        self._status = self._status_text()
+        return self._status
 
     def _prompt_text(self) -> str:
         focus = self.workspace.focus

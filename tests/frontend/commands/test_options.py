@@ -9,16 +9,15 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from prompt_toolkit.completion import CompleteEvent
-from prompt_toolkit.document import Document
 
 from pgdb.errors import UsageError
+from pgdb.frontend.api.line_completion import Completed
 from pgdb.frontend.commands.__main__ import page
 from pgdb.frontend.commands.options import Option, Rest, Syntax, count, integers, number, seconds
 from pgdb.frontend.commands.table import Call, CommandTable, Group, Outcome, Shown
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.json import json_lines
-from pgdb.frontend.ui.completion import CommandCompleter
+from pgdb.frontend.ui.completion import LineCompleter
 from pgdb.ranks import RankSet
 
 
@@ -140,9 +139,14 @@ def test_help_and_page_come_from_the_declaration() -> None:
 )
 def test_completion_comes_from_the_declaration(text: str, candidates: list[str]) -> None:
     session = SimpleNamespace(set=RankSet([0]), sets={}, last_breakpoint=0)
-    completer = CommandCompleter(Workspace(cast(Any, session)), TABLE)
-    found = completer.get_completions(Document(text), CompleteEvent())
-    assert [each.text for each in found] == candidates
+
+    async def no_gdb(line: str, ranks: RankSet) -> Completed:
+        return Completed()
+
+    completer = LineCompleter(Workspace(cast(Any, session)), TABLE, ask=no_gdb)
+    found = asyncio.run(completer(text)).lines
+    start = text[: text.rfind(" ") + 1]
+    assert found == tuple(sorted(start + each for each in candidates))
 
 
 def test_a_handler_has_an_argument_for_each_option() -> None:

@@ -1,55 +1,272 @@
-"""Completion at the prompt, by the real table of commands."""
+"""Completion at the prompt, by the real table of commands and a GDB that is given."""
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from prompt_toolkit.completion import CompleteEvent
-from prompt_toolkit.document import Document
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved
+from pgdb.frontend.api import line_completion
+from pgdb.frontend.api.job_state import JobState
+from pgdb.frontend.api.line_completion import Completed, complete_line, completed_of
 from pgdb.frontend.commands.workspace import Workspace
-from pgdb.frontend.ui.completion import CommandCompleter
+from pgdb.frontend.ui import completion
+from pgdb.frontend.ui.completion import Candidates, LineCompleter
+from pgdb.frontend.ui.prompt_keys import finished, in_columns
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
+from pgdb.records import Text
+
+GDB = (
+    "break main", "break mark", "b main", "info auxv", "info line", "print point.x",
+    "print point.y", "print counter", "list main", "set print pretty", "set print elements",
+    "show print pretty", "handle SIGUSR1", "handle SIGUSR2", "run", "add-symbol-file",
+    "explore", "attach", "help info line", "edit x",
+)  # fmt: skip
+"""The lines that the GDB of these tests knows."""
 
 
-def completed(text: str) -> list[str]:
-    """Return the completions of a line in a session with two breakpoints and two named sets."""
-    session = SimpleNamespace(set=RankSet([0]), sets={"edge": RankSet([0])}, last_breakpoint=2)
+def make_workspace() -> Workspace:
+    """Return the workspace of a session with two breakpoints and two named sets."""
+    session = SimpleNamespace(
+        set=RankSet(range(4)),
+        sets={"edge": RankSet([0])},
+        last_breakpoint=2,
+        numbered_on=lambda text: text,
+        named_set=lambda name: RankSet([3]),
+        ranks=lambda ranks: ranks,
+    )
     workspace = Workspace(cast(Any, session))
-    workspace.sets["odd"] = RankSet()
+    workspace.sets["odd"] = RankSet([1, 3])
     workspace.saved.put(Saved("before", Answer("print x", RankSet([0]), ()), 0.0, "job"))
-    completer = CommandCompleter(workspace)
-    return [each.text for each in completer.get_completions(Document(text), CompleteEvent())]
+    return workspace
+
+
+def completed(text: str, asked: list[tuple[str, str]] | None = None) -> list[str]:
+    """Return the candidates of a line."""
+
+    async def ask(line: str, ranks: RankSet) -> Completed:
+        if asked is not None:
+            asked.append((line, str(ranks)))
+        return Completed(tuple(each for each in GDB if each.startswith(line)))
+
+    return [*asyncio.run(LineCompleter(make_workspace(), ask=ask)(text)).lines]
 
 
 @pytest.mark.parametrize(
     ("text", "candidates"),
     [
+        # PGDB's own words, sets, numbers, options and their values.
         ("decom", ["decompose"]),
-        ("focus @e", ["@exited", "@error", "@edge"]),
-        ("proc @odd backt", ["backtrace"]),
-        ("proc @o", ["@odd"]),
-        ("delete ", ["1", "2"]),
-        ("info sou", ["source", "sources"]),
-        ("help plo", ["plot"]),
-        ("tree --by ", ["function", "line", "pc"]),
-        ("tree -by l", ["line"]),
-        ("p x --", []),
-        ("bt -t", ["-threads", "-tree"]),
-        ("proc 0 plot u --h", ["--hist", "--heat"]),
-        ("saved -d ", ["before"]),
-        ("set -k", ["-keep"]),
-        ("set -keep s", ["settle", "status-line", "stop-on-error", "stop-before-death"]),
-        ("set stop-on-error ", ["on", "off"]),
-        ("show compare", ["compare-pointers"]),
-        ("set compare-pointers ", ["symbol", "raw"]),
-        ("set var ", []),
+        ("add-sy", ["add-symbol-file", "add-symbol-file-from-memory"]),
+        ("focus @e", ["focus @edge", "focus @error", "focus @exited"]),
+        ("proc @odd backt", ["proc @odd backtrace"]),
+        ("proc @o", ["proc @odd"]),
+        ("delete ", ["delete 1", "delete 2"]),
+        ("info sou", ["info source", "info sources"]),
+        ("help plo", ["help plot"]),
+        ("tree --by ", ["tree --by function", "tree --by line", "tree --by pc"]),
+        ("tree -by l", ["tree -by line"]),
+        ("bt -t", ["bt -threads", "bt -tree"]),
+        ("proc 0 plot u --h", ["proc 0 plot u --heat", "proc 0 plot u --hist"]),
+        ("saved -d ", ["saved -d before"]),
+        ("set -k", ["set -keep"]),
+        ("set -keep stop", ["set -keep stop-before-death", "set -keep stop-on-error"]),
+        ("set stop-on-error ", ["set stop-on-error off", "set stop-on-error on"]),
+        ("show compare", ["show compare-pointers"]),
+        ("set logging e", ["set logging enabled"]),
+        ("set logging enabled o", ["set logging enabled off", "set logging enabled on"]),
+        # Locations, expressions, settings, topics and signals are GDB's.
+        ("break ma", ["break main", "break mark"]),
+        ("b ma", ["b main"]),
+        ("print point.", ["print point.x", "print point.y"]),
+        ("info au", ["info auxv"]),
+        ("set print p", ["set print pretty"]),
+        ("handle SIGU", ["handle SIGUSR1", "handle SIGUSR2"]),
+        ("help info l", ["help info line"]),
+        ("proc 0-1 break mai", ["proc 0-1 break main"]),
+        ("timeout 3 print co", ["timeout 3 print counter"]),
+        # An expression of a command that GDB does not have.
+        ("plot point.", ["plot point.x", "plot point.y"]),
+        ("stat --bins 3 coun", ["stat --bins 3 counter"]),
+        ("condition 1 coun", ["condition 1 counter"]),
+        ("edit mai", ["edit main"]),
+        # Refused words are not offered, and nothing is made up.
+        ("atta", []),
         ("nosuch ", []),
+        ("set var ", []),
     ],
 )
 def test_a_line_is_completed(text: str, candidates: list[str]) -> None:
     assert completed(text) == candidates
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "ranks"),
+    [
+        ("break ma", "break ma", "0-3"),
+        ("proc @odd b ma", "b ma", "1,3"),
+        ("proc @odd proc 0 b ma", "b ma", "0"),
+        ("plot a + b.x", "print b.x", "0-3"),
+        ("pipe info so", "info so", "0-3"),
+    ],
+)
+def test_gdb_gets_the_line_that_it_will_get(text: str, line: str, ranks: str) -> None:
+    asked: list[tuple[str, str]] = []
+    completed(text, asked)
+    assert asked == [(line, ranks)]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("source co", ["source commands", "source count/"]),
+        ("source count/", ["source count/deep"]),
+        ("shell cat comm", ["shell cat commands"]),
+        ("save breakpoints co", ["save breakpoints commands", "save breakpoints count/"]),
+        ("session save comm", ["session save commands"]),
+        ("dump u comm", ["dump u commands"]),
+        ("set logging file comm", ["set logging file commands"]),
+        ("pipe bt | grep -f comm", ["pipe bt | grep -f commands"]),
+        ("source .h", ["source .hidden"]),
+        ("source nosuch/", []),
+        ("source ~nobody-of-that-name/", []),
+    ],
+)
+def test_names_of_files_are_completed(
+    text: str, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "count").mkdir()
+    for name in ("commands", "count/deep", ".hidden"):
+        (tmp_path / name).touch()
+    assert completed(text) == names
+
+
+def test_a_gdb_that_does_not_answer_leaves_the_own_candidates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(completion, "LIMIT_S", 0.01)
+
+    async def work() -> Candidates:
+        answered = asyncio.Event()
+
+        async def never(line: str, ranks: RankSet) -> Completed:
+            await answered.wait()
+            return Completed((f"{line}late",))
+
+        return await LineCompleter(make_workspace(), ask=never)("info so")
+
+    assert asyncio.run(work()).lines == ("info source", "info sources")
+
+
+def test_a_gdb_that_fails_leaves_the_own_candidates() -> None:
+    async def fail(line: str, ranks: RankSet) -> Completed:
+        raise RuntimeError(line)
+
+    assert asyncio.run(LineCompleter(make_workspace(), ask=fail)("info so")).lines == (
+        "info source",
+        "info sources",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "is_cut", "inserted", "listed"),
+    [
+        ("b m", ("b main",), False, "ain ", []),
+        ("b ma", ("b main", "b mark"), False, "", ["main", "mark"]),
+        ("b m", ("b main", "b mark"), False, "a", []),
+        ("p a.", ("p a.x", "p a.y"), False, "", ["x", "y"]),
+        ("source d", ("source dir/",), False, "ir/", []),
+        ("b x", (), False, "", []),
+        # GDB has more than it shows: what they have in common is not known.
+        ("b m", ("b main", "b main2"), True, "", ["main", "main2", "…"]),
+        ("b m", ("b main",), True, "", ["main", "…"]),
+        ("x", ("x",), False, " ", []),
+    ],
+)
+def test_tab_inserts_what_all_candidates_begin_with(
+    text: str, lines: tuple[str, ...], is_cut: bool, inserted: str, listed: list[str]
+) -> None:
+    assert finished(text, Candidates(lines, is_cut)) == (inserted, listed)
+
+
+def test_candidates_are_listed_in_columns() -> None:
+    assert in_columns(["a", "bb", "c", "d", "e"], 12) == "a   c   e\nbb  d"
+    assert in_columns(["wide" * 10, "b"], 12) == "wide" * 10 + "\nb"
+
+
+# -- the GDB of one rank -------------------------------------------------------------------------
+
+
+class FakeTraffic:
+    """Notes whom it asks; ranks in *late* do not answer."""
+
+    def __init__(self, text: str, late: str = "") -> None:
+        self.silent = RankSet()
+        self.asked: list[tuple[str, str]] = []
+        self._text = text
+        self._late = RankSet.parse(late) if late else RankSet()
+
+    async def ask_quietly(self, operation: Any, ranks: RankSet, *, timeout_s: float) -> Gathered:
+        self.asked.append((operation.command, str(ranks)))
+        if ranks & self._late:
+            self.silent |= ranks
+            return Gathered(1, (), Missing(late=ranks))
+        return Gathered(1, (EquivalenceClass(ranks=ranks, record=Text(self._text)),), Missing())
+
+
+def make_session(traffic: FakeTraffic, *, stopped: str, asked: str = "") -> Any:
+    """Return a session of four ranks, some of which are stopped."""
+    state = JobState(RankSet(range(4)))
+    state.stopped = RankSet.parse(stopped) if stopped else RankSet()
+    return SimpleNamespace(
+        traffic=traffic,
+        state=state,
+        asked=RankSet.parse(asked) if asked else RankSet(),
+        is_recorded=False,
+        has_ended=False,
+    )
+
+
+def ask(session: Any, ranks: str = "0-3", line: str = "b m") -> tuple[str, ...]:
+    return asyncio.run(complete_line(session, line, RankSet.parse(ranks), timeout_s=0.1)).lines
+
+
+def test_one_rank_is_asked_that_can_answer() -> None:
+    traffic = FakeTraffic("b main\nb mark\n")
+    # Rank 0 runs, rank 1 is busy with another command.
+    session = make_session(traffic, stopped="1-3", asked="1")
+    assert ask(session) == ("b main", "b mark")
+    assert traffic.asked == [("complete b m", "2")]
+    assert ask(session, "0-1") == () and len(traffic.asked) == 1
+
+
+def test_a_rank_that_was_silent_is_not_asked_again() -> None:
+    traffic = FakeTraffic("b main", late="0")
+    session = make_session(traffic, stopped="0-3")
+    assert ask(session) == ()
+    assert ask(session) == ("b main",)
+    assert [ranks for _, ranks in traffic.asked] == ["0", "1"]
+
+
+@pytest.mark.parametrize("what", ["is_recorded", "has_ended"])
+def test_nobody_is_asked_without_a_job(what: str) -> None:
+    traffic = FakeTraffic("b main")
+    session = make_session(traffic, stopped="0-3")
+    setattr(session, what, True)
+    assert ask(session) == () and traffic.asked == []
+    # Nor with a line that would be two for GDB.
+    assert ask(make_session(traffic, stopped="0"), line="b m\nkill") == () and traffic.asked == []
+
+
+def test_output_of_complete_is_read() -> None:
+    cut = f"b main\nb mark {line_completion._CUT}, max-completions reached. ***\n"
+    assert completed_of("b main\n\nb main\n") == Completed(("b main",))
+    assert completed_of(cut) == Completed(("b main",), is_cut=True)

@@ -1,0 +1,60 @@
+"""Completion of a command line by the GDB of one rank."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pgdb.errors import PgdbError
+from pgdb.overlay.messages import Console
+from pgdb.ranks import RankSet
+from pgdb.records import Text
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.session import Session
+
+_CUT = "*** List may be truncated"
+"""The end of GDB's last line, where there are more candidates than ``set max-completions``."""
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """The candidates of a line, each a whole line."""
+
+    lines: tuple[str, ...] = ()
+    is_cut: bool = False
+    """Whether GDB has more of them."""
+
+
+async def complete_line(
+    session: Session, line: str, ranks: RankSet, *, timeout_s: float
+) -> Completed:
+    """Ask the GDB of one of *ranks* how *line* can go on.
+
+    It is a rank that is stopped, that no other command asks, and that has answered before. Without
+    one, or without an answer in time, there is no candidate.
+    """
+    traffic = session.traffic
+    ready = ranks & session.state.stopped - session.asked - traffic.silent
+    if not ready or session.is_recorded or session.has_ended or not line.isprintable():
+        return Completed()
+    one = RankSet([ready.first])
+    try:
+        gathered = await traffic.ask_quietly(
+            Console(command=f"complete {line}"), one, timeout_s=timeout_s
+        )
+    except PgdbError:
+        return Completed()
+    texts = [each.record.text for each in gathered.classes if isinstance(each.record, Text)]
+    return completed_of("\n".join(texts))
+
+
+def completed_of(text: str) -> Completed:
+    """Read the output of GDB's ``complete``.
+
+    >>> completed_of("break main\\nbreak mark\\n").lines
+    ('break main', 'break mark')
+    """
+    lines = text.split("\n")
+    kept = [each for each in lines if each and _CUT not in each]
+    return Completed(tuple(dict.fromkeys(kept)), any(_CUT in each for each in lines))

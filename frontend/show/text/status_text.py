@@ -1,0 +1,46 @@
+"""The status line: the focus, and how many ranks are in which state."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pgdb.ranks import RankSet
+
+_MOST_OF_A_SET = 24
+"""Longest set that is shown beside its count, in characters."""
+
+
+class States(Protocol):
+    """The ranks of a job, by their state."""
+
+    ranks: RankSet
+    stopped: RankSet
+    running: RankSet
+    exited: RankSet
+    lost: RankSet
+    detached: RankSet
+
+
+def status_line(states: States, focus: RankSet, width: int, *, note: str = "") -> str:
+    """Return the status line, cut to *width* columns; *note* is a last word.
+
+    States that no rank is in are left out. Of a state that not all ranks are in, the ranks are
+    named where the set is short.
+    """
+    total = len(states.ranks)
+    of_all = "" if len(focus) == total else f" of {total}"
+    parts = [f"focus {_short(focus) or '…'}: {len(focus)}{of_all} ranks"]
+    for name in ("stopped", "running", "exited", "lost", "detached"):
+        ranks: RankSet = getattr(states, name)
+        if ranks:
+            which = "" if ranks == states.ranks else _short(ranks)
+            parts.append(f"{len(ranks)} {name}{f' [{which}]' if which else ''}")
+    if note:
+        parts.append(note)
+    text = f" {' · '.join(parts)}"
+    return text if len(text) < width else text[: max(0, width - 2)] + "…"
+
+
+def _short(ranks: RankSet) -> str:
+    text = str(ranks)
+    return text if len(text) <= _MOST_OF_A_SET else ""

@@ -1,0 +1,83 @@
+"""Keys of the prompt that prompt_toolkit and readline treat differently."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from prompt_toolkit.filters import is_searching
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding.bindings import search
+
+from pgdb.frontend.ui.completion import Candidates
+
+MOST_LISTED = 100
+"""Limit for the candidates that are listed."""
+_LEAVE_SEARCH = ("left", "right", "home", "end", "c-a", "c-b", "c-e", "c-f", "c-d", "c-k")
+_NO_SPACE = "/.>:=(@"
+"""A candidate with one of these at its end goes on without a blank."""
+_BREAKS = " \t.>&*(),[]{}+-=<|\"'"
+
+
+def prompt_keys(
+    complete: Callable[[str], Awaitable[Candidates]], show: Callable[[list[str]], None]
+) -> KeyBindings:
+    """Return the keys of the prompt.
+
+    Enter runs the line that an incremental search has found. A key that moves the cursor or edits
+    ends the search, and then does its work on the line. TAB completes as far as all candidates of
+    *complete* agree, and shows them with *show* where they do not.
+    """
+    bindings = KeyBindings()
+    bindings.add("enter")(search.accept_search_and_accept_input)
+
+    def leave(event: KeyPressEvent) -> None:
+        search.accept_search.call(event)
+        for key in reversed(event.key_sequence):
+            event.key_processor.feed(key, first=True)
+
+    for key in _LEAVE_SEARCH:
+        bindings.add(key, filter=is_searching)(leave)
+
+    @bindings.add("tab")
+    async def _complete(event: KeyPressEvent) -> None:
+        buffer = event.app.current_buffer
+        document = buffer.document
+        candidates = await complete(document.text_before_cursor)
+        if buffer.document != document or event.app.is_done:
+            return  # the user has typed on: these candidates are of another line
+        text, more = finished(document.text_before_cursor, candidates)
+        buffer.insert_text(text)
+        if more:
+            show(more)
+
+    return bindings
+
+
+def finished(text: str, candidates: Candidates) -> tuple[str, list[str]]:
+    """Return the text to insert behind *text*, and the words to be listed if there is none."""
+    lines = candidates.lines
+    if not lines:
+        return "", []
+    new = candidates.common(text)[len(text) :]
+    if len(lines) == 1 and not candidates.is_cut:
+        return new + " " * (lines[0][-1:] not in _NO_SPACE), []
+    if new:
+        return new, []
+    start = max(text.rfind(each) for each in _BREAKS) + 1
+    words = [each[start:] for each in lines[:MOST_LISTED]]
+    if len(lines) > MOST_LISTED or candidates.is_cut:
+        words.append("…")
+    return "", words
+
+
+def in_columns(words: list[str], width: int) -> str:
+    """Return words in columns, down and then across, as readline lists them.
+
+    >>> in_columns(["a", "bb", "c"], 8)
+    'a   c\\nbb'
+    """
+    widest = max(map(len, words)) + 2
+    columns = max(1, width // widest)
+    count = -(-len(words) // columns)
+    lines = ("".join(f"{each:<{widest}}" for each in words[row::count]) for row in range(count))
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,100 @@
+"""The incremental search of the history, as readline has it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from pgdb.frontend.ui.completion import Candidates
+from pgdb.frontend.ui.prompt_keys import prompt_keys
+
+
+async def nothing(text: str) -> Candidates:
+    """Return no candidate."""
+    return Candidates(())
+
+
+HISTORY = ("break main", "print counter", "bt full")
+
+
+def typed(keys: str) -> str:
+    """Return the line that keys give at a prompt with a history."""
+
+    async def work() -> str:
+        with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+            prompt: PromptSession[str] = PromptSession(
+                history=InMemoryHistory(HISTORY),
+                key_bindings=prompt_keys(nothing, lambda words: None),
+            )
+            pipe.send_text(keys)
+            return await prompt.prompt_async("")
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        # Enter carries the line out that was found; it needs no second one.
+        ("\x12count\r", "print counter"),
+        ("\x12b\x12\r", "break main"),
+        # These keys end the search and work on the line.
+        ("\x12count\x01x\r", "xprint counter"),
+        ("\x12count\x05s\r", "print counters"),
+        ("\x12counter\x1b[Hx\r", "xprint counter"),
+        # Ctrl-G brings the line back that was typed.
+        ("half\x12count\x07 done\r", "half done"),
+    ],
+)
+def test_search_in_the_history(keys: str, line: str) -> None:
+    assert typed(keys) == line
+
+
+def completed(keys: str, *lines: str, typed_meanwhile: str = "") -> tuple[str, list[list[str]]]:
+    """Return the line that keys give with TAB, and the lists that are shown."""
+    shown: list[list[str]] = []
+
+    async def work() -> str:
+        with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+
+            async def complete(text: str) -> Candidates:
+                if typed_meanwhile:
+                    pipe.send_text(typed_meanwhile)
+                    while typed_meanwhile not in prompt.default_buffer.text:
+                        await asyncio.sleep(0)
+                else:
+                    # TAB is the last key before <RET>, which must come behind the candidates.
+                    asyncio.get_running_loop().call_soon(pipe.send_text, "\r")
+                answered.set()
+                return Candidates(tuple(each for each in lines if each.startswith(text)))
+
+            answered = asyncio.Event()
+            prompt: PromptSession[str] = PromptSession(
+                history=InMemoryHistory(), key_bindings=prompt_keys(complete, shown.append)
+            )
+            pipe.send_text(keys)
+            line = asyncio.create_task(prompt.prompt_async(""))
+            await answered.wait()
+            if typed_meanwhile:
+                await asyncio.sleep(0)
+                pipe.send_text("\r")
+            return await line
+
+    return asyncio.run(work()), shown
+
+
+def test_tab_completes_and_lists() -> None:
+    assert completed("b mai\t", "b main", "b mark") == ("b main ", [])
+    assert completed("b m\t", "b main", "b mark") == ("b ma", [])
+    assert completed("b ma\t", "b main", "b mark") == ("b ma", [["main", "mark"]])
+    assert completed("b x\t", "b main") == ("b x", [])
+
+
+def test_candidates_of_a_line_that_has_changed_are_dropped() -> None:
+    assert completed("b mai\t", "b main", typed_meanwhile="nly") == ("b mainly", [])
