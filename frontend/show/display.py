@@ -325,7 +325,7 @@ class StartProgress:
 
     def __init__(self, out: TextIO, *, verbose: bool = False) -> None:
         self._out = out
-        self._live = out.isatty()
+        self._live = out.isatty() and os.environ.get("TERM") not in _DUMB
         self._verbose = verbose
         self._begun_s = time.monotonic()
         self._found = ""

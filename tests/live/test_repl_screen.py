@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Build, StartJob
 from tests.live.test_repl import PROMPT, launched, ranks_of, wait_running
-from tests.support.programs import Mpi, processes_with, wait_until
+from tests.support.programs import Mpi, processes_with, status, wait_until
 from tests.support.terminal import (
     MARK,
     PGDB,
@@ -85,7 +85,8 @@ def test_a_dumb_terminal_has_no_pages(build: Build, start_job: StartJob, tmp_pat
 def test_a_command_of_the_shell_has_the_terminal(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     program = build("storm.c")
     with launched(mpi, program, home=tmp_path) as terminal:
-        terminal.line("!read -r answer; echo got $answer")
+        terminal.line("!echo ready; read -r answer; echo got $answer")
+        terminal.expect("ready\n")
         terminal.send("some words\n")
         terminal.expect("got some words")
         terminal.expect(PROMPT)
@@ -146,10 +147,38 @@ def test_questions_are_asked_at_a_terminal(mpi: Mpi, build: Build, tmp_path: Pat
         terminal.ask("bt 1", r"#0 +main")
         terminal.ask("set confirm off")
         terminal.ask("delete")
-        terminal.ask("info b", "no breakpoints")
+        terminal.ask("info b", "No breakpoints")
         terminal.line("quit")
         terminal.wait()
         assert_nothing_left(terminal.mark)
+
+
+def test_one_gdb_completes_what_is_typed(build: Build, start_job: StartJob, tmp_path: Path) -> None:
+    changes = {"XDG_STATE_HOME": str(tmp_path)}
+    with start_job(2, build("storm.c")) as job:
+        with Terminal(*PGDB, "attach", job.pid, changes=changes) as terminal:
+            terminal.expect(PROMPT)
+            terminal.send("print hit_co\t")
+            terminal.expect(r"print hit_count ")
+            terminal.line("* 0 + 7")
+            terminal.expect(r"\[0-1\] hit_count \* 0 \+ 7 = 7")
+            terminal.expect(PROMPT)
+            # A GDB that hangs is not waited for, and its late answer is nobody's.
+            gdb = int(status(job.ranks[0], "TracerPid"))
+            os.kill(gdb, signal.SIGSTOP)
+            try:
+                terminal.send("info au\tx")
+                terminal.expect("info aux")
+                terminal.send("\x15print hit_co\t")
+                # Rank 1 is asked in its place.
+                terminal.expect("print hit_count ")
+                terminal.send("\x15")
+            finally:
+                os.kill(gdb, signal.SIGCONT)
+            terminal.ask("p 40 + 2", r"\[0-1\] 40 \+ 2 = 42")
+            terminal.line("quit")
+            terminal.wait()
+        assert_untouched(job.ranks)
 
 
 def test_lines_typed_during_wait_are_carried_out_afterwards(
@@ -161,11 +190,11 @@ def test_lines_typed_during_wait_are_carried_out_afterwards(
         terminal.expect(r"\(pgdb 0-1 running\)")
         terminal.line("wait")
         wait_running(ranks_of(terminal, program))
+        wait_until(lambda: terminal.reads_lines, "the prompt has given the terminal back")
         terminal.send("p 11 + 11\np 12 + 12\n")
         terminal.expect(r"p 12 \+ 12")
         for pid in ranks_of(terminal, program):
             os.kill(pid, signal.SIGUSR1)
-        terminal.expect_ranks("SIGUSR1", "0-1")
         terminal.expect(r"\[0-1\] 11 \+ 11 = 22")
         terminal.expect(r"\[0-1\] 12 \+ 12 = 24")
         terminal.expect(PROMPT)

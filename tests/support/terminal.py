@@ -294,6 +294,11 @@ class Terminal:
         """All that has been shown, without escape sequences."""
         return _ESCAPES.sub("", self._shown.decode("utf-8", "replace")).replace("\r", "")
 
+    @property
+    def reads_lines(self) -> bool:
+        """Whether the kernel edits typed lines, and no prompt reads single keys."""
+        return bool(termios.tcgetattr(self._master)[3] & termios.ICANON)
+
     def send(self, text: str) -> None:
         """Type something."""
         os.write(self._master, text.encode())
