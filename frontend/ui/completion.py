@@ -59,7 +59,7 @@ class Plan(msgspec.Struct):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """How a line can go on: whole lines up to the cursor, in order."""
+    """Continuations of a line: whole lines up to the cursor, sorted."""
 
     lines: tuple[str, ...]
     is_cut: bool = False
