@@ -16,7 +16,7 @@ LINES = [f"line {number}\n" for number in range(10)]
 
 
 class Screen:
-    """What has been shown, with a mark for each question; replies are given in order."""
+    """A screen with a mark for each question; replies are given in order."""
 
     def __init__(self, *replies: str, lines: int = 4, columns: int = 20) -> None:
         self.shown: list[str] = []
