@@ -235,7 +235,7 @@ class LineCompleter:
 def _by_usage(command: Command, arguments: Sequence[str]) -> Plan:
     """Return the plan of a command by the words of its usage line."""
     is_own = not _is_gdbs(command.word)
-    words = command.usage.split()[1:]
+    words = [each for each in command.usage.split()[1:] if not each.startswith(("-", "[-"))]
     if len(words) > len(arguments) and words[len(arguments)].strip("[]") == "FILE":
         return Plan(is_file=True)
     if is_own and "LOCATION" in command.usage:
