@@ -119,13 +119,14 @@ def hide(place: str, condition: str, is_pending: bool) -> None:
 
     The number is 0 if there is no such place, and *is_pending* is not set.
     """
-    if place.startswith("*"):
-        made = gdb.Breakpoint(place, internal=True)
-    else:
-        made = gdb.Breakpoint(place, internal=True, qualified=True)
+    # GDB reads the condition again, in the language of this moment, at each library that is loaded.
     language = str(gdb.parameter("language"))
     gdb.execute("set language c", to_string=True)
     try:
+        if place.startswith("*"):
+            made = gdb.Breakpoint(place, internal=True)
+        else:
+            made = gdb.Breakpoint(place, internal=True, qualified=True)
         made.condition = condition
     finally:
         gdb.execute(f"set language {language}", to_string=True)

@@ -15,7 +15,7 @@ import pytest
 
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.mi import console
-from pgdb.backend.gdb.own_breakpoints import OwnBreakpoints
+from pgdb.backend.gdb.own_breakpoints import OwnBreakpoints, number_in, python
 from pgdb.backend.gdb.process import start_with
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import SETTINGS
@@ -164,3 +164,26 @@ def test_process_is_stopped_before_the_first_instruction_of_its_program(
 
     with waiting_shell() as process:
         asyncio.run(test(process))
+
+
+def test_condition_of_c_holds_in_a_program_of_any_language(program: Path) -> None:
+    """GDB reads conditions again when libraries are loaded."""
+
+    async def test() -> None:
+        async with started() as (gdb, listener, breakpoints):
+            await gdb.send(f"-file-exec-and-symbols {program}")
+            await gdb.send(console("set language fortran"))
+            hidden = await gdb.send(python("hide", "f", "(1 & 255) != 0 && !(1 == 2)", False))
+            assert number_in(hidden) < 0
+            assert not number_in(await gdb.send(python("hide", "nosuch", "1 == 1", False)))
+            assert (await gdb.send("-exec-run")).kind == "running"
+            stop = await listener.stops.get()
+            assert int(stop["bkptno"]) == number_in(hidden), stop
+            assert "fortran" in (await gdb.send(console("show language"))).text
+            assert number_in(await gdb.send(python("hidden_hits"))) == 1
+            await gdb.send(python("delete_hidden"))
+            assert number_in(await gdb.send(python("hidden_hits"))) == 0
+            assert breakpoints.last == 0
+            await gdb.send(console("kill"))
+
+    asyncio.run(test())
