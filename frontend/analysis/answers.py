@@ -9,6 +9,7 @@ import msgspec
 
 from pgdb.errors import CommandError, NoAnswerError
 from pgdb.frontend.analysis.diff import leaves
+from pgdb.frontend.analysis.line_marks import Listing
 from pgdb.frontend.analysis.value_nodes import full_text, node_of
 from pgdb.frontend.analysis.values import number_of
 from pgdb.merge.classes import EquivalenceClass, Missing
@@ -55,6 +56,8 @@ class Answer(msgspec.Struct, frozen=True):
 
     may_run: bool = False
     """Whether ranks that still run count as no failure, because nobody waited for all of them."""
+    listing: Listing | None = None
+    """The files and marks of listed source lines."""
 
     @property
     def size_bytes(self) -> int:

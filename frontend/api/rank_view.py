@@ -22,7 +22,7 @@ from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.analysis.histogram import bin_ends
-from pgdb.frontend.api import gdb_commands, verdicts
+from pgdb.frontend.api import gdb_commands, listings, verdicts
 from pgdb.frontend.api.sampling import take
 from pgdb.frontend.store.array_files import FORMATS, write_arrays
 from pgdb.frontend.system import deadline
@@ -210,6 +210,11 @@ class RankView:
         """Run a GDB command that does not change the session's state."""
         line = gdb_commands.with_file_for_each(line, len(self.set))
         return await self._session.ask(line, Console(command=line), self.set, timeout_s=timeout_s)
+
+    async def list_source(self, line: str = "list", *, timeout_s: float | None = None) -> Answer:
+        """Run a ``list``; the answer's ``listing`` has the lines where ranks stand and breakpoints
+        are."""
+        return await listings.list_source(self, self._session, line, timeout_s=timeout_s)
 
     async def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
         """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``."""

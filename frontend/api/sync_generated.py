@@ -149,6 +149,11 @@ class Ranks:
         """
         return self._loop.call(lambda: self._view.execute(line, timeout_s=timeout_s))
 
+    def list_source(self, line: str = "list", *, timeout_s: float | None = None) -> Answer:
+        """Run a ``list``; the answer's ``listing`` has the lines where ranks stand and breakpoints
+        are."""
+        return self._loop.call(lambda: self._view.list_source(line, timeout_s=timeout_s))
+
     def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
         """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``."""
         return self._loop.call(lambda: self._view.script(lines, timeout_s=timeout_s))

@@ -243,7 +243,11 @@ async def _select(call: Call) -> Outcome:
     aliases=("l",),
 )
 async def _list(call: Call) -> Outcome:
-    """Show source lines around LOCATION; repeated without one, the lines that follow."""
-    answer = await call.view.execute_plain(call.line)
+    """Show source lines around LOCATION; repeated without one, the lines that follow.
+
+    A margin has a mark where ranks stand (▶ [0,2-31]), and one for each breakpoint: ● with its
+    number, ○ if it is disabled. A terminal without these characters shows >, * and o.
+    """
+    answer = await call.view.list_source(call.line)
     call.dispatcher.next_is_source()
     return answer

@@ -33,6 +33,7 @@ from pgdb.frontend.api.notifications import (
 from pgdb.frontend.show.shown import Shown
 from pgdb.frontend.show.source_lines import is_missing, source_line
 from pgdb.frontend.show.text import event_text, layout, places_text, render
+from pgdb.frontend.show.text.source_text import without_signs
 from pgdb.frontend.show.transcript import Transcript
 from pgdb.overlay.node import EventBuffer
 from pgdb.ranks import RankSet
@@ -312,7 +313,7 @@ class TextDisplay:
             # Nobody draws the prompt again below it.
             text = f"\n{text}{self.prompt()}"
         out = self._out if self._out is not None else sys.stdout
-        out.write(text)
+        out.write(without_signs(text, getattr(out, "encoding", None) or "utf-8"))
         out.flush()
 
 

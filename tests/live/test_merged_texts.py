@@ -79,7 +79,7 @@ def test_threads_and_frames_of_ranks_in_other_functions(mpi: Mpi, build: Build) 
 
     pretty = shown(out, "p -pretty -- shape")
     assert pretty[0] == "[0-3] shape = {"
-    assert "          rank = …," in pretty
+    assert "        rank = …," in pretty
     assert any(line.split()[0] == ".inner.a[1]" for line in pretty if line.startswith("    ."))
 
     assert shown(out, "p -elements 2 -- /x shape.v")[0].endswith("= {0x0, 0xa...}")
@@ -97,3 +97,30 @@ def test_threads_and_frames_of_ranks_in_other_functions(mpi: Mpi, build: Build) 
     assert len(instruction) == 2
     following = [line for line in shown(out, "next") if "=> " in line]
     assert following and all("<deep(int)" in line or "<elsewhere" in line for line in following)
+
+
+def test_listed_lines_have_marks_of_ranks_and_breakpoints(mpi: Mpi, build: Build) -> None:
+    program = build("shapes.cpp")
+    deep, elsewhere = program.line("deep"), program.line("elsewhere")
+    commands = (
+        f"break {program.at('deep')}",
+        f"break {program.at('elsewhere')}",
+        f"break {program.at('call')}",
+        "disable 3",
+        "c",
+        "list",
+        "list 1,3",
+    )
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(4, program))
+    assert finished.status == 0, finished.out
+    listed = shown(finished.out, "list")
+    assert listed[0] == "[0-3]"  # the parts around the two places meet
+    found = [line.split("\t")[0].split() for line in listed[1:]]
+    assert [words for words in found if len(words) > 1] == [
+        ["▶", "[0,2-3]", "●1", str(deep)],
+        ["○3", str(program.line("call"))],
+        ["▶", "[1]", "●2", str(elsewhere)],
+    ]
+    numbers = [int(words[-1]) for words in found]
+    assert numbers == list(range(deep - 5, elsewhere + 5))
+    assert shown(finished.out, "list 1,3")[1].startswith("1\t// shapes")

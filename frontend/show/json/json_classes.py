@@ -11,11 +11,13 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answer_places import places_of
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.line_marks import is_same_file
 from pgdb.frontend.show.json.json_parts import (
     AnswerClass,
     Column,
     DifferentPlace,
     ExitClass,
+    MarkedLine,
     MissingRanks,
     PlaceText,
     StopClass,
@@ -185,4 +187,22 @@ def exit_class(each: EquivalenceClass[Exit], text: ClassText) -> ExitClass:
         text=text(EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)),
         code=UNSET if each.record.code is None else each.record.code,
         signal=each.record.signal,
+    )
+
+
+def marked_lines(answer: Answer) -> tuple[MarkedLine, ...]:
+    """Return the marks in the files of listed source lines."""
+    if answer.listing is None:
+        return ()
+    files = [file for _, file in answer.listing.files]
+    return tuple(
+        MarkedLine(
+            file=each.file,
+            line=each.line,
+            ranks=str(each.ranks),
+            breakpoints=each.breakpoints,
+            disabled=each.disabled,
+        )
+        for each in answer.listing.marks
+        if any(is_same_file(each.file, file) for file in files)
     )

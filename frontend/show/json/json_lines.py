@@ -44,6 +44,7 @@ from pgdb.frontend.show.json.json_classes import (
     different_places,
     events_of,
     exit_class,
+    marked_lines,
     missing_ranks,
     record_object,
     stop_class,
@@ -150,6 +151,7 @@ def answer(answer: Answer, text: ClassText, now_s: float) -> AnswerLine:
         missing=missing_ranks(answer.missing),
         elapsed_s=round(answer.elapsed_s, 6),
         places=different_places(answer),
+        marks=marked_lines(answer),
     )
 
 

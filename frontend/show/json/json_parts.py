@@ -92,6 +92,20 @@ class DifferentPlace(Part, frozen=True, kw_only=True):
     """The texts, the most common first."""
 
 
+class MarkedLine(Part, frozen=True, kw_only=True):
+    """A source line at which ranks stand or a breakpoint is."""
+
+    file: str
+    """Path of the file, or its name as the compiler recorded it."""
+    line: int
+    ranks: RankText = ""
+    """Ranks that stand there."""
+    breakpoints: tuple[int, ...] = ()
+    """Numbers of the enabled breakpoints there."""
+    disabled: tuple[int, ...] = ()
+    """Numbers of the disabled ones."""
+
+
 class MissingRanks(Part, frozen=True, kw_only=True):
     """Asked ranks without an answer, by reason."""
 

@@ -28,6 +28,7 @@ from pgdb.frontend.show.json.json_parts import (
     HostRanks,
     LauncherEnd,
     LeftOutRanks,
+    MarkedLine,
     MissingRanks,
     PlacedRanks,
     RankText,
@@ -83,6 +84,8 @@ class AnswerLine(LineBase, frozen=True, kw_only=True, tag="answer"):
     places: tuple[DifferentPlace, ...] = ()
     """Places at which structures, variables or outputs of several lines differ, the most prominent
     first, up to 200."""
+    marks: tuple[MarkedLine, ...] = ()
+    """Of ``list``: the lines of the listed files at which ranks stand or breakpoints are."""
 
 
 class TreeLine(LineBase, frozen=True, kw_only=True, tag="tree"):

@@ -69,7 +69,8 @@ class Palette:
     def source(self, text: str) -> str:
         """Return numbered source lines with the colours of their language."""
         lines = [line.partition("\t") for line in text.split("\n")]
-        is_code = [bool(tab) and number.strip().isdigit() for number, tab, _ in lines]
+        # A margin with marks can stand before the number.
+        is_code = [bool(tab) and number[-1:].isdigit() for number, tab, _ in lines]
         # Highlighted as one text: a comment can span several lines.
         code = "\n".join(line[2] for line, is_one in zip(lines, is_code, strict=True) if is_one)
         syntax = Syntax("", "cpp", theme="ansi_dark", background_color="default")
@@ -79,7 +80,8 @@ class Palette:
             if is_one:
                 source = next(coloured, Text(rest))
                 source.rstrip()
-                painted.append(f"{number}\t{self._render(source)}")
+                start = number if number.isdigit() else self.paint(number)
+                painted.append(f"{start}\t{self._render(source)}")
             else:
                 painted.append(self.paint(number + tab + rest))
         return "\n".join(painted)

@@ -26,6 +26,7 @@ from pgdb.frontend.show.text.layout import (
     Row,
     brackets,
 )
+from pgdb.frontend.show.text.source_text import source_blocks
 from pgdb.frontend.show.text.stack_text import frame_count, has_recursion, stack
 from pgdb.frontend.show.text.stop_details import split_details
 from pgdb.frontend.show.text.summary_text import summary_lines
@@ -197,10 +198,11 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
 
 
 def _blocks(said: Answer, layout: Layout) -> list[str]:
-    blocks = text_blocks(said.classes, layout)
-    merged = {number for block in blocks for number in block.members}
+    listed, merged = source_blocks(said, layout)
+    blocks = [] if merged else text_blocks(said.classes, layout)
+    merged |= {number for block in blocks for number in block.members}
     classes = tuple(each for number, each in enumerate(said.classes) if number not in merged)
-    lines: list[str] = [line for block in blocks for line in block.lines]
+    lines = [*listed, *(line for block in blocks for line in block.lines)]
     tables = [
         (each.ranks, each.filled) for each in classes if isinstance(each.filled, BreakpointList)
     ]
@@ -229,7 +231,7 @@ def _blocks(said: Answer, layout: Layout) -> list[str]:
     if left := unmerged - len(classes):
         layout.is_shortened = True
         ranks = len(said.ranks) - sum(len(each.ranks) for each in classes)
-        ranks -= sum(len(block.ranks) for block in blocks) + len(in_tables)
+        ranks -= sum(len(said.classes[number].ranks) for number in merged) + len(in_tables)
         lines.append(f"({left} more classes with {ranks} ranks are folded)")
     return lines
 

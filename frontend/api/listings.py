@@ -1,0 +1,39 @@
+"""Source lines with the places of ranks and breakpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from pgdb.errors import NotRecordedError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.line_marks import Listing, listed_files, marks
+from pgdb.frontend.system import deadline
+from pgdb.ranks import RankSet
+from pgdb.records import Text
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.rank_view import RankView
+    from pgdb.frontend.api.session import Session
+
+
+async def list_source(
+    view: RankView, session: Session, line: str, *, timeout_s: float | None = None
+) -> Answer:
+    """List source lines, and find the marks in their files."""
+    with deadline.within(timeout_s):
+        answer = await view.execute_plain(line)
+        listed = RankSet.union(each.ranks for each in answer if isinstance(each.record, Text))
+        if not listed:
+            return answer
+        some = session.ranks(listed)
+        try:
+            source = await some.execute_plain("info source")
+            has_some = session.has_breakpoints(listed)
+            breakpoints = (await some.breakpoints()).classes if has_some else ()
+        except NotRecordedError:
+            return answer
+    stops = session.state.latest(session.state.stopped)
+    found = Listing(listed_files(source.classes), marks(stops, breakpoints))
+    return replace(answer, listing=found)
