@@ -38,7 +38,13 @@ _CARRIERS = {
     "tfaas": pattern(rf"{_FLAGS}(?P<command>\S.*)"),
     "faas": pattern(rf"{_FLAGS}(?P<command>\S.*)"),
     "with": pattern(r".*?--\s*(?P<command>\S.*)"),
+    # The text up to its first value, which says which command it is in all but odd cases.
+    "eval": pattern(r"\"\s*(?P<command>[^\"%\\]+)"),
 }
+
+
+# PGDB carries these out itself; GDB would do it without a word to PGDB.
+_ENDS_RANKS = ("detach", "kill", "quit")
 
 
 def kind_of(word: str, line: str) -> Kind:
@@ -51,7 +57,9 @@ def kind_of(word: str, line: str) -> Kind:
             kept.discard(Kind.BREAKPOINT)
         word = resolve(inner)
         kind, inner = _kind_and_inner(word, inner)
-        if not inner and kind not in kept:
+        if not inner and word in _ENDS_RANKS:
+            kind = Kind.REFUSED
+        elif not inner and kind not in kept:
             kind = Kind.FREE
     return kind
 
@@ -132,6 +140,11 @@ def with_file_for_each(line: str, count: int) -> str:
 
 def why_refused(word: str, line: str = "") -> str:
     """Return the message for a refused command, with the way out."""
+    inner = innermost(line)
+    if inner != line:
+        word, line = resolve(inner), inner
+        if word in _ENDS_RANKS:
+            return f"'{word}' is refused inside another command: give it alone"
     if word in ("set", "with") and _is_setting_of_forks(line.partition(" ")[2].partition("--")[0]):
         return (
             f"'{word}' with this setting is refused: a rank is one process. 'pgdb attach --pids' "

@@ -99,6 +99,8 @@ KINDS: dict[str, Kind] = {
 }
 """Every command of GDB 13 and its class."""
 
+NEWER = frozenset(("adi",))
+"""Commands that GDB 13 does not have, up to GDB 18; GDB judges them."""
 _NAMES = sorted({*KINDS, *ALIASES})
 # GDB's words have these characters: "bt-1" and "p$_" are words, "p/x" and "p&x" are two parts.
 _WORD = pattern(r"\s*([A-Za-z_][\w.$-]*|[^\w\s])")

@@ -17,7 +17,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import truth
 from pgdb.frontend.api import gdb_commands, gdb_words
 from pgdb.frontend.api.gdb_blocks import Block, Line, Node, parse
-from pgdb.frontend.commands.bodies import Checker
+from pgdb.frontend.commands.bodies import Checker, executed, needs_front_end
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome
 from pgdb.frontend.commands.user_commands import (
     UserCommand,
@@ -27,6 +27,7 @@ from pgdb.frontend.commands.user_commands import (
 )
 from pgdb.frontend.system import deadline
 from pgdb.ranks import RankSet
+from pgdb.records import Text
 
 if TYPE_CHECKING:
     from pgdb.frontend.commands.dispatch import Dispatcher
@@ -58,7 +59,10 @@ async def carry_out(call: Call) -> Outcome:
     elif word == "python":
         block = parse("python", lines)
         Checker(call.workspace.user, "python", for_gdb=True).check([block])
-    return await call.view.script([call.line, *lines, "end"])
+    answer = await call.view.script([call.line, *lines, "end"])
+    if word == "python":
+        await learn(call, "\n".join(lines))
+    return answer
 
 
 async def _define(call: Call, block: Block) -> Outcome:
@@ -219,7 +223,7 @@ class Body:
             return
         text = top.filled(line.text)
         found = user.find(user.expanded(text, dispatcher.has), dispatcher.has)
-        if found is None or not found[0].is_ours:
+        if found is None or not needs_front_end(user, found[0]):
             await self._carry_out(top, line.number, text)
             return
         command, argument = found
@@ -290,7 +294,19 @@ class Body:
 async def _python(call: Call) -> Outcome:
     """Carry out one line of Python, unless it gives a refused command to GDB."""
     Checker(call.workspace.user, call.line, for_gdb=True).check([Line(0, call.line)])
-    return await call.view.execute_plain(call.line)
+    answer = await call.view.execute_plain(call.line)
+    await learn(call, call.line)
+    return answer
+
+
+async def learn(call: Call, code: str) -> None:
+    """Ask a GDB for its commands after code that can have made some."""
+    if "gdb.Command" not in code and not any("define" in line for _, line in executed(code)):
+        return
+    one = call.session[call.ranks.first]
+    for each in (await one.execute_plain("complete ")).classes:
+        if isinstance(each.record, Text):
+            call.workspace.user.learn(each.record.text)
 
 
 async def _path(call: Call) -> Outcome:

@@ -18,7 +18,7 @@ from pgdb.frontend.api.options import find_changeable
 from pgdb.frontend.commands.old_names import translated
 from pgdb.frontend.commands.restarting import is_args
 from pgdb.frontend.commands.table import COMMANDS, Command
-from pgdb.frontend.commands.user_commands import UserCommands
+from pgdb.frontend.commands.user_commands import UserCommand, UserCommands
 from pgdb.patterns import pattern
 
 # GDB carries these out in a body as PGDB does at the prompt.
@@ -37,8 +37,12 @@ _DEATH = pattern(r"death\b")
 class Checker:
     """Checks the lines of one body."""
 
-    def __init__(self, user: UserCommands, title: str, *, for_gdb: bool) -> None:
+    def __init__(
+        self, user: UserCommands, title: str, *, for_gdb: bool, seen: frozenset[str] = frozenset()
+    ) -> None:
         self._user = user
+        self._seen = seen
+        """The user-defined commands whose bodies are being checked."""
         self._title = title
         self._for_gdb = for_gdb
 
@@ -79,7 +83,7 @@ class Checker:
             raise self._error(line, "GDB ends with an internal error for it in this body")
         text = self._user.expanded(line.text, _has)
         if (found := self._user.find(text, _has)) is not None:
-            return self._ours(line, found[0].is_ours, f"'{found[0].name}' has commands of PGDB's")
+            return self._ours(line, self._calls(found[0]), f"'{found[0].name}' is PGDB's")
         if translated(text) != (text,):
             return self._ours(line, True, f"'{text}' is a command of PGDB's")
         try:
@@ -92,7 +96,7 @@ class Checker:
         why = self._why_refused(word, command, text)
         if why:
             raise self._error(line, why)
-        if self._for_gdb and word in _ENDS_RANKS:
+        if self._for_gdb and gdb_commands.resolve(gdb_commands.innermost(text)) in _ENDS_RANKS:
             raise self._error(line, f"'{word}' is refused: the rank's GDB carries this body out")
         if command is None:
             kind = gdb_commands.kind_of(word, text)
@@ -106,6 +110,9 @@ class Checker:
         if word in _SAME:
             return _is_only_ours(command, text)
         return True
+
+    def _calls(self, command: UserCommand) -> bool:
+        return command.is_ours or needs_front_end(self._user, command, self._seen)
 
     def _ours(self, line: Line, is_ours: bool, why: str) -> bool:
         if is_ours and self._for_gdb:
@@ -134,14 +141,26 @@ class Checker:
             lines = [each.text for each in node.body if isinstance(each, Line)]
             code, first = "\n".join(lines), node.number + 1
         for at, text in executed(code):
-            for line in text.split("\n"):
-                if line.strip():
-                    inner = Checker(self._user, self._title, for_gdb=True)
-                    inner.check([Line(first + at - 1, line.strip())])
+            inner = Checker(self._user, self._title, for_gdb=True)
+            number = first + at - 1 if first else 0
+            inner.check([Line(number, line.strip()) for line in text.split("\n") if line.strip()])
 
     def _error(self, line: Line, why: str) -> UsageError:
         place = f"line {line.number} of '{self._title}'" if line.number else f"'{self._title}'"
         return UsageError(f"{place}, '{line.text}': {why}")
+
+
+def needs_front_end(
+    user: UserCommands, command: UserCommand, seen: frozenset[str] = frozenset()
+) -> bool:
+    """Return whether the front end carries a command out, with all commands that exist by now."""
+    if command.is_ours or command.name in seen:
+        return command.is_ours
+    checker = Checker(user, command.name, for_gdb=False, seen=seen | {command.name})
+    try:
+        return checker.check(command.block.body)
+    except UsageError:
+        return True  # the line is refused where it is carried out
 
 
 def check_for_gdb(user: UserCommands, opener: str, lines: Sequence[str]) -> None:
@@ -151,6 +170,16 @@ def check_for_gdb(user: UserCommands, opener: str, lines: Sequence[str]) -> None
     """
     title = gdb_words.resolve(opener)
     Checker(user, title, for_gdb=True).check(parse(opener, lines).body)
+
+
+def check_python(user: UserCommands, title: str, code: str) -> None:
+    """Check the commands that a file of Python gives to GDB as literal texts.
+
+    :raises UsageError: for one that the GDB may not carry out.
+    """
+    checker = Checker(user, title, for_gdb=True)
+    for at, text in executed(code):
+        checker.check([Line(at, line.strip()) for line in text.split("\n") if line.strip()])
 
 
 def executed(code: str) -> list[tuple[int, str]]:

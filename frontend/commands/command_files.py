@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import breakpoint_file, gdb_commands
+from pgdb.frontend.commands import blocks, bodies
 from pgdb.frontend.commands.blocks import MOST_NESTED
 from pgdb.frontend.commands.breakpoints import NoBreakpointError
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, need_argument
@@ -47,23 +49,29 @@ async def _source(call: Call) -> Outcome:
     if not path.exists():
         # A file on the hosts of the ranks, or with -s one in the directories of their sources.
         return await call.view.execute_plain(call.line)
+    text = await with_file(path, lambda: _text_of(path, name))
     if path.suffix in (".py", ".scm"):
+        if path.suffix == ".py":
+            bodies.check_python(call.workspace.user, name, text)
         # The GDBs can have another working directory.
         there = " ".join(("source", *flags, str(path.absolute())))
-        return await call.view.execute_plain(there)
-
-    def read() -> str:
-        try:
-            return read_regular(path, MOST_BYTES).decode("utf-8")
-        except OSError as error:
-            raise CommandError(f"source {name}: {reason(error)}") from None
-        except UnicodeDecodeError:
-            raise CommandError(f"source {name}: it is no text file") from None
-
-    text = await with_file(path, read)
+        answer = await call.view.execute_plain(there)
+        await blocks.learn(call, text)
+        return answer
     lines = breakpoint_file.for_ranks(text.removesuffix("\n").split("\n"))
     await _carry_out(call, name, lines, is_shown="-v" in flags)
     return None
+
+
+def _text_of(path: Path, name: str) -> str:
+    try:
+        text = read_regular(path, MOST_BYTES).decode("utf-8")
+    except OSError as error:
+        raise CommandError(f"source {name}: {reason(error)}") from None
+    except UnicodeDecodeError:
+        raise CommandError(f"source {name}: it is no text file") from None
+    # As GDB reads them, lines can end with a carriage return.
+    return text.replace("\r\n", "\n")
 
 
 def _split_flags(argument: str) -> tuple[list[str], str]:

@@ -29,9 +29,11 @@ from pgdb.frontend.commands import (
     run_control,
 )
 from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_OK, EXIT_START
+from pgdb.frontend.commands.exit_status import Quit as Quit
 from pgdb.frontend.commands.output import Display
 from pgdb.frontend.commands.questions import NOT_DONE, question_before
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome, Shown
+from pgdb.frontend.commands.user_commands import UserCommand
 from pgdb.frontend.commands.whole_arguments import shows_more
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.json.json_shapes import AnswerLine, RanksLine, TreeLine
@@ -58,16 +60,6 @@ _LETTERS = pattern(r"/(-?\d*[A-Za-z]*)(?![A-Za-z/])")
 
 ReadLine = Callable[[str], Awaitable[str | None]]
 Relaunch = Callable[[tuple[str, ...] | None], Awaitable[None]]
-
-
-class Quit(Exception):
-    """Ends the session's user interface."""
-
-    def __init__(self, *, kill: bool, why: str = "") -> None:
-        super().__init__("quit")
-        self.kill = kill
-        self.why = why
-        """The reason why the session is over; empty if the user has asked to leave."""
 
 
 class Dispatcher:
@@ -205,29 +197,43 @@ class Dispatcher:
 
     async def _dispatch(self, line: str, ranks: RankSet) -> Outcome:
         user = self.workspace.user
-        line = user.expanded(line, self.has)
-        found = user.find(line, self.has)
-        if found is not None and found[0].is_ours:
-            await blocks.call_user(self, *found, ranks)
-            return None
-        if found is not None:
+        if gdb_commands.first_word(line) in user.known:
             return await self.session.ranks(ranks).execute_plain(line.strip())
+        line = user.expanded(line, self.has)
+        if (found := user.find(line, self.has)) is not None:
+            return await self._with_hooks(
+                found[0].name, ranks, lambda: self._call_user(*found, line, ranks)
+            )
         *before, line = old_names.translated(line)
         for each in before:
             if isinstance(outcome := await self.run_on(each, ranks), Answer) and outcome.errors:
                 return None
         call = self._call(line, ranks)
         try:
-            await blocks.run_hook(self, call.word, ranks, after=False)
-            outcome = await self._carry_out(call, ranks)
-            if user.hook(call.word, after=True) is not None:
-                self.show(outcome)
-                await blocks.run_hook(self, call.word, ranks, after=True)
-                return None
-            return outcome
+            return await self._with_hooks(call.word, ranks, lambda: self._carry_out(call, ranks))
         except NotRecordedError as error:
             # A command can ask the ranks for another one: 'tree --full' for a backtrace.
             raise error.of(call.line) from None
+
+    async def _with_hooks(
+        self, word: str, ranks: RankSet, carry_out: Callable[[], Awaitable[Outcome]]
+    ) -> Outcome:
+        """Carry out a command between its hooks, as GDB does."""
+        await blocks.run_hook(self, word, ranks, after=False)
+        outcome = await carry_out()
+        if self.workspace.user.hook(word, after=True) is not None:
+            self.show(outcome)
+            outcome = None
+            await blocks.run_hook(self, word, ranks, after=True)
+        return outcome
+
+    async def _call_user(
+        self, command: UserCommand, argument: str, line: str, ranks: RankSet
+    ) -> Outcome:
+        if not bodies.needs_front_end(self.workspace.user, command):
+            return await self.session.ranks(ranks).execute_plain(line.strip())
+        await blocks.call_user(self, command, argument, ranks)
+        return None
 
     @staticmethod
     def has(word: str) -> bool:

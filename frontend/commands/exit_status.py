@@ -1,4 +1,4 @@
-"""The exit status of PGDB, from answers and events. No I/O."""
+"""The end of a user interface, and the exit status from answers and events. No I/O."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from pgdb.records import Event, Exit, Stop, is_fatal
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_START, EXIT_NO_ANSWER, EXIT_SIGNAL = range(6)
 _SEVERITY = (EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_NO_ANSWER, EXIT_SIGNAL, EXIT_START)
+
+
+class Quit(Exception):
+    """Ends the session's user interface."""
+
+    def __init__(self, *, kill: bool, why: str = "") -> None:
+        super().__init__("quit")
+        self.kill = kill
+        self.why = why
+        """The reason why the session is over; empty if the user has asked to leave."""
 
 
 def worse(first: int, second: int) -> int:

@@ -127,6 +127,11 @@ async def _thread(call: Call) -> Outcome:
         merged = _merged_backtrace(call, match[1].partition(" ")[2], threads=True)
         if merged is not None:
             return await merged
+    return await _as_gdb(call)
+
+
+async def _as_gdb(call: Call) -> Outcome:
+    """Carry out a command that can have another one inside, by what that does."""
     kind = gdb_commands.kind_of(call.word, call.line)
     if kind is gdb_commands.Kind.REFUSED:
         raise UsageError(gdb_commands.why_refused(call.word, call.line))
@@ -229,10 +234,9 @@ async def _down(call: Call) -> Outcome:
 
 
 async def _select(call: Call) -> Outcome:
-    ranks = call.view
     if call.argument.partition(" ")[0] in ("apply", "view"):
-        return await ranks.execute_plain(call.line)
-    return await ranks.select_frame(call.line)
+        return await _as_gdb(call)
+    return await call.view.select_frame(call.line)
 
 
 @COMMANDS.command(

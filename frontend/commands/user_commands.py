@@ -51,6 +51,8 @@ class UserCommands:
         self._aliases: dict[str, str] = {}
         self.prefixes: set[str] = set()
         """The words that ``define-prefix`` has made."""
+        self.known: set[str] = set()
+        """The commands that the GDBs have got from Python code and files of their own."""
         self.hooks_open: set[str] = set()
         """The hooks that are being carried out."""
 
@@ -58,7 +60,8 @@ class UserCommands:
     def names(self) -> set[str]:
         """The words that user-defined commands and aliases begin with."""
         commands = (name for name in self._commands if not _is_hook(name))
-        return {name.split()[0] for name in (*commands, *self._aliases, *self.prefixes)}
+        words = {name.split()[0] for name in (*commands, *self._aliases, *self.prefixes)}
+        return words | self.known
 
     @property
     def summaries(self) -> str:
@@ -86,6 +89,12 @@ class UserCommands:
             return False
         self._commands[name] = msgspec.structs.replace(command, document=text)
         return True
+
+    def learn(self, completions: str) -> None:
+        """Note the commands in GDB's list of all that are neither GDB's own nor known here."""
+        words = {each.strip() for each in completions.split("\n")}
+        words -= {*gdb_words.KINDS, *gdb_words.ALIASES, *gdb_words.NEWER, ""}
+        self.known |= words - self.names
 
     def set_alias(self, name: str, command: str) -> None:
         """Let *name* stand for the beginning of a line."""

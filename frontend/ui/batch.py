@@ -46,7 +46,7 @@ class Script:
                 lines.append(f"source {shlex.quote(value)}")
                 continue
             try:
-                text = Path(value).read_text("utf-8")
+                text = Path(value).read_text("utf-8").replace("\r\n", "\n")
                 lines += for_ranks(text.removesuffix("\n").split("\n"))
             except (OSError, UnicodeDecodeError) as error:
                 reason = getattr(error, "strerror", None) or "it is no text file"

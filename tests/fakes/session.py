@@ -10,7 +10,7 @@ from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import Record, Value
+from pgdb.records import Record, Text, Value
 
 ALL = RankSet.parse("0-3")
 
@@ -24,6 +24,8 @@ class FakeSession:
         self.values: dict[str, list[dict[str, str]]] = {}
         """Values for an expression at its evaluations: the value of each rank set."""
         self.notes: list[str] = []
+        self.texts: dict[str, str] = {}
+        """The text that the GDBs answer to a line."""
         self.set = ALL
         self.state = JobState(ALL)
         self.kills_at_close = False
@@ -55,7 +57,11 @@ class FakeSession:
         return Answer(line, self._asked, ())
 
     async def execute_plain(self, line: str) -> Answer:
-        return self._note(line)
+        answer = self._note(line)
+        if line not in self.texts:
+            return answer
+        text = EquivalenceClass[Record](answer.ranks, Text(text=self.texts[line]))
+        return Answer(line, answer.ranks, (text,))
 
     async def script(self, lines: Sequence[str]) -> Answer:
         return self._note(" | ".join(lines))

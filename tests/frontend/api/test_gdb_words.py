@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.frontend.api.gdb_words import ALIASES, KINDS, candidates
+from pgdb.frontend.api.gdb_words import ALIASES, KINDS, NEWER, candidates
 
 # An alias is made for each beginning of each word, and GDB resolves the beginning as it resolves
 # typed ones. The first line of the alias's help has the command's name, then all aliases.
@@ -36,8 +36,6 @@ for word in sorted({{word[:n] for word in words for n in range(1, len(word) + 1)
 with open({answer!r}, "w") as file:
     json.dump([sorted(words), found, names], file)
 """
-# Commands that GDB 13 does not have; GDB judges them.
-_NEWER = {"adi"}
 # GDB prints these commands under a name of two words; the table has the word that is typed.
 _TWO_WORDS = {
     "tui focus": {"focus", "fs"},
@@ -93,7 +91,7 @@ def test_every_beginning_of_every_word_is_what_gdb_takes_it_for(gdb: RealGdb) ->
     wrong = {}
     assert len(gdb.found) > 900
     for typed, name in gdb.found.items():
-        if name in _NEWER:
+        if name in NEWER:
             continue
         if name in ("Ambiguous", "Undefined"):
             ours = candidates(typed)
@@ -107,7 +105,7 @@ def test_every_beginning_of_every_word_is_what_gdb_takes_it_for(gdb: RealGdb) ->
 
 @pytest.mark.gdb
 def test_the_table_has_all_commands_and_aliases_of_gdb(gdb: RealGdb) -> None:
-    known = {*KINDS, *ALIASES, *_NEWER}
+    known = {*KINDS, *ALIASES, *NEWER}
     listed = {word for word in gdb.words if word in gdb.found}
     assert listed - known == set()
     declared = {name for names in gdb.names.values() for name in names}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from pathlib import Path
 
 import pytest
 
@@ -227,6 +228,64 @@ def test_documentation_and_text_of_ours(typed: Typed) -> None:
     assert "if you want\n so" in typed.errors
     typed("show user foo")
     assert 'User command "foo":\n  proc 0 ptype x\n' in typed.errors
+
+
+def test_a_command_that_is_defined_later_is_found(typed: Typed) -> None:
+    typed("define outer\ninner $arg0\nend\ndefine inner\nproc 0 ptype $arg0\nend")
+    assert typed("outer x") == ["[0] ptype x"]
+    typed("define inner\nptype $arg0\nend")
+    assert typed("outer x") == ["outer x"]
+
+
+def test_commands_that_call_each_other_are_checked_once(typed: Typed) -> None:
+    typed("define ping\npong\nend\ndefine pong\nping\nend")
+    assert typed("ping") == ["ping"]  # GDB ends it at its own limit
+
+
+def test_hooks_of_user_defined_commands_run(typed: Typed) -> None:
+    typed("define mine\nptype x\nend\ndefine hook-mine\nwhatis before\nend")
+    assert typed("mine") == ["whatis before", "mine"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "with print pretty on -- detach",
+        "thread apply all kill",
+        "frame apply 1 quit",
+        'eval "detach"',
+        'eval "kill inferiors %d", 1',
+        'thread apply 1 eval "detach"',
+    ],
+)
+def test_commands_inside_others_do_not_end_ranks(typed: Typed, line: str) -> None:
+    assert typed(line) == []
+    assert "is refused inside another command: give it alone" in typed.errors
+
+
+def test_commands_of_python_are_learnt(typed: Typed) -> None:
+    typed.session.texts["complete "] = "print\ngo\ntree\nbreak"
+    code = "python\nclass Go(gdb.Command):\n  pass\nend"
+    assert typed(code)[-1] == "[0] complete "
+    assert typed("go") == ["go"]
+    assert typed("tree") == ["tree"]
+    assert typed("python print(1)") == ["python print(1)"]
+
+
+def test_files_of_python_are_checked(typed: Typed, tmp_path: Path) -> None:
+    script = tmp_path / "ends.py"
+    script.write_text("import gdb\nif True:\n    gdb.execute('detach')\n")
+    assert typed(f"source {script}") == []
+    assert "line 3 of " in typed.errors and "'detach' is refused" in typed.errors
+    script.write_text("print(1)\n")
+    assert typed(f"source -s {script}") == [f"source -s {script}"]
+
+
+def test_lines_of_a_file_can_end_with_a_carriage_return(typed: Typed, tmp_path: Path) -> None:
+    script = tmp_path / "lines.gdb"
+    script.write_bytes(b"if 1\r\nproc 0 ptype x\r\nend\r\nptype \\\r\ny\r\n")
+    typed.session.values = {"1": [{"0-3": "1"}]}
+    assert typed(f"source {script}") == ["= 1", "[0] ptype x", "ptype y"]
 
 
 def test_prefixes(typed: Typed) -> None:
