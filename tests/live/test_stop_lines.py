@@ -53,7 +53,7 @@ ASKED = (
     ("catch throw", ""),
     ("catch signal SIGUSR2", ""),
     ("catch syscall getppid", ""),
-    ("catch fork", r"\[0-1\] Catchpoint 11 fork$"),
+    ("catch fork", r"\[0-1\] Catchpoint 11 \(fork\)$"),
     ("continue", r"\[0-1\] Catchpoint 8 \(exception thrown\), __cxa_throw \("),
     ("continue", r"\[0-1\] Catchpoint 9 \(signal SIGUSR2\), \w+"),
     ("continue", r"\[0-1\] Catchpoint 10 \(call to syscall getppid\), \w+"),

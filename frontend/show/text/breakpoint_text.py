@@ -14,11 +14,9 @@ from pgdb.records import Breakpoint, BreakpointList
 def breakpoint_made(made: Breakpoint) -> str:
     """Return the message about a new breakpoint."""
     if made.kind.endswith("watchpoint"):
-        return f"{made.kind[:1].upper()}{made.kind[1:]} {made.number}: {made.what}".replace(
-            "Hw ", "Hardware "
-        )
+        return f"{_WATCHPOINTS.get(made.kind, 'Watchpoint')} {made.number}: {made.what}"
     if made.kind == "catchpoint":
-        return f"Catchpoint {made.number} {_caught(made)}".rstrip()
+        return f"Catchpoint {made.number} ({_event(made)})"
     word = "Temporary breakpoint" if made.disposition == "del" else "Breakpoint"
     if made.kind == "dprintf":
         word = "Dprintf"
@@ -31,10 +29,15 @@ def breakpoint_made(made: Breakpoint) -> str:
     location = _location(made)
     place = f"file {made.file}, line {made.line}." if made.line else f"{location}."
     if made.location_count > 1:
-        place = f"{location} ({made.location_count} locations)."
+        place = f"{location}. ({made.location_count} locations)"
     return f"{word} {made.number}: {place}"
 
 
+_WATCHPOINTS = {
+    "hw watchpoint": "Hardware watchpoint",
+    "read watchpoint": "Hardware read watchpoint",
+    "acc watchpoint": "Hardware access (read/write) watchpoint",
+}
 _TOPIC = pattern(r"info (watch|trace|break)points(?: (.+))?\Z")
 _MOST_COUNTS = 4
 """Most different numbers of hits that are listed one by one."""
@@ -154,6 +157,15 @@ def _caught(each: Breakpoint) -> str:
     if each.event == "exec" and each.what != "exec":
         return f'exec, program "{each.what}"'
     return each.what
+
+
+def _event(made: Breakpoint) -> str:
+    """Return the event of a new catchpoint, as GDB names it."""
+    if made.event in _CAUGHT and made.what and not made.what.startswith("<"):
+        quote = "'" * (made.event == "syscall")
+        names = ", ".join(f"{quote}{name.strip()}{quote}" for name in made.what.split(","))
+        return f"{_CAUGHT[made.event] if ',' in made.what else made.event} {names}"
+    return made.what.removeprefix("exception ").removesuffix(" of library").strip("<>")
 
 
 def _place(function: str, file: str, line: int) -> str:

@@ -145,7 +145,7 @@ def test_errors_stand_beside_the_table() -> None:
         (PLACE, "Breakpoint 1: file a.c, line 3."),
         (
             Breakpoint(number=1, kind="breakpoint", original="over", line=3, location_count=2),
-            "Breakpoint 1: over (2 locations).",
+            "Breakpoint 1: over. (2 locations)",
         ),
         (
             Breakpoint(number=2, kind="tracepoint", file="a.c", line=3, original="f"),
@@ -157,8 +157,37 @@ def test_errors_stand_beside_the_table() -> None:
         ),
         (
             Breakpoint(number=4, kind="catchpoint", event="signal", what="SIGUSR1"),
-            'Catchpoint 4 signal "SIGUSR1"',
+            "Catchpoint 4 (signal SIGUSR1)",
         ),
+        (
+            Breakpoint(number=4, kind="catchpoint", event="signal", what="SIGUSR1, SIGHUP"),
+            "Catchpoint 4 (signals SIGUSR1, SIGHUP)",
+        ),
+        (
+            Breakpoint(number=4, kind="catchpoint", event="signal", what="<standard signals>"),
+            "Catchpoint 4 (standard signals)",
+        ),
+        (
+            Breakpoint(number=4, kind="catchpoint", event="syscall", what="write"),
+            "Catchpoint 4 (syscall 'write')",
+        ),
+        (
+            Breakpoint(number=4, kind="catchpoint", what="exception throw"),
+            "Catchpoint 4 (throw)",
+        ),
+        (
+            Breakpoint(number=4, kind="catchpoint", event="load", what="load of library"),
+            "Catchpoint 4 (load)",
+        ),
+        (
+            Breakpoint(number=5, kind="acc watchpoint", what="total"),
+            "Hardware access (read/write) watchpoint 5: total",
+        ),
+        (
+            Breakpoint(number=5, kind="read watchpoint", what="total"),
+            "Hardware read watchpoint 5: total",
+        ),
+        (Breakpoint(number=5, kind="watchpoint", what="total"), "Watchpoint 5: total"),
     ],
 )
 def test_messages_about_new_ones(made: Breakpoint, text: str) -> None:
