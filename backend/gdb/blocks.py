@@ -65,6 +65,11 @@ class _Type(msgspec.Struct, frozen=True):
     """Lower bound of each index, in Fortran."""
     order: Literal["C", "F"] = "C"
     is_fortran: bool = False
+    item_bytes: int = 0
+    """Size of an element in bytes, in Fortran."""
+    extents: tuple[int, ...] = ()
+    """Difference of the bounds of each index, in Fortran: an array without elements has one of 0 or
+    below."""
 
 
 class _Numbers(msgspec.Struct, frozen=True):
@@ -125,7 +130,7 @@ async def read_block(gdb: GdbSession, operation: ReadBlock, pid: int) -> Block |
 
 def _check_size(operation: ReadBlock, found: _Numbers, count: int) -> None:
     size_bytes = count * found.item_bytes
-    if size_bytes >= unset_bounds.ADDRESS_SPACE_BYTES:
+    if size_bytes >= unset_bounds.LARGEST_BYTES:
         raise CommandError(unset_bounds.about(operation.expression))
     if size_bytes > operation.limit_bytes:
         raise CommandError(
@@ -178,6 +183,12 @@ async def _locate_base(gdb: GdbSession, base: str, of: _Type, *, is_repeated: bo
     elements = math.prod(of.shape)
     if of.is_fortran and of.shape and elements:
         return await _locate_fortran(gdb, base, of)
+    if of.is_fortran and of.shape:
+        if max(map(abs, of.extents)) > unset_bounds.LARGEST:
+            shape = f"({', '.join(map(str, of.extents))})"
+            raise CommandError(unset_bounds.about(base, shape))
+        kind = _kind(of.letter, of.item_bytes, base)
+        return _Numbers(kind=kind, shape=of.shape, order=of.order, lower=of.lower)
     size_bytes = await _integer(gdb, f"sizeof({base})")
     kind = _kind(of.letter, size_bytes // elements if elements else 1, base)
     place = await gdb.send(f"-data-evaluate-expression {quote(f'&({base})')}")
@@ -316,19 +327,21 @@ def _fortran_type(match: re.Match[str], base: str) -> _Type:
         raise CommandError(f"{base} is of type {match[0]}, which is no number")
     if bytes_of_real == 16 and name in ("real", "complex"):
         raise CommandError(_about_quadruple(match[0], base))
-    lower, shape = [], []
+    lower, extents = [], []
     for bounds in (match["bounds"] or "").split(",") if match["bounds"] else ():
         low, colon, high = bounds.strip().rpartition(":")
         try:
             lower.append(int(low) if colon else 1)
-            shape.append(max(0, int(high) - lower[-1] + 1))
+            extents.append(int(high) - lower[-1] + 1)
         except ValueError:
             raise CommandError(f"{base} is not allocated or associated") from None
     return _Type(
+        item_bytes=bytes_of_real * (2 if name == "complex" else 1),
         letter=_FORTRAN_LETTERS[name],
-        shape=tuple(shape),
+        shape=tuple([max(0, each) for each in extents]),
+        extents=tuple(extents),
         lower=tuple(lower),
-        order="F" if len(shape) > 1 else "C",
+        order="F" if len(extents) > 1 else "C",
         is_fortran=True,
     )
 

@@ -25,6 +25,10 @@ _MOST_STACK_BYTES = 256 << 10
 _MOST_POINTERS = 4096
 _STRING_BYTES = 512
 _MOST_VARIABLES_BYTES = 4 << 20
+_TITLE = pattern(
+    rb"\n?(?:Fortran runtime error|Operating system error|Internal Error|ERROR STOP):? \Z"
+)
+_LONGEST_TITLE = 32
 _ADDRESS = pattern(r"0x[0-9a-f]+")
 _MANGLED = pattern(rb"[\w.]+\Z")
 _TYPE = pattern(r"typeinfo for (.+)")
@@ -55,7 +59,7 @@ class DeathTexts:
         """
         if row.is_code and code is not None:
             return str(code)
-        if not (row.text or row.is_exception or row.is_signal):
+        if not (row.text or row.is_exception or row.is_signal or row.is_written):
             return ""
         levels = (0, outer) if not row.is_signal else (level, level)
         begin, end = await self._stack_pointers(levels)
@@ -71,6 +75,10 @@ class DeathTexts:
             if row.is_exception:
                 return await self._exception(memory, stack)
             # In a thread: a large stack refers to thousands of strings.
+            if row.is_written and (text := await asyncio.to_thread(_written, memory, stack)):
+                return text
+            if not row.text:
+                return ""
             text = await asyncio.to_thread(_find_text, memory, stack, re.compile(row.text))
             if row.is_mpi_error and not text and code is not None:
                 text = await asyncio.to_thread(_text_of_code, pid, memory, code)
@@ -120,6 +128,25 @@ def _find_text(memory: int, stack: bytes, text: re.Pattern[bytes]) -> str:
     for address in _pointers(stack):
         if match := text.search(_read(memory, address, _STRING_BYTES)):
             return _shown(match)
+    return ""
+
+
+def _written(memory: int, stack: bytes) -> str:
+    """Return the message of GNU's Fortran library (8 or later) behind its title, or nothing.
+
+    The library writes title and message at once. The list of these parts, each a pointer and a
+    length, stays on the stack of the function that ends the process.
+    """
+    words = [word for (word,) in struct.iter_unpack("Q", stack[: len(stack) // 8 * 8])]
+    for at in range(len(words) - 3):
+        pointer, size = words[at : at + 2]
+        if not 0 < size <= _LONGEST_TITLE:
+            continue
+        if _TITLE.match(_read(memory, pointer, size)) is None:
+            continue
+        pointer, size = words[at + 2 : at + 4]
+        if 0 < size <= _STRING_BYTES:
+            return _read(memory, pointer, size).decode("utf-8", "replace").strip()
     return ""
 
 

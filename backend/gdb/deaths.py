@@ -47,6 +47,8 @@ class Death(msgspec.Struct, frozen=True):
     """Whether the error code of the call means the text."""
     is_exception: bool = False
     """Whether the exception that was thrown is the text."""
+    is_written: bool = False
+    """Whether the library keeps the parts of the message as it has written them."""
     is_signal: bool = False
     """Whether the signal that the kernel delivered is the text."""
     ends_at_user: bool = False
@@ -54,6 +56,15 @@ class Death(msgspec.Struct, frozen=True):
 
 
 _OF_MPICH = rb"Fatal error in [^\n\0]*?: ([^\n\0]+?)(?:, error stack:)?[\n\0]"
+
+# The function that wrote the message has returned; only formats have a percent sign.
+_OF_FORTRAN_IO = (
+    rb"(End of (?:file|record)|(?:Cannot (?:open|write|read|match)|File (?:already|'|is)"
+    rb"|Unit number|Bad [a-z]+"
+    rb"|Expected|Missing|Unexpected|Read past|I/O past|Invalid|Direct access"
+    rb"|Sequential|Record number|Conflicting|Illegal|Repeat count|Zero repeat|Namelist|Constant"
+    rb"|Value|Non-existing|Integer overflow|Too many)\b[ -$&-~]{3,})\0"
+)
 
 TABLE: tuple[Death, ...] = (
     Death(
@@ -95,12 +106,25 @@ TABLE: tuple[Death, ...] = (
     ),
     Death(r"__cxa_pure_virtual", "", "a pure virtual function was called"),
     Death(
-        r"_gfortran_(?:runtime_error|os_error|generate_error|internal_error)\w*",
+        r"_gfortran_generate_error\w*",
+        "Fortran runtime error: {}",
+        "Fortran runtime error",
+        text=_OF_FORTRAN_IO,
+    ),
+    Death(
+        r"_gfortran_(?:runtime_error|os_error|internal_error)\w*",
         "Fortran runtime error: {}",
         "Fortran runtime error",
         text=rb"(At line \d+ of file [ -~]+)",
+        is_written=True,
     ),
-    Death(r"_gfortran_error_stop_\w+", "ERROR STOP {}", "ERROR STOP", arguments=("error", "code")),
+    Death(
+        r"_gfortran_error_stop_\w+",
+        "ERROR STOP {}",
+        "ERROR STOP",
+        arguments=("error", "code"),
+        is_written=True,
+    ),
     Death(r"_gfortran_(?:f2008_)?stop_numeric\w*", "STOP {}", "STOP", arguments=("code",)),
     Death(
         r"for_(?:stop|_issue_diagnostic|_emit_diagnostic|emit_diagnostic|_exit_handler)\w*"

@@ -93,6 +93,11 @@ class FrameArguments:
         return self.mode == "all"
 
     @property
+    def lists_safely(self) -> bool:
+        """Whether frames show whole arguments, of which some may have bounds that are not set."""
+        return self.are_whole and self.has_fortran
+
+    @property
     def settings(self) -> tuple[str, str]:
         """The settings that decide what is left out of the values that GDB has printed."""
         return self.mode, self._elements
@@ -110,7 +115,7 @@ class FrameArguments:
         if self.mode in ("none", "presence"):
             return send(*before, f"-stack-list-arguments {where.replace('@', '0')}")
         command = f"-stack-list-arguments {where.replace('@', '1')}"
-        if self.mode == "all" or self._depth == "0":
+        if self._depth == "0" or (self.are_whole and not self.has_fortran):
             return send(*before, command)
         restore = f"-gdb-set {_DEPTH} {self._depth}"
         return self._lent.ask(send, *before, command, change=_ONLY_SCALARS, restore=restore)

@@ -9,7 +9,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pgdb.backend.gdb import blocks, full_values, queries, reduction, unset_bounds
+from pgdb.backend.gdb import (
+    blocks,
+    fortran_arguments,
+    full_values,
+    queries,
+    reduction,
+    unset_bounds,
+)
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import CATCH
 from pgdb.backend.gdb.libraries import lists_libraries, with_marks
@@ -36,7 +43,17 @@ from pgdb.overlay.messages import (
     SelectFrame,
 )
 from pgdb.patterns import pattern
-from pgdb.records import BreakpointsMade, Done, Failure, Frame, Record, Running, Text, Variables
+from pgdb.records import (
+    BreakpointsMade,
+    Done,
+    Failure,
+    Frame,
+    Record,
+    Running,
+    Stack,
+    Text,
+    Variables,
+)
 
 _RESUME = {
     "continue": "-exec-continue",
@@ -57,6 +74,10 @@ _ASKS_ONCE = pattern(
     r"|frame|up|down)\b|thread(?: \d+)?\Z"
 )
 _SCRIPTED = pattern(r"(?:python|py|python-interactive|pi|guile|gu|source|define|commands)\b")
+_FULL_STACK = pattern(r"(?:bt|backtrace|where|info (?:s|stack))\b.*[ -]full\b")
+_FRAME_ARGUMENTS_ARE = "print frame-arguments"
+_FRAME_ARGUMENTS = pattern(r"(?:set|show) p(?:r|rint)? frame-ar")
+_SHOWS_ARGUMENTS = (_FULL_STACK, _FRAME_ARGUMENTS)
 _ONLY_STOPS = pattern(r"(?:b|br|break|tb|tbreak|hbreak|thbreak)\b")
 
 
@@ -96,7 +117,10 @@ class Operations:
                 return await self._stacks.backtrace(pid, operation)
             case SelectFrame(command=command):
                 shown, named = self._stacks.arguments, self._named(pid)
-                return await queries.select_frame(self._gdb, shown, command, named)
+                record = await queries.select_frame(self._gdb, shown, command, named)
+                if shown.lists_safely and isinstance(record, Stack):
+                    return await fortran_arguments.with_whole_arguments(self._gdb, record)
+                return record
             case ListVariables():
                 return await self._variables(operation, pid)
             case Reduce(expression=expression, limit_bytes=limit_bytes):
@@ -105,7 +129,16 @@ class Operations:
                 return await blocks.read_block(self._gdb, operation, pid)
             case Console(command=command):
                 command = with_own_file(command, self._rank, pid)
+                if self._stacks.arguments.has_fortran and _FULL_STACK.match(command):
+                    if names := await fortran_arguments.unset_variables(self._gdb):
+                        return Failure(message=fortran_arguments.about(command, names))
+                is_about_arguments = any(each.match(command) for each in _SHOWS_ARGUMENTS)
+                if is_about_arguments and self._stacks.arguments.lists_safely:
+                    self._gdb.send(f"-gdb-set {_FRAME_ARGUMENTS_ARE} all")
                 result = await self._gdb.send(console(command))
+                if is_about_arguments and self._stacks.arguments.lists_safely:
+                    # GDB itself would print the arguments at each stop.
+                    self._gdb.send(f"-gdb-set {_FRAME_ARGUMENTS_ARE} scalars")
                 if result.text and lists_libraries(command):
                     result.text = await with_marks(self._gdb, result.text)
                 return await self._text(result, request_id)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.death_text import DeathTexts
 from pgdb.backend.gdb.deaths import find_deaths, text_in_arguments, words
+from pgdb.backend.gdb.fortran_arguments import whole_arguments
 from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.mpi_frames import (
@@ -110,7 +111,7 @@ class Stacks:
         listed, arguments = await self._ask(pid, _limit(asked))
         if listed.result.kind != "done":
             return failure(listed.result)
-        if asked.whole and not any(map(decode.is_of_fortran, listed.frames)):
+        if asked.whole or (self.arguments.lists_safely and not asked.offsets):
             return await self._stack_in_full(listed, asked)
         if not asked.offsets and arguments.kind == "done":
             return await self._stack_like_others(listed, arguments, asked)
@@ -251,6 +252,11 @@ class Stacks:
 
     async def _stack_in_full(self, listed: _Listed, asked: Backtrace) -> Record:
         """Return the stack with whole arguments."""
+        if any(map(decode.is_of_fortran, listed.frames)):
+            whole = await whole_arguments(self._gdb, listed.frames)
+            frames = decode.with_arguments(listed.frames, whole, whole=True)
+            places = tuple(map(Place, frames, listed.addresses, listed.owners))
+            return await self._stack(places, asked)
         where = f"@{_window(_limit(asked))}"
         arguments = await self.arguments.result(
             self.arguments.ask_whole(self._gdb.ask_together, where)

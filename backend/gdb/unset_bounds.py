@@ -19,10 +19,10 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.patterns import pattern
 from pgdb.records import Failure, Record, Variable, Variables
 
-_LARGEST = 1_000_000
+LARGEST = 1_000_000
 """Most elements along a dimension of an array without elements that GDB is let print."""
-ADDRESS_SPACE_BYTES = 1 << 47
-"""Size of a process's memory on x86-64: no variable is as large."""
+LARGEST_BYTES = 1 << 40
+"""Size in bytes that no variable has: more than the memory of a host."""
 _NUMBER = pattern(r"-?\d+")
 _COMPILERS = "."
 """First character of the names of gfortran's own variables, which no expression can name."""
@@ -47,7 +47,7 @@ async def unset_arrays(gdb: GdbSession, expressions: Sequence[str]) -> dict[str,
     return {
         each: shape
         for each, shape in zip(empty, shapes, strict=True)
-        if any(abs(int(number)) > _LARGEST for number in _NUMBER.findall(shape))
+        if any(abs(int(number)) > LARGEST for number in _NUMBER.findall(shape))
     }
 
 
@@ -108,7 +108,7 @@ def reworded(answer: Record, expression: str = "") -> Record:
 def is_impossible(refusal: str) -> bool:
     """Return whether a text of GDB's refuses a value that no process has room for."""
     found = _REQUIRED.search(refusal)
-    return found is not None and int(found[1]) >= ADDRESS_SPACE_BYTES
+    return found is not None and int(found[1]) >= LARGEST_BYTES
 
 
 def about(expression: str, shape: str = "") -> str:

@@ -7,7 +7,7 @@ element, since GDB compares their addresses as C does.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -47,6 +47,7 @@ Evaluate = Callable[[str, RankSet], Awaitable[Answer]]
 """A function that evaluates an expression on ranks."""
 _NO_LVALUE = pattern(r"lvalue|[Aa]ssignment")
 _WOULD_ASSIGN = "'/=' would change the program here, where it assigns; '!=' compares"
+_ABSENT = ("<not allocated>", "<not associated>")
 _NULL = pattern(r"(?:\([^{}]*\) )?0x0\Z")
 _HEXADECIMAL = pattern(r"\b0x[0-9a-f]+\b")
 
@@ -204,6 +205,12 @@ async def check(
     for operand in requirement.operands:
         if left:
             seen[operand] = said = await evaluate(operand, left)
+            absent = [each for each in said.classes if _is_absent(each)]
+            failing += [
+                Failing(each.ranks, f"{operand} is {text_of(each.filled)[1:-1]}", is_error=True)
+                for each in absent
+            ]
+            left -= RankSet.union(each.ranks for each in absent)
             arrays = RankSet.union(each.ranks for each in said.classes if _is_array(each))
             if not arrays:
                 continue
@@ -228,7 +235,7 @@ async def check(
             break
         answer = await in_full(await evaluate(condition, left), recall)
         found = truth(answer)
-        failing += _errors(found.errors)
+        failing += _errors(_with_causes(found.errors, seen))
         missing |= found.missing
         false |= found.false
         left = found.true
@@ -384,6 +391,27 @@ def _is_array(each: EquivalenceClass[Record]) -> bool:
         return True
     node = parse_value(record.text)
     return isinstance(node, Group) and node.is_array
+
+
+def _is_absent(each: EquivalenceClass[Record]) -> bool:
+    """Return whether a variable of Fortran has no memory, so that GDB cannot compare it."""
+    return isinstance(each.record, Value) and each.record.text in _ABSENT
+
+
+def _with_causes(
+    errors: Sequence[EquivalenceClass[Record]], operands: Mapping[str, Answer]
+) -> tuple[EquivalenceClass[Record], ...]:
+    """Return the errors of a condition; that of an operand comes in place of what it has led to."""
+    found: list[EquivalenceClass[Record]] = []
+    for each in errors:
+        left = each.ranks
+        for cause in (cause for said in operands.values() for cause in said.errors):
+            if members := cause.ranks & left:
+                found.append(replace(cause, ranks=members))
+                left -= members
+        if left:
+            found.append(replace(each, ranks=left))
+    return tuple(found)
 
 
 async def _side(

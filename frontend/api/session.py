@@ -61,6 +61,8 @@ class Session(RankView):
     """The worlds of the session, and those that can join."""
     sets: dict[str, RankSet]
     """Named sets that programs define, for ``@name``: an ordinary dictionary."""
+    earlier_requests: int
+    """Number of the last request to ranks of an earlier launch; 0 without one."""
 
     def __init__(
         self,
@@ -77,6 +79,7 @@ class Session(RankView):
         self.gdb_version = ""
         self.argv = ()
         self.sets = {}
+        self.earlier_requests = 0
         self._core = Core(self, options, transport)
         self._core.can_restart = mode == "launch" and not transport.is_recorded
         self.breakpoint_numbers = BreakpointNumbers()

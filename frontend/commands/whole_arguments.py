@@ -12,7 +12,6 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.text import layout
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import Backtrace
-from pgdb.patterns import FORTRAN_FILE
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Stack, Stop, Various
 
@@ -29,9 +28,6 @@ def shows_more(session: Session, answer: Answer) -> bool:
 
 
 def _has_bare_points(stack: Stack) -> bool:
-    # Bounds of Fortran may not be set yet, so a stack with its frames is not asked for more.
-    if any(FORTRAN_FILE.search(frame.file) for frame in stack.frames):
-        return False
     return any(item.value == _LEFT_OUT for frame in stack.frames for item in frame.arguments)
 
 
@@ -48,6 +44,9 @@ async def with_whole_arguments(
     wanted = RankSet.union(each.ranks for each in answer.classes if _has_left_out(each))
     if not wanted:
         return answer, notes
+    if answer.request_id <= session.earlier_requests:
+        why = "the job was launched again since: what was left out is not known"
+        return answer, [*notes, why]
     stood = _not_moved(session, wanted, answer.request_id)
     if moved := wanted - stood:
         notes = [*notes, f"{layout.brackets(moved)} moved since: what was left out is not known"]

@@ -77,6 +77,7 @@ async def restart(
         new = await logged(begin, "launch", options, on_step=on_step, listener=notify, argv=argv)
         try:
             await new.take_over(session)
+            new.earlier_requests = last_request
             new.options = session.options
             if new.options.stop_before_death:
                 await new.set_stop_before_death(True)

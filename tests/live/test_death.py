@@ -104,18 +104,27 @@ def test_deaths_in_other_languages(openmpi: Mpi, builder: Builder) -> None:
         *(":", "-n", "1", checked.path),
         *(":", "-n", "1", f90.path, "stop"),
         *(":", "-n", "1", f90.path, "open"),
+        *(":", "-n", "1", f90.path, "words"),
+        *(":", "-n", "1", f90.path, "read"),
+        *(":", "-n", "1", f90.path, "free"),
     )
     stops = last_stops(finished)
     assert stops[0]["dying"] == "uncaught exception Broken: no grid left", stops
     assert stops[0]["frame"]["line"] == cpp.line("throw")
     bounds, stop = stops[1]["dying"], stops[2]["dying"]
-    assert bounds.startswith("_gfortran_runtime_error_at, Fortran runtime error"), stops
-    assert bounds.endswith("exit(2)") and stops[1]["frame"]["line"] == f90.line("bounds")
+    index = "Index '6' of dimension 1 of array 'values' above upper bound of 4"
+    error = "Fortran runtime error"
+    assert bounds == f"_gfortran_runtime_error_at, {error}: {index}, exit(2)", stops
+    assert stops[1]["frame"]["line"] == f90.line("bounds")
     assert stop == "_gfortran_error_stop_numeric, ERROR STOP, exit(3)"
     # 2 is the code of an MPI error, too.
     opened = stops[3]["dying"]
-    assert opened.startswith("_gfortran_st_open, Fortran runtime error") and "MPI" not in opened
-    assert opened.endswith("exit(2)") and stops[3]["frame"]["line"] == f90.line("open")
+    missing = "Cannot open file '/nonexistent/file': No such file or directory"
+    assert opened == f"_gfortran_st_open, {error}: {missing}, exit(2)", opened
+    assert stops[4]["dying"] == "_gfortran_error_stop_string, ERROR STOP no grid left, exit(1)"
+    assert f"{error}: Bad integer for item 1 in list input, exit(2)" in stops[5]["dying"]
+    assert f"{error}: Attempt to DEALLOCATE unallocated 'none', exit(2)" in stops[6]["dying"]
+    assert stops[3]["frame"]["line"] == f90.line("open")
 
 
 def test_rank_in_the_error_handler_is_told_from_one_that_waits(

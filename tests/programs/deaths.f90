@@ -1,16 +1,21 @@
-! Every rank ends by an index out of bounds; with the argument "stop" by ERROR STOP, with "open" by
-! a file that is not there.
+! Every rank ends by an index out of bounds; with the argument "stop" by ERROR STOP, with "words" by
+! an ERROR STOP with a text, with "open" by a file that is not there, with "read" by a word that is
+! no number, with "free" by a variable that is not allocated.
 program deaths
     use mpi
     implicit none
     integer :: rank, at, error
     integer :: values(4)
+    integer, allocatable :: none(:)
     character(len=16) :: word
 
     call MPI_Init(error)
     call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
     call get_command_argument(1, word)
     if (word == "stop") error stop 3
+    if (word == "words") error stop "no grid left"
+    if (word == "read") read (word, *) at
+    if (word == "free") deallocate (none)
     if (word == "open") open (unit=10, file="/nonexistent/file", status="old") ! @open
     at = 5 + rank
     values(at) = 1 ! @bounds

@@ -460,6 +460,7 @@ def test_repeats_are_cut_off(expression: str, parts: tuple[str, tuple[str, ...]]
         ("real*8 (5)", "f", (5,), "C"),
         ("REAL(8)", "", (), ""),
         ("integer(kind=4), target (3:2)", "i", (0,), "C"),
+        ("complex(kind=8) (4,3:2)", "c", (4, 0), "F"),
     ],
 )
 def test_types(name: str, letter: str, shape: tuple[int, ...], order: str) -> None:
@@ -469,3 +470,10 @@ def test_types(name: str, letter: str, shape: tuple[int, ...], order: str) -> No
         return
     found = blocks.parse_type(name, "u")
     assert (found.letter, found.shape, found.order) == (letter, shape, order)
+
+
+def test_an_array_of_fortran_without_elements_is_no_odd_number() -> None:
+    kinds = {"real(kind=4) (0)": 4, "complex(kind=8) (4,0)": 16, "real*8 (0)": 8}
+    assert {name: blocks.parse_type(name, "u").item_bytes for name in kinds} == kinds
+    unset = blocks.parse_type("real(kind=8) (-162201600000:-1,5)", "u")
+    assert max(unset.extents) > 1_000_000 or min(unset.extents) < -1_000_000

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
 import os
+import struct
 import subprocess
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import pytest
 
 from pgdb.backend.gdb import hidden_abort
 from pgdb.backend.gdb.death_points import CATCH, POINTS, Point
+from pgdb.backend.gdb.death_text import DeathTexts
 from pgdb.backend.gdb.deaths import (
     TABLE,
     death_in,
@@ -19,6 +23,7 @@ from pgdb.backend.gdb.deaths import (
 )
 from pgdb.backend.gdb.mpi_frames import Owner, Place
 from pgdb.records import Frame, Variable
+from tests.backend.gdb.test_stacks import ToldGdb
 
 
 def place(
@@ -133,3 +138,40 @@ def test_a_hidden_abort_is_found_by_its_message(tmp_path: Path) -> None:
     assert library.read_bytes()[found[0] : found[0] + 2] in (b"\x48\x8d", b"\x4c\x8d")
     with pytest.raises(ValueError), open(source, "rb") as file:
         hidden_abort.offsets_in(file.fileno())
+
+
+@pytest.mark.parametrize(
+    ("function", "title", "message", "said"),
+    [
+        ("_gfortran_runtime_error_at", b"\nFortran runtime error: ", b"Index '5'", "Index '5'"),
+        ("_gfortran_generate_error", b"Expected %s for item ", b"End of file", "End of file"),
+        ("_gfortran_runtime_error", b"Fortran runtime error: ", b"No shape", "No shape"),
+        ("_gfortran_error_stop_string", b"ERROR STOP ", b"no grid", "no grid"),
+        ("_gfortran_runtime_error_at", b"\nA title of others: ", b"Index '5'", ""),
+        ("_gfortran_runtime_error_at", b"Fortran runtime error: ", b"", ""),
+    ],
+)
+def test_the_message_that_the_fortran_library_has_written(
+    function: str, title: bytes, message: bytes, said: str
+) -> None:
+    strings = [ctypes.create_string_buffer(each) for each in (title, message)]
+    parts: list[int] = [7, 1 << 40]
+    for each in strings:
+        parts += (ctypes.addressof(each), len(each.value))
+    stack = ctypes.create_string_buffer(struct.pack(f"{len(parts)}Q", *parts))
+    begin = ctypes.addressof(stack)
+    row = death_in(function)
+    assert row is not None
+
+    asked = "-data-evaluate-expression --thread 1 --frame"
+
+    async def run() -> str:
+        gdb = ToldGdb(
+            {
+                f"{asked} 0 (long)$sp": f'^done,value="{begin}"',
+                f"{asked} 3 (long)$sp": f'^done,value="{begin + 8 * len(parts)}"',
+            }
+        )
+        return await DeathTexts(gdb).of(row, os.getpid(), 1, 3, None)
+
+    assert asyncio.run(run()) == said

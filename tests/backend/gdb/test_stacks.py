@@ -405,10 +405,8 @@ def test_stacks_with_symbols_ask_for_no_names() -> None:
     assert asyncio.run(carry_out()) == 0
 
 
-@pytest.mark.parametrize(("file", "values"), [("a.cc", ["{x = 1}", "2"]), ("a.f90", ["...", "2"])])
-def test_whole_arguments_are_not_asked_for_where_bounds_may_not_be_set(
-    file: str, values: list[str]
-) -> None:
+@pytest.mark.parametrize("file", ["a.cc", "a.f90"])
+def test_whole_arguments_are_listed_frame_by_frame_in_fortran(file: str) -> None:
     listed = f'^done,stack=[frame={{level="0",addr="0x1100",func="sweep",file="{file}",line="3"}}]'
 
     class Gdb(ToldGdb):
@@ -419,8 +417,15 @@ def test_whole_arguments_are_not_asked_for_where_bounds_may_not_be_set(
                 self.depth = command.rpartition(" ")[2]
             value = "{x = 1}" if self.depth == "20" else "{...}"
             arguments = f'{{name="domain",value="{value}"}},{{name="n",value="2"}}'
+            frame = f'level="0",func="sweep",file="{file}"'
+            names = '{name="domain",arg="1"},{name="n",arg="1"}'
             self.answers = {
                 "-stack-list-frames": listed,
+                "-stack-info-frame": f"^done,frame={{{frame}}}",
+                "-stack-list-variables 0": f"^done,variables=[{names}]",
+                "-stack-list-arguments 1 0 0": (
+                    f'^done,stack-args=[frame={{level="0",args=[{arguments}]}}]'
+                ),
                 "-stack-list-arguments 1": (
                     f'^done,stack-args=[frame={{level="0",args=[{arguments}]}}]'
                 ),
@@ -430,6 +435,7 @@ def test_whole_arguments_are_not_asked_for_where_bounds_may_not_be_set(
     gdb = Gdb({})
     stack = ask(gdb, Backtrace(whole=True))
     assert isinstance(stack, Stack)
-    assert [each.value for each in stack.frames[0].arguments] == values
+    assert [each.value for each in stack.frames[0].arguments] == ["{x = 1}", "2"]
+    assert ("-stack-select-frame 0" in gdb.asked) is (file == "a.f90")
     folded = ask(Gdb({}), Backtrace())
     assert isinstance(folded, Stack) and folded.frames[0].arguments[0].value == "..."

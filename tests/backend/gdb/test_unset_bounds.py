@@ -60,14 +60,13 @@ def test_only_an_empty_array_with_a_huge_dimension_is_not_printed() -> None:
 def test_a_size_that_no_process_has_is_told_as_unset_bounds() -> None:
     refusal = "value requires {} bytes, which is more than max-value-size"
     large, impossible = (
-        f"<error reading variable: {refusal.format(size)}>"
-        for size in (1 << 40, 1880844493789993498)
+        f"<error reading variable: {refusal.format(size)}>" for size in (1 << 39, 6275072000024)
     )
     listed = Variables(items=(Variable("a", large), Variable("b", impossible)), empty="")
     reworded = unset_bounds.reworded(listed)
     assert isinstance(reworded, Variables)
     assert reworded.items == (Variable("a", large), Variable("b", unset_bounds.UNSET))
-    whole = refusal.format(1880844493789993498)
+    whole = refusal.format(6275072000024)
     failure = unset_bounds.reworded(Failure(message=whole), "b")
     assert failure == Failure(message=unset_bounds.about("b"))
     assert "b has an impossible size" in unset_bounds.about("b")

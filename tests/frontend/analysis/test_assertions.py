@@ -466,3 +466,18 @@ def test_a_zero_on_all_ranks_is_pointed_out(zero: str) -> None:
 def test_other_values_need_no_note(other: str) -> None:
     found = checked("done", ("done", {"0-3": other}))
     assert comparison_text.check(found) == "done is the same on all ranks: passed on [0-3]"
+
+
+def test_the_error_of_an_operand_comes_in_place_of_what_it_has_led_to() -> None:
+    cause = Failure(message="u has an impossible size: its bounds are not set yet")
+    wrong = Failure(message="Invalid type combination in ordering comparison.")
+    found = checked("u > 0", ("u", {"0": "(1, 2)", "1-2": cause}), ("u > 0", {"1-2": wrong}))
+    assert (str(found.passed), str(found.failed)) == ("0", "1-2")
+    assert found.failing[0].value == cause.message
+
+
+@pytest.mark.parametrize("word", ["allocated", "associated"])
+def test_a_variable_without_memory_is_named_as_such(word: str) -> None:
+    found = checked("u > 0", ("u", {"0": "(1, 2)", "1-2": f"<not {word}>"}))
+    assert (str(found.passed), str(found.failed)) == ("0", "1-2")
+    assert found.failing[0].value == f"u is not {word}" and found.failing[0].is_error

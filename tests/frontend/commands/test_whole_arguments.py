@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import cast
-
-import pytest
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.whole_arguments import shows_more
+from pgdb.frontend.commands.whole_arguments import shows_more, with_whole_arguments
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Frame, Record, Stack, Text, Variable
@@ -17,8 +16,9 @@ from pgdb.records import Frame, Record, Stack, Text, Variable
 class Job:
     """A session, or a recording of one."""
 
-    def __init__(self, *, is_recorded: bool = False) -> None:
+    def __init__(self, *, is_recorded: bool = False, earlier_requests: int = 0) -> None:
         self.is_recorded = is_recorded
+        self.earlier_requests = earlier_requests
 
 
 def stack(value: str, file: str = "a.cc") -> Stack:
@@ -45,6 +45,15 @@ def test_nothing_more_is_shown_of_other_answers() -> None:
     assert not says(stack("..."), is_recorded=True)
 
 
-@pytest.mark.parametrize("file", ["sweep.f90", "sweep.F", "lib/sweep.for"])
-def test_a_stack_with_fortran_is_not_asked_for_more(file: str) -> None:
-    assert not says(stack("...", file))
+def test_arguments_of_fortran_can_be_shown_too() -> None:
+    assert says(stack("...", "sweep.f90"))
+
+
+def test_ranks_of_a_later_launch_are_not_asked() -> None:
+    ranks = RankSet.parse("0-3")
+    classes = (EquivalenceClass[Record](ranks, stack("...")),)
+    answer = Answer(command="backtrace", ranks=ranks, classes=classes, request_id=7)
+    session = cast(Session, Job(earlier_requests=7))
+    found, notes = asyncio.run(with_whole_arguments(session, answer, []))
+    assert found is answer
+    assert notes == ["the job was launched again since: what was left out is not known"]
