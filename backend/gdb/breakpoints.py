@@ -117,6 +117,8 @@ class Breakpoints:
 
         Temporary ones that a hit has deleted are not among them.
         """
+        if not self._made and not self._deleted and self._known == self.last:
+            return None  # as after nearly each operation
         made, self._made = [each for each in self._made if each.number in self._there], []
         deleted, self._deleted = self._deleted, []
         known, self._known = self._known, self.last

@@ -318,6 +318,20 @@ class GdbDebugger:
         if operation.needs_stopped_rank or operation.sets_running:
             self._need_stop()
             await self._executor.selected_thread.ensure()
+        # Most requests only read, and each rank of a host carries them out in one process.
+        if not operation.only_reads:
+            if (answer := await self._begin_change(operation, request_id)) is not None:
+                return answer
+        record = await self._operations.perform(operation, request_id, self._process.pid)
+        if isinstance(record, Failure) and record.message.startswith(_NO_REGISTERS):
+            # The kernel's answer about a process that runs; GDB says it for "gcore" and others.
+            if self.state == "running":
+                raise NeedsStopError
+        return record
+
+    async def _begin_change(self, operation: AnyOperation, request_id: int) -> Record | None:
+        """Prepare for an operation that changes something; return the answer of one that runs or
+        detaches the rank."""
         if prints_unasked(operation):
             self._gdb.lent.is_shown_unasked = True
         if prints_at_stops(operation):
@@ -331,12 +345,7 @@ class GdbDebugger:
             return Text(text=_STOPPED_AGAIN) if is_stopped else Done()
         if isinstance(operation, Console):
             self._executor.stops.take_command(operation.command)
-        record = await self._operations.perform(operation, request_id, self._process.pid)
-        if isinstance(record, Failure) and record.message.startswith(_NO_REGISTERS):
-            # The kernel's answer about a process that runs; GDB says it for "gcore" and others.
-            if self.state == "running":
-                raise NeedsStopError
-        return record
+        return None
 
     def _need_stop(self) -> None:
         if self.state != "stopped":

@@ -16,6 +16,7 @@ from pgdb.backend.node.stack_answers import OnAnswer, StackAnswers, event_of, re
 from pgdb.backend.node.value_digest import digested, digested_stop, digested_variables
 from pgdb.backend.rank.protocol import (
     NO_CAPABILITY,
+    Capability,
     DebuggerFactory,
     FactoryContext,
     NeedsStopError,
@@ -150,8 +151,9 @@ class Leaf:
         """Have *ranks* answer; each answer comes through the callbacks, in its own time."""
         if isinstance(request.operation, Acquire) and (running := ranks - self._held_ranks):
             self._shared.pause(self._pids[rank] for rank in running)
+        needed = capability_for(request.operation)
         for rank in ranks:
-            self._keep(asyncio.create_task(self._answer(request, rank)))
+            self._keep(asyncio.create_task(self._answer(request, rank, needed)))
 
     def states(self) -> tuple[EquivalenceClass[Event], ...]:
         """Return the current event of each rank, for a new parent."""
@@ -190,23 +192,23 @@ class Leaf:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer(self, request: Request, rank: int) -> None:
+    async def _answer(self, request: Request, rank: int, needed: Capability) -> None:
         """Carry out a request on one rank."""
         try:
-            await self._do(request, rank)
+            await self._do(request, rank, needed)
         except Exception:
             # One request of one rank: the others go on, and the trace is in the log.
             LOG.exception("rank %d: %r failed", rank, request.operation)
             failed = Failure(message="internal error of PGDB; see the aggregator's log")
             self._on_answer(request.request_id, EquivalenceClass(RankSet([rank]), failed))
 
-    async def _do(self, request: Request, rank: int) -> None:
+    async def _do(self, request: Request, rank: int, needed: Capability) -> None:
         operation = request.operation
         if isinstance(operation, Recall):
             self._recall(request.request_id, operation, rank)
             return
         try:
-            record = await self._perform(request, self._debuggers[rank])
+            record = await self._perform(request, self._debuggers[rank], needed)
         except NeedsStopError:
             self._on_missing(request.request_id, Missing(running=RankSet([rank])))
             return
@@ -243,14 +245,15 @@ class Leaf:
         )
         self._on_answer(request.request_id, answer)
 
-    async def _perform(self, request: Request, debugger: RankDebugger) -> Record:
-        """Carry out a request with a debugger; return its answer."""
+    async def _perform(
+        self, request: Request, debugger: RankDebugger, needed: Capability
+    ) -> Record:
+        """Carry out a request with a debugger that needs a capability for it; return its answer."""
         operation, request_id = request.operation, request.request_id
         if isinstance(operation, Acquire):
             return await self._acquire(debugger, request_id)
         if isinstance(operation, Reattach):
             return await self._reattach(debugger, request_id)
-        needed = capability_for(operation)
         if needed is not NO_CAPABILITY and needed not in debugger.capabilities:
             return Failure(message="the debugger of this rank can only look at it")
         if operation.is_urgent:
