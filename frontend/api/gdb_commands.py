@@ -6,8 +6,10 @@ slip through. GDB judges a word that is not in the table of :mod:`pgdb.frontend.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pgdb.errors import UsageError
-from pgdb.frontend.api.gdb_blocks import argument_of, reads_lines
+from pgdb.frontend.api.gdb_blocks import Line, argument_of, lines_of, parse, reads_lines, whole
 from pgdb.frontend.api.gdb_words import ALIASES as ALIASES
 from pgdb.frontend.api.gdb_words import KINDS as KINDS
 from pgdb.frontend.api.gdb_words import REFUSED
@@ -154,6 +156,32 @@ def why_refused(word: str, line: str = "") -> str:
         if word in words.split():
             return f"'{word}' is refused: {why}"
     return f"'{word}' with this setting is refused: PGDB needs it as it is"
+
+
+def check_script(lines: Sequence[str]) -> None:
+    """Check the lines of a script that GDBs carry out; text of Python is left alone.
+
+    :raises UsageError: for a line that takes ranks away from PGDB, and for a block without its end.
+    """
+    numbered = iter(enumerate(lines, 1))
+    for number, line in numbered:
+        found = [Line(number, line)]
+        if reads_lines(line):
+            body = whole(line, (text for _, text in numbered))
+            block = parse(line, body)
+            inner = [] if block.is_text else lines_of((*block.body, *block.otherwise))
+            found += [Line(number + each.number, each.text) for each in inner]
+        for each in found:
+            word = resolve(innermost(each.text))
+            if kind_of(resolve(each.text), each.text) is Kind.REFUSED or word in _ENDS_RANKS:
+                raise UsageError(f"line {each.number}, '{each.text}': {_why_in_script(each.text)}")
+
+
+def _why_in_script(line: str) -> str:
+    word = resolve(innermost(line))
+    if word in _ENDS_RANKS:
+        return f"'{word}' is a call of its own"
+    return why_refused(resolve(line), line)
 
 
 def check_text(line: str) -> None:

@@ -217,7 +217,11 @@ class RankView:
         return await listings.list_source(self, self._session, line, timeout_s=timeout_s)
 
     async def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
-        """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``."""
+        """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``.
+
+        :raises UsageError: for a line that would take ranks away from PGDB.
+        """
+        gdb_commands.check_script(lines)
         return await self._session.ask(
             lines[0] if lines else "", Script(lines=tuple(lines)), self.set, timeout_s=timeout_s
         )

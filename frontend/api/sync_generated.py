@@ -155,7 +155,10 @@ class Ranks:
         return self._loop.call(lambda: self._view.list_source(line, timeout_s=timeout_s))
 
     def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
-        """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``."""
+        """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``.
+
+        :raises UsageError: for a line that would take ranks away from PGDB.
+        """
         return self._loop.call(lambda: self._view.script(lines, timeout_s=timeout_s))
 
     def array(self, expression: str, *, timeout_s: float | None = None) -> Arrays:

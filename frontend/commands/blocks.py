@@ -275,7 +275,8 @@ class Body:
             each.ranks -= ranks
         if not self._open[0].ranks:
             raise CommandError(f"'{line}' has failed; the lines behind it are left out")
-        self._dispatcher.say(f"[{ranks}] left '{self._title}' at line {number} of '{top.title}'")
+        at = f" (line {number} of '{top.title}')" if number else ""
+        self._dispatcher.say(f"[{ranks}] left '{self._title}' after '{line}'{at}")
 
     def _leave_loop(self, top: _Open, *, is_over: bool) -> None:
         leaving = top.ranks

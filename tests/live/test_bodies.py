@@ -117,7 +117,7 @@ def test_a_rank_on_which_a_line_fails_leaves_the_body(mpi: Mpi, build: Build) ->
     )
     assert values(finished, "print 5") == [{"1": "5"}]
     assert values(finished, "print 6") == [{"0-1": "6"}]
-    assert "[0] left 'both' at line 1 of 'both'" in finished.out
+    assert "[0] left 'both' after 'print 10 / rank' (line 1 of 'both')" in finished.out
 
 
 def test_a_python_file_is_python(mpi: Mpi, build: Build, tmp_path: Path) -> None:

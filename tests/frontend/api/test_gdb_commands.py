@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from pgdb.errors import UsageError
 from pgdb.frontend.api.gdb_commands import (
     ALIASES,
     KINDS,
     Kind,
+    check_script,
     first_word,
     kind_of,
     resolve,
@@ -196,3 +198,25 @@ def test_commands_in_commands_may_be_as_deep_as_a_line_is_long() -> None:
     deep = "with print pretty on -- " * 2000
     for inner, kind in (("continue", Kind.RUN), ("shell ls", Kind.REFUSED), ("x", Kind.FREE)):
         assert kind_of("with", deep + inner) is kind
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (["define foo", "if 1", "attach 3", "end", "end"], "line 3, 'attach 3': 'attach' is ref"),
+        (["print 1", "commands", "kill", "end"], "line 3, 'kill': 'kill' is a call of its own"),
+        (["detach"], "line 1, 'detach'"),
+        (["while 1", 'eval "quit"', "end"], "line 2, 'eval \"quit\"': 'quit' is a call"),
+        (["define foo", "print 1"], "'define' is not finished"),
+    ],
+)
+def test_scripts_are_checked(lines: list[str], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_script(lines)
+    assert says in str(caught.value)
+
+
+def test_scripts_may_have_all_else() -> None:
+    check_script(["define foo", "python", "kill", "end", "continue", "end"])
+    check_script(["document foo", "kill", "if you must", "end"])
+    check_script(["define foo", "print 1", "end", "python", "kill = 1", "end", "break main"])
