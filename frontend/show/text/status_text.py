@@ -8,6 +8,8 @@ from pgdb.ranks import RankSet
 
 _MOST_OF_A_SET = 24
 """Longest set that is shown beside its count, in characters."""
+_MOST_RANKS = 4096
+"""Number of ranks up to which a set with gaps may be short."""
 
 
 class States(Protocol):
@@ -42,5 +44,8 @@ def status_line(states: States, focus: RankSet, width: int, *, note: str = "") -
 
 
 def _short(ranks: RankSet) -> str:
+    """Return a set as text, if it is short; a large one is not written to find that out."""
+    if len(ranks) > _MOST_RANKS and ranks.last - ranks.first >= len(ranks):
+        return ""
     text = str(ranks)
     return text if len(text) <= _MOST_OF_A_SET else ""
