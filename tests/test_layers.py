@@ -169,6 +169,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.store.history",
         "pgdb.frontend.ui.cli_jobs",
         "pgdb.frontend.ui.pager",
+        "pgdb.frontend.ui.pane",
         "pgdb.frontend.ui.prompt_keys",
     ),
     "pyroaring": ("pgdb.ranks",),

@@ -27,6 +27,32 @@ HISTORY_BYTES = 256 * 1024 * 1024
 """Limit for the size of all kept answers together; the last one is kept whatever its size."""
 
 
+PANES = ("src", "asm", "regs")
+"""The contents of the pane above the prompt."""
+
+
+class PaneSettings:
+    """The pane above the prompt, as the user wants it."""
+
+    def __init__(self) -> None:
+        self.kind = ""
+        """One of :data:`PANES`; empty for no pane."""
+        self.last = PANES[0]
+        """The kind that the next 'tui enable' shows."""
+        self.height = 15
+        """Rows of the content."""
+        self.is_possible = False
+        """Whether the user interface can draw a pane."""
+
+    def show(self, kind: str) -> None:
+        """Show a kind of content."""
+        self.kind = self.last = kind
+
+    def hide(self) -> None:
+        """Remove the pane."""
+        self.kind = ""
+
+
 class Workspace:
     """Focus, rank sets, answers and waiting times of one user interface."""
 
@@ -55,6 +81,7 @@ class Workspace:
         """The commands and aliases that the user has made."""
         self.interface = InterfaceOptions()
         """The settings of this user interface, without the settle time."""
+        self.pane = PaneSettings()
         self.settle_s = settle_s
         """A run command returns when no further rank has stopped for this long after the first."""
         self.run_timeout_s = run_timeout_s

@@ -19,13 +19,16 @@ _BREAKS = " \t.>&*(),[]{}+-=<|\"'"
 
 
 def prompt_keys(
-    complete: Callable[[str], Awaitable[Candidates]], show: Callable[[list[str]], None]
+    complete: Callable[[str], Awaitable[Candidates]],
+    show: Callable[[list[str]], None],
+    toggle_pane: Callable[[], None],
 ) -> KeyBindings:
     """Return the keys of the prompt.
 
     Enter runs the line that an incremental search has found. A key that moves the cursor or edits
     ends the search, and then does its work on the line. TAB completes as far as all candidates of
-    *complete* agree, and shows them with *show* where they do not.
+    *complete* agree, and shows them with *show* where they do not. Ctrl-X A is GDB's key for the
+    pane of source.
     """
     bindings = KeyBindings()
     bindings.add("enter")(search.accept_search_and_accept_input)
@@ -37,6 +40,12 @@ def prompt_keys(
 
     for key in _LEAVE_SEARCH:
         bindings.add(key, filter=is_searching)(leave)
+
+    @bindings.add("c-x", "a")
+    @bindings.add("c-x", "A")
+    @bindings.add("c-x", "c-a")
+    def _toggle(event: KeyPressEvent) -> None:
+        toggle_pane()
 
     @bindings.add("tab")
     async def _complete(event: KeyPressEvent) -> None:

@@ -19,12 +19,19 @@ from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import DummyHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from pgdb.controls import harmless
 from pgdb.errors import CommandError, PgdbError
-from pgdb.frontend.api.notifications import Notification, SessionNotice
+from pgdb.frontend.api.notifications import (
+    Notification,
+    RankEvents,
+    RanksBack,
+    RanksLost,
+    SessionNotice,
+)
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.dispatch import Dispatcher, Quit
 from pgdb.frontend.commands.workspace import Workspace
@@ -36,6 +43,7 @@ from pgdb.frontend.system.host_commands import ignoring_interrupts
 from pgdb.frontend.system.workers import with_file
 from pgdb.frontend.ui.completion import Candidates, LineCompleter
 from pgdb.frontend.ui.pager import Pager, read_key
+from pgdb.frontend.ui.pane import PANE_STYLE, Pane, fragments
 from pgdb.frontend.ui.prompt_keys import in_columns, prompt_keys
 from pgdb.ranks import RankSet
 
@@ -61,7 +69,8 @@ class Repl:
             enable_suspend=True,
             history=self._history,
             complete_while_typing=False,
-            key_bindings=prompt_keys(self._complete, self._show_candidates),
+            key_bindings=prompt_keys(self._complete, self._show_candidates, self._toggle_pane),
+            style=PANE_STYLE,
             # Without colours a suggestion would look as if it were typed.
             auto_suggest=AutoSuggestFromHistory() if self.display.has_colours else None,
         )
@@ -82,6 +91,8 @@ class Repl:
         self._command: asyncio.Task[None] | None = None
         """The line that is being carried out."""
         self._is_lent = False
+        self.workspace.pane.is_possible = self.display.can_draw
+        self._pane = Pane(self.workspace, shutil.get_terminal_size)
         self._completer = LineCompleter(self.workspace)
         self._is_busy = False
         self._reads_for_job = False
@@ -119,8 +130,12 @@ class Repl:
         """Return the next line; pasted text can have several."""
         if not self._pasted:
             self._prompt.bottom_toolbar = self._toolbar if self._has_status_line() else None
-            # prompt_toolkit calls for the text at each drawing, also below a notification.
-            return self._first_of(await self._typed(self._prompt, self._prompt_text))
+            await self._pane.update()
+            line = await self._typed(self._prompt, self._prompt_text)
+            if self._prompt.app.erase_when_done:
+                # The pane is gone with the line below it.
+                self.display.emit(f"{self._prompt_text()}{line}\n")
+            return self._first_of(line)
         line = self._pasted.popleft()
         self.display.text(f"{self._prompt_text()}{line}")
         return line
@@ -130,8 +145,15 @@ class Repl:
             return text if isinstance(text, str) else text()
 
         self.display.prompt = lambda: shown() + prompt.default_buffer.text
+
+        def drawn() -> FormattedText:
+            # prompt_toolkit calls it at each drawing, also below a notification.
+            rows = self._pane.rows if prompt is self._prompt else []
+            prompt.app.erase_when_done = bool(rows)
+            return FormattedText([*fragments(rows), ("", shown())])
+
         with self.display.prompting(), self._keys_taken():
-            line = await prompt.prompt_async(text)
+            line = await prompt.prompt_async(drawn)
         self.display.transcript.write(f"{shown()}{line}\n")
         return line
 
@@ -184,6 +206,8 @@ class Repl:
         self.display.notify(notification)
         if self._prompt.app.is_running and self._status_text() != self._status:
             self._prompt.app.invalidate()
+        if isinstance(notification, RankEvents | RanksLost | RanksBack):
+            self._update_pane()
 
     def leave(self) -> None:
         """Show the output that is kept back."""
@@ -341,6 +365,24 @@ class Repl:
         note = "recorded" if session.is_recorded else "the job has ended" * session.job_has_ended
         columns = shutil.get_terminal_size().columns
         return status_line(session.state, self.workspace.focus, columns, note=note)
+
+    def _update_pane(self) -> None:
+        """Follow the ranks with the pane."""
+        if self.workspace.pane.kind:
+            self._start(self._follow())
+
+    async def _follow(self) -> None:
+        if await self._pane.update():
+            self._prompt.app.invalidate()
+
+    def _toggle_pane(self) -> None:
+        pane = self.workspace.pane
+        if pane.kind:
+            pane.hide()
+            self._prompt.app.invalidate()
+        elif pane.is_possible:
+            pane.show(pane.last)
+            self._update_pane()
 
     def _toolbar(self) -> str:
         self._status = self._status_text()

@@ -239,3 +239,22 @@ def test_commands_of_the_shell_in_batch(mpi: Mpi, build: Build, tmp_path: Path) 
     finished = run_pgdb("launch", "--json", *options, *line)
     texts = [each["text"] for each in finished.of_type("output") if each["stream"] == "pgdb"]
     assert texts[:2] == ["one\n", "[0-1] 6 * 7 = 42\n"]
+
+
+def test_the_source_is_shown_above_the_prompt(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("storm.c")
+    hit = program.at("hit").rpartition(":")[2]
+    with launched(mpi, program, home=tmp_path) as terminal:
+        terminal.ask("b hit", "Breakpoint 1: ")
+        terminal.ask("c", r"Breakpoint 1, hit")
+        terminal.line("layout src")
+        terminal.expect(rf"storm\.c · hit · rank 0 ─+\n[\s\S]*B▶ \[0-1\] +{hit} +hit_count\+\+")
+        terminal.expect(PROMPT)
+        terminal.line("proc 0 up")
+        terminal.expect(r"storm\.c · main · rank 0 ─[\s\S]*▶ \[0\] +\d+ +hit\(i\)")
+        # It follows a stop that comes while the user types.
+        terminal.line("c &")
+        terminal.expect(rf"storm\.c · hit · rank 0 ─+\n[\s\S]*B▶ \[0-1\] +{hit} ")
+        terminal.send("\x18a")
+        terminal.ask("p 40 + 2", r"\[0-1\] 40 \+ 2 = 42")
+        leave(terminal)

@@ -30,7 +30,7 @@ def typed(keys: str) -> str:
         with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
             prompt: PromptSession[str] = PromptSession(
                 history=InMemoryHistory(HISTORY),
-                key_bindings=prompt_keys(nothing, lambda words: None),
+                key_bindings=prompt_keys(nothing, lambda words: None, lambda: None),
             )
             pipe.send_text(keys)
             return await prompt.prompt_async("")
@@ -76,7 +76,8 @@ def completed(keys: str, *lines: str, typed_meanwhile: str = "") -> tuple[str, l
 
             answered = asyncio.Event()
             prompt: PromptSession[str] = PromptSession(
-                history=InMemoryHistory(), key_bindings=prompt_keys(complete, shown.append)
+                history=InMemoryHistory(),
+                key_bindings=prompt_keys(complete, shown.append, lambda: None),
             )
             pipe.send_text(keys)
             line = asyncio.create_task(prompt.prompt_async(""))

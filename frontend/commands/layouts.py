@@ -1,0 +1,104 @@
+"""The panes above the prompt: layout, tui, winheight, refresh."""
+
+from __future__ import annotations
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.commands.options import is_number
+from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, no_argument
+from pgdb.frontend.commands.workspace import PANES
+
+_LEAST, _MOST = 3, 200
+
+
+@COMMANDS.command(
+    "layout",
+    group=Group.STACK,
+    usage="layout src|asm|regs|next|prev",
+    summary="show source, instructions or registers above the prompt",
+)
+async def _layout(call: Call) -> Outcome:
+    """Show a pane above the prompt, which follows stops, frames and the focus.
+
+    src     the source around the selected frame of the lowest stopped rank of the focus; the margin
+            has the ranks of every class that stands in this file (▶ the selected one), and
+            breakpoints (b where they are disabled, else B)
+    asm     the instructions from its program counter on
+    regs    its registers
+
+    'tui disable' and Ctrl-X A remove the pane, Ctrl-X A shows it again; 'winheight N' sets its
+    height.
+    """
+    words = [each for each in (*PANES, "next", "prev") if each.startswith(call.argument)]
+    if not call.argument or len(words) != 1:
+        raise UsageError(f"layout: one of {', '.join(PANES)}, next, prev is needed")
+    pane = call.workspace.pane
+    _check(call)
+    if words[0] in PANES:
+        pane.show(words[0])
+    else:
+        step = 1 if words[0] == "next" else -1
+        pane.show(PANES[(PANES.index(pane.last) + step) % len(PANES)])
+    return None
+
+
+@COMMANDS.command(
+    "tui",
+    group=Group.STACK,
+    usage="tui enable|disable",
+    summary="show or remove the pane above the prompt",
+)
+async def _tui(call: Call) -> Outcome:
+    """Show the pane of 'layout', or remove it. The terminal stays as it was."""
+    word, _, rest = call.argument.partition(" ")
+    if len(word) > 1 and "enable".startswith(word):
+        _check(call)
+        call.workspace.pane.show(call.workspace.pane.last)
+    elif len(word) > 1 and "disable".startswith(word):
+        call.workspace.pane.hide()
+    elif len(word) > 1 and "layout".startswith(word):
+        return await call.dispatcher.dispatch(f"layout {rest}".rstrip(), call.ranks)
+    elif len(word) > 1 and "reg".startswith(word):
+        return await call.dispatcher.dispatch("layout regs", call.ranks)
+    else:
+        raise UsageError(f"tui {call.argument}".rstrip() + ": enable or disable is needed")
+    return None
+
+
+@COMMANDS.command(
+    "winheight",
+    group=Group.STACK,
+    usage="winheight [+|-]LINES",
+    summary="set the height of the pane above the prompt",
+    aliases=("wh",),
+)
+async def _winheight(call: Call) -> Outcome:
+    """Set the height of the pane of 'layout', or change it by '+N' or '-N' lines."""
+    text = call.argument.split()[-1] if call.argument else ""
+    number = text.lstrip("+-")
+    if not is_number(number) or len(text) - len(number) > 1:
+        raise UsageError(f"winheight: {call.argument!r} is no number of lines")
+    pane = call.workspace.pane
+    change = int(number) if text[0] != "-" else -int(number)
+    height = pane.height + change if text != number else change
+    if not _LEAST <= height <= _MOST:
+        raise UsageError(f"winheight: {height} lines; {_LEAST} to {_MOST} are possible")
+    pane.height = height
+    return None
+
+
+@COMMANDS.command("refresh", group=Group.STACK, summary="draw the pane above the prompt again")
+async def _refresh(call: Call) -> Outcome:
+    """Ask for the pane's content anew; it follows by itself otherwise."""
+    no_argument(call)
+    return None
+
+
+def _check(call: Call) -> None:
+    """Check that the user interface can show a pane.
+
+    :raises CommandError: if it cannot.
+    """
+    if not call.workspace.pane.is_possible:
+        raise CommandError(
+            f"'{call.word}' needs a terminal that can move its cursor; 'list' shows the source"
+        )
