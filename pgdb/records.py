@@ -380,7 +380,7 @@ class Progress(Struct, frozen=True, tag="progress"):
 
 
 class BreakpointsChanged(Struct, frozen=True, tag="breakpoints-changed"):
-    """Breakpoints that were made or deleted other than by a command of PGDB's for that.
+    """Breakpoints that were made, deleted or changed other than by a command of PGDB's for that.
 
     Commands of a breakpoint, scripts, Python and user-defined commands can do that.
     """
@@ -388,6 +388,8 @@ class BreakpointsChanged(Struct, frozen=True, tag="breakpoints-changed"):
     made: tuple[Breakpoint, ...] = ()
     deleted: tuple[int, ...] = ()
     """Their job-wide numbers."""
+    changed: tuple[Breakpoint, ...] = ()
+    """As they are now, without their hits."""
     last: int = 0
     """The last number that the rank's GDB has given."""
 

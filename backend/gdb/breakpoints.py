@@ -45,6 +45,7 @@ class Breakpoints:
         self._temporary: set[int] = set()
         self._made: list[Breakpoint] = []
         self._deleted: list[int] = []
+        self._changed: dict[int, Breakpoint] = {}
         self._known = 0  # the last number that was reported
         self._passed = 0
         """Numbers up to this one are those of deleted catchpoints, if they are new."""
@@ -80,12 +81,7 @@ class Breakpoints:
             if name == "breakpoint-created":
                 self._on_created(payload["bkpt"])
             elif name == "breakpoint-modified":
-                bkpt = payload["bkpt"]
-                number = int(bkpt["number"])
-                self._hit = (number, self._gdb.runs)
-                if number in self._there:
-                    self._there[number] = decode.breakpoint_of(bkpt)
-                    self.deaths.enabled(number, is_enabled=bkpt.get("enabled") != "n")
+                self._on_modified(decode.breakpoint_of(payload["bkpt"]))
             elif name == "breakpoint-deleted":
                 number = int(payload["id"])
                 if (gone := self._there.pop(number, None)) is not None:
@@ -107,13 +103,30 @@ class Breakpoints:
             if str(bkpt.get("original-location", "")).startswith("*"):
                 self._addresses[made.number] = str(bkpt.get("addr", ""))
 
+    def _on_modified(self, now: Breakpoint) -> None:
+        number = now.number
+        self._hit = (number, self._gdb.runs)
+        before = self._there.get(number)
+        if before is None:
+            return
+        self._there[number] = now
+        self.deaths.enabled(number, is_enabled=now.enabled)
+        if number in [each.number for each in self._made]:
+            # GDB reports a dprintf before it has its text.
+            self._made = [now if each.number == number else each for each in self._made]
+        elif _settings(before, self.is_asked) != _settings(now, self.is_asked):
+            is_death = number == self.deaths.number
+            self._changed[number] = replace(
+                now, times=0, condition="" if is_death else now.condition
+            )
+
     def _is_by_command(self, gone: Breakpoint) -> bool:
         """Return whether a command has deleted a breakpoint: not its hit, nor its scope's end."""
         ends_by_itself = gone.number in self._temporary or gone.kind.endswith("watchpoint")
         return self.is_asked or not ends_by_itself
 
     def take_changes(self) -> BreakpointsChanged | None:
-        """Return the breakpoints made and deleted since the last call, None for none.
+        """Return the breakpoints made, deleted and changed since the last call, None for none.
 
         Temporary ones that a hit has deleted are not among them.
         """
@@ -121,10 +134,14 @@ class Breakpoints:
             return None  # as after nearly each operation
         made, self._made = [each for each in self._made if each.number in self._there], []
         deleted, self._deleted = self._deleted, []
+        changed = [each for number, each in self._changed.items() if number in self._there]
+        self._changed.clear()
         known, self._known = self._known, self.last
-        if not made and not deleted and known >= self.last:
+        if not made and not deleted and not changed and known >= self.last:
             return None
-        return BreakpointsChanged(made=tuple(made), deleted=tuple(deleted), last=self.last)
+        return BreakpointsChanged(
+            made=tuple(made), deleted=tuple(deleted), changed=tuple(changed), last=self.last
+        )
 
     async def advance(self, to: int) -> None:
         """Pass over the numbers up to *to*; the next breakpoint has the number behind.
@@ -219,6 +236,7 @@ class Breakpoints:
             return Done()
         result = await self._gdb.send(console(" ".join((command, *known, argument)).strip()))
         self._deleted.clear()
+        self._changed.clear()
         if result.kind == "error":
             return failure(result)
         complaints.append((result.text + result.log).rstrip("\n"))
@@ -237,6 +255,7 @@ class Breakpoints:
                 result = await self._gdb.send(f"-break-commands {own} {body}".rstrip())
                 if result.kind == "error":
                     return failure(result)
+        self._changed.clear()
         return Text(text=complaints) if complaints else Done()
 
     async def list(self, numbers: Sequence[str] = (), kind: str = "") -> Record:
@@ -272,6 +291,13 @@ class Breakpoints:
                 for each in sorted(found, key=lambda each: each.number)
             )
         )
+
+
+def _settings(made: Breakpoint, is_asked: bool) -> tuple[object, ...]:
+    """Return what a command can change in a breakpoint; hits change its counts, too."""
+    disabled = tuple(each.number for each in made.locations if not each.enabled)
+    counts = (made.ignore, made.disable_after, made.passes) if is_asked else ()
+    return made.enabled, made.disposition, made.condition, made.commands, disabled, counts
 
 
 def _is_meant(made: Breakpoint, numbers: Sequence[str], kind: str) -> bool:

@@ -106,6 +106,25 @@ class BreakpointJournal:
             if isinstance(each.filled, BreakpointsChanged):
                 self._forget(each.filled.deleted, each.ranks)
                 self._remake(each.filled.made, each.ranks)
+                for changed in each.filled.changed:
+                    self._change(changed, each.ranks)
+
+    def _change(self, changed: Breakpoint, ranks: RankSet) -> None:
+        """Replace the changes of a breakpoint by those that it has now."""
+        number = (changed.number,)
+        self._forget(number, ranks, only_changes=True)
+        makers = [each for each in self.of(ranks) if changed.number in each.numbers]
+        for maker in makers:
+            made = next((each for each in maker.made if each.number == changed.number), changed)
+            if made.condition != changed.condition:
+                condition = ChangeBreakpoints(
+                    command="condition",
+                    numbers=(str(changed.number),),
+                    argument=changed.condition,
+                )
+                self._add(JournalEntry(_words(condition), condition, maker.ranks, number))
+            for change in changes_of(changed):
+                self._add(JournalEntry(_words(change), change, maker.ranks, number))
 
     def _remake(self, breakpoints: Iterable[Breakpoint], ranks: RankSet) -> None:
         """Add breakpoints by commands that follow from them."""
@@ -210,13 +229,16 @@ class BreakpointJournal:
         if entry.ranks and entry.numbers:
             self._entries.append(entry)
 
-    def _forget(self, numbers: Iterable[int], ranks: RankSet) -> None:
+    def _forget(
+        self, numbers: Iterable[int], ranks: RankSet, *, only_changes: bool = False
+    ) -> None:
         """Forget breakpoints of some ranks, and the commands about them alone."""
         gone = set(numbers)
         kept: list[JournalEntry] = []
         for each in self._entries:
             left = tuple(number for number in each.numbers if number not in gone)
-            if left == each.numbers or each.ranks.isdisjoint(ranks):
+            is_kept = only_changes and isinstance(each.operation, InsertBreakpoint)
+            if is_kept or left == each.numbers or each.ranks.isdisjoint(ranks):
                 kept.append(each)
                 continue
             if rest := each.ranks - ranks:

@@ -345,3 +345,24 @@ def test_a_hole_in_a_list_of_numbers_leaves_the_others(running: Running) -> None
         assert all(not each for each in (await job.check()).values())
 
     running.do(test(running.job))
+
+
+def test_changes_by_bodies_and_python_are_made_again(running: Running) -> None:
+    async def test(job: Job) -> None:
+        session = job.session
+        await session.break_at("both", condition="x == 1")
+        await session.break_at("over")
+        await session.insert_breakpoint('dprintf group_one,"%d\\n",x', ALL)
+        await session.ranks("all").script(["if 1", "disable 1", "condition 1 x > 0", "end"])
+        await session.ask("py", Console(command="python gdb.breakpoints()[0].silent = True"), ALL)
+        await session.ranks("0-1").breakpoint_commands(["2"], ["disable 2.1", "enable once 3"])
+        await session.ranks("0-1").run("continue")
+        before = await job.said("info breakpoints")
+        assert re.search(r"^1 .* n .*\n\tstop only if x > 0", before[0], re.M), before[0]
+        assert re.search(r"^2\.1 +n .*(?:.*\n)+3 +dprintf +dis", before[0], re.M), before[0]
+        await job.attach_anew(0, running.processes[0].pid)
+        after = await job.said("info breakpoints")
+        hits = re.compile(r"\tbreakpoint already hit .*\n")
+        assert hits.sub("", after[0]) == hits.sub("", before[0])
+
+    running.do(test(running.job))

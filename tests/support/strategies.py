@@ -155,6 +155,7 @@ EVENTS: dict[type, st.SearchStrategy[Any]] = {
         BreakpointsChanged,
         made=breakpoint_tuples,
         deleted=st.lists(small, max_size=2).map(tuple),
+        changed=breakpoint_tuples,
         last=small,
     ),
     Progress: _struct(Progress, stage=st.sampled_from(["held", "gdb", "attached"])),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.frontend.api.breakpoint_remake import changes_of, command_for
@@ -124,3 +125,25 @@ def test_delete_tracepoints_deletes_no_other_ones() -> None:
     operation = ChangeBreakpoints(command="delete tracepoints", numbers=())
     journal.take("delete tracepoints", operation, ALL, ())
     assert [each.line for each in journal.of(ALL)] == ["break f"]
+
+
+def test_what_bodies_and_python_change_replaces_earlier_changes() -> None:
+    journal = BreakpointJournal()
+    made = Breakpoint(number=5, kind="breakpoint", original="f", condition="x > 1")
+    journal.take(
+        "break f if x > 1",
+        InsertBreakpoint(command="break f if x > 1", first_number=5),
+        ALL,
+        (EquivalenceClass(ALL, BreakpointsMade((made,))),),
+    )
+    disable = ChangeBreakpoints(command="disable", numbers=("5",))
+    journal.take("disable 5", disable, ALL, ())
+    now = replace(made, condition="x > 2", commands=("silent",))
+    event = BreakpointsChanged(changed=(now,), last=5)
+    journal.note_changes((EquivalenceClass(RankSet([1]), event),))
+    assert [each.line for each in journal.of(RankSet([0]))] == ["break f if x > 1", "disable 5"]
+    assert [each.line for each in journal.of(RankSet([1]))] == [
+        "break f if x > 1",
+        "condition 5 x > 2",
+        "commands 5",
+    ]
