@@ -25,6 +25,7 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.attach import WAS_STOPPED, Acquired, Attacher, Localise, as_they_are
 from pgdb.backend.gdb.detaching import Detacher
 from pgdb.backend.gdb.executor import Executor
+from pgdb.backend.gdb.input_watch import LOST
 from pgdb.backend.gdb.interrupting import Interrupter
 from pgdb.backend.gdb.operations import (
     Operations,
@@ -145,6 +146,8 @@ class GdbDebugger:
             return self._detacher.kill()
         if self._gdb_interrupt.is_ignored:
             return Failure(message=IGNORES)
+        if self._gdb.input.is_lost:
+            return Failure(message=LOST)
         async with self._lock:
             if self.state in _OVER:
                 return Failure(message=_OVER[self.state])
@@ -244,7 +247,7 @@ class GdbDebugger:
         """
         if self.state not in ("stopped", "running") or not self._gdb.is_alive:
             return False
-        if self._gdb_interrupt.is_ignored:
+        if self._gdb_interrupt.is_ignored or self._gdb.input.is_lost:
             return False
         is_there = await liveness.answers(self._gdb, timeout_s)
         return is_there or await self._gdb_interrupt.send_until_it_answers(self._process.pid)
@@ -275,7 +278,8 @@ class GdbDebugger:
         The signal stays pending until the end of GDB lets the rank run.
         """
         pid = self._process.pid
-        if not self._gdb_interrupt.is_ignored or not procfs.is_at_rest(pid):
+        is_given_up = self._gdb_interrupt.is_ignored or self._gdb.input.is_lost
+        if not is_given_up or not procfs.is_at_rest(pid):
             return False
         try:
             os.kill(pid, signal.SIGSTOP)
@@ -287,6 +291,9 @@ class GdbDebugger:
     async def detach(self, timeout_s: float) -> None:
         """Detach if attached, and end the GDB; the rank runs on."""
         self._executor.feed(events.EndBegun())
+        if self._gdb.input.is_lost:
+            await self.abandon()
+            return
         # Half of the time for a GDB that computes, the other half for it to give that up.
         is_there = await liveness.answers(self._gdb, timeout_s / 2)
         if not (is_there or await self._gdb_interrupt.send_until_it_answers(self._process.pid)):

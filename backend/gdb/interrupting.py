@@ -8,6 +8,7 @@ import signal
 from typing import Any
 
 from pgdb.backend.gdb.executor import STOP_AT_INTERRUPT, Executor
+from pgdb.backend.gdb.input_watch import LOST
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.settings import INTERRUPT
 from pgdb.backend.rank import events
@@ -39,6 +40,8 @@ class Interrupter:
     async def interrupt(self) -> Record:
         """Interrupt the rank, or a GDB that is busy; the stop is reported when it comes."""
         executor = self._executor
+        if executor.gdb.input.is_lost:
+            return Failure(message=LOST)
         if executor.machine.is_at_rest:
             # GDB may have called a function of the program's, or compute. Commands of a breakpoint
             # may be about to set the rank running, so that GDB's current work says little.

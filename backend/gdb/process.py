@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+from pgdb.backend.gdb.input_watch import has_read_all
 from pgdb.backend.gdb.mi_lines import Lines, Pieces
 from pgdb.errors import GdbError
 from pgdb.patterns import pattern
@@ -117,6 +118,11 @@ class GdbProcess(ABC):
     @abstractmethod
     def write(self, line: str) -> None:
         """Queue one line for GDB; a GDB that has ended is reported through *on_end*."""
+
+    @property
+    @abstractmethod
+    def has_read_all(self) -> bool:
+        """Whether GDB has read all that was written."""
 
     @abstractmethod
     def close_input(self) -> None:
@@ -224,6 +230,12 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
         if stdin is not None and not stdin.is_closing():
             stdin.write(line.encode() + b"\n")
 
+    @property
+    def has_read_all(self) -> bool:
+        """Whether GDB has read all that was written."""
+        assert self._transport is not None
+        return has_read_all(self._transport.get_pipe_transport(0), "pipe")
+
     def close_input(self) -> None:
         """Make GDB remove its breakpoints, detach and end."""
         if self._transport is not None:
@@ -311,6 +323,11 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
         """Queue one line for GDB; a GDB that has ended is reported through *on_end*."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(line.encode() + b"\n")
+
+    @property
+    def has_read_all(self) -> bool:
+        """Whether GDB has read all that was written."""
+        return has_read_all(self._transport, "socket")
 
     def close_input(self) -> None:
         """Make GDB remove its breakpoints, detach and end."""

@@ -25,6 +25,8 @@ _HIT = pattern(
     r"(?:Temporary |Hardware |Hardware read |Hardware access \(read/write\) |Masked )?"
     r"(?:[Bb]reak|[Cc]atch|[Ww]atch)point \d+(?:[,:]| \(|$| deleted because the program has left)"
 )
+_HALF_HIT = pattern(r"(?:Temporary c|C)atchpoint \d+ \([^\n]*\), \Z")
+"""GDB 13.1 begins the line for a caught signal twice."""
 _SIGNAL = pattern(
     r'(?:Thread [\d.]+ (?:"[^\n]*" )?|Program )(?:received signal |terminated with signal )'
 )
@@ -93,7 +95,7 @@ def without_announcement(
     >>> without_announcement(lines, False, shows_displays=False)
     ['mine', '', 'his']
     """
-    kept = list(lines)
+    kept = [each for each in lines if not _HALF_HIT.match(each)]
     if is_signal and (at := _last(_SIGNAL, kept)) is not None:
         del kept[at]
     # The last ones: a program's own text may look like an announcement.

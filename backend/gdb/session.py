@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.input_watch import EATEN, READS_INPUT, InputWatch
 from pgdb.backend.gdb.lent_setting import LentSetting, repeat_if_interrupted
 from pgdb.backend.gdb.mi import Line, Result, console, cut, quote
 from pgdb.backend.gdb.mi_lines import Pieces, cut_pieces
@@ -59,6 +60,7 @@ class _Pending:
     result: Result
     prints: bool
     texts: list[str]
+    reads_input: bool = False
 
 
 class GdbSession:
@@ -81,6 +83,8 @@ class GdbSession:
         """Number of times that GDB has reported that the inferior runs."""
         self._closing = False
         self._put_off = ""
+        self.input = InputWatch(self)
+        """Watch for commands that read GDB's input."""
         self.lent = LentSetting()
         """The setting of the user's that has another value for PGDB's questions."""
         self._has_failed = False
@@ -178,8 +182,32 @@ class GdbSession:
             prints = command.startswith("-interpreter-exec")
             self._pending[self._token] = _Pending(future, Result(kind=""), prints, [])
             lines.append(f"{self._token}{command}")
+            if prints:
+                self.input.start()
         process.write("\n".join(lines))
         return futures
+
+    @property
+    def oldest_token(self) -> int | None:
+        """Token of the oldest command without an answer, None if none waits for GDB itself."""
+        if self._backlog is not None or not self.is_alive:
+            return None
+        return next(iter(self._pending), None)
+
+    @property
+    def has_read_all(self) -> bool:
+        """Whether GDB has read all that was sent to it."""
+        return self._process is not None and self._process.has_read_all
+
+    def ask_in_between(self) -> asyncio.Future[Result]:
+        """Ask as :meth:`ping` does; a setting that PGDB has changed stays."""
+        return self._write(_PING)[0]
+
+    def interrupt_reader(self) -> None:
+        """Interrupt GDB, whose oldest command reads the commands behind it as its input."""
+        if self._pending:
+            self._oldest().reads_input = True
+        self.interrupt()
 
     def ping(self) -> asyncio.Future[Result]:
         """Ask GDB a question that it answers at once, unless it does not read its input."""
@@ -215,7 +243,7 @@ class GdbSession:
         if self._process is not None:
             self._process.interrupt()
 
-    def stop_waiting(self, why: str, *, but_for: asyncio.Future[Result]) -> None:
+    def stop_waiting(self, why: str, *, but_for: asyncio.Future[Result] | None = None) -> None:
         """Let all commands without a result fail, except one; GDB may still carry them out."""
         for entry in [*self._pending.values()]:
             if not entry.future.done() and entry.future is not but_for:
@@ -299,6 +327,9 @@ class GdbSession:
             self._result(part)
         elif part.kind == "*":
             self.changes += 1
+            # The announcement of a stop comes before it.
+            if self._pending and not (oldest := self._oldest()).prints:
+                self._give_out(oldest.texts)
             if part.name == "stopped":
                 self._ran = None
                 self._listener.on_stopped(decode.last_stop(part.payload))
@@ -313,12 +344,11 @@ class GdbSession:
                 self._oldest().result.notices.append((part.name, part.payload))
             self._listener.on_notice(part.name, part.payload)
         elif part.kind in ("~", "@"):
-            oldest = next(iter(self._pending.values()), None)
-            if oldest is not None and oldest.prints:
-                oldest.texts.append(part.text)
-            else:
-                self._announced = (self._announced + part.text)[-_MOST_OF_LOG:]
-                self._listener.on_output(part.text)
+            # It belongs to a later command if GDB does not carry out the oldest one.
+            texts = self._oldest().texts if self._pending else []
+            texts.append(part.text)
+            if not self._pending:
+                self._give_out(texts)
         elif part.kind == "&" and part.text != _NOTHING_GIVEN_UP:
             if self._process is not None:
                 self._process.said(part.text)
@@ -328,6 +358,13 @@ class GdbSession:
                 # A command that was sent while the rank runs may be open when GDB complains of the
                 # run.
                 self._run_log = (self._run_log + part.text)[-_MOST_OF_LOG:]
+
+    def _give_out(self, texts: list[str]) -> None:
+        """Report text that belongs to no command."""
+        while texts:
+            text = texts.pop(0)
+            self._announced = (self._announced + text)[-_MOST_OF_LOG:]
+            self._listener.on_output(text)
 
     def take_run_log(self) -> str:
         """Return GDB's recent complaints about the run, on one line."""
@@ -354,12 +391,31 @@ class GdbSession:
                 "GDB %d answered a command that nobody sent: token %s", self.pid, part.token
             )
             return
+        self._drop_before(entry, part.token)
         future, result = entry.future, entry.result
+        if not entry.prints:
+            self._give_out(entry.texts)
+        if entry.reads_input and part.name == "error":
+            part = Line("^", part.token, "error", {"msg": READS_INPUT})
         result.kind, result.line, result.text = part.name, part, "".join(entry.texts)
         if part.name == "running":
             self._ran, self._run_log = part.token, ""
         if not future.done():
             future.set_result(result)
+
+    def _drop_before(self, answered: _Pending, token: int | None) -> None:
+        """Give up the commands before the one that GDB has answered: it answers in their order."""
+        lost = [each for each in self._pending if token is not None and each < token]
+        for each in reversed(lost):
+            LOG.warning("GDB %d has not carried out the command with token %d", self.pid, each)
+            dropped = self._pending.pop(each)
+            answered.texts[:0] = dropped.texts
+            answered.reads_input |= dropped.reads_input
+            answered.result.log = dropped.result.log + answered.result.log
+            answered.result.notices[:0] = dropped.result.notices
+            if not dropped.future.done():
+                dropped.future.set_exception(GdbError(EATEN))
+                dropped.future.exception()  # nobody may be waiting
 
     def _ended(self, why: str) -> None:
         if self._backlog is not None:

@@ -74,6 +74,11 @@ def test_text_is_shown_once_gdb_answers_that_no_stop_came_with_it() -> None:
             [],
         ),
         ("\nCatchpoint 4 (forked process 77), 0x00 in fork () from /lib/libc.so.6\n", []),
+        (
+            "hook here\nCatchpoint 1 (signal SIGUSR2), \n"
+            'Thread 1 "t" hit Catchpoint 1 (signal SIGUSR2), main () at a.c:3\n3\t  x = 2;\n',
+            ["hook here"],
+        ),
         ("bye\n[Inferior 1 (process 4711) exited normally]\n", ["bye"]),
     ],
 )

@@ -102,13 +102,17 @@ def test_a_result_comes_by_its_token() -> None:
     )
 
 
-def test_results_out_of_order_find_their_commands() -> None:
+def test_a_command_that_gdb_has_read_as_input_of_another_one_fails() -> None:
     async def test(gdb: GdbSession, _: Recorder) -> None:
-        first, second = gdb.send("-first"), gdb.send("-second")
-        assert (await second).payload == {"value": "two"}
+        first, second, third = (gdb.send(each) for each in ("-first", "-second", PRINT))
         assert (await first).payload == {"value": "one"}
+        assert ((await third).text, (await third).log) == ("$1 = 4\n", "careful\n")
+        with pytest.raises(GdbError, match="as the input of another one"):
+            await second
 
-    run(test, {"-first": [], "-second": ['TOKEN^done,value="two"', '1^done,value="one"']})
+    # GDB answers in order, so the second one has no answer to come; the text is the third one's.
+    third = ['~"$1 = 4\\n"', '&"careful\\n"', "TOKEN^done", '2^done,value="two"']
+    run(test, {"-first": ['TOKEN^done,value="one"'], "-second": [], PRINT: third})
 
 
 def test_answers_that_nobody_asked_for_are_logged_and_dropped(
