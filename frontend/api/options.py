@@ -40,6 +40,7 @@ from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 WIRE_UPS = ("auto", "mpi", "direct")
+SPAWNED = ("notify", "attach", "hold")
 POINTERS = ("symbol", "raw")
 LAUNCHERS = ("auto", "openmpi", "mpich", "intel", "slurm", "torchrun", "other")
 MOST_AGGREGATORS = 256
@@ -88,6 +89,16 @@ class SessionOptions:
         check=_is_world,
         help="attach to the Nth job that the launcher's ranks have started with MPI_Comm_spawn, or "
         "to all of them (all)",
+    )
+    spawned: str = setting(
+        "notify",
+        option="--spawned",
+        name="spawned",
+        modes=("attach", "launch"),
+        choices=SPAWNED,
+        kind=Literal["notify", "attach", "hold"],
+        help="ranks that MPI_Comm_spawn starts: notify names them; attach takes them into the "
+        "session when PGDB sees them, as ranks stop; hold stops them in main (launch, Open MPI)",
     )
     program: str = setting(
         "",

@@ -128,12 +128,13 @@ class RunControl:
         begun = time.monotonic()
         timeout_s = deadline.stops_s(timeout_s)
         end_s = begun + timeout_s if timeout_s is not None else None
-        before = ranks & state.running
+        before, everybody = ranks & state.running, state.ranks
         quiet_since = None
         while (running := ranks & state.running) and not core.is_over:
             now = time.monotonic()
-            if running != before:
-                before, quiet_since = running, now
+            # Ranks that wait for those of MPI_Comm_spawn do not stop before these are continued.
+            if running != before or state.ranks != everybody:
+                before, everybody, quiet_since = running, state.ranks, now
             limits = [end_s] if end_s is not None else []
             if settle_s is not None and quiet_since is not None:
                 limits.append(quiet_since + settle_s)

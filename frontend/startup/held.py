@@ -16,7 +16,7 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.job import JobLauncher, StreamName
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.shipping import carried_program
-from pgdb.jobs import hold
+from pgdb.jobs import hold, world_keys
 from pgdb.overlay import addresses
 
 _HOLD_MARGIN_S = 30.0
@@ -39,6 +39,7 @@ class HeldJob:
     def __init__(self, session: Session, listening: asyncio.Server, reports: Reports) -> None:
         self._session = session
         self._listening = listening
+        self._holds_spawned = False
         self.reports = reports
 
     @classmethod
@@ -48,10 +49,13 @@ class HeldJob:
         directory: SessionDirectory,
         held: Callable[[Sequence[str]], tuple[str, ...]],
         *,
+        holds_spawned: bool = False,
         stdin: int | None,
         on_this_host_only: bool,
     ) -> HeldJob:
         """Start the job's launcher with the line that *held* makes of the hold program's line.
+
+        With *holds_spawned* that line has the ranks of MPI_Comm_spawn held too.
 
         :raises StartError: if it cannot be started.
         """
@@ -82,6 +86,7 @@ class HeldJob:
         )
         session.ending.watch_job(launcher)
         job = cls(session, listening, reports)
+        job._holds_spawned = holds_spawned
         session.ending.add(job._close())
         return job
 
@@ -92,7 +97,8 @@ class HeldJob:
         """
         await self.unless_it_ends(self.reports.known.wait())
         # All hosts have reported; existing connections stay open.
-        self._listening.close()
+        if not self._holds_spawned:
+            self._listening.close()
 
     async def unless_it_ends(self, waiting: Coroutine[Any, Any, T]) -> T:
         """Return the result of *waiting*.
@@ -121,6 +127,28 @@ class HeldJob:
         self.reports.close()
 
 
+class HeldWorld:
+    """The ranks of one MPI_Comm_spawn, each of which is held by its own connection."""
+
+    def __init__(self, size: int, program: str) -> None:
+        self.size = size
+        self.program = program
+        self.pids: dict[int, int] = {}
+        """The process of each rank that has reported."""
+        self._writers: list[asyncio.StreamWriter] = []
+
+    def add(self, rank: int, pid: int, writer: asyncio.StreamWriter) -> bool:
+        """Add a report; return whether all ranks are held now."""
+        self.pids[rank] = pid
+        self._writers.append(writer)
+        return len(self.pids) == self.size
+
+    def release(self) -> None:
+        """Let the ranks run on that are still held."""
+        for each in self._writers:
+            each.close()
+
+
 class Reports:
     """Receives a report from the first held rank of each host; its connection holds the ranks."""
 
@@ -130,6 +158,9 @@ class Reports:
         self._pending: dict[asyncio.StreamWriter, None] = {}  # oldest first
         self._heard: set[bytes] = set()
         self._local_sizes: dict[tuple[str, str, str], int] = {}
+        self._spawned: dict[str, HeldWorld] = {}
+        self.on_spawned: Callable[[HeldWorld], None] = HeldWorld.release
+        """Called when all ranks of a world of MPI_Comm_spawn are held."""
         self.known = asyncio.Event()
         """Set when the hosts of all ranks have reported."""
         self.hosts: dict[tuple[str, str, str], str] = {}
@@ -151,8 +182,11 @@ class Reports:
             self._pending.pop(writer, None)
             if not fields:
                 return
-            self._take(fields, writer.get_extra_info("peername")[0])
             self._writers.append(writer)
+            if len(fields) > _FIELDS:
+                self._take_spawned(fields, writer)
+            else:
+                self._take(fields, writer.get_extra_info("peername")[0])
             # The rank closes its end when it executes its program. It sends nothing more.
             await reader.read(1)
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -176,11 +210,13 @@ class Reports:
         if code in self._heard:
             return []
         fields = report.decode("utf-8", "surrogateescape").split("\0")
-        if len(fields) != _FIELDS:
+        if len(fields) not in (_FIELDS, _FIELDS + 1):
             return []
         self._heard.add(code)
         name, alias, slurm_job = fields[6:9]
         # The names become words of the line that starts the aggregators.
+        if len(fields) > _FIELDS and not world_keys.is_open_mpi(fields[_FIELDS]):
+            return []
         are_names = addresses.is_host_name(name) and (not alias or addresses.is_host_name(alias))
         return fields if are_names and (not slurm_job or slurm_job.isdecimal()) else []
 
@@ -197,6 +233,14 @@ class Reports:
         self.slurm_job = self.slurm_job or slurm_job
         if sum(self._local_sizes.values()) >= size:
             self.known.set()
+
+    def _take_spawned(self, fields: list[str], writer: asyncio.StreamWriter) -> None:
+        rank, size, pid = int(fields[1]), int(fields[2]), int(fields[5])
+        program, name = fields[9:]
+        world = self._spawned.setdefault(name, HeldWorld(size, program))
+        if world.add(rank, pid, writer):
+            del self._spawned[name]
+            self.on_spawned(world)
 
     def progress(self) -> str:
         """Return the progress in words."""

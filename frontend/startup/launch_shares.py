@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from msgspec.structs import replace
 
 from pgdb.errors import RankSetError, StartError
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.startup.held import HeldJob
+from pgdb.frontend.startup.held import HeldJob, HeldWorld
 from pgdb.frontend.startup.places import Place
 from pgdb.frontend.startup.starting import Starting, count
 from pgdb.jobs.launcher_kinds import launcher_for_own
@@ -27,9 +27,14 @@ from pgdb.ranks import RankSet
 
 
 async def launch_shares(
-    starting: Starting, line: LaunchLine, stdin: int | None
+    starting: Starting,
+    line: LaunchLine,
+    stdin: int | None,
+    on_spawned: Callable[[HeldWorld], None] | None = None,
 ) -> tuple[Share, ...]:
     """Launch a job whose ranks are held, start aggregators on its hosts, and distribute the ranks.
+
+    With *on_spawned* the ranks of MPI_Comm_spawn are held too, and passed to it world by world.
 
     :raises StartError: if the job or the aggregators cannot be started.
     """
@@ -37,11 +42,14 @@ async def launch_shares(
     job = await HeldJob.launch(
         session,
         starting.directory,
-        line.held,
+        line.held if on_spawned is None else line.held_by_agent,
+        holds_spawned=on_spawned is not None,
         stdin=stdin,
         on_this_host_only=line.on_this_host_only,
     )
     reports = job.reports
+    if on_spawned is not None:
+        reports.on_spawned = on_spawned
     session.opening.stage = "the job's ranks start"
     if line.on_this_host_only:
         # The aggregators start while the ranks of the job do.

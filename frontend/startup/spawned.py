@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 import msgspec
 
@@ -14,7 +15,9 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.discovery import worlds
 from pgdb.frontend.discovery.found_job import describe_world
 from pgdb.frontend.startup.attach_shares import found_parts, nodes_of
+from pgdb.frontend.startup.held import HeldWorld
 from pgdb.frontend.startup.overlay import Overlay
+from pgdb.frontend.system import deadline
 from pgdb.frontend.transport.overlay_transport import OverlayTransport
 from pgdb.jobs import world_keys
 from pgdb.overlay.topology import share_out
@@ -40,17 +43,25 @@ def names_of(known: Sequence[World]) -> str:
 class SpawnedWorlds:
     """The worlds below the launcher of a session's job."""
 
-    def __init__(self, session: Session, overlay: Overlay, launcher_pid: int) -> None:
+    def __init__(self, session: Session, overlay: Overlay) -> None:
         self._session = session
         self._overlay = overlay
-        self._launcher_pid = launcher_pid
+        self.launcher_pid = 0
+        """The job's launcher."""
         self._number_of: dict[tuple[str, int], int] = {}  # host and process -> world
         self._reported: set[int] = set()
+        self._held: set[int] = set()
+        self._joining: set[asyncio.Task[None]] = set()
         self._unsearched: dict[str, str] = {}  # host -> why it has no aggregator
         self._next_s = 0.0
         self._search: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
         session.all_worlds.source = self
+
+    async def begin(self, timeout_s: float) -> None:
+        """Name the worlds that are there so far, within a time, and watch for further ones."""
+        await asyncio.wait((self._begin(self.report()),), timeout=timeout_s)
+        self.watch()
 
     def watch(self) -> None:
         """Look for further worlds when ranks have stopped."""
@@ -64,7 +75,7 @@ class SpawnedWorlds:
     async def _look(self) -> tuple[World, ...]:
         session, overlay = self._session, self._overlay
         assert overlay.site is not None
-        places = await overlay.site.world_places(self._launcher_pid)
+        places = await overlay.site.world_places(self.launcher_pid)
         if not places.family:
             return ()
         further = [
@@ -73,7 +84,7 @@ class SpawnedWorlds:
             if host not in self._unsearched and not nodes_of(host, overlay)
         ]
         if further:
-            failed = await overlay.add_hosts(further, job_pid=self._launcher_pid)
+            failed = await overlay.add_hosts(further, job_pid=self.launcher_pid)
             self._unsearched.update(failed)
             for host, why in failed.items():
                 session.note(f"ranks of MPI_Comm_spawn on {host} cannot be seen: {why}")
@@ -120,7 +131,7 @@ class SpawnedWorlds:
                     parts[node] = [members[rank] for rank in ranks]
         transport = self._session.transport
         assert isinstance(transport, OverlayTransport)
-        transport.add(parts, self._session.table, is_held=False)
+        transport.add(parts, self._session.table, is_held=world.number in self._held)
 
     # -- reports -----------------------------------------------------------------------------
 
@@ -140,12 +151,51 @@ class SpawnedWorlds:
         if not new or session.has_ended:
             return
         self._reported.update(each.number for each in new)
+        if session.options.spawned != "notify":
+            await self._join(new)
+            return
         listed = "; ".join(map(describe_world, new))
         number = new[0].number
         session.note(
             f"not in this session, for MPI_Comm_spawn makes worlds of their own: {listed}; "
             f"'worlds add {number}' attaches to one of them, 'worlds add all' to all"
         )
+
+    async def _join(self, new: Sequence[World]) -> None:
+        try:
+            await self._session.all_worlds.join(new)
+        except PgdbError as error:
+            self._session.note(f"ranks of MPI_Comm_spawn are not in the session: {error}")
+
+    def take_held(self, held: HeldWorld) -> None:
+        """Attach to the ranks of a world that are held, which then stop in ``main``."""
+        self._begin(self._take_held(held))
+
+    async def _take_held(self, held: HeldWorld) -> None:
+        session = self._session
+        pids = {*held.pids.values()}
+        try:
+            found = await self.look()
+            wanted = [each for each in found if pids == {*each.pids}]
+            if not wanted:
+                raise CommandError("their processes are not found on the hosts of the launcher")
+            processes = tuple(
+                msgspec.structs.replace(each, executable=held.program)
+                for each in wanted[0].processes
+            )
+            self._held.add(wanted[0].number)
+            await session.all_worlds.join([msgspec.structs.replace(wanted[0], processes=processes)])
+        except PgdbError as error:
+            session.note(f"ranks of MPI_Comm_spawn run on without a debugger: {error}")
+            held.release()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        # No command's time limit is that of this work.
+        with deadline.unlimited():
+            task = asyncio.get_running_loop().create_task(work)
+        self._joining.add(task)
+        task.add_done_callback(self._joining.discard)
+        return task
 
     def _on_notification(self, notification: Notification) -> None:
         if not isinstance(notification, RankEvents) or self._session.has_ended:
@@ -154,4 +204,4 @@ class SpawnedWorlds:
             return
         has_stop = any(isinstance(each.record, Stop) for each in notification.classes)
         if has_stop and time.monotonic() >= self._next_s:
-            self._search = asyncio.get_running_loop().create_task(self.report())
+            self._search = self._begin(self.report())

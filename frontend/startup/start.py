@@ -109,7 +109,8 @@ async def _attach(
     session.all_worlds.first_number = present[0].number if present else 0
     spawned = None
     if job.launcher_pid:
-        spawned = SpawnedWorlds(session, starting.overlay, job.launcher_pid)
+        spawned = SpawnedWorlds(session, starting.overlay)
+        spawned.launcher_pid = job.launcher_pid
     session.mpi_version = located.launcher.version if located.launcher is not None else ""
 
     async def begin() -> tuple[Share, ...]:
@@ -134,16 +135,9 @@ async def _attach(
     if session.worlds:
         session.note(names_of(session.all_worlds.known))
     if spawned is not None:
-        await _report_spawned(spawned)
+        # A host that hangs is no reason to keep the user from the prompt.
+        await spawned.begin(_SPAWNED_S)
     return session
-
-
-async def _report_spawned(spawned: SpawnedWorlds) -> None:
-    """Name the ranks that MPI_Comm_spawn has started so far, and watch for further ones."""
-    # A host that hangs is no reason to keep the user from the prompt.
-    reporting = asyncio.create_task(spawned.report())
-    await asyncio.wait((reporting,), timeout=_SPAWNED_S)
-    spawned.watch()
 
 
 async def launch(
@@ -206,9 +200,19 @@ async def launch_job(
     session.description, session.gdb_version = " ".join(argv), gdb_version
     session.argv = tuple(argv)
     session.mpi_version = line.launcher.version
-    await starting.run(launch_shares(starting, line, stdin))
+    spawned = SpawnedWorlds(session, starting.overlay)
+    holds_spawned = options.spawned == "hold" and bool(line.held_by_agent(("true",)))
+    if options.spawned == "hold" and not holds_spawned:
+        on_step(
+            f"note: {line.launcher.family} cannot hold ranks of MPI_Comm_spawn before main; PGDB "
+            "attaches to them when it sees them, as ranks stop"
+        )
+    on_spawned = spawned.take_held if holds_spawned else None
+    await starting.run(launch_shares(starting, line, stdin, on_spawned))
     if session.job is not None:
-        SpawnedWorlds(session, starting.overlay, session.job.pid).watch()
+        spawned.launcher_pid = session.job.pid
+        if not holds_spawned:
+            spawned.watch()
     return session
 
 

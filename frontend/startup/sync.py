@@ -65,6 +65,7 @@ class Options(TypedDict, total=False):
     compare_pointers: str
     stop_on_error: bool
     stop_before_death: bool
+    spawned: str
     world: str
     launcher: str
     log: str

@@ -127,6 +127,24 @@ def identity(environment: Mapping[str, str]) -> tuple[int, int, int, int]:
     return 0, 1, 0, 1
 
 
+def spawned_world(environment: Mapping[str, str]) -> str:
+    """Return Open MPI's name of the world of a rank that MPI_Comm_spawn has started, else nothing.
+
+    >>> spawned_world({"PMIX_NAMESPACE": "prterun-n1-77@2"})
+    'prterun-n1-77@2'
+    >>> spawned_world({"PMIX_NAMESPACE": "2977431553"})
+    ''
+    """
+    name = environment.get("PMIX_NAMESPACE", "")
+    if "OMPI_COMM_WORLD_RANK" not in environment:
+        return ""
+    # ORTE counts the jobs of a launcher in the lower half of the number; its daemons are job 0.
+    number = name.rpartition("@")[2]
+    if not number.isdigit():
+        return ""
+    return name if int(number) & 0xFFFF > 1 else ""
+
+
 def _number(environment: Mapping[str, str], name: str) -> int:
     text = environment.get(name, "")
     return int(text) if text.isdigit() else -1
@@ -302,6 +320,9 @@ def _execute(program: list[str]) -> None:
     paths = [program[0]]
     if "/" not in program[0]:
         paths = [os.path.join(each, program[0]) for each in os.get_exec_path()]
+        if spawned_world(os.environ):
+            # Open MPI looks there for a program of MPI_Comm_spawn.
+            paths.append(os.path.join(os.getcwd(), program[0]))
     failed: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     for path in paths:
         try:
@@ -337,12 +358,19 @@ def main(argv: list[str]) -> None:
     fields = [mark, *numbers, host, alias, slurm_job, os.getcwd(), *program]
     deadline = time.monotonic() + float(seconds)
     share = share_of(local_rank, local_size, int(shares))
-    _report_to_aggregator(mark, share, fields, float(seconds))
     link = None
-    if local_rank <= 0:
-        message = report(mark, [*numbers, host, alias, slurm_job, program[0]])
+    if world := spawned_world(os.environ):
+        # The front end has each rank attached to; a job that outlives its session has none.
+        message = report(mark, [*numbers, host, alias, slurm_job, program[0], world])
         link = _report_to_front_end(addresses.split(","), message)
-    if local_rank <= 0 and link is None:
+    else:
+        _report_to_aggregator(mark, share, fields, float(seconds))
+        if local_rank <= 0:
+            message = report(mark, [*numbers, host, alias, slurm_job, program[0]])
+            link = _report_to_front_end(addresses.split(","), message)
+    if world:
+        is_gone = link is None or _wait(link, deadline)
+    elif local_rank <= 0 and link is None:
         # No session exists to hold the job for.
         os.write(
             2,
@@ -353,7 +381,7 @@ def main(argv: list[str]) -> None:
         is_gone = True
     else:
         is_gone = _wait(link, deadline)
-    if is_gone and local_rank == 0:
+    if is_gone and local_rank == 0 and not world:
         _wake_all_others(mark, local_size - 1)
     ignored = _ignored_by_parent()
     for each in (signal.SIGPIPE, signal.SIGXFSZ):

@@ -211,6 +211,13 @@ class Program(msgspec.Struct, frozen=True):
     """Whether its launcher also finds a name without a slash in the working directory."""
 
 
+_AGENTS = {
+    Family.OPEN_MPI_4: ("--mca", "orte_fork_agent"),
+    Family.OPEN_MPI_5: ("--prtemca", "odls_base_exec_agent"),
+}
+"""Option that names the program with which the launcher's daemons start all ranks."""
+
+
 class LaunchLine(msgspec.Struct, frozen=True):
     """A parsed command line of a launcher."""
 
@@ -237,6 +244,23 @@ class LaunchLine(msgspec.Struct, frozen=True):
             start = program.index - 1 if program.separated else program.index
             line[start : program.index + 1] = [*prefix, _word_for_execvp(program)]
         return tuple(line)
+
+    def held_by_agent(self, prefix: Sequence[str]) -> tuple[str, ...]:
+        """Return the line whose daemons start every rank with *prefix* before its program, those
+        of MPI_Comm_spawn too; empty if the launcher has no such option.
+
+        Open MPI 4.1.4 and 5.0.11 do. MPICH's and Intel's hydra have none: their proxies execute the
+        program themselves (MPICH 5.0.2, Intel MPI 2021.18).
+        """
+        option = _AGENTS.get(self.launcher.family)
+        # The daemon divides the text at blanks.
+        if option is None or len(" ".join(prefix).split()) != len(prefix):
+            return ()
+        line = list(self.argv)
+        for program in reversed(self.programs):
+            start = program.index - 1 if program.separated else program.index
+            line[start : program.index + 1] = [_word_for_execvp(program)]
+        return (line[0], *option, " ".join(prefix), *line[1:])
 
 
 class _Part(msgspec.Struct, frozen=True):

@@ -24,6 +24,7 @@ ALL, SPAWNED = "worlds:", "spawned:"
 _SPAWNED = pattern(r" spawned (\d+)\Z")
 _OPEN_MPI_4 = pattern(r"(key:\d+\.0;\S*) (\d+)\Z")
 _OPEN_MPI_5 = pattern(r"(key:prterun-\S+@)(\d+)\Z")
+_OPEN_MPI_NAME = pattern(r"(?:\d+|prterun-\S+@\d+)\Z")
 _PROXY = pattern(r"(proxy:\S+)(?: \S*)?\Z")
 _LOCAL_JOB = 0xFFFF  # ORTE: the lower half of a job's number counts the jobs of one launcher
 
@@ -52,6 +53,11 @@ def number_of(selector: str) -> int | None:
     if match := _OPEN_MPI_5.match(selector):
         return int(match[2]) - 1
     return None if _SPAWNED.search(selector) else 0
+
+
+def is_open_mpi(name: str) -> bool:
+    """Return whether a text is Open MPI's name of a world."""
+    return bool(_OPEN_MPI_NAME.match(name))
 
 
 def matches(selector: str, wanted: str) -> bool:

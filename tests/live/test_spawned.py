@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 import pgdb
+from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
-from tests.support.programs import Builder, Mpi, find_mpi, wait_until
-from tests.support.terminal import DEADLINE_S, ex, run_json, run_pgdb
+from tests.support.programs import Builder, Mpi, find_mpi, status, wait_until
+from tests.support.terminal import (
+    DEADLINE_S,
+    PGDB,
+    PROMPT,
+    Terminal,
+    ex,
+    foreign_code,
+    run_json,
+    run_pgdb,
+)
 
 pytestmark = pytest.mark.mpi
 
 SIZES = (2, 2, 3)
+LOSS_DEADLINE_S = 120.0
+"""Of which 30 s are the grace time of the aggregators."""
 
 
 # MPICH 4.0.2 of Debian 12 cannot spawn: "Error in spawn call".
@@ -54,9 +67,9 @@ def test_worlds_are_named_and_can_be_in_the_session(spawner: subprocess.Popen[by
     )
     assert (job["ranks"], *job["spawned"]) == SIZES
     parents = run_pgdb("attach", "--batch", *ex("print rank"), spawner.pid)
-    assert "world 1 has 2 ranks (pids " in parents.err, parents.err
-    assert "'worlds add 1'" in parents.err
-    pids = parents.err.partition("world 2 has 3 ranks (pids ")[2].partition(")")[0].split(", ")
+    assert "world 1 has 2 ranks (pids " in parents.out, parents.out
+    assert "'worlds add 1'" in parents.out
+    pids = parents.out.partition("world 2 has 3 ranks (pids ")[2].partition(")")[0].split(", ")
     assert len(pids) == 3
     # A child's pid means its world, as the number does.
     for words in ((pids[1],), ("--world", "2", spawner.pid)):
@@ -141,3 +154,60 @@ def test_worlds_that_appear_while_a_launched_job_runs_are_named(builder: Builder
         session.execute(f"tbreak {program.at('wait')}")
         session.continue_()
         wait_until(lambda: any("world 2 has 3 ranks" in each for each in notes), "the note")
+
+
+@pytest.mark.parametrize("name", ["openmpi", "openmpi5"])
+def test_spawned_ranks_are_held_before_main(builder: Builder, name: str) -> None:
+    mpi: Mpi = find_mpi(name)
+    program = builder.build(mpi, "spawns.c")
+    joined: list[RankSet] = []
+
+    def listen(notification: pgdb.Notification) -> None:
+        if notification.kind == "world":
+            joined.append(notification.ranks)
+
+    def functions(session: pgdb.Session, which: str) -> set[str]:
+        classes = session.ranks(which).backtrace().classes
+        return {each.record.frames[0].function for each in classes}
+
+    with pgdb.launch(mpi.line(2, program), on_event=listen, spawned="hold") as session:
+        session.execute(f"break {program.at('wait')}")
+        session.continue_(wait=False)
+        for number, count in ((1, 2), (2, 3)):
+            wait_until(lambda: len(joined) >= number, f"world {number} joins")  # noqa: B023
+            which = f"@world{number}"
+            assert len(session.ranks(which).set) == count
+            assert functions(session, which) == {"main"}
+            session.ranks(which).continue_(wait=False)
+        session.wait()
+        assert str(session.set) == "0-6" and {0, 1, 2} == session.worlds.keys()
+        lines = {each.record.frames[0].line for each in session.backtrace().classes}
+        assert lines == {program.line("wait")}
+
+
+def test_spawned_ranks_run_on_when_the_session_that_holds_them_is_killed(
+    builder: Builder,
+) -> None:
+    mpi: Mpi = find_mpi("openmpi")
+    program = builder.build(mpi, "spawns.c")
+
+    def running() -> list[int]:
+        path = str(program.path)
+        return [pid for pid in procfs.all_pids() if procfs.executable(pid) == path]
+
+    before = {*running()}
+    with Terminal(*PGDB, "launch", "--spawned", "hold", *mpi.line(2, program)) as terminal:
+        terminal.expect(PROMPT)
+        terminal.line("continue &")
+        terminal.expect(r"\[2-3\] are in the session now: 1\.0-1")
+        os.kill(terminal.pid, signal.SIGKILL)
+        # All aggregators detach, and nothing holds the ranks of the next MPI_Comm_spawn.
+        wait_until(
+            lambda: (
+                len({*running()} - before) == sum(SIZES)
+                and all(status(pid, "TracerPid") == "0" for pid in {*running()} - before)
+            ),
+            "all ranks run free",
+            LOSS_DEADLINE_S,
+        )
+        assert all(not foreign_code(pid) for pid in {*running()} - before)

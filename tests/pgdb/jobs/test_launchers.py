@@ -207,6 +207,25 @@ def test_mpmd_lines_have_a_program_for_each_part(place, family):
     )
 
 
+@pytest.mark.parametrize(
+    ("family", "option"),
+    [
+        (Family.OPEN_MPI_4, ("--mca", "orte_fork_agent", "/hold M --")),
+        (Family.OPEN_MPI_5, ("--prtemca", "odls_base_exec_agent", "/hold M --")),
+        (Family.MPICH, None),
+        (Family.INTEL, None),
+    ],
+)
+def test_open_mpis_daemons_start_all_ranks_with_a_prefix(place, family, option):
+    line = line_of(place, family, "-n 2 ./app a : -n 3 -- ./app b")
+    held = line.held_by_agent(["/hold", "M", "--"])
+    if option is None:
+        assert held == ()
+        return
+    assert held == (line.argv[0], *option, *"-n 2 ./app a : -n 3 ./app b".split())
+    assert line.held_by_agent(["/with blank/hold", "M"]) == ()
+
+
 def test_the_rank_count_is_unknown_if_a_part_does_not_give_it(place):
     assert line_of(place, Family.MPICH, "-n 2 ./app : ./app").rank_count is None
     assert line_of(place, Family.OPEN_MPI_4, "-N 2 ./app").rank_count is None
