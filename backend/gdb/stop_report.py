@@ -46,6 +46,7 @@ _REASONS_OF_RUNS: dict[str, StopReason] = {
     "advance": "location-reached",
 }
 """Reasons of stops for which GDB has none, by the command that has set the rank running."""
+_CALLED_FIRST = "has not returned yet; the handler of a signal was called first"
 _CONDITION_FAILED = "Error in testing "
 """First words of GDB's message that a rank is stopped because a condition failed."""
 
@@ -140,6 +141,8 @@ class StopReports:
             return False
         if self.values.needs_look(stop.values) or self._instruction.is_wanted(stop, self._word):
             return False
+        if _may_be_called(stop):
+            return False
         return stop.frame is not None and not self._needs_offset(stop)
 
     def _needs_offset(self, stop: Stop) -> bool:
@@ -184,6 +187,10 @@ class StopReports:
             await self._select(frame)
         elif frame is None:
             frame = next(iter(await self._stacks.innermost(pid)), None)
+        elif _may_be_called(stop):
+            # No function returns to the first instruction of another one.
+            if await self._stacks.innermost_offset(pid) == "+0":
+                stop = replace(stop, reason="end-stepping-range", detail=_CALLED_FIRST)
         elif self._needs_offset(stop):
             offset = await self._stacks.innermost_offset(pid)
             frame = replace(frame, offset=offset.removesuffix("+0"))
@@ -295,6 +302,16 @@ def _calling(frame: Frame, inside: str, innermost: str) -> str:
     else:
         place = f"in {inside}, called by {place}"
     return f"{place} ('frame {frame.level}' selects it)"
+
+
+def _may_be_called(stop: Stop) -> bool:
+    """Return whether the end of ``finish`` may be a call of a signal handler.
+
+    GDB 13.1 steps out of an inlined function, and reports a handler that it gets into as the end.
+    Such a stop has no returned value.
+    """
+    is_end = stop.reason == "function-finished" and not stop.detail
+    return is_end and stop.frame is not None
 
 
 def _looks_outwards(stop: Stop) -> bool:

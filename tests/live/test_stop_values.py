@@ -106,3 +106,19 @@ def test_what_is_false_everywhere_fails(mpi: Mpi, build: Build) -> None:
         "flag is the same on all ranks: passed on [0-2]",
         "(the value is 0; 'assert flag true' fails for a zero)",
     ]
+
+
+def test_a_finish_that_gets_into_a_signal_handler_has_not_returned(mpi: Mpi, build: Build) -> None:
+    program = build("inlined.c")
+    quiet = "handle SIGUSR1 nostop noprint pass"
+    commands = ("handle SIGUSR1 stop print pass", f"break {program.at('inlined')}", "c", "finish")
+    commands = (*commands, "finish", quiet, "c", "finish", "delete")
+    commands = (*commands, f"tbreak {program.at('nothing')}", "c", "finish")
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(2, program))
+    assert finished.status == 0, finished.out
+    signalled, in_handler, returned, from_void = outputs(finished.out, "finish")
+    assert signalled[0].startswith("[0-1] SIGUSR1, User defined signal 1: ")
+    assert in_handler[0].startswith("[0-1] stopped in handler (signal=")
+    assert in_handler[1] == "has not returned yet; the handler of a signal was called first"
+    assert returned[0].startswith("[0-1] returned to outer (value=4) at ")
+    assert from_void[0].startswith("[0-1] returned to outer (value=4) at ")

@@ -154,10 +154,13 @@ def test_a_place_the_user_asked_for_is_the_innermost_frame(reason: str) -> None:
     gdb = GdbSession(listener)
     reports = StopReports(gdb, Stacks(gdb), Breakpoints(gdb))
     lined = FRAME.replace("args=[]", 'args=[],file="a.c",fullname="/nosuch/a.c",line="3"')
-    payload = cut(f'*stopped,reason="{reason}",{lined}').payload
+    payload = cut(f'*stopped,reason="{reason}",{lined},return-value="4"').payload
     stop = reports.stop_of(payload, 1, 0)
     assert stop.frame is not None and stop.frame.function == "main"
     assert reports.is_complete(stop, payload), "nothing is left to be asked"
+    without = cut(f'*stopped,reason="{reason}",{lined}').payload
+    is_sure = reason != "function-finished"
+    assert reports.is_complete(reports.stop_of(without, 1, 0), without) is is_sure
     interrupted = cut(f'*stopped,reason="signal-received",signal-name="0",{FRAME}').payload
     assert not reports.is_complete(reports.stop_of(interrupted, 1, 0), interrupted)
 
