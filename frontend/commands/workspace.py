@@ -99,6 +99,7 @@ class Workspace:
         """Continue with the session of the job's next launch: focus, sets and answers stay."""
         focus = self.focus & session.set
         self.session = session
+        self.user.known.clear()  # the new GDBs have not carried out the Python code
         if self._focus is not None:
             self.focus = focus or session.set
 
