@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ from hypothesis import strategies as st
 
 from pgdb.errors import UsageError
 from pgdb.frontend.api.gdb_blocks import Block, Line, Nesting, parse, reads_lines, whole
+from tests.support.real_gdb import ask_gdb
 
 _OPENERS = ("define foo", "document foo", "python", "if 0", "while 0", "commands", "guile")
 _LINES = (
@@ -58,25 +56,6 @@ def _finished(opener: str, lines: list[str]) -> list[str]:
     raise AssertionError(lines)
 
 
-def _ask(directory: Path, cases: list[list[str]]) -> list[str]:
-    files = {name: directory / name for name in ("cases", "answer", "script")}
-    files["cases"].write_text(json.dumps(cases))
-    code = directory / "ask.py"
-    code.write_text(_ASK.format(**{name: str(path) for name, path in files.items()}))
-    gdb = shutil.which("gdb")
-    assert gdb is not None
-    subprocess.run(
-        [gdb, "-nx", "-q", "-batch", "-ex", "set confirm off", "-x", str(code)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=True,
-        timeout=60,
-    )
-    answers: list[str] = json.loads(files["answer"].read_text())
-    return answers
-
-
 @pytest.mark.gdb
 def test_blocks_end_where_gdbs_end(tmp_path: Path) -> None:
     found: list[tuple[str, list[str]]] = []
@@ -91,7 +70,7 @@ def test_blocks_end_where_gdbs_end(tmp_path: Path) -> None:
     found += [("python", [line, "end"]) for line in _LINES]
     found += [("document foo", [line, "end"]) for line in _LINES]
     cases = [[opener, *_finished(opener, lines), "qqq"] for opener, lines in found]
-    answers = _ask(tmp_path, cases)
+    answers = ask_gdb(tmp_path, _ASK, cases)
     wrong = [
         (case, answer)
         for case, answer in zip(cases, answers, strict=True)

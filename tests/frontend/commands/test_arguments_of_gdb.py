@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ from hypothesis import strategies as st
 
 from pgdb.errors import CommandError
 from pgdb.frontend.commands.user_commands import with_arguments
+from tests.support.real_gdb import ask_gdb
 
 _TEXTS = st.text(alphabet="ab1 \t'\"\\$", max_size=14)
 _LINES = ("$argc", "<$arg0>", "<$arg1$arg0>", "[$arg*]", "$arg2x", "$argx $arg", "$arg10", "$$arg0")
@@ -52,21 +50,7 @@ def test_arguments_are_those_of_gdb(tmp_path: Path) -> None:
 
     collect()
     cases += [(line, text) for line in _LINES for text in ("", "a", "a b", "'a b' c d", r"a\ b c")]
-    files = {name: str(tmp_path / name) for name in ("cases", "answer", "script")}
-    Path(files["cases"]).write_text(json.dumps(cases))
-    code = tmp_path / "ask.py"
-    code.write_text(_ASK.format(**files))
-    gdb = shutil.which("gdb")
-    assert gdb is not None
-    subprocess.run(
-        [gdb, "-nx", "-q", "-batch", "-ex", "set confirm off", "-x", str(code)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=True,
-        timeout=60,
-    )
-    answers = json.loads(Path(files["answer"]).read_text())
+    answers = ask_gdb(tmp_path, _ASK, cases)
 
     def ours(line: str, text: str) -> str | None:
         try:

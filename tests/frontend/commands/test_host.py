@@ -69,7 +69,9 @@ class FakeSession:
 class Typed:
     """Lines typed one after the other, and what is shown of them."""
 
-    def __init__(self, *, reply: bool | None = None) -> None:
+    def __init__(
+        self, *, reply: bool | None = None, display: type[TextDisplay] = CapturingDisplay
+    ) -> None:
         async def never(_: str) -> str | None:
             raise AssertionError("nothing is to be read")
 
@@ -82,7 +84,7 @@ class Typed:
         self.session = FakeSession()
         self.dispatcher = Dispatcher(
             Workspace(self.session),  # type: ignore[arg-type]
-            CapturingDisplay(self.out),
+            display(self.out),
             read_line=never,
             ask=None if reply is None else ask,
         )

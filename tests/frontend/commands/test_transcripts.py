@@ -3,43 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from pathlib import Path
 
 import pytest
 
-from pgdb.frontend.commands.dispatch import Dispatcher
-from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
-from tests.frontend.commands.test_host import FakeSession
+from tests.frontend.commands.test_host import Typed
 
 
-class Typed:
+class Screen(Typed):
     """Lines typed one after the other, and what the screen shows of them."""
 
     def __init__(self) -> None:
-        async def never(_: str) -> str | None:
-            raise AssertionError("nothing is to be read")
-
-        self.out = io.StringIO()
-        self.session = FakeSession()
+        super().__init__(display=TextDisplay)
         self.session.text = "answered"
-        self.dispatcher = Dispatcher(
-            Workspace(self.session),  # type: ignore[arg-type]
-            TextDisplay(self.out),
-            read_line=never,
-        )
-
-    def __call__(self, *lines: str) -> str:
-        """Carry out lines; return all that they show."""
-        begin = len(self.out.getvalue())
-
-        async def work() -> None:
-            for line in lines:
-                await self.dispatcher.run_line(line)
-
-        asyncio.run(work())
-        return self.out.getvalue()[begin:]
 
     def end(self) -> None:
         """End the session."""
@@ -61,7 +38,7 @@ def directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
 )
 def test_the_transcript_has_what_is_shown(on: str, off: str, tmp_path: Path) -> None:
-    typed = Typed()
+    typed = Screen()
     assert "Copying output to gdb.txt." in typed(on)
     shown = typed("echo one", "print @")
     assert "answered" in shown and "Done logging to gdb.txt." in typed(off)
@@ -72,7 +49,7 @@ def test_the_transcript_has_what_is_shown(on: str, off: str, tmp_path: Path) -> 
 
 def test_it_appends_unless_it_is_to_overwrite(tmp_path: Path) -> None:
     (tmp_path / "my log").write_text("before\n")
-    typed = Typed()
+    typed = Screen()
     typed("set logging file 'my log'", "set logging on", "echo x", "set logging off")
     assert (tmp_path / "my log").read_text().startswith("before\nCopying output")
     typed("set logging overwrite", "set logging on", "echo x", "set logging off")
@@ -80,7 +57,7 @@ def test_it_appends_unless_it_is_to_overwrite(tmp_path: Path) -> None:
 
 
 def test_redirected_output_is_not_shown(tmp_path: Path) -> None:
-    typed = Typed()
+    typed = Screen()
     typed("set logging redirect on", "set logging on")
     assert typed("echo one") == ""
     typed("set logging off")
@@ -89,7 +66,7 @@ def test_redirected_output_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_the_end_of_the_session_ends_it(tmp_path: Path) -> None:
-    typed = Typed()
+    typed = Screen()
     typed("set logging on", "echo one")
     typed.end()
     assert "answered" in (tmp_path / "gdb.txt").read_text()
@@ -110,14 +87,14 @@ def test_the_end_of_the_session_ends_it(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_logged_is_refused(line: str, why: str) -> None:
-    typed = Typed()
+    typed = Screen()
     assert why in typed(*line.split("\n"))
     assert typed.session.lines == []
     typed.end()
 
 
 def test_its_settings_are_shown() -> None:
-    typed = Typed()
+    typed = Screen()
     assert typed("show logging").splitlines() == [
         "logging enabled: off",
         "logging file: gdb.txt",
@@ -134,7 +111,7 @@ def test_its_settings_are_shown() -> None:
 
 
 def test_a_full_disk_ends_the_transcript_and_not_the_session() -> None:
-    typed, said = Typed(), list[str]()
+    typed, said = Screen(), list[str]()
     typed.dispatcher.transcript.on_failure = said.append
     typed("set logging file /dev/full", "set logging on")
     assert "answered" in typed("echo one")
@@ -143,7 +120,7 @@ def test_a_full_disk_ends_the_transcript_and_not_the_session() -> None:
 
 
 def test_the_history_has_numbers() -> None:
-    typed = Typed()
+    typed = Screen()
     typed(*(f"echo {number}" for number in range(1, 31)))
     lines = typed("history 3").splitlines()
     assert lines == ["   29  echo 29", "   30  echo 30", "   31  history 3"]
@@ -151,7 +128,7 @@ def test_the_history_has_numbers() -> None:
 
 
 def test_show_commands_is_gdbs() -> None:
-    typed = Typed()
+    typed = Screen()
     typed.dispatcher.history = lambda: [f"line {number}" for number in range(1, 31)]
 
     def numbers(line: str) -> list[int]:
