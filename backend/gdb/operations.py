@@ -13,6 +13,7 @@ from pgdb.backend.gdb import (
     blocks,
     fortran_arguments,
     full_values,
+    machine_queries,
     queries,
     reduction,
     unset_bounds,
@@ -33,9 +34,11 @@ from pgdb.overlay.messages import (
     ChangeBreakpoints,
     Console,
     Evaluate,
+    Explore,
     InsertBreakpoint,
     ListBreakpoints,
     ListVariables,
+    MachineQuery,
     ReadBlock,
     Reduce,
     Resume,
@@ -142,6 +145,10 @@ class Operations:
                 if result.text and lists_libraries(command):
                     result.text = await with_marks(self._gdb, result.text)
                 return await self._text(result, request_id)
+            case MachineQuery():
+                return await machine_queries.ask(self._gdb, operation)
+            case Explore():
+                return await machine_queries.explore(self._gdb, operation)
             case Script(lines=lines):
                 return await self._script(lines, request_id)
             case InsertBreakpoint(command=command, first_number=first):

@@ -41,6 +41,7 @@ _IN_EVERY_GDB = (
     "buffering_in_gdb",
     "elements_in_gdb",
     "ending_in_gdb",
+    "explore_in_gdb",
 )
 
 _FIRST_TO_END = "1000"

@@ -169,6 +169,24 @@ class SessionOptions:
         kind=int,
         help="most that dump, plot and decompose read, on all ranks together; 4G is a size too",
     )
+    varprint_depth: int = setting(
+        3,
+        name="varprint-depth",
+        value="N",
+        read=integer,
+        check=_is_count,
+        kind=int,
+        help="levels of a structure that varprint shows",
+    )
+    varprint_children: int = setting(
+        60,
+        name="varprint-children",
+        value="N",
+        read=integer,
+        check=_is_count,
+        kind=int,
+        help="most children of each value that varprint shows",
+    )
     compare_pointers: str = setting(
         "symbol",
         name="compare-pointers",

@@ -35,9 +35,11 @@ from pgdb.overlay.messages import (
     ChangeBreakpoints,
     Console,
     Detach,
+    Explore,
     Interrupt,
     Kill,
     ListBreakpoints,
+    MachineQuery,
     Reduce,
     RunWord,
     Script,
@@ -215,6 +217,60 @@ class RankView:
         """Run a ``list``; the answer's ``listing`` has the lines where ranks stand and breakpoints
         are."""
         return await listings.list_source(self, self._session, line, timeout_s=timeout_s)
+
+    async def machine_query(
+        self, command: str, arguments: Sequence[str] = (), *, timeout_s: float | None = None
+    ) -> Answer:
+        """Carry out a command that only GDB/MI has, by its words: ``var create``, ``list
+        features``."""
+        line = " ".join((command, *arguments))
+        query = MachineQuery(command=command, arguments=tuple(arguments))
+        return await self._session.ask(line, query, self.set, timeout_s=timeout_s)
+
+    async def explore(
+        self,
+        expression: str,
+        *,
+        path: Sequence[str] = (),
+        depth: int | None = None,
+        children: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """Show a value with the targets of its pointers, *depth* levels with at most *children*
+        each.
+
+        *path* leads from *expression* to the value, by the names that :meth:`children` gives. The
+        options ``varprint_depth`` and ``varprint_children`` are the limits by default.
+        """
+        options = self._session.options
+        operation = Explore(
+            expression=expression,
+            path=tuple(path),
+            depth=options.varprint_depth if depth is None else depth,
+            most=options.varprint_children if children is None else children,
+        )
+        line = f"varprint {'/'.join((expression, *path))}"
+        return await self._session.ask(line, operation, self.set, timeout_s=timeout_s)
+
+    async def children(
+        self,
+        expression: str,
+        path: Sequence[str] = (),
+        *,
+        start: int = 0,
+        count: int = 60,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """List children of a value: fields, elements, or the target of a pointer.
+
+        The record of each class is ``Variables``. The name of a child, behind *path*, is the path
+        to its own children; a child has some if its value ends in ``{...}``.
+        """
+        operation = Explore(
+            expression=expression, path=tuple(path), start=start, most=count, children_only=True
+        )
+        line = f"children {'/'.join((expression, *path))}"
+        return await self._session.ask(line, operation, self.set, timeout_s=timeout_s)
 
     async def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
         """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``.

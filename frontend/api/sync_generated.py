@@ -154,6 +154,56 @@ class Ranks:
         are."""
         return self._loop.call(lambda: self._view.list_source(line, timeout_s=timeout_s))
 
+    def machine_query(
+        self, command: str, arguments: Sequence[str] = (), *, timeout_s: float | None = None
+    ) -> Answer:
+        """Carry out a command that only GDB/MI has, by its words: ``var create``, ``list
+        features``."""
+        return self._loop.call(
+            lambda: self._view.machine_query(command, arguments, timeout_s=timeout_s)
+        )
+
+    def explore(
+        self,
+        expression: str,
+        *,
+        path: Sequence[str] = (),
+        depth: int | None = None,
+        children: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """Show a value with the targets of its pointers, *depth* levels with at most *children*
+        each.
+
+        *path* leads from *expression* to the value, by the names that :meth:`children` gives. The
+        options ``varprint_depth`` and ``varprint_children`` are the limits by default.
+        """
+        return self._loop.call(
+            lambda: self._view.explore(
+                expression, path=path, depth=depth, children=children, timeout_s=timeout_s
+            )
+        )
+
+    def children(
+        self,
+        expression: str,
+        path: Sequence[str] = (),
+        *,
+        start: int = 0,
+        count: int = 60,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """List children of a value: fields, elements, or the target of a pointer.
+
+        The record of each class is ``Variables``. The name of a child, behind *path*, is the path
+        to its own children; a child has some if its value ends in ``{...}``.
+        """
+        return self._loop.call(
+            lambda: self._view.children(
+                expression, path, start=start, count=count, timeout_s=timeout_s
+            )
+        )
+
     def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
         """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``.
 
@@ -411,6 +461,11 @@ class SessionCalls(Ranks):
     def sets(self) -> dict[str, RankSet]:
         """Named sets that programs define, for ``@name``: an ordinary dictionary."""
         return self._session.sets
+
+    @property
+    def earlier_requests(self) -> int:
+        """Number of the last request to ranks of an earlier launch; 0 without one."""
+        return self._session.earlier_requests
 
     @property
     def is_recorded(self) -> bool:

@@ -15,6 +15,7 @@ from pgdb.frontend.commands import (
     session,
     transcripts,
     tree,
+    variable_objects,
     viewing,
     worlds,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "session",
     "transcripts",
     "tree",
+    "variable_objects",
     "viewing",
     "worlds",
 ]

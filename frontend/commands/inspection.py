@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands, verdicts
-from pgdb.frontend.commands import run_control
+from pgdb.frontend.commands import run_control, variable_objects
 from pgdb.frontend.commands.breakpoints import breakpoint_kind, info_breakpoints
 from pgdb.frontend.commands.options import Option, Rest
 from pgdb.frontend.commands.table import (
@@ -187,8 +187,13 @@ async def _info(call: Call) -> Outcome:
     if (kind := breakpoint_kind(topic)) is not None:
         return await info_breakpoints(call, kind, rest)
     if topic == "s" or (len(topic) > 2 and "stack".startswith(topic)):
+        words = rest.split()
+        if words[:1] == ["depth"] and len(words) < 3:
+            return await ranks.machine_query("info stack depth", words[1:])
         merged = _merged_backtrace(call, rest, threads=False)
         return await (merged if merged is not None else ranks.execute_plain(call.line))
+    if topic == "locals" and rest.strip() in ("0", "1", "2"):
+        return await ranks.machine_query("list locals", [rest.strip()])
     if not rest.strip():
         if "locals".startswith(topic) and len(topic) > 1:
             return await ranks.locals()
@@ -251,7 +256,13 @@ async def _list(call: Call) -> Outcome:
 
     A margin has a mark where ranks stand (▶ [0,2-31]), and one for each breakpoint: ● with its
     number, ○ if it is disabled. A terminal without these characters shows >, * and o.
+
+    'list features', 'target features', 'thread groups', 'changed registers', 'register names',
+    'symbol lines FILE', 'locals PRINT-VALUES' and 'stack arguments PRINT-VALUES [LOW HIGH]' list
+    these; PRINT-VALUES is 0 for names, 1 for values, 2 for simple values.
     """
+    if (query := variable_objects.list_query(call)) is not None:
+        return await call.view.machine_query(*query)
     answer = await call.view.list_source(call.line)
     call.dispatcher.next_is_source()
     return answer

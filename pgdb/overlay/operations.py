@@ -243,6 +243,41 @@ class Console(Operation, frozen=True, kw_only=True):
         return self.run
 
 
+class MachineQuery(Operation, frozen=True, kw_only=True):
+    """Carry out a command that only GDB's machine interface has; answered with a Text."""
+
+    uses_frame: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {"command": "as it is", "arguments": "count"}
+
+    command: str
+    """The command in words: ``var create``, ``list changed registers``."""
+    arguments: tuple[str, ...] = ()
+
+
+class Explore(Operation, frozen=True, kw_only=True):
+    """Show a value with the targets of its pointers, or list its children.
+
+    Answered with a Value, or with Variables.
+    """
+
+    only_reads: ClassVar[bool] = True
+    needs_stopped_rank: ClassVar[bool] = True
+    uses_frame: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {"expression": "expression", "path": "count"}
+
+    expression: str
+    path: tuple[str, ...] = ()
+    """Names of children, from the value of *expression* on."""
+    depth: int = 3
+    """Number of levels that are shown."""
+    most: int = 60
+    """Most children of each value."""
+    start: int = 0
+    """Number of children to skip, if they are listed."""
+    children_only: bool = False
+    """Whether to list the children."""
+
+
 class Script(Operation, frozen=True, kw_only=True):
     """Run several lines as one GDB script (``define``, ``python``, ``if`` …)."""
 
@@ -357,6 +392,8 @@ AnyOperation = (
     | Reduce
     | Recall
     | Console
+    | MachineQuery
+    | Explore
     | Script
     | Resume
     | Interrupt
@@ -379,6 +416,8 @@ RecordedOperation = (
     | Reduce
     | Recall
     | Console
+    | MachineQuery
+    | Explore
     | ListBreakpoints
 )
 """The operations whose answers a recording keeps, unless they set the rank running."""

@@ -378,6 +378,8 @@ def _various(each: EquivalenceClass[Record], command: str) -> str:
 def _expression(command: str) -> str:
     """Return the printed expression: ``x`` for ``print/x x``."""
     word, _, rest = command.partition(" ")
+    if word == "varprint":
+        return rest.strip()
     return split_print(rest.strip()).expression if word.partition("/")[0] == "print" else ""
 
 

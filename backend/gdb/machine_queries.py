@@ -1,0 +1,143 @@
+"""Questions for which GDB's command line has no command, but its machine interface has one.
+
+The answers are texts in the form in which GDB prints values, so that they are merged by their
+parts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgdb.backend.gdb.mi import Result, console, quote
+from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.overlay.messages import Explore, MachineQuery
+from pgdb.patterns import pattern
+from pgdb.records import Done, Failure, Record, Text, Value, Variable, Variables
+
+_COMMANDS = {
+    "info stack depth": "-stack-info-depth",
+    "list stack arguments": "-stack-list-arguments",
+    "list locals": "-stack-list-locals",
+    "list register names": "-data-list-register-names",
+    "list symbol lines": "-symbol-list-lines",
+    "list features": "-list-features",
+    "list target features": "-list-target-features",
+    "list thread groups": "-list-thread-groups",
+    "write memory bytes": "-data-write-memory-bytes",
+    "disassemble": "-data-disassemble",
+    "var create": "-var-create",
+    "var delete": "-var-delete",
+    "var set format": "-var-set-format",
+    "var show format": "-var-show-format",
+    "var info num children": "-var-info-num-children",
+    "var list children": "-var-list-children",
+    "var info type": "-var-info-type",
+    "var info expression": "-var-info-expression",
+    "var info path expression": "-var-info-path-expression",
+    "var show attributes": "-var-show-attributes",
+    "var evaluate expression": "-var-evaluate-expression",
+    "var assign": "-var-assign",
+    "var update": "-var-update",
+    "var set frozen": "-var-set-frozen",
+    "var set update range": "-var-set-update-range",
+    "var set visualizer": "-var-set-visualizer",
+}
+_PLAIN = pattern(r"[\w.$*@%+-]+\Z")
+_NEVER_SHOWN = ("thread-id", "displayhint")
+
+
+async def ask(gdb: GdbSession, operation: MachineQuery) -> Record:
+    """Carry out a query; return its answer as a text."""
+    if operation.command == "list changed registers":
+        return await _changed_registers(gdb)
+    command = _COMMANDS.get(operation.command)
+    if command is None:
+        return Failure(message=f"no command {operation.command!r}")
+    if operation.command == "var create":
+        await gdb.send("-enable-pretty-printing")  # for the children of containers
+    words = [each if _PLAIN.match(each) else quote(each) for each in operation.arguments]
+    result = await gdb.send(" ".join((command, *words)))
+    if result.kind != "done":
+        return failure(result)
+    if operation.command == "list register names":
+        names = [name for name in result.payload.get("register-names", ()) if name]
+        return Text(text="\n".join(map(str, names)))
+    text = "\n".join(_lines(result.payload))
+    return Text(text=text) if text else Done()
+
+
+async def _changed_registers(gdb: GdbSession) -> Record:
+    """List the registers that have changed since the last question, with their values."""
+    changed = await gdb.send("-data-list-changed-registers")
+    if changed.kind != "done":
+        return failure(changed)
+    numbers = [str(each) for each in changed.payload.get("changed-registers", ())]
+    if not numbers:
+        return Text(text="No registers have changed.")
+    names = (await gdb.send("-data-list-register-names")).payload.get("register-names", ())
+    values = await gdb.send(f"-data-list-register-values --skip-unavailable x {' '.join(numbers)}")
+    if values.kind != "done":
+        return failure(values)
+    lines = []
+    for each in values.payload.get("register-values", ()):
+        number = int(each.get("number", -1))
+        name = names[number] if 0 <= number < len(names) else f"#{number}"
+        lines.append(f"{name:<15}{each.get('value', '')}")
+    return Text(text="\n".join(lines))
+
+
+def _lines(payload: Mapping[str, Any]) -> list[str]:
+    """Return a line for each field, and for each item of a list of structures."""
+    lines = []
+    for name, value in payload.items():
+        if name in _NEVER_SHOWN:
+            continue
+        if isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value):
+            if len(value) != 1:
+                lines.append(f"{name}: {len(value)}")
+            lines += (f"  {_fields(each)}" for each in value)
+        else:
+            lines.append(f"{name} = {_text(value)}")
+    return lines
+
+
+def _fields(value: Any) -> str:
+    if not isinstance(value, Mapping):
+        return _text(value)
+    return ", ".join(
+        f"{name} = {_text(each)}" for name, each in value.items() if name not in _NEVER_SHOWN
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{_fields(value)}}}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"{{{', '.join(map(_text, value))}}}"
+    return str(value)
+
+
+async def explore(gdb: GdbSession, operation: Explore) -> Record:
+    """Show a value to some depth, or list its children."""
+    path = json.dumps(list(operation.path))
+    expression = json.dumps(operation.expression)
+    if operation.children_only:
+        call = f"show_children({expression}, {path}, {operation.start}, {operation.most})"
+    else:
+        call = f"show({expression}, {path}, {operation.depth}, {operation.most})"
+    result: Result = await gdb.send(console(f"python explore_in_gdb.{call}"))
+    if result.kind != "done":
+        return failure(result)
+    try:
+        found = json.loads(result.text)
+    except ValueError:
+        return Failure(message="GDB has no Python, which exploring needs")
+    if isinstance(found, dict):
+        return Failure(message=str(found.get("error", "")))
+    if isinstance(found, str):
+        return Value(text=found)
+    items = tuple(Variable(str(name), str(text)) for name, text in found)
+    return Variables(items=items, empty="No children.")
