@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from fuzz.mutation import Mutate, bytes_mutator, tree_mutator
 from pgdb import elf, process_maps
@@ -32,10 +33,12 @@ from pgdb.errors import (
 from pgdb.files.delivery import Delivery
 from pgdb.frontend.analysis import values
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api import gdb_blocks, gdb_commands
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.commands import host
 from pgdb.frontend.commands.dispatch import Dispatcher, Quit
+from pgdb.frontend.commands.table import Call, Outcome
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.discovery import mpir
 from pgdb.frontend.show.json import json_lines
@@ -133,7 +136,7 @@ def decode_all(line: mi.Line) -> None:
     decode.only_instruction(payload)
     with contextlib.suppress(GdbError):
         decode.memory(payload)
-    decode.stop(payload, run=1, numbers={1: 1})
+    decode.stop(payload, run=1)
     decode.exit_of(payload, run=1)
     frames, addresses = decode.frames_of(line)
     decode.place(frames)
@@ -141,7 +144,7 @@ def decode_all(line: mi.Line) -> None:
     assert len(frames) == len(addresses)
     for bkpt in payload.values():
         if isinstance(bkpt, dict):
-            decode.breakpoint_of(bkpt, number=1)
+            decode.breakpoint_of(bkpt)
             decode.frame(bkpt)
 
 
@@ -431,7 +434,7 @@ def run_commands(data: bytes) -> None:
 
         dispatcher = Dispatcher(Workspace(_Nobody()), _NoDisplay(), read_line=next_line)  # type: ignore[arg-type]
         for line in left:
-            gdb_commands.opens_block(line)
+            gdb_blocks.reads_lines(line)
             if gdb_commands.first_word(line) in _TOUCHING:
                 dispatcher._call(line, _ALL) if line.strip()[:1] != "@" else None
                 continue
@@ -439,7 +442,13 @@ def run_commands(data: bytes) -> None:
                 await dispatcher.run_line(line)
                 await dispatcher.dispatch(line, _ALL)
 
-    run_coroutine(read())
+    # No input may run a command of the shell.
+    with patch.object(host, "_run", _refuse_to_run):
+        run_coroutine(read())
+
+
+async def _refuse_to_run(call: Call, command: str, given: bytes | None = None) -> Outcome:
+    raise CommandError(f"{call.word}: {command!r} is not run ({given!r})")
 
 
 # Without a session they would look for files.
