@@ -131,7 +131,7 @@ def not_finished(opener: str) -> UsageError:
 def parse(opener: str, lines: Sequence[str]) -> Block:
     """Return the tree of a multi-line command, whose *lines* come without the last ``end``.
 
-    :raises UsageError: for an ``else`` in a wrong place.
+    :raises UsageError: for an ``else`` in a wrong place, or an ``if`` without a condition.
     """
     numbered = iter([*enumerate(lines, 1), (len(lines) + 1, "end")])
     word = resolve(opener)
@@ -155,6 +155,8 @@ def _block(
                 raise UsageError(f"line {at}: 'else' belongs to no 'if'")
             parts.append([])
         elif inner := _nests(bare):
+            if inner in _CONTROLS and not argument_of(bare):
+                raise UsageError(f"line {at}: '{inner}' needs a condition")
             found = _block(at, bare, inner, inner in _TEXT, lines)
             raw += found.raw[1:]
             parts[-1].append(found)

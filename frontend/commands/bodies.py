@@ -31,6 +31,7 @@ _ENDS_RANKS = frozenset("kill detach quit interrupt run start starti restart".sp
 # GDB 13.1 cannot print them where it reports the changed breakpoint, nor can 18.1.
 _LOOPS = ("loop_break", "loop_continue")
 _OFF = pattern(r"\S+\s+(?:off|0|unlimited)\Z")
+_ARGUMENT = pattern(r"\s*[\w.-]*\$arg[c\d]")
 _DEATH = pattern(r"death\b")
 
 
@@ -84,6 +85,8 @@ class Checker:
         text = self._user.expanded(line.text, _has)
         if (found := self._user.find(text, _has)) is not None:
             return self._ours(line, self._calls(found[0]), f"'{found[0].name}' is PGDB's")
+        if _ARGUMENT.match(gdb_commands.innermost(text)):
+            return True  # its command is not known before the call
         if translated(text) != (text,):
             return self._ours(line, True, f"'{text}' is a command of PGDB's")
         try:

@@ -152,6 +152,11 @@ def test_an_else_without_an_if_is_refused(lines: list[str]) -> None:
         parse("define foo", lines)
 
 
+def test_a_condition_that_is_not_there_is_named() -> None:
+    with pytest.raises(UsageError, match="line 2: 'while' needs a condition"):
+        parse("define foo", ["print 1", "while", "end"])
+
+
 def test_lines_that_end_too_early_name_the_command() -> None:
     with pytest.raises(UsageError, match="'while' is not finished"):
         whole("while 1", iter(["print 1"]))

@@ -230,6 +230,14 @@ def test_documentation_and_text_of_ours(typed: Typed) -> None:
     assert 'User command "foo":\n  proc 0 ptype x\n' in typed.errors
 
 
+@pytest.mark.parametrize("line", ["$arg0 1", "at$arg0 1", "with print pretty on -- $arg0 1"])
+def test_a_command_in_an_argument_is_checked_at_the_call(typed: Typed, line: str) -> None:
+    assert typed(f"define foo\n{line}\nptype x\nend") == []
+    assert typed(f"foo {'tach' if line.startswith('at') else 'attach'}") == []
+    assert "line 1 of 'foo': 'attach' is refused" in typed.errors
+    assert typed("define bar\n$arg0 x\nend\nbar ptype") == ["ptype x"]
+
+
 def test_a_command_that_is_defined_later_is_found(typed: Typed) -> None:
     typed("define outer\ninner $arg0\nend\ndefine inner\nproc 0 ptype $arg0\nend")
     assert typed("outer x") == ["[0] ptype x"]
