@@ -99,7 +99,7 @@ def _pair_rows(label: str, found: Sequence[_Values], layout: Layout) -> list[Row
         for each in found
         for value in each.values
     )
-    if not is_short or not 1 < len(texts) <= HANDFUL:
+    if not is_short or len(found) < 2 or len(texts) > HANDFUL:
         return []
     return choice_rows(f"{label}: ", texts, layout)
 

@@ -78,6 +78,14 @@ def test_old_and_new_values_of_a_watchpoint() -> None:
     assert event_text.events([same]).split("\n")[1].strip() == "n: 0 -> 1"
 
 
+def test_pointers_that_change_on_all_ranks_are_one_row() -> None:
+    details = (f"p: (int *) 0x0 -> (int *) 0x5555555592a{rank}" for rank in range(3))
+    found = stopped("watchpoint-trigger", *details)
+    assert [line.strip() for line in event_text.events([found]).split("\n")[1:]] == [
+        f"[0-2] p: (int *) 0x0 -> (int *) {DIFFERENT}"
+    ]
+
+
 def test_the_changed_parts_of_a_watched_structure_are_shown() -> None:
     text = "cell: {{id = 0, x = {{0, 0}}}} -> {{id = {}, x = {{0, 0}}}}"
     found = stopped("watchpoint-trigger", *(text.format(n) for n in (1, 1, 3)))
