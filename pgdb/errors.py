@@ -75,3 +75,8 @@ class NoAnswerError(CommandError):
 
 class SessionEndedError(PgdbError):
     """The session is over: detached, killed, or the job has ended."""
+
+
+def one_line(error: Exception) -> str:
+    """Return the text of an error in one line; decoders quote what they got, line ends and all."""
+    return " ".join(str(error).split())

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from pgdb.errors import CommandError, ProtocolError, RankSetError
+from pgdb.errors import CommandError, ProtocolError, RankSetError, one_line
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.store.recorder import Change, Exchange, WorkspaceState
@@ -361,7 +361,7 @@ def decode(data: bytes) -> Loaded:
         ValueError,
         RecursionError,
     ) as error:
-        why = " ".join(str(error).split())[:200]  # it quotes what came, line ends and all
+        why = one_line(error)[:200]
         raise ProtocolError(f"it is no valid recording: {why}") from None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from pgdb.errors import CommandError, RankSetError
+from pgdb.errors import CommandError, RankSetError, one_line
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.system.user_files import read_regular, reason, write_atomically
@@ -84,7 +84,7 @@ def read(path: Path) -> Saved:
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {reason(error)}") from None
     except (msgspec.DecodeError, RankSetError, ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())  # it quotes what is there, line ends and all
+        why = one_line(error)
         raise CommandError(f"{path} is no saved answer of PGDB: {why}") from None
     if file.format != FORMAT or file.version != FORMAT_VERSION:
         raise CommandError(

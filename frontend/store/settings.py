@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from pgdb.errors import CommandError, UsageError
+from pgdb.errors import CommandError, UsageError, one_line
 from pgdb.frontend.api.interface_options import InterfaceOptions
 from pgdb.frontend.api.options import (
     CHANGEABLE,
@@ -93,7 +93,7 @@ def read_settings(path: Path) -> Settings:
     except OSError as error:
         why = reason(error)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())[:200]
+        why = one_line(error)[:200]
     raise CommandError(f"{path} cannot be read: {why}; without it the settings are the defaults")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pgdb.errors import ProtocolError, RankSetError
+from pgdb.errors import ProtocolError, RankSetError, one_line
 from pgdb.merge.rankset_codec import pack, unpack
 from pgdb.overlay.messages import AnyMessage, Setup
 from pgdb.ranks import RankSet
@@ -86,5 +86,5 @@ def decode(data: bytes | bytearray) -> AnyMessage:
         ValueError,
         RecursionError,
     ) as error:
-        why = " ".join(str(error).split())  # it quotes the data with its line ends
+        why = one_line(error)
         raise ProtocolError(f"no valid message ({why}): {bytes(data[:40])!r}") from None

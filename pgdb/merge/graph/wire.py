@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from pgdb.errors import ProtocolError
+from pgdb.errors import ProtocolError, one_line
 from pgdb.merge.rankset_codec import Partition
 from pgdb.merge.summary import Summary
 from pgdb.records import Frame, Record, Stack, Struct, Variable
@@ -114,7 +114,7 @@ def decode_with(decoder: msgspec.msgpack.Decoder[_T], data: bytes) -> _T:
     try:
         return decoder.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())  # it quotes the data with its line ends
+        why = one_line(error)
         raise ProtocolError(f"answer graph: {why}") from None
 
 
