@@ -41,7 +41,8 @@ def test_no_answer_is_shifted_and_a_new_gdb_has_the_breakpoints(
         return [each["text"] for each in finished.answer(command)["classes"]]
 
     for number in (1, 2, 3, 4, 6):
-        assert texts(f"print 100 + {number}") == [str(100 + number)], finished.out
+        said = [f"100 + {number} = {100 + number}"]
+        assert texts(f"print 100 + {number}") == said, finished.out
     for command in ("python import sys; sys.stdin.read()", "print 100 + 5"):
         (text,) = texts(command)
         assert "'reattach' gives the rank another GDB" in text, finished.out
