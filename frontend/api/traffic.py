@@ -180,8 +180,9 @@ class Traffic:
         self._quiet[number] = None
         while len(self._quiet) > _MOST_REMEMBERED:
             del self._quiet[next(iter(self._quiet))]
+        self.silent |= ranks
         gathered = await transport.ask(number, ranks, operation, timeout_s, "")
-        self.silent |= gathered.missing.late
+        self.silent -= ranks - gathered.missing.late
         return gathered
 
     def _answered(self, request: _Request, gathered: Gathered) -> Answer:
@@ -334,6 +335,8 @@ class Traffic:
         if gone := RankSet.union(e.ranks for e in classes if isinstance(e.record, Gone)):
             self._debuggers_died(gone)
             self._numbers.begins_anew(gone)
+        # Their GDBs work, whether they have answered or were replaced.
+        self.silent -= RankSet.union(e.ranks for e in classes if isinstance(e.record, Stop))
         core.journal.hit(classes)
         if any(isinstance(each.record, BreakpointsChanged) for each in classes):
             classes = self._without_changes(classes)
