@@ -17,6 +17,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import truth
 from pgdb.frontend.api import gdb_commands, gdb_words
 from pgdb.frontend.api.gdb_blocks import Block, Line, Node, parse
+from pgdb.frontend.commands import bodies
 from pgdb.frontend.commands.bodies import Checker, executed, needs_front_end
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome
 from pgdb.frontend.commands.user_commands import (
@@ -56,9 +57,8 @@ async def carry_out(call: Call) -> Outcome:
         if Checker(call.workspace.user, word, for_gdb=False).check([block]):
             await Body(call.dispatcher, word).run([block], call.ranks)
             return None
-    elif word == "python":
-        block = parse("python", lines)
-        Checker(call.workspace.user, "python", for_gdb=True).check([block])
+    elif word in ("python", "guile"):
+        bodies.check_code(call.workspace.user, word, lines)
     answer = await call.view.script([call.line, *lines, "end"])
     if word == "python":
         await learn(call, "\n".join(lines))
@@ -292,8 +292,8 @@ class Body:
         raise CommandError(f"'{word}' is in no loop")
 
 
-async def _python(call: Call) -> Outcome:
-    """Carry out one line of Python, unless it gives a refused command to GDB."""
+async def _code(call: Call) -> Outcome:
+    """Carry out one line of Python or Guile, unless it gives a refused command to GDB."""
     Checker(call.workspace.user, call.line, for_gdb=True).check([Line(0, call.line)])
     answer = await call.view.execute_plain(call.line)
     await learn(call, call.line)
@@ -317,7 +317,13 @@ async def _path(call: Call) -> Outcome:
     return answer
 
 
-OWN = {"path": _path, "alias": _alias, "define-prefix": _define_prefix, "python": _python}
+OWN = {
+    "path": _path,
+    "alias": _alias,
+    "define-prefix": _define_prefix,
+    "python": _code,
+    "guile": _code,
+}
 """The commands of GDB that the front end takes note of."""
 
 

@@ -32,6 +32,7 @@ _ENDS_RANKS = frozenset("kill detach quit interrupt run start starti restart".sp
 _LOOPS = ("loop_break", "loop_continue")
 _OFF = pattern(r"\S+\s+(?:off|0|unlimited)\Z")
 _ARGUMENT = pattern(r"\s*[\w.-]*\$arg[c\d]")
+_GUILE = pattern(r"\(\s*execute\s+\"([^\"\\]*)\"")
 _DEATH = pattern(r"death\b")
 
 
@@ -65,8 +66,8 @@ class Checker:
             case "if" | "while":
                 needs = self.check(block.body)
                 return self.check(block.otherwise) or needs
-            case "python":
-                self._python(block)
+            case "python" | "guile":
+                self._code(block, block.word)
                 return False
             case "commands":
                 Checker(self._user, self._title, for_gdb=True).check(block.body)
@@ -93,8 +94,8 @@ class Checker:
             word, command = resolve(gdb_words.first_word(text), self._user.names)
         except UsageError:
             return False  # GDB or the dispatcher says so where the line is carried out
-        if word == "python":
-            self._python(line)
+        if word in ("python", "guile"):
+            self._code(line, word)
             return False
         why = self._why_refused(word, command, text)
         if why:
@@ -136,14 +137,14 @@ class Checker:
             gdb_commands.resolve(inner) if inner != text else word, inner
         )
 
-    def _python(self, node: Node) -> None:
-        """Check the commands that Python code gives to GDB as literal texts."""
+    def _code(self, node: Node, word: str) -> None:
+        """Check the commands that code in Python or Guile gives to GDB as literal texts."""
         if isinstance(node, Line):
             code, first = argument_of(node.text), node.number
         else:
             lines = [each.text for each in node.body if isinstance(each, Line)]
             code, first = "\n".join(lines), node.number + 1
-        for at, text in executed(code):
+        for at, text in executed(code) if word == "python" else executed_by_guile(code):
             inner = Checker(self._user, self._title, for_gdb=True)
             number = first + at - 1 if first else 0
             inner.check([Line(number, line.strip()) for line in text.split("\n") if line.strip()])
@@ -173,6 +174,14 @@ def check_for_gdb(user: UserCommands, opener: str, lines: Sequence[str]) -> None
     """
     title = gdb_words.resolve(opener)
     Checker(user, title, for_gdb=True).check(parse(opener, lines).body)
+
+
+def check_code(user: UserCommands, word: str, lines: Sequence[str]) -> None:
+    """Check the commands that lines of Python or Guile give to GDB as literal texts.
+
+    :raises UsageError: for one that the GDB may not carry out.
+    """
+    Checker(user, word, for_gdb=True).check([parse(word, lines)])
 
 
 def check_python(user: UserCommands, title: str, code: str) -> None:
@@ -205,6 +214,16 @@ def executed(code: str) -> list[tuple[int, str]]:
         if is_execute and isinstance(first, ast.Constant) and isinstance(first.value, str):
             found.append((node.lineno, first.value))
     return found
+
+
+def executed_by_guile(code: str) -> list[tuple[int, str]]:
+    """Return the literal commands that Guile code gives to ``execute``, with their lines.
+
+    >>> executed_by_guile('(define x 1)\\n(execute "run")')
+    [(2, 'run')]
+    """
+    found = _GUILE.finditer(code)
+    return [(code.count("\n", 0, each.start()) + 1, each[1]) for each in found]
 
 
 def resolve(typed: str, names: Iterable[str] = ()) -> tuple[str, Command | None]:

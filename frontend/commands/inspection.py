@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands, verdicts
-from pgdb.frontend.commands import run_control, variable_objects
+from pgdb.frontend.commands import bodies, run_control, variable_objects
 from pgdb.frontend.commands.breakpoints import breakpoint_kind, info_breakpoints
 from pgdb.frontend.commands.options import Option, Rest
 from pgdb.frontend.commands.table import (
@@ -140,6 +140,9 @@ async def _as_gdb(call: Call) -> Outcome:
     ranks = call.view
     if kind is gdb_commands.Kind.MULTI_LINE:
         block = await call.dispatcher.read_block(call.line)
+        word = gdb_commands.resolve(gdb_commands.innermost(call.line))
+        if word in ("python", "guile"):
+            bodies.check_code(call.workspace.user, word, block)
         return await ranks.script([call.line, *block, "end"])
     return await ranks.execute_plain(call.line)
 

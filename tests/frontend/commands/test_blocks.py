@@ -191,6 +191,20 @@ def test_python_may_not_end_ranks(typed: Typed) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thread apply all python\ngdb.execute('kill')\nend",
+        'guile\n(execute "kill")\nend',
+        'guile (execute "kill")',
+        'define foo\nguile\n(execute "kill")\nend\nend',
+    ],
+)
+def test_code_in_other_places_may_not_end_ranks(typed: Typed, text: str) -> None:
+    assert typed(text) == []
+    assert "'kill' is refused" in typed.errors
+
+
 def test_aliases(typed: Typed) -> None:
     assert typed("alias mo = ptype") == ["alias mo = ptype"]
     assert typed("mo x") == ["ptype x"]
