@@ -133,14 +133,16 @@ class Recovery:
     async def extend(self, before: RankSet, new: RankSet) -> None:
         """Repeat for *new* ranks the commands that hold on all ranks *before*."""
         core = self._core
-        for kept in core.settings.extend(before, new):
-            self._complain(await self._traffic.ask(kept.line, kept.operation, new))
-        core.journal.extend(before, new)
-        for each in core.journal.of(new):
-            answer = await self._traffic.ask(each.line, each.operation, each.ranks)
-            if isinstance(each.operation, InsertBreakpoint):
-                answer = await self._made_pending(answer, each.operation)
-            self._complain(answer)
+        # A setting is a request, too: none may advance the breakpoints before all are made.
+        with self._traffic.making_again(new):
+            for kept in core.settings.extend(before, new):
+                self._complain(await self._traffic.ask(kept.line, kept.operation, new))
+            core.journal.extend(before, new)
+            for each in core.journal.of(new):
+                answer = await self._traffic.ask(each.line, each.operation, each.ranks)
+                if isinstance(each.operation, InsertBreakpoint):
+                    answer = await self._made_pending(answer, each.operation)
+                self._complain(answer)
 
     async def take_over(
         self, journal: BreakpointJournal, settings: SettingsJournal, before: RankSet

@@ -31,7 +31,7 @@ def test_worlds_of_other_hosts_join_the_session(
             with leaving_nothing(four_hosts):
                 done = run_json(
                     "attach",
-                    *ex("worlds", "break 25", "worlds add all", "print rank", "info breakpoints"),
+                    *ex("worlds", "break 26", "worlds add all", "print rank", "info breakpoints"),
                     process.pid,
                     command=four_hosts.command("h1", PGDB),
                 )
