@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from fuzz.mutation import Mutate, bytes_mutator, tree_mutator
 from pgdb import elf, process_maps
-from pgdb.backend.gdb import decode, mi, mi_lines
+from pgdb.backend.gdb import breakpoint_decode, decode, mi, mi_lines
 from pgdb.backend.zygote import index_cache
 from pgdb.errors import (
     CommandError,
@@ -144,7 +144,7 @@ def decode_all(line: mi.Line) -> None:
     assert len(frames) == len(addresses)
     for bkpt in payload.values():
         if isinstance(bkpt, dict):
-            decode.breakpoint_of(bkpt)
+            breakpoint_decode.breakpoint_of(bkpt)
             decode.frame(bkpt)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pgdb.backend.gdb import decode
+from pgdb.backend.gdb import breakpoint_decode, decode
 from pgdb.backend.gdb.death_breakpoints import DeathBreakpoints
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.queries import failure
@@ -81,7 +81,7 @@ class Breakpoints:
             if name == "breakpoint-created":
                 self._on_created(payload["bkpt"])
             elif name == "breakpoint-modified":
-                self._on_modified(decode.breakpoint_of(payload["bkpt"]))
+                self._on_modified(breakpoint_decode.breakpoint_of(payload["bkpt"]))
             elif name == "breakpoint-deleted":
                 number = int(payload["id"])
                 if (gone := self._there.pop(number, None)) is not None:
@@ -92,7 +92,7 @@ class Breakpoints:
                 self.deaths.has_new_libraries = True
 
     def _on_created(self, bkpt: Mapping[str, Any]) -> None:
-        made = decode.breakpoint_of(bkpt)
+        made = breakpoint_decode.breakpoint_of(bkpt)
         is_passed = self.last < made.number <= self._passed
         self.last = max(self.last, made.number)
         if not is_passed:
@@ -130,7 +130,8 @@ class Breakpoints:
 
         Temporary ones that a hit has deleted are not among them.
         """
-        if not self._made and not self._deleted and self._known == self.last:
+        has_changes = self._made or self._deleted or self._changed
+        if not has_changes and self._known == self.last:
             return None  # as after nearly each operation
         made, self._made = [each for each in self._made if each.number in self._there], []
         deleted, self._deleted = self._deleted, []
@@ -189,7 +190,7 @@ class Breakpoints:
             result = await self._gdb.send(console(f"info symbol {address}"))
             symbol = decode.symbol_of(result.text) if result.kind != "error" else ""
         self._symbols[made.number] = symbol
-        return decode.with_symbol(made, symbol)
+        return breakpoint_decode.with_symbol(made, symbol)
 
     async def catch_death(self, letter: str, rest: str, first: int, pid: int) -> Record:
         """Make the breakpoints of ``catch death``, which have one number together."""
@@ -267,7 +268,7 @@ class Breakpoints:
         found: list[Breakpoint] = []
         hits = 0
         for each in body:
-            made = decode.breakpoint_of(each)
+            made = breakpoint_decode.breakpoint_of(each)
             if made.number in self.deaths.points:
                 hits += made.times
             if made.number not in self._there or not _is_meant(made, numbers, kind):
@@ -282,7 +283,7 @@ class Breakpoints:
                     commands=made.commands,
                 )
             else:
-                made = decode.with_symbol(made, self._symbols.get(made.number, ""))
+                made = breakpoint_decode.with_symbol(made, self._symbols.get(made.number, ""))
             found.append(made)
         hits += await self.deaths.hidden_hits() if found else 0
         return BreakpointList(

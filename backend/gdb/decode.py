@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb.mi import MARK, Line
 from pgdb.patterns import FORTRAN_FILE, pattern
-from pgdb.records import ARROW, Breakpoint, Exit, Frame, Location, Stop, StopReason, Variable
+from pgdb.records import ARROW, Exit, Frame, Stop, StopReason, Variable
 
 # The MPI interface under all its names: C, profiling layer, Fortran (pmpi_recv__, mpi_recv_),
 # Fortran 2008, and Open MPI's functions that implement a whole call.
@@ -71,7 +71,7 @@ def frame(payload: Mapping[str, Any]) -> Frame:
     file = str(payload.get("file", ""))
     # An argument that has lost its value has a second one, NAME@entry, with its value at entry;
     # both are shown, as by GDB.
-    listed = arguments(_sequence(payload.get("args")))
+    listed = arguments(sequence(payload.get("args")))
     return Frame(
         level=whole_number(payload.get("level", "0")),
         function=str(payload.get("func", "??")),
@@ -93,14 +93,14 @@ def frames_of(line: Line) -> tuple[tuple[Frame, ...], tuple[int, ...]]:
     shape = line.shape
     if shape is not None and shape.varying_count:
         if shape.frames is None:
-            listed = _sequence(shape.payload.get("stack"))
+            listed = sequence(shape.payload.get("stack"))
             is_plain = len(listed) == shape.varying_count and all(
                 isinstance(each, dict) and each.get("addr") == MARK for each in listed
             )
             shape.frames = tuple(map(frame, listed)) if is_plain else ()
         if shape.frames:
             return shape.frames, tuple([int(each, 16) for each in line.varying])
-    listed = [each for each in _sequence(line.payload.get("stack")) if isinstance(each, Mapping)]
+    listed = [each for each in sequence(line.payload.get("stack")) if isinstance(each, Mapping)]
     return tuple(map(frame, listed)), addresses(listed)
 
 
@@ -149,8 +149,8 @@ def arguments(items: Sequence[Any]) -> tuple[Variable, ...]:
 def _arguments(payload: Mapping[str, Any]) -> dict[int, tuple[Variable, ...]]:
     return {
         whole_number(each.get("level")): arguments(items)
-        for each in _sequence(payload.get("stack-args"))
-        if isinstance(each, Mapping) and (items := _sequence(each.get("args")))
+        for each in sequence(payload.get("stack-args"))
+        if isinstance(each, Mapping) and (items := sequence(each.get("args")))
     }
 
 
@@ -228,7 +228,7 @@ class Thread(msgspec.Struct, frozen=True):
 def threads(payload: Mapping[str, Any]) -> tuple[Thread, ...]:
     """Decode the result of -thread-info."""
     found = []
-    for each in _sequence(payload.get("threads")):
+    for each in sequence(payload.get("threads")):
         if isinstance(each, Mapping):
             number = _LWP.search(str(each.get("target-id", "")))
             frames = (each["frame"],) if isinstance(each.get("frame"), Mapping) else ()
@@ -238,12 +238,12 @@ def threads(payload: Mapping[str, Any]) -> tuple[Thread, ...]:
 
 def mappings(value: Any) -> list[Mapping[str, Any]]:
     """Return the mappings in a list of GDB's."""
-    return [each for each in _sequence(value) if isinstance(each, Mapping)]
+    return [each for each in sequence(value) if isinstance(each, Mapping)]
 
 
 def only_instruction(payload: Mapping[str, Any]) -> str:
     """Return the only instruction in a result of -data-disassemble, empty unless it is one."""
-    found = _sequence(payload.get("asm_insns"))
+    found = sequence(payload.get("asm_insns"))
     if len(found) != 1 or not isinstance(found[0], Mapping):
         return ""
     return str(found[0].get("inst", ""))
@@ -253,7 +253,7 @@ def memory(payload: Mapping[str, Any]) -> bytes:
     """Return the memory in a result of -data-read-memory-bytes, from the first address to a gap."""
     pieces: list[bytes] = []
     end: int | None = None
-    for each in _sequence(payload.get("memory")):
+    for each in sequence(payload.get("memory")):
         if not isinstance(each, Mapping):
             continue
         begin = _address(each.get("begin")) + _address(each.get("offset", "0"))
@@ -314,7 +314,7 @@ def last_stop(payload: dict[str, Any]) -> dict[str, Any]:
 
 def stop(payload: Mapping[str, Any], *, run: int) -> Stop:
     """Decode a ``*stopped`` whose process lives."""
-    payload = {name: _first(value) for name, value in payload.items()}
+    payload = {name: first(value) for name, value in payload.items()}
     raw = str(payload.get("reason", ""))
     number = whole_number(payload.get("bkptno", "0"))
     watched = next((payload[key] for key in _WATCHPOINTS if key in payload), None)
@@ -363,7 +363,7 @@ def _gpu_focus(focus: object) -> str:
 def stop_values(payload: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the texts of the values in a ``*stopped``: one that a function has returned, or those
     of a watchpoint, the old one first."""
-    value = _first(payload.get("value"))
+    value = first(payload.get("value"))
     if any(key in payload for key in _WATCHPOINTS):
         if not isinstance(value, Mapping):
             return ()
@@ -371,7 +371,7 @@ def stop_values(payload: Mapping[str, Any]) -> tuple[str, ...]:
             return str(value.get("old", "?")), str(value["new"])
         return (str(value.get("value", "")),)
     if "return-value" in payload:
-        return (str(_first(payload["return-value"])),)
+        return (str(first(payload["return-value"])),)
     return ()
 
 
@@ -392,15 +392,15 @@ def further_changes(payload: Mapping[str, Any]) -> tuple[str, ...]:
 def stop_expression(payload: Mapping[str, Any]) -> str:
     """Return the watched expression of a ``*stopped``, or the number of a returned value in GDB's
     history; empty without one."""
-    watched = next((_first(payload[key]) for key in _WATCHPOINTS if key in payload), None)
+    watched = next((first(payload[key]) for key in _WATCHPOINTS if key in payload), None)
     if isinstance(watched, Mapping):
         return str(watched.get("exp", ""))
-    return str(_first(payload.get("gdb-result-var", "")))
+    return str(first(payload.get("gdb-result-var", "")))
 
 
 def exit_of(payload: Mapping[str, Any], *, run: int) -> Exit | None:
     """Decode a ``*stopped`` that reports the end of the process, None if it does not."""
-    match _first(payload.get("reason")):
+    match first(payload.get("reason")):
         case "exited-normally":
             return Exit(code=0, run=run)
         case "exited":
@@ -418,75 +418,13 @@ def symbol_of(text: str) -> str:
     return f"<{match[1]}{'+' if match[2] else ''}{match[2] or ''}>" if match else ""
 
 
-def breakpoint_of(payload: Mapping[str, Any]) -> Breakpoint:
-    """Decode a ``bkpt={…}``."""
-    listed = mappings(payload.get("locations"))
-    pending = "pending" in payload
-    where = listed[0] if listed else payload
-    file, line = str(where.get("file", "")), whole_number(where.get("line", "0"))
-    original = str(payload.get("original-location", payload.get("pending", ""))).strip()
-    symbol = str(where.get("at", ""))
-    if original.startswith("*0x"):
-        # The place that "break" alone resolved to, which differs from rank to rank.
-        original = f"{os.path.basename(file)}:{line}" if line else symbol or original
-    return Breakpoint(
-        number=whole_number(payload.get("number", "0")),
-        kind=str(payload.get("type", "breakpoint")),
-        disposition=str(payload.get("disp", "keep")),
-        enabled=payload.get("enabled") != "n",
-        what=_watched(payload),
-        function=str(where.get("func", "")),
-        file=file,
-        line=line,
-        location_count=0 if pending else max(1, len(listed)),
-        original=original,
-        at=symbol,
-        condition=str(payload.get("cond", "")),
-        times=whole_number(payload.get("times", "0")),
-        ignore=whole_number(payload.get("ignore", "0")),
-        thread=str(_first(payload.get("thread", ""))),
-        task=str(payload.get("task", "")),
-        disable_after=whole_number(payload.get("enable", "0")),
-        passes=whole_number(payload.get("pass", "0")),
-        commands=tuple(map(str, _sequence(payload.get("script")))),
-        event=str(payload.get("catch-type", "")),
-        locations=tuple(map(_location, listed)),
-    )
-
-
-def _location(payload: Mapping[str, Any]) -> Location:
-    return Location(
-        number=whole_number(str(payload.get("number", "")).partition(".")[2]),
-        enabled=payload.get("enabled") == "y",
-        function=str(payload.get("func", "")),
-        file=str(payload.get("file", "")),
-        line=whole_number(payload.get("line", "0")),
-        at=str(payload.get("at", "")),
-    )
-
-
-def with_symbol(made: Breakpoint, symbol: str) -> Breakpoint:
-    """Return a breakpoint with the symbol at its address, where GDB does not name it."""
-    if not symbol:
-        return made
-    original = symbol if made.original.startswith("*0x") else made.original
-    return replace(made, at=symbol, original=original)
-
-
-def _watched(payload: Mapping[str, Any]) -> str:
-    """Return the watched expression, or the caught event, which is the same on all ranks."""
-    if (kind := payload.get("catch-type")) in ("fork", "vfork"):
-        # After the first hit GDB has the number of the new process here.
-        return str(kind)
-    return str(payload.get("what", payload.get("catch-type", "")))
-
-
-def _first(value: Any) -> Any:
+def first(value: Any) -> Any:
     """Return the first value of a field that GDB repeats, as for two watchpoints at once."""
     return value[0] if isinstance(value, list) and value else value
 
 
-def _sequence(value: Any) -> Sequence[Any]:
+def sequence(value: Any) -> Sequence[Any]:
+    """Return a list of GDB's, empty for any other value."""
     return value if isinstance(value, list | tuple) else ()
 
 
@@ -499,7 +437,7 @@ def _address(text: Any) -> int:
 
 def _octal(text: Any) -> int:
     try:
-        return int(str(_first(text)), 8)
+        return int(str(first(text)), 8)
     except ValueError:
         return 0
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pgdb.backend.gdb import decode
+from pgdb.backend.gdb import breakpoint_decode, decode
 from pgdb.backend.gdb.mi import Line, cut
 from pgdb.frontend.show.text.breakpoint_text import breakpoint_made, breakpoint_table
 from pgdb.records import Breakpoint, Exit, Frame, Location, Stop, Variable
@@ -189,7 +189,7 @@ def test_frames_without_line_information() -> None:
 
 def test_breakpoints_as_they_are_made() -> None:
     (made,) = notices("break", "breakpoint-created")
-    assert decode.breakpoint_of(made["bkpt"]) == Breakpoint(
+    assert breakpoint_decode.breakpoint_of(made["bkpt"]) == Breakpoint(
         number=2,
         kind="breakpoint",
         function="twice",
@@ -202,7 +202,7 @@ def test_breakpoints_as_they_are_made() -> None:
 
 def test_breakpoints_as_they_are_listed() -> None:
     (listed,) = answer("break", "-break-list")["BreakpointTable"]["body"]
-    found = decode.breakpoint_of(listed)
+    found = breakpoint_decode.breakpoint_of(listed)
     assert (found.times, found.condition, found.location_count) == (1, "x > 0", 1)
 
 
@@ -210,25 +210,25 @@ def test_watchpoints_and_catchpoints_as_they_are_made() -> None:
     kinds = [
         (each.kind, each.what)
         for made in notices("watch", "breakpoint-created")
-        for each in [decode.breakpoint_of(made["bkpt"])]
+        for each in [breakpoint_decode.breakpoint_of(made["bkpt"])]
     ]
     assert kinds == [
         ("hw watchpoint", "counter"),
         ("read watchpoint", "counter"),
         ("acc watchpoint", "counter"),
     ]
-    caught = decode.breakpoint_of(notices("pending", "breakpoint-created")[0]["bkpt"])
+    caught = breakpoint_decode.breakpoint_of(notices("pending", "breakpoint-created")[0]["bkpt"])
     assert caught.kind == "catchpoint"
 
 
 def test_a_pending_breakpoint_has_no_place() -> None:
-    made = decode.breakpoint_of(notices("pending", "breakpoint-created")[1]["bkpt"])
+    made = breakpoint_decode.breakpoint_of(notices("pending", "breakpoint-created")[1]["bkpt"])
     assert (made.location_count, made.original, made.line) == (0, "nothing_here", 0)
 
 
 def test_a_breakpoint_with_commands_is_read_in_spite_of_its_script() -> None:
     (listed,) = answer("commands", "-break-list")["BreakpointTable"]["body"]
-    assert decode.breakpoint_of(listed).times == 2
+    assert breakpoint_decode.breakpoint_of(listed).times == 2
 
 
 def test_a_breakpoint_with_several_places() -> None:
@@ -242,7 +242,7 @@ def test_a_breakpoint_with_several_places() -> None:
             {"number": "1.2", "enabled": "n", "func": "f(double)", "file": "a.cc", "line": "9"},
         ],
     }
-    made = decode.breakpoint_of(payload)
+    made = breakpoint_decode.breakpoint_of(payload)
     assert (made.location_count, made.function, made.line, made.enabled) == (2, "f(int)", 3, False)
     assert made.locations == (
         Location(number=1, enabled=True, function="f(int)", file="a.cc", line=3),
@@ -252,7 +252,7 @@ def test_a_breakpoint_with_several_places() -> None:
 
 def test_all_that_a_breakpoint_has_is_decoded() -> None:
     """As GDB 13.1 lists them after thread, enable count, passcount, ignore and commands."""
-    listed = decode.breakpoint_of(
+    listed = breakpoint_decode.breakpoint_of(
         {
             "number": "2",
             "disp": "dis",
@@ -264,10 +264,13 @@ def test_all_that_a_breakpoint_has_is_decoded() -> None:
     )
     assert (listed.disposition, listed.thread, listed.ignore) == ("dis", "1", 5)
     assert (listed.disable_after, listed.commands) == (3, ("silent", "print x"))
-    traced = decode.breakpoint_of({"number": "9", "type": "tracepoint", "pass": "3"})
+    traced = breakpoint_decode.breakpoint_of({"number": "9", "type": "tracepoint", "pass": "3"})
     assert (traced.kind, traced.passes) == ("tracepoint", 3)
     caught = {"number": "5", "type": "catchpoint", "what": "write", "catch-type": "syscall"}
-    assert (decode.breakpoint_of(caught).event, decode.breakpoint_of(caught).what) == (
+    assert (
+        breakpoint_decode.breakpoint_of(caught).event,
+        breakpoint_decode.breakpoint_of(caught).what,
+    ) == (
         "syscall",
         "write",
     )
@@ -376,16 +379,16 @@ def test_a_line_is_no_other_kind_for_having_been_read_as_one() -> None:
 def test_address_without_a_line_is_shown_by_its_symbol() -> None:
     payload = {"number": "3", "type": "breakpoint", "addr": "0x55d8", "at": "<main+4>"}
     for original in ("*0x000055d8", "*$pc", "*$pc "):
-        made = decode.breakpoint_of({**payload, "original-location": original})
+        made = breakpoint_decode.breakpoint_of({**payload, "original-location": original})
         assert breakpoint_made(made) == "Breakpoint 3: <main+4>."
         assert breakpoint_table([made]).splitlines()[1].endswith(" <main+4>")
     # The same on all ranks, wherever their programs are.
     both = [
-        decode.breakpoint_of({**payload, "original-location": f"*{address}"})
+        breakpoint_decode.breakpoint_of({**payload, "original-location": f"*{address}"})
         for address in ("0x55d8", "0x66d8")
     ]
     assert both[0] == both[1]
-    made = decode.breakpoint_of({**payload, "original-location": "main"})
+    made = breakpoint_decode.breakpoint_of({**payload, "original-location": "main"})
     assert breakpoint_made(made) == "Breakpoint 3: main."
 
 
@@ -395,7 +398,7 @@ def test_symbol_of_an_address_with_a_line_is_asked_for() -> None:
     assert decode.symbol_of("f(int, char) in section .text") == "<f(int, char)>"
     assert decode.symbol_of("No symbol matches 0x1234.") == ""
     payload = {"number": "1", "original-location": "*$pc", "file": "a.c", "line": "9"}
-    made = decode.with_symbol(decode.breakpoint_of(payload), "<main+15>")
+    made = breakpoint_decode.with_symbol(breakpoint_decode.breakpoint_of(payload), "<main+15>")
     assert (made.at, made.line, made.original) == ("<main+15>", 9, "*$pc")
 
 

@@ -1,0 +1,75 @@
+"""Decoding of GDB's descriptions of breakpoints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from pgdb.backend.gdb import decode
+from pgdb.records import Breakpoint, Location
+
+
+def breakpoint_of(payload: Mapping[str, Any]) -> Breakpoint:
+    """Decode a ``bkpt={…}``."""
+    listed = decode.mappings(payload.get("locations"))
+    pending = "pending" in payload
+    where = listed[0] if listed else payload
+    file, line = str(where.get("file", "")), decode.whole_number(where.get("line", "0"))
+    original = str(payload.get("original-location", payload.get("pending", ""))).strip()
+    symbol = str(where.get("at", ""))
+    if original.startswith("*0x"):
+        # The place that "break" alone resolved to, which differs from rank to rank.
+        original = f"{os.path.basename(file)}:{line}" if line else symbol or original
+    return Breakpoint(
+        number=decode.whole_number(payload.get("number", "0")),
+        kind=str(payload.get("type", "breakpoint")),
+        disposition=str(payload.get("disp", "keep")),
+        enabled=payload.get("enabled") != "n",
+        what=_watched(payload),
+        function=str(where.get("func", "")),
+        file=file,
+        line=line,
+        location_count=0 if pending else max(1, len(listed)),
+        original=original,
+        at=symbol,
+        condition=str(payload.get("cond", "")),
+        times=decode.whole_number(payload.get("times", "0")),
+        ignore=decode.whole_number(payload.get("ignore", "0")),
+        thread=str(decode.first(payload.get("thread", ""))),
+        task=str(payload.get("task", "")),
+        disable_after=decode.whole_number(payload.get("enable", "0")),
+        passes=decode.whole_number(payload.get("pass", "0")),
+        commands=tuple(map(str, decode.sequence(payload.get("script")))),
+        event=str(payload.get("catch-type", "")),
+        locations=tuple(map(_location, listed)),
+    )
+
+
+def _location(payload: Mapping[str, Any]) -> Location:
+    return Location(
+        number=decode.whole_number(str(payload.get("number", "")).partition(".")[2]),
+        enabled=payload.get("enabled") == "y",
+        function=str(payload.get("func", "")),
+        file=str(payload.get("file", "")),
+        line=decode.whole_number(payload.get("line", "0")),
+        at=str(payload.get("at", "")),
+    )
+
+
+def with_symbol(made: Breakpoint, symbol: str) -> Breakpoint:
+    """Return a breakpoint with the symbol at its address, where GDB does not name it."""
+    if not symbol:
+        return made
+    original = symbol if made.original.startswith("*0x") else made.original
+    return replace(made, at=symbol, original=original)
+
+
+def _watched(payload: Mapping[str, Any]) -> str:
+    """Return the watched expression, or the caught event, which is the same on all ranks."""
+    if (kind := payload.get("catch-type")) in ("fork", "vfork"):
+        # After the first hit GDB has the number of the new process here.
+        return str(kind)
+    return str(payload.get("what", payload.get("catch-type", "")))
