@@ -124,3 +124,40 @@ def test_listed_lines_have_marks_of_ranks_and_breakpoints(mpi: Mpi, build: Build
     numbers = [int(words[-1]) for words in found]
     assert numbers == list(range(deep - 5, elsewhere + 5))
     assert shown(finished.out, "list 1,3")[1].startswith("1\t// shapes")
+
+
+def test_threads_are_selected_named_and_found(mpi: Mpi, build: Build) -> None:
+    program = build("shapes.cpp")
+    commands = (
+        f"break {program.at('deep')}",
+        f"break {program.at('elsewhere')}",
+        "c",
+        "thread name chosen",
+        "thread find chosen",
+        "proc 2 thread 2",
+        "info threads",
+        "thread",
+        "thread 99",
+        "thread apply 1 99 p done",
+        "set scheduler-locking on",
+        "show scheduler-locking",
+        "thread 1",
+        "next",
+    )
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(4, program))
+    out = finished.out
+    assert shown(out, "thread find chosen") == ["[0-3] Thread 1 has name 'chosen'"]
+    current = [
+        (line.partition(" ")[0], line.split()[2])
+        for line in shown(out, "info threads")
+        if re.match(r"\[[\d,-]+\] +\* ", line)
+    ]
+    assert sorted(current) == [("[0,3]", "1"), ("[1]", "1"), ("[2]", "2")]
+    selected = shown(out, "thread")
+    assert [line.partition(" (")[0] for line in selected] == [
+        "[0-1,3] [Current thread is 1",
+        "[2]     [Current thread is 2",
+    ]
+    assert shown(out, "thread 99") == ["[0-3] error: Unknown thread 99."]
+    assert 'locking scheduler during execution is "on"' in shown(out, "show scheduler-locking")[0]
+    assert "[0,2-3] stopped in deep " in "\n".join(shown(out, "next"))

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+import pgdb
+from pgdb.records import Failure, Value, Variables
 from tests.conftest import Build
 from tests.live.test_values import shown
 from tests.support.programs import Mpi
@@ -126,3 +128,30 @@ def test_variable_objects_and_lists(mpi: Mpi, build: Build) -> None:
     assert shown(out, "p shape.rank") == ["[0-3] shape.rank = 5"]
     assert "inst = " in "\n".join(shown(out, 'disassemble -s $pc -e "$pc + 1" -- 0'))
     assert shown(out, "write memory bytes &shape.rank 5")[0].startswith("write: '5' is no row")
+
+
+def test_children_are_listed_step_by_step(mpi: Mpi, build: Build) -> None:
+    program = build("shapes.cpp")
+    with pgdb.launch(mpi.line(4, program)) as session:
+        session.break_at(program.at("end"))
+        session.continue_(timeout_s=120.0)
+        fields = variables(session.children("shape"))
+        assert fields["none"] == "0x0" and fields["inner"] == "{...}"
+        assert fields["list"].endswith("{...}") and fields["list"].startswith("0x")
+        assert set(variables(session.children("shape", ["list"]))) == {"value", "next", "data"}
+        assert variables(session.children("shape", ["list", "next"]))["value"] == "2"
+        assert variables(session.children("shape", ["m"])) == {'["one"]': "1", '["rank"]': "0"}
+        assert variables(session.children("shape", ["v"], start=1, count=1)) == {"[1]": "10"}
+        assert variables(session.children("shape", ["none"])) == {}
+        explored = session.explore("shape", path=["inner"], depth=2)
+        (value, *_) = [each.record for each in explored]
+        assert isinstance(value, Value) and value.text == "{\n  a = {0, 0, 0},\n  d = 1.5\n}"
+        (failed,) = session.children("shape", ["nosuch"]).errors
+        assert failed.record == Failure("There is no child nosuch.") and len(failed.ranks) == 4
+
+
+def variables(answer: pgdb.Answer) -> dict[str, str]:
+    """Return the children on rank 0."""
+    record = answer.for_rank(0)
+    assert isinstance(record, Variables), record
+    return {each.name: each.value for each in record.items}
