@@ -15,6 +15,7 @@ from pgdb.patterns import pattern
 _BEFORE_NAME = pattern(
     r"(?:generate-core-file|(?:dump|append)\s+(?:\w+\s+)?(?:memory|value))\s+(?=\S)"
 )
+_WHOLE_NAME = pattern(r"(?:rec(?:o(?:rd?)?)?\s+sa(?:ve?)?|tsave(?:\s+-\w+)*)\s+(?=\S)")
 _PLACEHOLDER = pattern(r"%([rhp%])")
 _CORE = "generate-core-file "
 
@@ -37,7 +38,7 @@ def with_own_file(command: str, rank: int, pid: int) -> str:
     ``%r`` is the rank, ``%h`` the host, ``%p`` the process id. The name of a core file becomes a
     whole path, which GDB's answer then shows.
     """
-    before = _BEFORE_NAME.match(command)
+    before = _BEFORE_NAME.match(command) or _WHOLE_NAME.match(command)
     if before is None:
         return command
     values = {"r": str(rank), "h": socket.gethostname(), "p": str(pid), "%": "%"}
@@ -50,5 +51,7 @@ def with_own_file(command: str, rank: int, pid: int) -> str:
         return (
             f"{_CORE}{os.path.abspath(os.path.expanduser(_PLACEHOLDER.sub(value, rest.strip())))}"
         )
+    if _WHOLE_NAME.match(command):
+        return f"{before[0]}{_PLACEHOLDER.sub(value, rest)}"
     name, blank, operands = rest.partition(" ")
     return f"{before[0]}{_PLACEHOLDER.sub(value, name)}{blank}{operands}"

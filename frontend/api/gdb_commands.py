@@ -115,6 +115,7 @@ def _is_setting_of_forks(argument: str) -> bool:
 
 
 _MEMORY = pattern(r"((?:dump|append)\s+(?:\w+\s+)?(?:memory|value)\s+)(\S+)")
+_TRACES = pattern(r"(?:rec(?:o(?:rd?)?)?\s+sa(?:ve?)?|tsave(?:\s+-\w+)*)\s+(\S.*)\Z")
 _OWN_NAME = pattern(r"%[rp]")
 _CORES = "core.%r.%h.%p"
 """Name of the core files of several ranks; see the guide, docs/guide/crashes.md."""
@@ -132,6 +133,10 @@ def with_file_for_each(line: str, count: int) -> str:
         if count < 2 or match is None or _OWN_NAME.search(match[2]):
             return line
         return f"{match[0]}.%r{line[match.end() :]}"
+    if word in ("record", "tsave"):
+        traces = _TRACES.match(line)
+        is_shared = traces is not None and count > 1 and not _OWN_NAME.search(traces[1])
+        return f"{line}.%r" if is_shared else line
     if word != "generate-core-file":
         return line
     name = line[len(line.split(maxsplit=1)[0]) :].strip()

@@ -39,6 +39,9 @@ def test_size_is_left_out_where_nobody_knows_it() -> None:
         ("dump value m.%r grid%rho + n%p", "dump value m.5 grid%rho + n%p"),
         ("dump value m  grid%rho", "dump value m  grid%rho"),
         ('printf "%r\\n", 3', 'printf "%r\\n", 3'),
+        ("record save my log.%r", "record save my log.5"),
+        ("tsave -ctf d.%r", "tsave -ctf d.5"),
+        ("record stop", "record stop"),
         ("print x%r", "print x%r"),
     ],
 )
@@ -57,6 +60,12 @@ def test_placeholders_stand_for_the_rank(command: str, own: str) -> None:
         ("dump binary value m x", 2, "dump binary value m.%r x"),
         ("append memory m.%r 1 2", 2, "append memory m.%r 1 2"),
         ("dump memory m 1 2", 1, "dump memory m 1 2"),
+        ("record save log", 2, "record save log.%r"),
+        ("rec sa log.%p", 2, "rec sa log.%p"),
+        ("record save log", 1, "record save log"),
+        ("record save", 2, "record save"),
+        ("record stop", 2, "record stop"),
+        ("tsave -r t", 2, "tsave -r t.%r"),
         ("print x", 3, "print x"),
     ],
 )
