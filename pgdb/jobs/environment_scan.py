@@ -90,7 +90,7 @@ class Processes:
         self._environments: dict[int, Mapping[str, str] | None] = {}
         self._identities: dict[int, RankIdentity | None] = {}
         self._stats: dict[int, ProcessStat | None] = {}
-        self._spawned_numbers: dict[str, Mapping[int, int]] = {}
+        self._spawned_numbers: dict[tuple[str, int], Mapping[int, int]] = {}
 
     def children(self, pid: int) -> list[int]:
         """Return the pids whose parent is *pid*, in order."""
@@ -172,10 +172,12 @@ class Processes:
             if "PMI_SPAWNED" not in (self.environment(pid) or {}):
                 return selector
             # Intel's hydra gives all worlds the same key.
-            return self._numbered(selector, self._below_daemon(pid)[0], self.parent_of)
+            return self._numbered(selector, self._below_daemon(pid)[0], self.parent_of, 0)
         own, proxy = self._below_daemon(pid, lambda each: bool(self._proxy_selector(each)))
         selector = self._proxy_selector(proxy) if proxy else ""
-        return self._numbered(selector, own, self.children(proxy)) if selector else ""
+        if not selector:
+            return ""
+        return self._numbered(selector, own, self.children(proxy), proxy)
 
     def _proxy_selector(self, pid: int) -> str:
         return proxy_selector(procfs.command_line(pid) or [])
@@ -190,7 +192,7 @@ class Processes:
             pid = each
         return pid, 0
 
-    def _numbered(self, selector: str, pid: int, candidates: Iterable[int]) -> str:
+    def _numbered(self, selector: str, pid: int, candidates: Iterable[int], proxy: int) -> str:
         """Return the selector of a daemon's child: that of its job, with the number of its world.
 
         Nothing in the environments below hydra distinguishes the worlds of MPI_Comm_spawn (MPICH
@@ -198,7 +200,9 @@ class Processes:
         """
         if "PMI_SPAWNED" not in (self.environment(pid) or {}):
             return selector
-        if selector not in self._spawned_numbers:
+        # The hosts of a job can share their process ids, with a proxy each.
+        cache = selector, proxy
+        if cache not in self._spawned_numbers:
             starts = []
             for each in sorted(candidates, key=self._age):
                 identity, parent = self.identity(each), self.parent_of.get(each, 0)
@@ -208,8 +212,8 @@ class Processes:
                 if key is None or (f"key:{key}" == selector and self.is_daemon(parent)):
                     local = identity.rank if identity.local_rank is None else identity.local_rank
                     starts.append((each, (parent, identity.size), (identity.rank, local)))
-            self._spawned_numbers[selector] = world_keys.in_order(starts)
-        number = self._spawned_numbers[selector].get(pid, 0)
+            self._spawned_numbers[cache] = world_keys.in_order(starts)
+        number = self._spawned_numbers[cache].get(pid, 0)
         return f"{selector} spawned {number}" if number else selector
 
     def _age(self, pid: int) -> tuple[int, int]:
