@@ -1,5 +1,6 @@
 /*
  * storm: call hit() about every 0.3 ms, so that a breakpoint there stops the rank all the time.
+ * PAUSE_NS is another time between two calls, for tests in which GDBs need not be busy all the time.
  *
  * Usage: storm [ITERATIONS [ORDERS]], ITERATIONS 0 or none for ever.  At the end rank R prints
  * "rank R done COUNT", where COUNT is the number of calls that really took place.  ORDERS is a file
@@ -16,6 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef PAUSE_NS
+#define PAUSE_NS 300000
+#endif
+
 long hit_count;
 
 void hit(long i);
@@ -28,7 +33,7 @@ void hit(long i)
 
 static void pause_briefly(void)
 {
-    struct timespec left = {0, 300000};
+    struct timespec left = {0, PAUSE_NS};
 
     while (nanosleep(&left, &left) != 0) /* @sleep */
         ;
