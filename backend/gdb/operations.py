@@ -110,10 +110,8 @@ class Operations:
         """
         match operation:
             case Evaluate(expression=expression):
-                if self._stacks.arguments.has_fortran:
-                    unset = await unset_bounds.unset_arrays(self._gdb, [expression])
-                    if expression in unset:
-                        return Failure(message=unset_bounds.about(expression, unset[expression]))
+                if (why := await self._unset(expression)) is not None:
+                    return why
                 value = await full_values.evaluate(self._gdb, operation, pid)
                 return unset_bounds.reworded(value, expression)
             case Backtrace():
@@ -127,8 +125,13 @@ class Operations:
             case ListVariables():
                 return await self._variables(operation, pid)
             case Reduce(expression=expression, limit_bytes=limit_bytes):
+                if (why := await self._unset(expression)) is not None:
+                    return why
                 return await reduction.read_numbers(self._gdb, expression, limit_bytes, pid)
-            case ReadBlock():
+            case ReadBlock(expression=expression, start=start):
+                # The first part of an array is read first.
+                if not start and (why := await self._unset(expression)) is not None:
+                    return why
                 return await blocks.read_block(self._gdb, operation, pid)
             case Console(command=command):
                 command = with_own_file(command, self._rank, pid)
@@ -166,6 +169,15 @@ class Operations:
                 return await self._breakpoints.list(numbers, kind)
             case _:
                 raise AssertionError(f"{operation} is not carried out here")
+
+    async def _unset(self, expression: str) -> Failure | None:
+        """Return why GDB must not look at an array of Fortran, None for anything else."""
+        if not self._stacks.arguments.has_fortran:
+            return None
+        unset = await unset_bounds.unset_arrays(self._gdb, [expression])
+        if expression not in unset:
+            return None
+        return Failure(message=unset_bounds.about(expression, unset[expression]))
 
     def _named(self, pid: int) -> queries.Named:
         def named(frame: Frame, payload: Mapping[str, Any]) -> Frame:

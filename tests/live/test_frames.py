@@ -29,7 +29,8 @@ def shown(out: str, command: str) -> list[list[str]]:
 def test_fortran_arrays_without_bounds_never_hang(mpi: Mpi, build: Build, level: str) -> None:
     program = build("unset.f90", level)
     commands = ("tbreak sweep", "c", "bt", "frame", "tree", "up", "down", "info args", "p pressure")
-    commands += ("expand 3", "stat pressure", "plot pressure", "assert pressure > 0")
+    if level == "-O0":
+        commands += ("expand 3", "stat pressure", "plot pressure", "assert pressure > 0")
     inner = (f"tbreak {program.at('doubled')}", "c", "bt")
     finished = run_pgdb("launch", "--batch", *ex(*commands, *inner), *mpi.line(2, program))
     assert finished.status == (1 if level == "-O0" else 0), finished.out

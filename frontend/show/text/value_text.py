@@ -219,7 +219,7 @@ def _differing_all_over(
     more = ", …" if len(nodes) > MOST_CLASSES else ""
     note = f"{len(nodes)} different values, beyond the elements shown: {sets}{more}"
     if any(may_be_unordered(text) for _, text in texts):
-        note = f"{len(nodes)} different values, or orders of equal elements: {sets}{more}"
+        note = f"{len(nodes)} different values, or other orders of equal elements: {sets}{more}"
     advice = said[0].advice or "'stat' and 'compare' look at all elements"
     rows += ((None, f"{INDENT}({note};"), (None, f"{INDENT} {advice})"))
     return rate_texts(texts), rows
