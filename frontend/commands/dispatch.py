@@ -28,7 +28,7 @@ from pgdb.frontend.commands import (
     old_names,
     run_control,
 )
-from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_OK, EXIT_START
+from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_OK
 from pgdb.frontend.commands.exit_status import Quit as Quit
 from pgdb.frontend.commands.output import Display
 from pgdb.frontend.commands.questions import NOT_DONE, question_before
@@ -490,10 +490,6 @@ class Dispatcher:
     def judge_events(self, classes: tuple[EquivalenceClass[Event], ...]) -> None:
         """Set the exit status for fatal signals of ranks that the user has not killed."""
         self.worsen(exit_status.of_events(classes, self.session.killed))
-
-    def failed_to_start(self) -> None:
-        """Set the exit status for a job that could not be launched again."""
-        self.worsen(EXIT_START)
 
     def worsen(self, status: int) -> None:
         """Set the exit status to *status*, unless it is worse already."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from pgdb.errors import StartError, UsageError
+from pgdb.frontend.commands.exit_status import EXIT_START
 from pgdb.frontend.commands.options import Option, Rest
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome
 from pgdb.patterns import pattern
@@ -89,7 +90,7 @@ async def _relaunch(call: Call, text: str, *, is_sure: bool) -> bool:
     try:
         await dispatcher.relaunch(arguments)
     except StartError as error:
-        dispatcher.failed_to_start()
+        dispatcher.worsen(EXIT_START)
         raise StartError(f"{error}; the job before has ended, 'restart' tries again") from None
     call.workspace.next_arguments = None
     return True
