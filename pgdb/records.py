@@ -344,6 +344,8 @@ class Stop(Struct, frozen=True, tag="stop"):
     """GDB's number of the thread that has stopped the rank, unless it is the first one."""
     thread_name: str = ""
     """Name of that thread, where GDB prints it."""
+    location: int = 0
+    """Number of the location that was hit, of a breakpoint with several ones; else 0."""
 
 
 def is_fatal(stop: Stop) -> bool:

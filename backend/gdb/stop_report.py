@@ -127,6 +127,7 @@ class StopReports:
             event=words.event if number else "",
             thread=words.thread,
             thread_name=words.thread_name,
+            location=words.location if number else 0,
         )
 
     def why_refused(self, message: str) -> str:

@@ -21,7 +21,7 @@ FIRST_THREAD = "1"
 _HIT = pattern(
     r'^(?:Thread [\d.]+ "[^\n]*" hit )?'
     r"((?:Temporary |Hardware |Hardware read |Hardware access \(read/write\) |Masked )?"
-    r"(?:[Bb]reak|[Cc]atch|[Ww]atch)point) (\d+)"
+    r"(?:[Bb]reak|[Cc]atch|[Ww]atch)point) (\d+)(?:\.(\d+))?"
     r"(?: \(([^\n]*?)\), |\n +Inferior ((?:un)?loaded [^\n]*(?:\n    [^\n]*)*))?",
     re.M,
 )
@@ -48,13 +48,15 @@ class StopWords(NamedTuple):
     thread: str = ""
     """GDB's number of the thread, unless it is the first one."""
     thread_name: str = ""
+    location: int = 0
+    """Number of the breakpoint's location, if it has several ones."""
 
 
 def stop_words(
     text: str, payload: Mapping[str, Any], first_thread: str = FIRST_THREAD
 ) -> StopWords:
     """Return the announcement in *text*, which GDB printed during the run that *payload* ends."""
-    number, hit, event = _number(payload.get("bkptno")), "", ""
+    number, location, hit, event = _number(payload.get("bkptno")), 0, "", ""
     for key, word in _WORDS_OF_WATCHPOINTS.items():
         watched = _first(payload.get(key))
         if isinstance(watched, Mapping):
@@ -62,8 +64,8 @@ def stop_words(
     # Output of a script may look like an announcement: the last one counts.
     for match in _HIT.finditer(text) if number or not payload.get("reason") else ():
         if int(match[2]) == number or not payload.get("reason"):
-            number, hit = int(match[2]), match[1]
-            event = match[3] or ", ".join((match[4] or "").split("\n    "))
+            number, hit, location = int(match[2]), match[1], int(match[3] or 0)
+            event = match[4] or ", ".join((match[5] or "").split("\n    "))
     if not hit and payload.get("disp") == "del":
         hit = "Temporary breakpoint"
     thread = str(payload.get("thread-id", first_thread))
@@ -74,6 +76,7 @@ def stop_words(
         event=event,
         thread="" if thread == first_thread else thread,
         thread_name=names[-1] if names else "",
+        location=location,
     )
 
 

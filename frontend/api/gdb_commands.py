@@ -84,6 +84,8 @@ def _kind_and_inner(word: str, line: str) -> tuple[Kind, str]:
         return Kind.REFUSED, ""
     if word == "with" and _is_setting_of_forks(argument.partition("--")[0]):
         return Kind.REFUSED, ""
+    if word == "info" and _lets_run(argument):
+        return Kind.REFUSED, ""
     if word in _CARRIERS and (match := _CARRIERS[word].match(argument)):
         return Kind.FREE, match["command"]
     return KINDS.get(word, Kind.FREE), ""
@@ -112,6 +114,15 @@ def _is_setting_of_forks(argument: str) -> bool:
         own.startswith(name) and len(name) >= shortest and value.strip() != as_it_is
         for own, (as_it_is, shortest) in _SETTINGS_OF_FORKS.items()
     )
+
+
+def _lets_run(topic: str) -> bool:
+    """Return whether an ``info`` sets the rank running.
+
+    GDB 13.1 does, to ask the program for its markers.
+    """
+    name = topic.split(maxsplit=1)[0] if topic else ""
+    return len(name) > len("sta") and "static-tracepoint-markers".startswith(name)
 
 
 _MEMORY = pattern(r"((?:dump|append)\s+(?:\w+\s+)?(?:memory|value)\s+)(\S+)")
@@ -157,6 +168,8 @@ def why_refused(word: str, line: str = "") -> str:
             f"'{word}' with this setting is refused: a rank is one process. 'pgdb attach --pids' "
             "debugs its children; --program NAME names the program that a wrapper starts"
         )
+    if word == "info":
+        return f"'{line.strip()}' is refused: GDB would let the rank run for it"
     for why, words in REFUSED.items():
         if word in words.split():
             return f"'{word}' is refused: {why}"

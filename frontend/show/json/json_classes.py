@@ -163,6 +163,7 @@ def stop_class(each: EquivalenceClass[Stop], text: ClassText) -> StopClass:
         event=stop.event,
         thread=stop.thread,
         thread_name=stop.thread_name,
+        location=stop.location,
     )
 
 

@@ -194,6 +194,7 @@ class StopClass(Part, frozen=True, kw_only=True):
     event: str = ""
     thread: str = ""
     thread_name: str = ""
+    location: int = 0
 
 
 class ExitClass(Part, frozen=True, kw_only=True):

@@ -166,7 +166,8 @@ def _stop(record: Stop) -> str:
 def _hit(record: Stop, word: str) -> str:
     """Return what was hit, as GDB names it; *word* is for ordinary ones."""
     event = f" ({record.event})" if record.event else ""
-    return f"{record.hit or word} {record.breakpoint}{event}"
+    location = f".{record.location}" if record.location else ""
+    return f"{record.hit or word} {record.breakpoint}{location}{event}"
 
 
 def _thread(record: Stop, verb: str) -> str:

@@ -29,6 +29,8 @@ ANNOUNCED = [
     ),
     ("\nTemporary breakpoint 3, main () at t.c:1\n", {"bkptno": "3"},
      StopWords(3, "Temporary breakpoint")),
+    ("\nBreakpoint 7.2, over () at t.c:1\n", {"bkptno": "7", "locno": "2"},
+     StopWords(7, location=2)),
     (f"\n{THROWN}\n", {"bkptno": "2"}, StopWords(2, "Catchpoint", "exception thrown")),
     ("\nCatchpoint 5 (returned from syscall write), x\n",
      {"reason": "syscall-return", "bkptno": "5"},

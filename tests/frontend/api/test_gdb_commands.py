@@ -220,3 +220,11 @@ def test_scripts_may_have_all_else() -> None:
     check_script(["define foo", "python", "kill", "end", "continue", "end"])
     check_script(["document foo", "kill", "if you must", "end"])
     check_script(["define foo", "print 1", "end", "python", "kill = 1", "end", "break main"])
+
+
+def test_a_topic_for_which_gdb_lets_the_rank_run_is_refused() -> None:
+    for line in ("info static-tracepoint-markers", "info stat", "i static"):
+        assert kind_of("info", line) is Kind.REFUSED, line
+        assert "let the rank run" in why_refused("info", line)
+    for line in ("info sta", "info stack", "info status", "info", "info s"):
+        assert kind_of("info", line) is not Kind.REFUSED, line
