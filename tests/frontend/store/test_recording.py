@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import stat
 import subprocess
 import sys
@@ -48,10 +49,16 @@ def _runtime_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # -- asking again --------------------------------------------------------------------------------
 
 
+def without_numbers(shown: list[str]) -> list[str]:
+    """Return texts without the numbers of answers, of which a recording begins anew."""
+    return [re.sub(r"\bexpand \d+\b", "expand N", each) for each in shown]
+
+
 def test_what_was_asked_shows_as_it_did(tmp_path: Path) -> None:
     path = tmp_path / "job.pgdb"
     shown = recorded(path)
-    assert all(shown) and asked_of(path, *ASKED) == shown
+    assert all(shown)
+    assert without_numbers(asked_of(path, *ASKED)) == without_numbers(shown)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     # A tree makes the request of a backtrace, in every format.
     recorded(path, ["bt"])
@@ -139,7 +146,7 @@ def test_what_was_kept_back_is_in_the_recording(tmp_path: Path) -> None:
     path = tmp_path / "job.pgdb"
     recorded(path, ["p p"])
     folded, unfolded = asked_of(path, "p p", "expand")
-    assert folded == "[0-3] p = (int *) …\n"
+    assert folded.startswith("[0-3] p = (int *) …\n(addresses differ between the ranks; expand ")
     assert "[3] p = (int *) 0x7fff0003" in unfolded
     by_number, of_set = asked_of(path, "expand 1", "expand 1 2-3")
     assert "[0] p = (int *) 0x7fff0000" in by_number
