@@ -316,7 +316,7 @@ def test_settle_gives_the_rule_of_the_prompt(build: Build, start_job: StartJob) 
 
 def test_what_would_break_the_session_is_refused(mpi: Mpi, build: Build) -> None:
     refused = (
-        "starti",
+        "with print pretty on -- detach",
         "attach 1",
         "target native",
         "with print pretty on -- shell true",
