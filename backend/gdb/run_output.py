@@ -35,6 +35,8 @@ _PLACE = pattern(
     r"| from [^\n]*)?\Z|0x[0-9a-f]+ in "
 )
 """A frame, or a line of source."""
+_DISPLAY = pattern(r"(\d+): (?:x/\w+ \S|[^\n]*\S = )")
+"""The first line of a ``display``."""
 _LONGEST = 1 << 20
 """Number of characters of a line from which it is passed on in pieces."""
 
@@ -108,8 +110,29 @@ def without_announcement(
         if end and kept[end][:1].isdigit() and "\t" in kept[end] and _is_frame(kept[end - 1]):
             begin = end - 1
     if begin is None or end is None:
-        return kept
+        # A step of MI has its place in the "*stopped" only; its displays are printed all the same.
+        return kept[: _begin_of_displays(kept)] if shows_displays else kept
     return kept[:begin] + ([] if shows_displays else kept[end + 1 :])
+
+
+def _begin_of_displays(lines: Sequence[str]) -> int:
+    """Return the index of the first of the displays at the end; without any, the number of lines.
+
+    GDB prints displays by ascending number. Lines between two of them belong to a value.
+
+    >>> _begin_of_displays(["3: mine = 1", "1: i = 5", "2: /x point = {", "  x = 0x1", "}"])
+    1
+    """
+    begin = len(lines)
+    number: int | None = None
+    for at in reversed(range(len(lines))):
+        match = _DISPLAY.match(lines[at])
+        if match is None:
+            continue
+        if number is not None and int(match[1]) >= number:
+            break
+        begin, number = at, int(match[1])
+    return begin
 
 
 def _is_frame(line: str) -> bool:

@@ -97,6 +97,20 @@ def test_values_of_displays_belong_to_the_announcement() -> None:
     assert at_stop(text, shows_displays=True) == ["hook here"]
 
 
+@pytest.mark.parametrize(
+    "displays",
+    [
+        "1: i = 10\n",
+        "1: i = 10\n2: point = {\n  x = 1\n}\n",
+        "2: /x i = 0xa\n3: x/i $pc\n=> 0x401136 <main+4>:\tnop\n7: q = <error: no memory>\n",
+    ],
+)
+def test_values_of_displays_come_without_an_announcement_after_a_step(displays: str) -> None:
+    before = ["8: text = of dprintf", "a line of it"]
+    assert at_stop("\n".join((*before, displays)), shows_displays=True) == before
+    assert at_stop(displays) == displays.splitlines()
+
+
 def test_text_of_python_behind_the_announcement_is_shown() -> None:
     assert at_stop(f"{HIT}from a stop handler\n") == ["from a stop handler"]
 
