@@ -54,7 +54,7 @@ def merge_thread_lists(texts: Sequence[Said]) -> list[ThreadRow] | None:
         if seen is None:
             return None
         for each in seen:
-            key = (each.number, each.is_current, _function_of(each.frame.text))
+            key = (each.number, each.is_current, function_of(each.frame.text))
             groups.setdefault(key, []).append(each)
     rows = [
         ThreadRow(
@@ -92,18 +92,24 @@ def _rows_of(said: Said) -> list[_Seen] | None:
             used += count
             at = match.end(name)
         target, frame = parts
-        if (address := _ADDRESS.match(frame.text)) is not None:
-            # No rank has its functions where others have them.
-            count = address[0].count(SLOT)
-            frame = Said(said.ranks, frame.text[address.end() :], frame.slots[count:])
-        found.append(_Seen(match["number"], match["mark"] == "*", target, frame))
+        is_current = match["mark"] == "*"
+        found.append(_Seen(match["number"], is_current, target, without_address(frame)))
     return found
 
 
-def _function_of(frame: str) -> str:
+def without_address(frame: Said) -> Said:
+    """Return a frame without its address: no rank has its functions where others have them."""
+    address = _ADDRESS.match(frame.text)
+    if address is None:
+        return frame
+    count = address[0].count(SLOT)
+    return Said(frame.ranks, frame.text[address.end() :], frame.slots[count:])
+
+
+def function_of(frame: str) -> str:
     """Return a frame without its arguments.
 
-    >>> _function_of("deep (n=2, text=\\"a)\\") at prog.c:5"), _function_of("(running)")
+    >>> function_of("deep (n=2, text=\\"a)\\") at prog.c:5"), function_of("(running)")
     ('deep at prog.c:5', '(running)')
     """
     begin = frame.find(" (")

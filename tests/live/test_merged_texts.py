@@ -160,4 +160,11 @@ def test_threads_are_selected_named_and_found(mpi: Mpi, build: Build) -> None:
     ]
     assert shown(out, "thread 99") == ["[0-3] error: Unknown thread 99."]
     assert 'locking scheduler during execution is "on"' in shown(out, "show scheduler-locking")[0]
+    selected = shown(out, "thread 1")
+    assert selected[0] == "[0-3]"
+    assert re.fullmatch(r"\[Switching to thread 1 \(Thread … \(LWP …\)\)\]", selected[1])
+    assert re.match(r"\[0,2-3\] #0  deep \(n=0\) at ", selected[2])
+    assert selected[3].startswith(f"{program.line('deep')}\t")
+    assert re.match(r"\[1\] +#0  elsewhere \(k=1\) at ", selected[4])
+    assert selected[5].startswith(f"{program.line('elsewhere')}\t") and len(selected) == 6
     assert "[0,2-3] stopped in deep " in "\n".join(shown(out, "next"))

@@ -1,12 +1,15 @@
-"""``info threads`` of many ranks as one table."""
+"""``info threads`` of many ranks as one table, and ``thread N`` with the frames of all ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pgdb.frontend.analysis.prominence import most_prominent_first
 from pgdb.frontend.analysis.text_parts import Said
 from pgdb.frontend.analysis.thread_lists import ThreadRow, merge_thread_lists
-from pgdb.frontend.show.text.layout import Layout
+from pgdb.frontend.analysis.thread_switches import Common, merge_thread_switches
+from pgdb.frontend.show.text.layout import MOST_CLASSES, SHOWN_OF_MANY, Layout
+from pgdb.frontend.show.text.value_text import place_rows, rate_place
 from pgdb.ranks import RankSet
 
 
@@ -36,3 +39,38 @@ def _with_ranks(rows: Sequence[ThreadRow], lines: Sequence[str], layout: Layout)
         start = f"{layout.brackets(row.ranks):<{column}} "
         found.append(layout.fit(start + line, layout.mark(row.ranks)))
     return found
+
+
+def thread_switch(texts: Sequence[Said], layout: Layout) -> list[str] | None:
+    """Return the lines of the threads that ranks have selected; None for other texts."""
+    merged = merge_thread_switches(texts)
+    if merged is None:
+        return None
+    ranks = merged.heading.ranks
+    lines = [layout.brackets(ranks), *map(layout.fit, merged.heading.text.split("\n"))]
+    lines += _places(merged.heading, layout)
+    # Frames are in the order of their number of ranks.
+    frames, left = merged.frames, merged.frames[:0]
+    if len(frames) > MOST_CLASSES:
+        left = frames[SHOWN_OF_MANY:-SHOWN_OF_MANY]
+        frames = (*frames[:SHOWN_OF_MANY], *frames[-SHOWN_OF_MANY:])
+    column = layout.column([each.ranks for each in frames])
+    for each in frames:
+        frame, *source = each.text.split("\n")
+        if each.ranks == ranks:
+            lines.append(layout.fit(frame))  # the first line names the ranks
+        else:
+            start = f"{layout.brackets(each.ranks):<{column}} "
+            lines.append(layout.fit(start + frame, layout.mark(each.ranks)))
+        lines += map(layout.fit, source)
+        lines += _places(each, layout)
+    if left:
+        layout.is_shortened = True
+        count = sum(len(each.ranks) for each in left)
+        lines.append(f"({len(left)} more places with {count} ranks are folded)")
+    return lines
+
+
+def _places(common: Common, layout: Layout) -> list[str]:
+    places = most_prominent_first(common.places, rate_place)
+    return layout.lines(place_rows(common.ranks, places, layout))

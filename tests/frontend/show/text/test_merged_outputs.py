@@ -58,6 +58,60 @@ def test_a_command_for_all_threads_is_shown_once_for_each_output() -> None:
     ]
 
 
+def _switched(frame: str, number: int = 1) -> Text:
+    return Text(f"[Switching to thread {number} (Thread {SLOT} (LWP {SLOT}))]\n{frame}\n")
+
+
+def test_selected_threads_have_one_heading_and_a_frame_for_each_place() -> None:
+    deep = [f"#0  deep (n={n}) at a.c:5\n5\t  x = 1;" for n in (0, 0, 4)]
+    other = f"#2  {SLOT} in f (k=1) at b.c:7\n7\tin b.c"
+    unreadable = f"#2  {SLOT} in f (k=1) at b.c:7\n7\tb.c: No such file or directory."
+    heading = "[Switching to thread 1 (Thread … (LWP …))]"
+    said = [_switched(frame) for frame in (*deep, other, unreadable)]
+    assert shown(by_rank("thread 1", said)) == [
+        "[0-4]",
+        heading,
+        "[0-2] #0  deep (n=…) at a.c:5",
+        "5\t  x = 1;",
+        "    #0 deep n  [0-1] 0",
+        "               [2]   4  <-- differs  @3",
+        "[3-4] #2  f (k=1) at b.c:7",
+        "7\tb.c: No such file or directory.",
+    ]
+    assert shown(by_rank("thread 1", said[3:])) == [
+        "[0-1]",
+        heading,
+        "#2  f (k=1) at b.c:7",
+        "7\tb.c: No such file or directory.",
+    ]
+    # One output is as GDB has it.
+    alone = shown(answer("thread 1", ("0-1", said[3])))
+    assert alone[:2] == ["[0-1]", "[Switching to thread 1 (Thread " + f"{SLOT} (LWP {SLOT}))]"]
+    # Other numbers are in the heading, and a thread that runs has no frame.
+    said = [_switched(deep[0], 3), Text(_switched("").text.rstrip("\n") + "(running)")]
+    assert shown(by_rank("thread $n", said)) == [
+        "[0-1]",
+        "[Switching to thread … (Thread … (LWP …))]",
+        "    [Switching to  [0] 3  @1",
+        "                   [1] 1  @2",
+        "[0] #0  deep (n=0) at a.c:5  @1",
+        "5\t  x = 1;",
+        "[1] (running)  @2",
+    ]
+
+
+def test_selected_threads_at_many_places_are_folded() -> None:
+    said = [_switched(f"#0  f{rank} () at a.c:5") for rank in range(20)]
+    lines = shown(by_rank("thread 1", said))
+    assert [line.split()[2] for line in lines if "#0" in line] == [
+        f"f{rank}" for rank in (0, 1, 2, 3, 16, 17, 18, 19)
+    ]
+    assert lines[-2:] == [
+        "(12 more places with 12 ranks are folded)",
+        "(expand 5 shows all of it)",
+    ]
+
+
 def test_numbers_of_the_history_of_values_are_no_differences() -> None:
     said = [Text("$4 = 5"), Text("$5 = 5"), Text("$4 = 6")]
     assert shown(by_rank("call x", said)) == ["[0-1] $… = 5", "[2]   $… = 6  <-- differs  @3"]
