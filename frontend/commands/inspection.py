@@ -186,6 +186,8 @@ async def _info(call: Call) -> Outcome:
     lines once, then the parts that differ.
     """
     topic, _, rest = need_argument(call, "a topic, for example 'info locals'").partition(" ")
+    if gdb_commands.kind_of("info", call.line) is gdb_commands.Kind.REFUSED:
+        raise UsageError(gdb_commands.why_refused("info", call.line))
     ranks = call.view
     if (kind := breakpoint_kind(topic)) is not None:
         return await info_breakpoints(call, kind, rest)

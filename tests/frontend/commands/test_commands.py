@@ -193,10 +193,12 @@ def test_times_are_read_by_one_rule(line: str, why: str) -> None:
         ("set -keep", "^set -keep needs a name and a value"),
         ("set -keep print elements 4", "every session by --gdb-command 'set …'$"),
         ("defset running 0", "^defset: @running is a set of PGDB's own"),
+        ("info static-tracepoint-markers", "would let the rank run"),
+        ("i stat", "would let the rank run"),
         ("defset 3 0", "^defset: '3' cannot be the name of a set; write a letter, then"),
     ],
 )
-def test_what_would_say_nothing_is_refused(line: str, why: str) -> None:
+def test_what_would_say_nothing_or_harm_is_refused(line: str, why: str) -> None:
     with pytest.raises(PgdbError, match=why):
         dispatch(line)
 
