@@ -46,7 +46,7 @@ from pgdb.frontend.show.text import render
 from pgdb.frontend.store import recording_file, saved_files, settings
 from pgdb.frontend.store.recorder import Recorder
 from pgdb.frontend.ui.arguments import parse
-from pgdb.jobs import launchers
+from pgdb.jobs import launch_lines, launchers
 from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.merge.graph import from_graph, to_graph
 from pgdb.merge.rankset_codec import pack, unpack
@@ -458,11 +458,11 @@ _TOUCHING = frozenset({"decompose", "help", "h"})
 def run_launch(data: bytes) -> None:
     """Parse a launcher's line, as for each family of launchers whose options are known."""
     words = ["mpirun", *data.decode("utf-8", "replace").split("\n")]
-    for family in launchers.TABLES:
+    for family in launch_lines.TABLES:
         launcher = launchers.Launcher(Path("/nonexistent/mpirun"), family, "1")
-        list(launchers.options_of(launcher, words))
+        list(launch_lines.options_of(launcher, words))
         with contextlib.suppress(UsageError):
-            launchers.parse_line_of(launcher, words, {})
+            launch_lines.parse_line_of(launcher, words, {})
 
 
 def run_values(data: bytes) -> None:

@@ -15,12 +15,9 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.held import HeldJob, HeldWorld
 from pgdb.frontend.startup.places import Place
 from pgdb.frontend.startup.starting import Starting, count
+from pgdb.jobs.launch_lines import LaunchLine
 from pgdb.jobs.launcher_kinds import launcher_for_own
-from pgdb.jobs.launchers import (
-    Launcher,
-    LaunchLine,
-    find_launcher,
-)
+from pgdb.jobs.launchers import Launcher, find_launcher
 from pgdb.overlay.messages import Find, FoundRanks, Share
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet

@@ -16,8 +16,8 @@ from pgdb.frontend.startup.start import launch_job
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.frontend.transport.overlay_transport import OverlayTransport
+from pgdb.jobs.launch_lines import LaunchLine, check_program
 from pgdb.jobs.launcher_kinds import read_launch_line
-from pgdb.jobs.launchers import LaunchLine, check_program
 
 
 async def restart(

@@ -29,10 +29,8 @@ from pgdb.frontend.startup.site import Site
 from pgdb.frontend.startup.spawned import SpawnedWorlds, names_of
 from pgdb.frontend.startup.starting import prepare
 from pgdb.jobs.gdb_program import check_gdb
+from pgdb.jobs.launch_lines import check_program
 from pgdb.jobs.launcher_kinds import read_launch_line, rights_lost
-from pgdb.jobs.launchers import (
-    check_program,
-)
 from pgdb.overlay.messages import Share
 
 _SPAWNED_S = 20.0

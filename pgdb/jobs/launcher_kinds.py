@@ -17,17 +17,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pgdb.errors import StartError, UsageError
-from pgdb.jobs.launchers import (
-    Family,
-    Launcher,
+from pgdb.jobs.launch_lines import (
     LaunchLine,
     Program,
     check_program,
-    find_launcher,
-    identify,
     parse_launch_line,
     parse_line_of,
 )
+from pgdb.jobs.launchers import Family, Launcher, find_launcher, identify
 from pgdb.jobs.procfs import is_launcher_name
 
 _FAMILIES = {"mpich": Family.MPICH, "intel": Family.INTEL, "slurm": Family.SLURM}

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from pgdb.errors import StartError
 from pgdb.jobs import procfs
-from pgdb.jobs.launchers import Family, Launcher, identify, options_of
+from pgdb.jobs.launch_lines import options_of
+from pgdb.jobs.launchers import Family, Launcher, identify
 from pgdb.patterns import pattern
 
 OVERLAY_STEP_NAME = "pgdb"

@@ -7,16 +7,9 @@ from pathlib import Path
 import pytest
 
 from pgdb.errors import StartError, UsageError
-from pgdb.jobs import launchers
-from pgdb.jobs.launchers import (
-    TABLES,
-    Family,
-    Launcher,
-    check_program,
-    find_launcher,
-    launcher_of_process,
-    parse_launch_line,
-)
+from pgdb.jobs import launch_lines, launchers
+from pgdb.jobs.launch_lines import TABLES, check_program, parse_launch_line
+from pgdb.jobs.launchers import Family, Launcher, find_launcher, launcher_of_process
 from pgdb.jobs.placement import scrubbed_environment
 
 VERSIONS = {
@@ -175,7 +168,7 @@ def test_each_family_has_its_own_options(place, family, text):
 
 @pytest.mark.parametrize("family", TABLES)
 def test_every_option_of_the_tables_can_be_read(place, family):
-    table = launchers.TABLES[family]
+    table = launch_lines.TABLES[family]
     for name, count in table.arguments.items():
         if name in table.program_files:
             continue

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from pgdb.jobs import placement
-from pgdb.jobs.launchers import TABLES, Family, Launcher, find_launcher, parse_launch_line
+from pgdb.jobs.launch_lines import TABLES, parse_launch_line
+from pgdb.jobs.launchers import Family, Launcher, find_launcher
 from pgdb.jobs.placement import (
     MAX_HOSTS_IN_LINE,
     bootstrap_environment,
