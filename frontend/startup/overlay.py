@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
-import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Literal
 
 from msgspec.structs import replace
 
-from pgdb.errors import StartError, UsageError
+from pgdb.errors import UsageError
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup import places
 from pgdb.frontend.startup.aggregator_recovery import AggregatorRecovery
+from pgdb.frontend.startup.first_start import FirstStart, WireUp
 from pgdb.frontend.startup.links import Links
-from pgdb.frontend.startup.places import Place, explain, hangs_between_hosts
+from pgdb.frontend.startup.places import Place
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.shipping import Shipper, remote_command, ship_by_ssh
-from pgdb.frontend.startup.site import AggregatorStart, GetRendezvous, Site, Starter
+from pgdb.frontend.startup.site import AggregatorStart, Site, Starter
 from pgdb.frontend.transport.overlay_root import Root
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Family
@@ -30,7 +28,7 @@ from pgdb.overlay.archive_bootstrap import VARIABLE as SHIP_VARIABLE
 from pgdb.overlay.bootstrap_env import SYMBOL_PREFETCH_VARIABLE
 from pgdb.overlay.channel import Listener, listen
 from pgdb.overlay.credentials import make_credentials
-from pgdb.overlay.messages import Find, Found, Hello, Joined, Lost, Notice, Shutdown, Table
+from pgdb.overlay.messages import Find, Found, Hello, Joined, Lost, Notice, Shutdown
 from pgdb.overlay.rendezvous import CALL_WORD, MAX_HINTS, Rendezvous
 from pgdb.overlay.router import Gathered
 from pgdb.overlay.topology import Topology
@@ -41,12 +39,6 @@ LOG = logging.getLogger(__name__)
 LEAVE_TIMEOUT_S = 10.0
 """Time for the aggregators to leave, before their launchers are ended, which ends those that hang.
 After that, the others have the same time once more."""
-TOGETHER_TIMEOUT_S = 40.0
-"""Time for one launcher to start the aggregators of several hosts, before each host gets a launcher
-of its own; at most half of the time for the whole start."""
-STRAGGLER_S = 10.0
-"""Time after the first aggregator for the others, where each host has a launcher of its own."""
-WireUp = Literal["mpi", "direct"]
 
 
 class Overlay:
@@ -68,24 +60,22 @@ class Overlay:
         self._directory = directory
         self._on_lost = on_lost
         self.starters: list[Starter] = []
-        self._useless: set[asyncio.Task[None]] = set()  # the ends of starters that bring nobody
+        self.useless: set[asyncio.Task[None]] = set()  # the ends of starters that bring nobody
         self._listener: Listener | None = None
         self._further_listeners: list[Listener] = []
         self._shipper: Shipper | None = None
         self._credentials = b""
         self._opening: asyncio.Task[None] | None = None
         self._is_started = False
-        self._changed = asyncio.Event()
         self._watchers: set[asyncio.Event] = set()
         self.site: Site | None = None
         self.place = Place(launcher=None)
         self._front_end = ""
         self.called: dict[int, str] = {}  # node -> address at which it waits to be called
-        self._refused: dict[int, str] = {}  # node -> why it cannot take part
+        self.refused: dict[int, str] = {}  # node -> why it cannot take part
         self._found: dict[int, Found] = {}
         self._finding = asyncio.Lock()
-        self._expected = options.aggregators
-        self._silent: frozenset[str] = frozenset()
+        self.expected = options.aggregators
         self.failed: dict[str, str] = {}
         """Hosts without aggregators, and the reasons."""
         self.root = Root(
@@ -112,7 +102,7 @@ class Overlay:
 
     def progress(self) -> tuple[int, int]:
         """Return the number of aggregators in the tree, and the number that is expected."""
-        return len(self.root.joined), self._expected
+        return len(self.root.joined), self.expected
 
     def last_words(self) -> str:
         """Return the last output of the aggregators' launchers, on one line."""
@@ -129,8 +119,8 @@ class Overlay:
         :raises StartError: if no aggregator starts.
         """
         self.site, self.place = site, place
-        self._expected = self.options.aggregators * max(1, len(place.hosts))
-        topology = Topology(count=self._expected, fan_out=self.options.fan_out)
+        self.expected = self.options.aggregators * max(1, len(place.hosts))
+        topology = Topology(count=self.expected, fan_out=self.options.fan_out)
         self.root.place(self.root.number, topology)
         address = ""
         if not self.options.calls:
@@ -144,7 +134,11 @@ class Overlay:
         # imported.
         opening = self._opening = asyncio.create_task(self._open(address))
         try:
-            await self._start_all(site, place)
+            if self.options.ship:
+                await self._start_shipping()
+            silent = await self.silent_hosts(place)
+            with self.watching() as changed:
+                await FirstStart(self, site, place, silent=silent, changed=changed).run()
         finally:
             opening.cancel()
             await asyncio.gather(opening, return_exceptions=True)
@@ -162,82 +156,12 @@ class Overlay:
         assert self._opening is not None
         await asyncio.shield(self._opening)  # others wait for it, too
 
-    async def _start_all(self, site: Site, place: Place) -> None:
-        if self.options.ship:
-            await self._start_shipping()
-        first_error: StartError | None = None
-        self._silent = await self.silent_hosts(place)
-        for together, wire_up in self._attempts(place):
-            try:
-                await self._try(site, place, wire_up, together=together)
-                break
-            except StartError as error:
-                LOG.info("aggregators (%s, together %s): %s", wire_up, together, error)
-                first_error = first_error or error
-                await self._begin_again()
-        else:
-            assert first_error is not None
-            raise first_error
-
-    def _attempts(self, place: Place) -> list[tuple[bool, WireUp]]:
-        wanted = self.options.wire_up
-        family = place.launcher.family if place.launcher is not None else None
-        # MPI among our own processes works only with the launcher of that MPI.
-        mpi: list[tuple[bool, WireUp]] = [(True, "mpi")]
-        if family in (None, Family.SLURM) or wanted == "direct" or hangs_between_hosts(place):
-            mpi = []
-        if wanted == "mpi":
-            return mpi or [(True, "mpi")]
-        apart: list[tuple[bool, WireUp]] = [(False, "direct")] if place.hosts else []
-        if place.launcher is None:
-            return apart
-        if self._silent:
-            return apart
-        return [*mpi, (True, "direct"), *apart]
-
     async def _start_shipping(self) -> None:
         if self.options.calls:
             return  # over ssh, host by host
         await self._opened()
         self._shipper = Shipper()
         await self._shipper.start(self._front_end.rpartition(":")[0], self._credentials)
-
-    # -- one attempt -------------------------------------------------------------------------
-
-    async def _try(self, site: Site, place: Place, wire_up: WireUp, *, together: bool) -> None:
-        options = self.options
-        start = self.aggregator_start(place, wire_up)
-        rendezvous = functools.partial(self.rendezvous, place.hosts)
-        starts = [start]
-        if not together:
-            starts = [
-                replace(
-                    start,
-                    hosts=(host,),
-                    first_node=number * options.aggregators,
-                    log=f"aggregators-{number}.log",
-                )
-                for number, host in enumerate(place.hosts)
-            ]
-        limit_s = None
-        if together:
-            limit_s = min(TOGETHER_TIMEOUT_S, options.start_timeout_s / 2)
-        try:
-            async with asyncio.timeout(limit_s):
-                ended = [
-                    asyncio.create_task(self._run_starter(site, each, rendezvous))
-                    for each in starts
-                ]
-                try:
-                    await self._gather(place, wire_up, ended, together=together)
-                finally:
-                    for task in ended:
-                        task.cancel()
-        except TimeoutError:
-            got, wanted = self.progress()
-            raise StartError(
-                f"{got} of {wanted} aggregators within {limit_s:g} s. {self.last_words()}".rstrip()
-            ) from None
 
     def aggregator_start(self, place: Place, wire_up: WireUp) -> AggregatorStart:
         """Return the start of all aggregators at a place."""
@@ -263,7 +187,7 @@ class Overlay:
             credentials=self._credentials.decode("ascii"),
             front_end=self._front_end,
             fan_out=self.options.fan_out,
-            count=self._expected,
+            count=self.expected,
             grace_s=self.options.grace_s,
             hosts=tuple(hosts[:MAX_HINTS]),
         ).dump()
@@ -283,23 +207,6 @@ class Overlay:
             return options.overlay_launcher or options.ssh
         return options.overlay_launcher[1:]
 
-    async def _run_starter(
-        self, site: Site, start: AggregatorStart, rendezvous: GetRendezvous
-    ) -> str:
-        """Run one process that starts aggregators; return its last words after its end."""
-        start = await self.with_ship(start)
-        starter = await site.start(start, self.on_line, rendezvous)
-        self.starters.append(starter)
-        try:
-            await starter.wait()
-        except asyncio.CancelledError:
-            # The session starts without the aggregators that have not come.
-            if set(start.hosts) <= self.failed.keys() and start.hosts:
-                self.starters.remove(starter)
-                self._useless.add(asyncio.create_task(starter.end()))
-            raise
-        return explain(starter.last_words(), start.python or sys.executable)
-
     async def with_ship(self, start: AggregatorStart) -> AggregatorStart:
         """Return *start* with PGDB itself on board, for ``--ship``."""
         if not self.options.ship:
@@ -313,121 +220,6 @@ class Overlay:
         addresses.check_host_names(start.hosts)
         path = await ship_by_ssh(start.hosts[0], start.words, python)
         return replace(start, python=python, python_path=path)
-
-    async def _gather(
-        self,
-        place: Place,
-        wire_up: WireUp,
-        ended: Sequence[asyncio.Task[str]],
-        *,
-        together: bool,
-    ) -> None:
-        """Wait for the aggregators, assign their places, and wait until they are in the tree."""
-        loop = asyncio.get_running_loop()
-        first_at: float | None = None
-        begun = loop.time()
-        wanted = set(range(self._expected))
-        while True:
-            here = self._here(wire_up)
-            if first_at is None and here:
-                first_at = loop.time()
-            gone = self._gone(ended, together=together)
-            if not wanted - here - gone.keys():
-                break
-            if together and self._refused:
-                # A launcher that should end with the others may never do so (Open MPI 4.1).
-                break
-            limit_s = None
-            if not together and first_at is not None:
-                limit_s = first_at + max(STRAGGLER_S, 2 * (first_at - begun)) - loop.time()
-                if limit_s <= 0:
-                    break
-            changed = asyncio.ensure_future(self._changed.wait())
-            still = [task for task in ended if not task.done()]
-            try:
-                await asyncio.wait(
-                    (changed, *still), timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
-                )
-            finally:
-                changed.cancel()
-            self._changed.clear()
-        here = self._here(wire_up)
-        for node in sorted(wanted - here, key=lambda each: (each not in gone, each)):
-            host = place.hosts[node // self.options.aggregators] if place.hosts else ""
-            why = gone.get(node, "it does not answer")
-            if together or not here:
-                raise StartError(f"{host}: {why}" if host and not together else why)
-            if host in self._silent:
-                why = f"nothing at {host} answers; is it up, and its link? ({why})"
-            first = node - node % self.options.aggregators
-            if here.isdisjoint(range(first, first + self.options.aggregators)):
-                self.failed[host] = why
-        await self._seat(wire_up, here)
-
-    def _here(self, wire_up: WireUp) -> set[int]:
-        """Return the aggregators that wait for their place, or need none."""
-        if self.options.calls:
-            return (
-                set(range(self._expected)) if wire_up == "mpi" and self.called else {*self.called}
-            )
-        return set(self.root.joined if wire_up == "mpi" else self.root.asking)
-
-    def _gone(self, ended: Sequence[asyncio.Task[str]], *, together: bool) -> dict[int, str]:
-        """Return the aggregators that will not come, and the reasons."""
-        gone = dict(self._refused)
-        per_host = self.options.aggregators
-        for number, task in enumerate(ended):
-            if not task.done():
-                continue
-            error = task.exception()
-            if error is not None and not isinstance(error, StartError):
-                raise error
-            why = str(error) if error is not None else task.result() or "no message"
-            nodes = range(self._expected)
-            if not together:
-                nodes = range(number * per_host, (number + 1) * per_host)
-            else:
-                why = f"the aggregators' launcher ended at once: {why}"
-            gone.update({node: gone.get(node, why) for node in nodes})
-        return gone
-
-    async def _seat(self, wire_up: WireUp, nodes: set[int]) -> None:
-        """Assign the aggregators that came their places in the tree."""
-        if wire_up == "direct":
-            self._expected = len(nodes)
-            self.root.place(
-                self.root.number, Topology(count=len(nodes), fan_out=self.options.fan_out)
-            )
-        link: asyncio.Task[None] | None = None
-        if self.options.calls:
-            called = [self.called[node] for node in sorted(self.called)]
-            table = Table(
-                node=0,
-                count=self._expected,
-                fan_out=self.options.fan_out,
-                addresses=tuple(called) if wire_up == "direct" else (),
-                is_parent=True,
-            )
-            link = self.links.keep(called[0], table, must_be_there=True)
-            link.add_done_callback(lambda _: self._note())
-        elif wire_up == "direct":
-            self.root.seat()
-        while len(self.root.joined) < self._expected:
-            if self._refused:
-                raise StartError(next(iter(self._refused.values())))
-            if link is not None and link.done():
-                link.result()
-            await self._changed.wait()
-            self._changed.clear()
-
-    async def _begin_again(self) -> None:
-        self.root.begin_again()
-        await self.links.end()
-        await asyncio.gather(*(starter.end() for starter in self.starters))
-        self.starters.clear()
-        self.called.clear()
-        self._refused.clear()
-        self.failed.clear()
 
     # -- after a loss ----------------------------------------------------------------------------
 
@@ -496,7 +288,7 @@ class Overlay:
                     await asyncio.gather(*(starter.wait() for starter in self.starters))
             except TimeoutError:
                 LOG.warning("the aggregators do not leave; ending what started them")
-        await asyncio.gather(*(starter.end() for starter in self.starters), *self._useless)
+        await asyncio.gather(*(starter.end() for starter in self.starters), *self.useless)
         if not self.options.host:
             await asyncio.gather(*(places.wait_gone(pid, LEAVE_TIMEOUT_S) for pid in daemons))
         await self.links.end()
@@ -520,7 +312,6 @@ class Overlay:
             self._watchers.discard(changed)
 
     def _note(self) -> None:
-        self._changed.set()
         for watcher in self._watchers:
             watcher.set()
 
@@ -543,6 +334,6 @@ class Overlay:
 
     def _lost(self, message: Lost) -> None:
         if not self._is_started:
-            self._refused.update(dict.fromkeys(message.nodes, message.why))
+            self.refused.update(dict.fromkeys(message.nodes, message.why))
         self._note()
         self._on_lost(message)

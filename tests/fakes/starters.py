@@ -17,7 +17,7 @@ from pgdb.backend.node.aggregator import Aggregator
 from pgdb.backend.node.aggregator import Place as AggregatorPlace
 from pgdb.errors import StartError
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.startup import aggregator_recovery, places
+from pgdb.frontend.startup import aggregator_recovery, first_start, places
 from pgdb.frontend.startup import overlay as overlay_module
 from pgdb.frontend.startup.local_site import LocalSite
 from pgdb.frontend.startup.overlay import Overlay
@@ -209,9 +209,9 @@ def alone() -> Iterator[None]:
         monkeypatch.setattr(places, "wait_gone", gone)
         monkeypatch.setattr(addresses, "resolve", lambda host: None)
         monkeypatch.setattr(addresses, "address_towards", lambda hosts: "127.0.0.1")
-        monkeypatch.setattr(overlay_module, "STRAGGLER_S", 0.3)
+        monkeypatch.setattr(first_start, "STRAGGLER_S", 0.3)
         # Only who waits in vain is to give up soon: a busy machine is no reason to.
-        monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", DEADLINE_S)
+        monkeypatch.setattr(first_start, "TOGETHER_TIMEOUT_S", DEADLINE_S)
         monkeypatch.setattr(aggregator_recovery, "START_TIMEOUT_S", DEADLINE_S)
         monkeypatch.setattr(overlay_module, "LEAVE_TIMEOUT_S", 0.5)
         yield

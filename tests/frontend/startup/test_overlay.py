@@ -17,7 +17,7 @@ import pytest
 
 from pgdb.errors import StartError
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.startup import aggregator_recovery, local_site
+from pgdb.frontend.startup import aggregator_recovery, first_start, local_site
 from pgdb.frontend.startup import overlay as overlay_module
 from pgdb.frontend.startup.local_site import LocalSite
 from pgdb.frontend.startup.places import explain
@@ -82,7 +82,7 @@ def test_where_mpi_does_not_come_up_it_is_done_without(connect: bool, words: str
 def test_a_launcher_that_gets_nowhere_is_given_up(
     monkeypatch: pytest.MonkeyPatch, connect: bool
 ) -> None:
-    monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(first_start, "TOGETHER_TIMEOUT_S", 0.5)
     monkeypatch.setattr(aggregator_recovery, "START_TIMEOUT_S", 0.5)
     site = FakeSite(silent=frozenset("b"))
 

@@ -10,9 +10,8 @@ from typing import NoReturn
 import pytest
 
 from pgdb.backend.node import aggregator as aggregator_module
-from pgdb.frontend.startup import aggregator_recovery
+from pgdb.frontend.startup import aggregator_recovery, first_start
 from pgdb.frontend.startup import links as links_module
-from pgdb.frontend.startup import overlay as overlay_module
 from pgdb.overlay import channel as channel_module
 from pgdb.overlay.channel import Channel
 from pgdb.overlay.messages import Find
@@ -203,7 +202,7 @@ def test_the_reason_of_an_empty_place_is_reported(
         await only(raised, 0)
         site.dead[HOSTS[1]] = "no such host"
         site.silent = frozenset({HOSTS[2]})
-        monkeypatch.setattr(overlay_module, "TOGETHER_TIMEOUT_S", 0.5)
+        monkeypatch.setattr(first_start, "TOGETHER_TIMEOUT_S", 0.5)
         monkeypatch.setattr(aggregator_recovery, "START_TIMEOUT_S", 0.5)
         assert await raised.overlay.recover([1, 2]) == {
             1: "no such host",
