@@ -25,7 +25,7 @@ from pgdb.proctable import RankProcess, World
 from pgdb.ranks import RankSet
 from pgdb.records import Stop
 
-_LEAST_PAUSE_S = 2.0
+LEAST_PAUSE_S = 2.0
 """Time between two searches, for which each host lists its processes."""
 _MOST_OF_TIME = 50
 """Time between two searches, as a multiple of the time that one takes."""
@@ -55,6 +55,8 @@ class SpawnedWorlds:
         self._unsearched: dict[str, str] = {}  # host -> why it has no aggregator
         self._next_s = 0.0
         self._search: asyncio.Task[None] | None = None
+        self._is_search_wanted = False
+        self._incomplete: dict[int, int] = {}  # world -> number of processes, as last seen
         self._looking = asyncio.Lock()
         session.all_worlds.source = self
 
@@ -66,6 +68,11 @@ class SpawnedWorlds:
     def watch(self) -> None:
         """Look for further worlds when ranks have stopped."""
         self._session.subscribe(self._on_notification)
+        self._session.ending.add(self._stop_looking())
+
+    async def _stop_looking(self) -> None:
+        if self._search is not None:
+            self._search.cancel()
 
     async def look(self) -> tuple[World, ...]:
         """Return the worlds that the session does not have, as they are now."""
@@ -135,8 +142,12 @@ class SpawnedWorlds:
 
     # -- reports -----------------------------------------------------------------------------
 
-    async def report(self) -> None:
-        """Look for further worlds, and name those that are new, or attach to them."""
+    async def report(self, *, defers_parts: bool = False) -> None:
+        """Look for further worlds, and name those that are new, or attach to them.
+
+        :param defers_parts: whether the next look decides about a world that lacks ranks, since its
+            launcher may still be starting them.
+        """
         session = self._session
         begun_s = time.monotonic()
         try:
@@ -146,8 +157,10 @@ class SpawnedWorlds:
             return
         finally:
             now_s = time.monotonic()
-            self._next_s = now_s + max(_LEAST_PAUSE_S, _MOST_OF_TIME * (now_s - begun_s))
+            self._next_s = now_s + max(LEAST_PAUSE_S, _MOST_OF_TIME * (now_s - begun_s))
         new = [each for each in found if each.number not in self._reported]
+        if defers_parts:
+            new = [each for each in new if self._is_whole(each)]
         if not new or session.has_ended:
             return
         self._reported.update(each.number for each in new)
@@ -160,6 +173,18 @@ class SpawnedWorlds:
             f"not in this session, for MPI_Comm_spawn makes worlds of their own: {listed}; "
             f"'worlds add {number}' attaches to one of them, 'worlds add all' to all"
         )
+
+    def _is_whole(self, world: World) -> bool:
+        """Return whether all ranks of a world are there, or no more have come since the last look.
+
+        Otherwise another look follows.
+        """
+        here = len(world.processes)
+        if here >= world.size or self._incomplete.get(world.number) == here:
+            return True
+        self._incomplete[world.number] = here
+        self._is_search_wanted = True
+        return False
 
     async def _join(self, new: Sequence[World]) -> None:
         try:
@@ -200,8 +225,14 @@ class SpawnedWorlds:
     def _on_notification(self, notification: Notification) -> None:
         if not isinstance(notification, RankEvents) or self._session.has_ended:
             return
-        if self._search is not None and not self._search.done():
-            return
-        has_stop = any(isinstance(each.record, Stop) for each in notification.classes)
-        if has_stop and time.monotonic() >= self._next_s:
-            self._search = self._begin(self.report())
+        if any(isinstance(each.record, Stop) for each in notification.classes):
+            # No further stop may follow one that comes during a search or the pause behind it.
+            self._is_search_wanted = True
+            if self._search is None or self._search.done():
+                self._search = self._begin(self._look_while_wanted())
+
+    async def _look_while_wanted(self) -> None:
+        while self._is_search_wanted and not self._session.has_ended:
+            await asyncio.sleep(max(0.0, self._next_s - time.monotonic()))
+            self._is_search_wanted = False
+            await self.report(defers_parts=True)

@@ -30,6 +30,8 @@ pytestmark = pytest.mark.mpi
 SIZES = (2, 2, 3)
 LOSS_DEADLINE_S = 120.0
 """Of which 30 s are the grace time of the aggregators."""
+SEARCH_DEADLINE_S = 400.0
+"""Of which most is the pause between two searches, 50 times as long as one takes."""
 
 
 # MPICH 4.0.2 of Debian 12 cannot spawn: "Error in spawn call".
@@ -154,6 +156,43 @@ def test_worlds_that_appear_while_a_launched_job_runs_are_named(builder: Builder
         session.execute(f"tbreak {program.at('wait')}")
         session.continue_()
         wait_until(lambda: any("world 2 has 3 ranks" in each for each in notes), "the note")
+
+
+@pytest.mark.parametrize("name", MPIS)
+def test_spawned_ranks_are_attached_to_when_ranks_stop(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The parents stop of themselves, between two MPI_Comm_spawn and behind both."""
+    mpi: Mpi = find_mpi(name)
+    program = builder.build(mpi, "spawns.c")
+    monkeypatch.setenv("I_MPI_SPAWN", "1")
+    joined: dict[int, RankSet] = {}
+    notes: list[str] = []
+
+    def listen(notification: pgdb.Notification) -> None:
+        if notification.kind == "world":
+            joined[notification.world.number] = notification.ranks
+        elif notification.kind == "notice":
+            notes.append(notification.text)
+
+    spawn, wait = program.at("spawn"), program.at("waiting")
+    with pgdb.launch(mpi.line(2, program), on_event=listen, spawned="attach") as session:
+        session.execute(f"break {wait}")
+        session.execute(f"tbreak {spawn} if count == 3")
+        session.continue_()
+        wait_until(lambda: 1 in joined, "world 1 joins")
+        assert str(session.set) == "0-3"
+        session.continue_(wait=False)
+        wait_until(lambda: 2 in joined, "world 2 joins", SEARCH_DEADLINE_S)
+        session.wait()
+        assert str(session.set) == "0-6" and session.worlds.keys() == {0, 1, 2}
+        # Ranks that were behind the breakpoint when PGDB saw them come to it once more.
+        session.ranks("@world2").continue_()
+        assert not [each for each in notes if "not in the session" in each], notes
+        lines = {each.record.frames[-1].line for each in session.backtrace().classes}
+        assert lines == {program.line("waiting")}
+        values = session.evaluate("rank").values
+        assert values == {0: 0, 1: 1, 2: 0, 3: 1, 4: 0, 5: 1, 6: 2}
 
 
 @pytest.mark.parametrize("name", ["openmpi", "openmpi5"])

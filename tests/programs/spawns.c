@@ -17,12 +17,12 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (parent == MPI_COMM_NULL) {
         for (int count = 2; count <= 3; count++)
-            MPI_Comm_spawn(argv[0], child, count, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &others,
+            MPI_Comm_spawn(argv[0], child, count, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &others, /* @spawn */
                            MPI_ERRCODES_IGNORE);
     }
     printf("%d of %d waits\n", rank, world);
     fflush(stdout);
     while (go_on) /* @wait */
-        usleep(1000);
+        usleep(1000); /* @waiting */
     return 0;
 }
