@@ -41,8 +41,9 @@ _IN_EVERY_GDB = (
     "buffering_in_gdb",
     "elements_in_gdb",
     "ending_in_gdb",
-    "explore_in_gdb",
 )
+_FOR_CALLS = ("explore_in_gdb",)
+"""Modules of every GDB whose functions only commands call; they have no ``main``."""
 
 _FIRST_TO_END = "1000"
 """Largest value of /proc/PID/oom_score_adj (proc(5))."""
@@ -467,7 +468,7 @@ def command_line(gdb: str, *modules: str) -> list[str]:
     modules = (*_IN_EVERY_GDB, *modules)
     code = (
         f'import os, sys; sys.path.insert(0, os.environ.pop("{_CODE_VARIABLE}")); '
-        f"import {', '.join(modules)}; del sys.path[0]; "
+        f"import {', '.join((*_FOR_CALLS, *modules))}; del sys.path[0]; "
         f"{'; '.join(f'{module}.main()' for module in modules)}"
     )
     # After an internal error GDB raises the limit for core files, and dumps core.
