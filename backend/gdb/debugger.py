@@ -29,6 +29,7 @@ from pgdb.backend.gdb.input_watch import LOST
 from pgdb.backend.gdb.interrupting import Interrupter
 from pgdb.backend.gdb.operations import (
     Operations,
+    computes,
     prints_at_stops,
     prints_unasked,
     prints_values,
@@ -53,6 +54,12 @@ _KILL_TIMEOUT_S = 5.0
 _PRINTING_SHARE = 0.5
 """Share of a command's time after which GDB is interrupted if it still prints values."""
 _TOOK_TOO_LONG = "GDB was interrupted after half of the command's time (set timeout): {}"
+_COMPUTING_SHARE = 0.9
+"""Share of a command's time after which GDB is interrupted if it still carries out code; the rest
+is for its answer."""
+_COMPUTED_TOO_LONG = "interrupted at the end of the command's time (set timeout): {}"
+_QUIT = "Quit"  # GDB's whole error for a command that a SIGINT has ended
+_INTERRUPTED = "interrupted"
 _DETACHED_BY_COMMAND = "a command has made GDB detach from it"
 _NO_REGISTERS = "Couldn't get registers: No such process"
 _STOPPED_AGAIN = "stopped again, by the signal from before"
@@ -109,7 +116,7 @@ class GdbDebugger:
         self._lock = asyncio.Lock()
         # Time at which the current operation is overdue, on the loop's clock.
         self._due_s: float | None = None
-        self._has_stopped_printing = False  # in the current operation
+        self._given_up = ""  # why GDB was interrupted in the current operation
 
     # -- the interface of the leaf -------------------------------------------------------------
 
@@ -157,13 +164,13 @@ class GdbDebugger:
                 self._due_s = loop.time() + timeout_s
                 if prints_values(operation):
                     limit = loop.call_later(_PRINTING_SHARE * timeout_s, self._stop_printing)
-            self._has_stopped_printing = False
+                elif computes(operation):
+                    limit = loop.call_later(_COMPUTING_SHARE * timeout_s, self._stop_computing)
+            self._given_up = ""
             self._executor.breakpoints.is_asked = True
             try:
                 record = await self._perform(operation, request_id)
-                if self._has_stopped_printing and isinstance(record, Failure):
-                    return replace(record, message=_TOOK_TOO_LONG.format(record.message))
-                return record
+                return self._in_words(record) if isinstance(record, Failure) else record
             except GdbError as error:
                 if self.state == "exited":
                     return Failure(message=_OVER[self.state])
@@ -176,11 +183,22 @@ class GdbDebugger:
                 self._executor.report_breakpoints()
                 self._executor.breakpoints.is_asked = False
 
+    def _in_words(self, failure: Failure) -> Failure:
+        """Return an error with the reason why GDB was interrupted, if it was."""
+        if self._given_up:
+            return replace(failure, message=self._given_up.format(failure.message))
+        return replace(failure, message=_INTERRUPTED) if failure.message == _QUIT else failure
+
     def _stop_printing(self) -> None:
         """Interrupt a GDB that is still printing; a function that it has called may take longer."""
         if procfs.is_at_rest(self._process.pid):
-            self._has_stopped_printing = True
+            self._given_up = _TOOK_TOO_LONG
             self._gdb_interrupt.send(self._process.pid)
+
+    def _stop_computing(self) -> None:
+        """Interrupt a GDB that still carries out code of the user's, unless that runs the rank."""
+        if self.machine.is_at_rest and self._gdb_interrupt.send(self._process.pid):
+            self._given_up = _COMPUTED_TOO_LONG
 
     async def is_silent(self) -> bool:
         """Return whether GDB hangs in an overdue operation; takes some seconds if so."""

@@ -233,6 +233,14 @@ def prints_values(operation: AnyOperation) -> bool:
     return isinstance(operation, Evaluate | SelectFrame | ListVariables)
 
 
+def computes(operation: AnyOperation) -> bool:
+    """Return whether an operation makes GDB carry out code of the user's, which can have no end."""
+    if isinstance(operation, Console):
+        is_code = operation.is_user_defined or _SCRIPTED.match(operation.command) is not None
+        return is_code and not operation.run
+    return isinstance(operation, Script)
+
+
 def prints_unasked(operation: AnyOperation) -> bool:
     """Return whether GDB may print values by itself after an operation, such as at a later stop."""
     match operation:

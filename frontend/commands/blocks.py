@@ -27,6 +27,7 @@ from pgdb.frontend.commands.user_commands import (
     with_arguments,
 )
 from pgdb.frontend.system import deadline
+from pgdb.overlay.messages import Console
 from pgdb.ranks import RankSet
 from pgdb.records import Text
 
@@ -112,6 +113,12 @@ async def _alias(call: Call) -> Outcome:
 
 def _failed_everywhere(answer: Answer) -> bool:
     return bool(answer.errors) and len(answer.errors) == len(answer.classes)
+
+
+async def carry_out_in_gdb(dispatcher: Dispatcher, line: str, ranks: RankSet) -> Answer:
+    """Carry out a user-defined command that the GDBs hold."""
+    operation = Console(command=line, is_user_defined=True)
+    return await dispatcher.session.ask(line, operation, ranks)
 
 
 async def call_user(

@@ -198,7 +198,7 @@ class Dispatcher:
     async def _dispatch(self, line: str, ranks: RankSet) -> Outcome:
         user = self.workspace.user
         if gdb_commands.first_word(line) in user.known:
-            return await self.session.ranks(ranks).execute_plain(line.strip())
+            return await blocks.carry_out_in_gdb(self, line.strip(), ranks)
         line = user.expanded(line, self.has)
         if (found := user.find(line, self.has)) is not None:
             return await self._with_hooks(
@@ -231,7 +231,7 @@ class Dispatcher:
         self, command: UserCommand, argument: str, line: str, ranks: RankSet
     ) -> Outcome:
         if not bodies.needs_front_end(self.workspace.user, command):
-            return await self.session.ranks(ranks).execute_plain(line.strip())
+            return await blocks.carry_out_in_gdb(self, line.strip(), ranks)
         await blocks.call_user(self, command, argument, ranks)
         return None
 

@@ -236,6 +236,8 @@ class Console(Operation, frozen=True, kw_only=True):
     command: str
     run: bool = False
     """Whether the command sets the rank running."""
+    is_user_defined: bool = False
+    """Whether the command is the user's own, which can compute without end."""
 
     @property
     def sets_running(self) -> bool:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from pgdb.jobs import procfs
 from tests.conftest import Build
 from tests.live.test_repl import PROMPT, launched, ranks_of, wait_running
-from tests.support.programs import Mpi
+from tests.support.programs import Mpi, status, wait_until
 from tests.support.terminal import Finished, ex, run_json
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
@@ -36,6 +37,32 @@ Continue and print.
 if you like
 end
 rounds 3
+"""
+
+
+_TICKS = 20
+"""CPU time that shows a GDB to compute, in ticks of the kernel's clock."""
+_ENDLESS = """
+set timeout 2
+python
+try:
+  while True:
+    pass
+except KeyboardInterrupt:
+  print("ended by itself")
+end
+print 1 + 10
+while 1
+  set $i = 1
+end
+print 1 + 20
+define spin
+  while 1
+    set $i = 1
+  end
+end
+spin
+print 1 + 30
 """
 
 
@@ -183,3 +210,46 @@ def test_ctrl_c_ends_a_body_and_stops_its_ranks(mpi: Mpi, build: Build, tmp_path
         terminal.expect(r"'on' ended.*\(Ctrl-C\)")
         terminal.expect(PROMPT)
         terminal.ask("print 2 + 2", r"= 4")
+
+
+def test_code_without_an_end_is_interrupted_at_the_end_of_its_time(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    script = tmp_path / "endless.gdb"
+    script.write_text(_ENDLESS)
+    finished = run_json("launch", "-x", script, *mpi.line(2, build("bodies.c")))
+    assert values(finished, "python") == [{"0-1": "ended by itself"}]
+    for command in ("while 1", "spin"):
+        (answer,) = finished.answers(command)
+        (failed,) = answer["classes"]
+        assert failed["ranks"] == "0-1"
+        assert "interrupted at the end of the command's time (set timeout)" in str(failed), command
+    for command, value in (("1 + 10", 11), ("1 + 20", 21), ("1 + 30", 31)):
+        (answer,) = finished.answers(f"print {command}")
+        assert [(each["ranks"], each["value"]) for each in answer["classes"]] == [("0-1", value)]
+
+
+@pytest.mark.parametrize(
+    ("block", "says"),
+    [
+        ("python\nwhile True: pass\nend", "Traceback[^$]*KeyboardInterrupt"),
+        ("while 1\nset $i = 1\nend", "error: interrupted"),
+    ],
+)
+def test_ctrl_c_ends_a_block_without_an_end(
+    mpi: Mpi, build: Build, tmp_path: Path, block: str, says: str
+) -> None:
+    program = build("bodies.c")
+    with launched(mpi, program, home=tmp_path) as terminal:
+        gdbs = [int(status(pid, "TracerPid")) for pid in ranks_of(terminal, program)]
+        before = {pid: procfs.work_done(pid)[0] for pid in gdbs}
+        terminal.send(f"\x1b[200~{block}\x1b[201~\r")
+        wait_until(
+            lambda: all(procfs.work_done(pid)[0] > before[pid] + _TICKS for pid in gdbs),
+            "the GDBs compute",
+        )
+        terminal.control_c()
+        terminal.expect(r"\(interrupting what is asked; Ctrl-C again gives up waiting\)")
+        terminal.expect(rf"\[0-1\]\s+{says}")
+        terminal.expect(PROMPT)
+        terminal.ask("p 1 + 1", r"\[0-1\] 1 \+ 1 = 2")
