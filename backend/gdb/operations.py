@@ -77,6 +77,11 @@ _ASKS_ONCE = pattern(
     r"|frame|up|down)\b|thread(?: \d+)?\Z"
 )
 _SCRIPTED = pattern(r"(?:python|py|python-interactive|pi|guile|gu|source|define|commands)\b")
+_RECORDS = pattern(r"rec(?:o(?:rd?)?)?(?:\s+(?:full|b\w*|pt)\b.*)?\s*\Z")
+_RECORDS_ONE_THREAD = (
+    "'record' is refused: the rank has several threads, and GDB can hang or end the rank when it "
+    "records them"
+)
 _FULL_STACK = pattern(r"(?:bt|backtrace|where|info (?:s|stack))\b.*[ -]full\b")
 _FRAME_ARGUMENTS_ARE = "print frame-arguments"
 _FRAME_ARGUMENTS = pattern(r"(?:set|show) p(?:r|rint)? frame-ar")
@@ -134,6 +139,8 @@ class Operations:
                     return why
                 return await blocks.read_block(self._gdb, operation, pid)
             case Console(command=command):
+                if records(command) and has_several_threads(pid):
+                    return Failure(message=_RECORDS_ONE_THREAD)
                 command = with_own_file(command, self._rank, pid)
                 if self._stacks.arguments.has_fortran and _FULL_STACK.match(command):
                     if names := await fortran_arguments.unset_variables(self._gdb):
@@ -231,6 +238,19 @@ def prints_values(operation: AnyOperation) -> bool:
     if isinstance(operation, Console):
         return not operation.run and _PRINTS.match(operation.command) is not None
     return isinstance(operation, Evaluate | SelectFrame | ListVariables)
+
+
+def records(command: str) -> bool:
+    """Return whether a command begins to record the execution of the rank."""
+    return _RECORDS.match(command) is not None
+
+
+def has_several_threads(pid: int) -> bool:
+    """Return whether a process has more than one thread; False if it has ended."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    except OSError:
+        return False
 
 
 def computes(operation: AnyOperation) -> bool:

@@ -342,3 +342,28 @@ def test_threads(mpi: Mpi, build: Build) -> None:
     assert only(finished.answers("continue")[0])["frame"]["function"] == "wait_for_work"
     text = "".join(each["text"] for each in finished.answer("info threads")["classes"])
     assert "wait_for_work" in text or "work" in text
+
+
+def test_a_rank_with_several_threads_is_not_recorded(mpi: Mpi, build: Build) -> None:
+    program = build("threads.c")
+    finished = run_json(
+        "launch",
+        *ex(f"break {program.at('wait')}", "c", "record", "record full", "print 6 * 7"),
+        *mpi.line(2, program, "1"),
+    )
+    for command in ("record", "record full"):
+        message = only(finished.answer(command))["message"]
+        assert message.startswith("'record' is refused: the rank has several threads")
+    assert only(finished.answer("print 6 * 7"))["text"] == "42"
+
+
+def test_a_rank_with_one_thread_is_recorded(mpi: Mpi, build: Build) -> None:
+    program = build("nompi.c")
+    finished = run_json(
+        "launch",
+        *ex("record", "next", "info record", "record stop"),
+        *mpi.line(2, program, "-", "5"),
+    )
+    assert only(finished.answers("next")[0])["frame"]["function"] == "main"
+    assert "Active record target: record-full" in only(finished.answer("info record"))["text"]
+    assert "Process record is stopped" in only(finished.answer("record stop"))["text"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import threading
+
 import pytest
 
-from pgdb.backend.gdb.operations import computes
+from pgdb.backend.gdb.operations import computes, has_several_threads, records
 from pgdb.overlay.messages import AnyOperation, Backtrace, Console, Script
 
 
@@ -32,3 +35,23 @@ def test_code_of_the_user_can_have_no_end(operation: AnyOperation) -> None:
 )
 def test_commands_of_gdb_are_waited_for(operation: AnyOperation) -> None:
     assert not computes(operation)
+
+
+def test_commands_that_begin_to_record_are_known() -> None:
+    begin = ("record", "rec", "record full", "record btrace pt", "record pt")
+    go_on = ("record stop", "record save x", "record function-call-history", "recreate")
+    assert all(map(records, begin))
+    assert not any(map(records, go_on))
+
+
+def test_threads_of_a_process_are_counted() -> None:
+    # A process without a table of threads has ended.
+    assert not has_several_threads(0)
+    is_over = threading.Event()
+    thread = threading.Thread(target=is_over.wait)
+    thread.start()
+    try:
+        assert has_several_threads(os.getpid())
+    finally:
+        is_over.set()
+        thread.join()
