@@ -9,6 +9,8 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import Console
+from pgdb.overlay.operations import Operation
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Text, Value
 
@@ -34,6 +36,10 @@ class FakeSession:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    async def ask(self, command: str, operation: Operation, ranks: RankSet) -> Answer:
+        assert isinstance(operation, Console) and operation.command == command
+        return await self.ranks(ranks).execute_plain(command)
 
     def ranks(self, which: RankSet) -> FakeSession:
         self._asked = which
