@@ -62,6 +62,8 @@ class Options(TypedDict, total=False):
     sbd_cache_age_s: float
     sbd_wait_s: float
     array_limit_bytes: int
+    varprint_depth: int
+    varprint_children: int
     compare_pointers: str
     stop_on_error: bool
     stop_before_death: bool

@@ -16,6 +16,7 @@ import pytest
 
 from pgdb.backend.care.breakpoint_repair import RankText, Repair, repair, replaced
 from pgdb.backend.sbd.rank_files import mapped
+from tests.support.programs import status, wait_until
 
 NOBODY = 65534
 LIBRARY = "int step(int value) { return value + 1; }\n"
@@ -67,6 +68,8 @@ class Built:
     def start(self) -> subprocess.Popen[str]:
         process = subprocess.Popen([self.program], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None and process.stdout.readline() == "2\n"
+        # A breakpoint in the way to pause() would end it.
+        wait_until(lambda: status(process.pid, "State")[:1] == "S", "it waits")
         return process
 
 

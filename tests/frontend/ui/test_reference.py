@@ -109,11 +109,14 @@ def test_a_setting_is_declared_once() -> None:
         "height",
         "pagination",
         "settle",
+        "spawned",
         "status-line",
         "stop-before-death",
         "stop-on-error",
         "timeout",
         "timings",
+        "varprint-children",
+        "varprint-depth",
         "width",
     ]
 
