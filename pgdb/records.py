@@ -288,6 +288,7 @@ class BreakpointList(Struct, frozen=True, tag="breakpoint-list"):
 StopReason = Literal[
     "breakpoint-hit",
     "death",
+    "sanitizer-report",
     "watchpoint-trigger",
     "watchpoint-scope",
     "signal-received",
@@ -339,7 +340,8 @@ class Stop(Struct, frozen=True, tag="stop"):
     """GDB's word for *breakpoint* if it is no ordinary one: ``Temporary breakpoint``,
     ``Catchpoint``, ``Hardware read watchpoint`` …"""
     event: str = ""
-    """The event that a catchpoint has caught, such as ``exception thrown``."""
+    """The event that a catchpoint has caught, such as ``exception thrown``, or the kind of error
+    that a sanitizer has reported, such as ``heap-buffer-overflow``."""
     thread: str = ""
     """GDB's number of the thread that has stopped the rank, unless it is the first one."""
     thread_name: str = ""
@@ -351,6 +353,11 @@ class Stop(Struct, frozen=True, tag="stop"):
 def is_fatal(stop: Stop) -> bool:
     """Return whether a rank does not continue after *stop* by itself: others would wait for it."""
     return stop.reason == "death" or stop.signal in FATAL_SIGNALS
+
+
+def is_error(stop: Stop) -> bool:
+    """Return whether a rank stopped for an error: one that ends it, or a sanitizer's report."""
+    return stop.reason == "sanitizer-report" or is_fatal(stop)
 
 
 class Exit(Struct, frozen=True, tag="exit"):

@@ -17,6 +17,7 @@ from pgdb.backend.gdb import breakpoint_decode, decode
 from pgdb.backend.gdb.death_breakpoints import DeathBreakpoints
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.sanitizer_reports import SanitizerReports
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.records import (
     Breakpoint,
@@ -55,6 +56,7 @@ class Breakpoints:
         self._hit = (0, 0)
         self._gdb = gdb
         self.deaths = DeathBreakpoints(gdb)
+        self.reports = SanitizerReports(gdb)
 
     @property
     def has_watchpoint(self) -> bool:
@@ -74,6 +76,7 @@ class Breakpoints:
     def forget(self) -> None:
         """Forget all breakpoints: the process is gone or free."""
         self._there.clear()
+        self.reports.forget()
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
         """Take a ``=breakpoint-…`` notice of GDB."""
@@ -89,7 +92,7 @@ class Breakpoints:
                     if self._is_by_command(gone):
                         self._deleted.append(number)
             elif name == "library-loaded":
-                self.deaths.has_new_libraries = True
+                self.deaths.has_new_libraries = self.reports.has_new_libraries = True
 
     def _on_created(self, bkpt: Mapping[str, Any]) -> None:
         made = breakpoint_decode.breakpoint_of(bkpt)
@@ -210,7 +213,9 @@ class Breakpoints:
         return Failure(message="GDB made none of the breakpoints of 'catch death'")
 
     async def find_hidden(self, pid: int) -> None:
-        """Add breakpoints of ``catch death`` that no name leads to, in libraries loaded since."""
+        """Add breakpoints of ``catch death`` that no name leads to, and those at the reports of
+        sanitizers, in libraries loaded since."""
+        await self.reports.find(pid)
         if self.deaths.number in self._there and self.deaths.has_new_libraries:
             await self.deaths.find_hidden(pid, lambda: self.last)
             self._keep_public()

@@ -119,6 +119,17 @@ def hide(place: str, condition: str, is_pending: bool) -> None:
 
     The number is 0 if there is no such place, and *is_pending* is not set.
     """
+    made = _conditional(place, condition)
+    if _is_there(made, is_pending=is_pending):
+        _hidden.append(made)
+
+
+def stop_at_report(function: str, condition: str) -> None:
+    """Stop at a function under a condition of C; print the number, or 0 if there is none."""
+    _is_there(_conditional(function, condition), is_pending=False)
+
+
+def _conditional(place: str, condition: str) -> Any:
     # GDB reads the condition again, in the language of this moment, at each library that is loaded.
     language = str(gdb.parameter("language"))
     gdb.execute("set language c", to_string=True)
@@ -130,8 +141,7 @@ def hide(place: str, condition: str, is_pending: bool) -> None:
         made.condition = condition
     finally:
         gdb.execute(f"set language {language}", to_string=True)
-    if _is_there(made, is_pending=is_pending):
-        _hidden.append(made)
+    return made
 
 
 def enable_hidden(is_enabled: bool) -> None:

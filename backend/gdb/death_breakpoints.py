@@ -70,7 +70,8 @@ class DeathBreakpoints:
         """Make the breakpoints in the process *pid*; the first one has a number of the user's."""
         self.points.clear()
         self.number, self._is_enabled = 0, True
-        await self._gdb.send(console(death_points.RESET))
+        for command in death_points.RESET:
+            await self._gdb.send(console(command))
         has_mpi = any(owner_of(each.path) is Owner.MPI for each in mapped(pid))
         known = [each for each in death_points.POINTS if each.is_known]
         places = await self._places(known)

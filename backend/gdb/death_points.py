@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pgdb.backend.gdb.sanitizer_reports import REPORT_STACK
 from pgdb.patterns import pattern
 
 CATCH = pattern(r"\s*(t?)cat(?:c|ch)?\s+death(?!\S)\s*(.*)\Z")
@@ -30,8 +31,10 @@ _NEWS = (
     "!($_pgdb_death >= (long) $sp && $_pgdb_death - (long) $sp < 1048576)"
     " && ($_pgdb_death = (long) $sp)"
 )
-RESET = "set $_pgdb_death = 0"
-"""GDB command that comes before the breakpoints."""
+RESET = ("set $_pgdb_death = 0", f"init-if-undefined {REPORT_STACK} = 0")
+"""GDB commands that come before the breakpoints."""
+# The stop at a sanitizer's report was near in the same stack, if the report ends the process.
+_NOT_REPORTED = f" && !({REPORT_STACK} - (long) $sp < 65536 && (long) $sp - {REPORT_STACK} < 65536)"
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -47,6 +50,8 @@ class Point(msgspec.Struct, frozen=True):
     """Whether the function ends a program that does well, with the status 0."""
     is_of_mpi: bool = False
     """Whether it is in the MPI library, which a program may load when it runs."""
+    follows_report: bool = False
+    """Whether a sanitizer calls it after its report, at which the rank has stopped."""
 
     @property
     def register(self) -> str:
@@ -62,7 +67,8 @@ class Point(msgspec.Struct, frozen=True):
     @property
     def condition(self) -> str:
         """The condition of the breakpoint, in C."""
-        return f"({self.register} & 255) != 0 && {_NEWS}" if self.is_exit else _NEWS
+        news = f"{_NEWS}{_NOT_REPORTED}" if self.follows_report else _NEWS
+        return f"({self.register} & 255) != 0 && {news}" if self.is_exit else news
 
     def command(self, place: str, *, is_pending: bool) -> str:
         """Return the GDB command for the breakpoint at *place*: the function, or ``*ADDRESS``.
@@ -89,5 +95,5 @@ POINTS: Sequence[Point] = (
     Point("exit", "exit({})", 0, is_exit=True),
     Point("_exit", "_exit({})", 0, is_exit=True),
     Point("quick_exit", "quick_exit({})", 0, is_exit=True),
-    Point("__sanitizer::Die", "the sanitizer ends the process"),
+    Point("__sanitizer::Die", "the sanitizer ends the process", follows_report=True),
 )

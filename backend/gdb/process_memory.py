@@ -25,6 +25,20 @@ async def read_memory(gdb: GdbSession, pid: int, address: int, size_bytes: int) 
         return await _memory_by_gdb(gdb, address, size_bytes)
 
 
+def read_some(pid: int, address: int, size_bytes: int) -> bytes:
+    """Return the bytes at an address, fewer where the memory ends, none where there is none."""
+    try:
+        memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.pread(memory, size_bytes, address) if address > 0 else b""
+    except (OSError, OverflowError):
+        return b""
+    finally:
+        os.close(memory)
+
+
 def _memory_of_process(pid: int, address: int, size_bytes: int) -> bytes:
     pieces = []
     memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)

@@ -14,6 +14,7 @@ from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import Point
 from pgdb.backend.gdb.instructions import NextInstruction
 from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.sanitizer_reports import users_frame
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import INTERRUPT
 from pgdb.backend.gdb.stacks import Stacks
@@ -63,6 +64,7 @@ class StopReports:
         """Whether GDB shows values at each stop (``display``)."""
         self._instruction = NextInstruction(gdb)
         self._death: Point | None = None
+        self._report = ""
         self._word = ""
 
     def take_command(self, command: str) -> None:
@@ -91,6 +93,9 @@ class StopReports:
         if stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
             stop = as_interrupt(stop)
         self._death, self._stacks.death_code = self._breakpoints.deaths.at(payload), None
+        self._report = self._breakpoints.reports.at(payload)
+        if self._report:
+            return replace(stop, reason="sanitizer-report", breakpoint=0, meaning="", hit="")
         if self._death is None:
             return stop
         return replace(stop, reason="death", breakpoint=self._breakpoints.deaths.number, meaning="")
@@ -138,7 +143,8 @@ class StopReports:
     def is_complete(self, stop: Stop, payload: dict[str, Any]) -> bool:
         """Return whether :meth:`describe` would add nothing."""
         is_elsewhere = self.is_elsewhere(stop, payload)
-        if is_elsewhere or stop.reason == "death" or self.shows_displays or _looks_outwards(stop):
+        is_told = stop.reason in ("death", "sanitizer-report")
+        if is_elsewhere or is_told or self.shows_displays or _looks_outwards(stop):
             return False
         if self.values.needs_look(stop.values) or self._instruction.is_wanted(stop, self._word):
             return False
@@ -171,7 +177,9 @@ class StopReports:
         called = await self._call_of(point) if point is not None else ""
         if is_elsewhere:
             await self._gdb.send(f"-thread-select {self._gdb.first_thread}")
-        if is_elsewhere or _looks_outwards(stop):
+        if stop.reason == "sanitizer-report":
+            stop, frame = await self._reported(stop, pid)
+        elif is_elsewhere or _looks_outwards(stop):
             frames = await self._stacks.folded(pid, _FRAMES_FOR_STOP)
             frame, inside = decode.place(frames)
             if point is None:
@@ -205,6 +213,20 @@ class StopReports:
         if self._instruction.is_wanted(stop, self._word) and "=> " not in text:
             text = "\n".join(filter(None, (await self._instruction.text(), text)))
         return stop, text
+
+    async def _reported(self, stop: Stop, pid: int) -> tuple[Stop, Frame | None]:
+        """Return a stop with the sanitizer's report, and the frame of the error, which is selected
+        then."""
+        frames = await self._stacks.folded(pid, _FRAMES_FOR_STOP)
+        if not frames:
+            # GDB reads the runtime's debug information for the first stack. An interrupt of the
+            # rank can interrupt that.
+            frames = await self._stacks.folded(pid, _FRAMES_FOR_STOP)
+        found = await self._breakpoints.reports.read(self._report, pid, frames)
+        frame = users_frame(frames) or stop.frame
+        await self._select(frame)
+        detail = f"runtime error: {found.message}" if found.message else ""
+        return replace(stop, event=found.kind, detail=detail, values=()), frame
 
     async def _call_of(self, point: Point) -> str:
         """Return the call that the rank is about to make, with its status or error code."""

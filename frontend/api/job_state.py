@@ -213,4 +213,4 @@ def is_bad(event: Stop | Exit) -> bool:
     """Return whether an event means that something went wrong on a rank."""
     if isinstance(event, Exit):
         return bool(event.signal) or bool(event.code)
-    return event.reason in ("signal-received", "death")
+    return event.reason in ("signal-received", "death", "sanitizer-report")

@@ -148,6 +148,15 @@ class SessionOptions:
         help="interrupt the rest of a run when one of its ranks gets a fatal signal, or is about "
         "to die",
     )
+    stop_on_report: bool = setting(
+        True,
+        option="--no-stop-on-report",
+        name="stop-on-report",
+        read=switch,
+        show=on_or_off,
+        kind=bool,
+        help="stop ranks at the reports of sanitizers (ASan, UBSan, TSan, MSan, LSan)",
+    )
     stop_before_death: bool = setting(
         False,
         option="--stop-before-death",

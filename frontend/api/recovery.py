@@ -21,6 +21,7 @@ from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import Console, InsertBreakpoint, Reattach
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Failure, Record, Stop, Text
+from pgdb.report_switch import switch, switch_line
 
 _PENDING_ON = "set breakpoint pending on"
 _PENDING_AUTO = "set breakpoint pending auto"
@@ -118,8 +119,15 @@ class Recovery:
     async def _set_breakpoints(self, ranks: RankSet) -> None:
         """Set the session's breakpoints on *ranks*; notices name those that cannot be set."""
         with self._traffic.making_again(ranks):
+            await self._switch_reports(ranks)
             for each in self._core.journal.of(ranks):
                 self._complain(await self._traffic.ask(each.line, each.operation, each.ranks))
+
+    async def _switch_reports(self, ranks: RankSet) -> None:
+        """Turn the stops at reports of sanitizers off in new GDBs, if they are off."""
+        if ranks and not self._core.options.stop_on_report:
+            operation = Console(command=switch(False))
+            self._complain(await self._traffic.ask(switch_line(False), operation, ranks))
 
     def _complain(self, again: Answer) -> None:
         """Send a notice of each failure of a command that was repeated."""
@@ -135,6 +143,7 @@ class Recovery:
         core = self._core
         # A setting is a request, too: none may advance the breakpoints before all are made.
         with self._traffic.making_again(new):
+            await self._switch_reports(new)
             for kept in core.settings.extend(before, new):
                 self._complain(await self._traffic.ask(kept.line, kept.operation, new))
             core.journal.extend(before, new)

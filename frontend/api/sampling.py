@@ -21,7 +21,7 @@ from pgdb.frontend.system.shielding import to_its_end
 from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import Backtrace
 from pgdb.ranks import RankSet
-from pgdb.records import Stop, is_fatal
+from pgdb.records import Stop, is_error
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -152,7 +152,7 @@ class _Sampler:
         has_crashed = False
         for each in state.latest(self._interrupted & state.stopped):
             if isinstance(each.record, Stop):
-                has_crashed |= is_fatal(each.record)
+                has_crashed |= is_error(each.record)
                 if each.record.reason == "interrupted":
                     ours = ours | each.ranks
         self._interrupted = self._interrupted & state.running

@@ -34,9 +34,10 @@ from pgdb.frontend.store.recorder import Recorder
 from pgdb.frontend.store.saving import Written
 from pgdb.frontend.transport.transport import Transport
 from pgdb.merge.classes import MOST_DISTINCT
-from pgdb.overlay.messages import Delivered, InsertBreakpoint, Recall
+from pgdb.overlay.messages import Console, Delivered, InsertBreakpoint, Recall
 from pgdb.proctable import ProcTable, World
 from pgdb.ranks import RankSet
+from pgdb.report_switch import switch, switch_line
 
 CATCH_DEATH = "catch death"
 """The command that stops ranks before they die."""
@@ -341,6 +342,10 @@ class Session(RankView):
         if not made and not is_kept and not answer.missing.late:
             numbers.release(first)
         return answer
+
+    async def set_stop_on_report(self, is_on: bool) -> Answer:
+        """Make the reports of sanitizers stop ranks, or not."""
+        return await self.ask(switch_line(is_on), Console(command=switch(is_on)), self.set)
 
     async def set_stop_before_death(self, is_on: bool) -> Answer | None:
         """Make or delete the breakpoint of ``catch death`` on all ranks; None if that is done."""

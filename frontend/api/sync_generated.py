@@ -587,6 +587,10 @@ class SessionCalls(Ranks):
         """
         return self._loop.call(lambda: self._session.recall(answer, ranks, timeout_s=timeout_s))
 
+    def set_stop_on_report(self, is_on: bool) -> Answer:
+        """Make the reports of sanitizers stop ranks, or not."""
+        return self._loop.call(lambda: self._session.set_stop_on_report(is_on))
+
     def set_stop_before_death(self, is_on: bool) -> Answer | None:
         """Make or delete the breakpoint of ``catch death`` on all ranks; None if that is done."""
         return self._loop.call(lambda: self._session.set_stop_before_death(is_on))

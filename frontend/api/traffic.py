@@ -51,7 +51,7 @@ from pgdb.records import (
     Running,
     Stop,
     Text,
-    is_fatal,
+    is_error,
 )
 
 _LEAST_TIMEOUT_S = 0.01
@@ -378,7 +378,7 @@ class Traffic:
         """
         for each in news:
             event = each.record
-            if isinstance(event, Stop) and is_fatal(event):
+            if isinstance(event, Stop) and is_error(event):
                 others = self._core.state.runners(event.run)
                 if others:
                     self._core.begin(self.ask("interrupt", Interrupt(), others))

@@ -6,7 +6,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Stop, is_fatal
+from pgdb.records import Event, Exit, Stop, is_error
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_START, EXIT_NO_ANSWER, EXIT_SIGNAL = range(6)
 _SEVERITY = (EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_NO_ANSWER, EXIT_SIGNAL, EXIT_START)
@@ -53,7 +53,7 @@ def of_events(classes: tuple[EquivalenceClass[Event], ...], killed: RankSet) -> 
         if each.ranks <= killed:
             continue
         match each.record:
-            case Stop() as stop if is_fatal(stop):
+            case Stop() as stop if is_error(stop):
                 return EXIT_SIGNAL
             case Exit(signal=name) if name:
                 return EXIT_SIGNAL

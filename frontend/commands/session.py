@@ -180,6 +180,8 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
     answer = None
     if setting.key == "stop_before_death":
         answer = await call.session.set_stop_before_death(call.session.options.stop_before_death)
+    if setting.key == "stop_on_report":
+        await call.session.set_stop_on_report(call.session.options.stop_on_report)
     if not is_kept:
         return answer
     # Another session can hold the lock for a moment, and the home directory can be remote.

@@ -149,6 +149,8 @@ async def _acquire(starting: Starting, shares: tuple[Share, ...]) -> None:
     if not session.opening.orphans_are_back:
         _check_start(answer, session.mode)
     session.opening.complete(answer)
+    if not options.stop_on_report:
+        await session.set_stop_on_report(False)
     if options.stop_before_death:
         await session.set_stop_before_death(True)
 

@@ -329,6 +329,8 @@ class _Program:
         try:
             with deadline.within(SETTINGS_S):
                 dispatcher.apply(await with_file(path, lambda: read_settings(path)) | given)
+            if not dispatcher.session.options.stop_on_report:
+                await session.set_stop_on_report(False)
             if dispatcher.session.options.stop_before_death:
                 await session.set_stop_before_death(True)
         except CommandError as error:

@@ -25,7 +25,7 @@ from pgdb.records import (
     Running,
     Stop,
     Variable,
-    is_fatal,
+    is_error,
 )
 
 INDENT = "    "
@@ -100,7 +100,7 @@ def events(
         lines += _prefixed(each.ranks, text, column)
         if not isinstance(record, Stop) or record.frame is None:
             continue
-        if few or is_fatal(record):
+        if few or is_error(record):
             source = read_source(record.frame.fullname, record.frame.line)
             if source is not None:
                 lines.append(f"{record.frame.line}\t{source}")
@@ -125,6 +125,9 @@ def _stop(record: Stop) -> str:
         where = f"{record.dying} <- {frame(replace(record.frame, dying=''))}"
         after = f", after [{record.after}]" if record.after else ""
         return f"about to die{after}: {where}" + (f"\n    {record.detail}" if record.detail else "")
+    if record.reason == "sanitizer-report":
+        detail = f"\n{INDENT}{record.detail}" if record.detail else ""
+        return f"{_thread(record, 'has a')}sanitizer report: {record.event} <- {where}{detail}"
     is_said = record.frame is not None and bool(record.frame.dying)
     dying = f", {record.dying}" if record.dying and not is_said else ""
     if record.inside:

@@ -77,7 +77,10 @@ def completed(text: str, asked: list[tuple[str, str]] | None = None) -> list[str
         ("proc 0 plot u --h", ["proc 0 plot u --heat", "proc 0 plot u --hist"]),
         ("saved -d ", ["saved -d before"]),
         ("set -k", ["set -keep"]),
-        ("set -keep stop", ["set -keep stop-before-death", "set -keep stop-on-error"]),
+        (
+            "set -keep stop",
+            ["set -keep stop-before-death", "set -keep stop-on-error", "set -keep stop-on-report"],
+        ),
         ("set stop-on-error ", ["set stop-on-error off", "set stop-on-error on"]),
         ("show compare", ["show compare-pointers"]),
         ("set logging e", ["set logging enabled"]),
