@@ -219,6 +219,8 @@ class BreakpointsMade(Struct, frozen=True, tag="breakpoints"):
 
     breakpoints: tuple[Breakpoint, ...]
     text: str = ""
+    notes: str = ""
+    """GDB's notes about other breakpoints at the same addresses, without the addresses."""
 
 
 class Location(Struct, frozen=True):
@@ -233,6 +235,8 @@ class Location(Struct, frozen=True):
     """Line in *file*; 0 if there is none."""
     at: str = ""
     """Symbol and offset of the address, where it has no line."""
+    installed: bool | None = None
+    """Whether the target has the tracepoint there; None for other kinds."""
 
 
 class Breakpoint(Struct, frozen=True):
@@ -277,6 +281,8 @@ class Breakpoint(Struct, frozen=True):
     """Kind of event of a catchpoint, such as ``syscall``, where GDB reports it."""
     locations: tuple[Location, ...] = ()
     """The places of a breakpoint with several ones, in GDB's order."""
+    installed: bool | None = None
+    """Whether the target has the tracepoint; None for other kinds and for several places."""
 
 
 class BreakpointList(Struct, frozen=True, tag="breakpoint-list"):

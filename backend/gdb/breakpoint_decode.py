@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import decode
+from pgdb.patterns import pattern
 from pgdb.records import Breakpoint, Location
+
+_NOTE = pattern(r"Note: breakpoints? (\d.*) also set at pc 0x[0-9a-f]+\.")
+_OTHER = pattern(r"(\d+)((?: \([^()]*\))*)")
+_INSTALLED = {"y": True, "n": False}
 
 
 def breakpoint_of(payload: Mapping[str, Any]) -> Breakpoint:
@@ -45,6 +50,7 @@ def breakpoint_of(payload: Mapping[str, Any]) -> Breakpoint:
         commands=tuple(map(str, decode.sequence(payload.get("script")))),
         event=str(payload.get("catch-type", "")),
         locations=tuple(map(_location, listed)),
+        installed=_INSTALLED.get(str(payload.get("installed"))),
     )
 
 
@@ -56,7 +62,28 @@ def _location(payload: Mapping[str, Any]) -> Location:
         file=str(payload.get("file", "")),
         line=decode.whole_number(payload.get("line", "0")),
         at=str(payload.get("at", "")),
+        installed=_INSTALLED.get(str(payload.get("installed"))),
     )
+
+
+def notes_of(text: str, public: Callable[[int], int]) -> str:
+    """Return GDB's notes about other breakpoints at an address, without the address.
+
+    The address differs from rank to rank. *public* returns the job-wide number for a number of
+    GDB's, 0 for a breakpoint that users do not see.
+
+    >>> notes_of("Note: breakpoints 1 and 4 (disabled) also set at pc 0x1130.\\nBreakpoint 5", int)
+    'Note: breakpoints 1 and 4 (disabled) also set at pc.'
+    """
+    notes = []
+    for match in _NOTE.finditer(text):
+        found = ((public(int(number)), state) for number, state in _OTHER.findall(match[1]))
+        others = list(dict.fromkeys(f"{number}{state}" for number, state in found if number))
+        if others:
+            first = f"{', '.join(others[:-1])} and " if others[1:] else ""
+            plural = "s" if others[1:] else ""
+            notes.append(f"Note: breakpoint{plural} {first}{others[-1]} also set at pc.")
+    return "\n".join(dict.fromkeys(notes))
 
 
 def with_symbol(made: Breakpoint, symbol: str) -> Breakpoint:

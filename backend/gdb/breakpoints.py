@@ -172,7 +172,8 @@ class Breakpoints:
         if result.kind == "error":
             return failure(result)
         if made := await self.take_made():
-            return BreakpointsMade(breakpoints=made)
+            notes = breakpoint_decode.notes_of(result.text, self._public)
+            return BreakpointsMade(breakpoints=made, notes=notes)
         message = (result.log or result.text).strip()
         if "pending on future shared library load" in message or "not defined" in message:
             message = message.split("\n", 1)[0]
@@ -220,6 +221,11 @@ class Breakpoints:
             await self.deaths.find_hidden(pid, lambda: self.last)
             self._keep_public()
 
+    def _public(self, own: int) -> int:
+        """Return the job-wide number for a number of GDB's, 0 if no breakpoint of the table."""
+        number = self.number_of(own)
+        return number if number in self._there else 0
+
     def _keep_public(self) -> None:
         """Forget the further breakpoints of ``catch death`` that a GDB without Python numbers."""
         for own in self.deaths.points:
@@ -229,8 +235,14 @@ class Breakpoints:
 
     async def change(self, command: str, numbers: Sequence[str], argument: str) -> Record:
         """Run ``delete``, ``enable`` … on *numbers*, or on all breakpoints if there are none."""
-        unknown = [each for each in numbers if int(each.partition(".")[0]) not in self._there]
-        complaints = [f"No breakpoint number {each}." for each in unknown]
+        kind = "tracepoint" if command.startswith("passcount") else "breakpoint"
+        there = {
+            number
+            for number, each in self._there.items()
+            if kind == "breakpoint" or each.kind.endswith(kind)
+        }
+        unknown = [each for each in numbers if int(each.partition(".")[0]) not in there]
+        complaints = [f"No {kind} number {each}." for each in unknown]
         known = [each for each in numbers if each not in unknown]
         if unknown and not known:
             return Failure(message="\n".join(complaints))

@@ -17,6 +17,8 @@ class BreakpointNumbers:
         """The next number."""
         self.has_failed = False
         """Whether the last command that was to make a breakpoint has made none."""
+        self.last_traced = 0
+        """The number of the tracepoint that was made last, 0 before the first."""
         self._made = 0
         self._level = RankSet()  # ranks that have counted up to the last number made
 
@@ -55,6 +57,9 @@ class BreakpointNumbers:
         for each in classes:
             if last := last_made((each,)):
                 self.reached(last, each.ranks)
+            if isinstance(each.record, BreakpointsMade):
+                traced = [one for one in each.record.breakpoints if one.kind.endswith("tracepoint")]
+                self.last_traced = max([self.last_traced, *(one.number for one in traced)])
 
     def begins_anew(self, ranks: RankSet) -> None:
         """Note that ranks have new GDBs, which count from 1."""

@@ -22,6 +22,7 @@ from pgdb.frontend.commands.bodies import Checker, executed, needs_front_end
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome
 from pgdb.frontend.commands.user_commands import (
     UserCommand,
+    UserCommands,
     check_name,
     read_alias,
     with_arguments,
@@ -77,11 +78,25 @@ async def _define(call: Call, block: Block) -> Outcome:
         # The GDBs do not run the hooks of commands that PGDB carries out.
         check_name(name, {*user.prefixes, *gdb_words.KINDS})
         user.define(command)
+        if is_hook and not _exists(user, name.partition("-")[2]):
+            call.session.note(
+                f"warning: Your new `{name}' command does not hook any existing command."
+            )
         return None
     answer = await call.view.script(block.raw)
     if not _failed_everywhere(answer):
         user.define(command)
     return answer
+
+
+def _exists(user: UserCommands, name: str) -> bool:
+    """Return whether *name* is a command's full name: a hook of an abbreviation never runs."""
+    if any(
+        name in words for words in (gdb_words.KINDS, gdb_words.NEWER, user.prefixes, user.known)
+    ):
+        return True
+    ours = COMMANDS.find(name)
+    return user.get(name) is not None or (ours is not None and ours.word == name)
 
 
 async def _define_prefix(call: Call) -> Outcome:

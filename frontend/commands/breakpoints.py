@@ -193,13 +193,21 @@ async def _ignore(call: Call) -> Outcome:
     completes=Completes.BREAKPOINTS,
 )
 async def _passcount(call: Call) -> Outcome:
-    """Give tracepoints a number of hits, after which the trace ends; by default the last one."""
+    """Give tracepoints a number of hits, after which the trace ends.
+
+    Without a number of a tracepoint, the one that was made last gets it.
+    """
     count, _, rest = need_argument(call, "a number of hits").partition(" ")
     if not is_number(count):
         raise UsageError(f"passcount: {count!r} is no number of hits")
     if rest.strip() == "all":
         return await call.view.execute_plain(call.line)
-    numbers = _numbers(call, rest) or [_last(call)]
+    numbers = _numbers(call, rest)
+    if not numbers:
+        _last(call)  # raises an error where the last command has made none
+        if not (last := call.session.breakpoint_numbers.last_traced):
+            raise NoBreakpointError("there is no tracepoint yet; 'trace LOCATION' makes one")
+        numbers = [str(last)]
     return await _apply(call, f"passcount {count}", numbers)
 
 

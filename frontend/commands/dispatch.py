@@ -197,8 +197,10 @@ class Dispatcher:
 
     async def _dispatch(self, line: str, ranks: RankSet) -> Outcome:
         user = self.workspace.user
-        if gdb_commands.first_word(line) in user.known:
-            return await blocks.carry_out_in_gdb(self, line.strip(), ranks)
+        if (word := gdb_commands.first_word(line)) in user.known:
+            return await self._with_hooks(
+                word, ranks, lambda: blocks.carry_out_in_gdb(self, line.strip(), ranks)
+            )
         line = user.expanded(line, self.has)
         if (found := user.find(line, self.has)) is not None:
             return await self._with_hooks(

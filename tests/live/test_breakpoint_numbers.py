@@ -32,7 +32,7 @@ from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import Console, Request
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
-from pgdb.records import BreakpointList, Event, Record, Stop, Text
+from pgdb.records import BreakpointList, Event, Failure, Record, Stop, Text
 
 pytestmark = [pytest.mark.gdb]
 
@@ -364,5 +364,53 @@ def test_changes_by_bodies_and_python_are_made_again(running: Running) -> None:
         after = await job.said("info breakpoints")
         hits = re.compile(r"\tbreakpoint already hit .*\n")
         assert hits.sub("", after[0]) == hits.sub("", before[0])
+
+    running.do(test(running.job))
+
+
+def test_passcount_is_for_tracepoints_only(running: Running) -> None:
+    async def test(job: Job) -> None:
+        session, everyone = job.session, job.session.ranks("all")
+        await session.break_at("both")
+        await session.insert_breakpoint("trace both", ALL)
+        await session.break_at("both")
+        for number in ("1", "3", "99"):
+            answer = await everyone.change_breakpoints("passcount 4", [number])
+            refused = Failure(message=f"No tracepoint number {number}.")
+            assert [each.record for each in answer.classes if each.record != refused] == []
+        answer = await everyone.change_breakpoints("passcount 4", ["1", "2"])
+        says = Text(text="No tracepoint number 1.\nSetting tracepoint 2's passcount to 4")
+        assert [each.record for each in answer.classes if each.record != says] == []
+        assert session.breakpoint_numbers.last_traced == 2
+        for each in (await session.breakpoints(kind="tracepoint")).classes:
+            assert isinstance(each.record, BreakpointList)
+            (traced,) = each.record.breakpoints
+            assert traced.passes == 4
+            # GDB cannot install a tracepoint in a process of this host.
+            assert {place.installed for place in traced.locations or (traced,)} == {False}
+
+    running.do(test(running.job))
+
+
+def test_other_breakpoints_at_the_same_address_are_named(running: Running) -> None:
+    async def test(job: Job) -> None:
+        session = job.session
+
+        async def notes(line: str) -> set[str]:
+            answer = await session.insert_breakpoint(line, ALL)
+            return {getattr(each.record, "notes", "") for each in answer.classes}
+
+        assert await notes("break both") == {""}
+        assert await notes("tbreak both") == {"Note: breakpoint 1 also set at pc."}
+        await session.ranks("all").change_breakpoints("disable", ["1"])
+        says = "Note: breakpoints 1 (disabled) and 2 also set at pc."
+        assert await notes("trace both") == {says}
+        assert await notes("watch counter") == {""}
+        await session.break_at("both")
+        await session.ranks("all").change_breakpoints("delete", ["1", "2", "3"])
+        assert await notes('dprintf both,"x"') == {"Note: breakpoint 5 also set at pc."}
+        # A rank that has no other breakpoint there has no note.
+        await session.ranks("1-2").change_breakpoints("delete", ["5", "6"])
+        assert await notes("break both") == {"", "Note: breakpoints 5 and 6 also set at pc."}
 
     running.do(test(running.job))

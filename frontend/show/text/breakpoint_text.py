@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import Breakpoint, BreakpointList
+from pgdb.records import Breakpoint, BreakpointList, Location
 
 
 def breakpoint_made(made: Breakpoint) -> str:
@@ -91,6 +91,7 @@ def _row(
         enabled = "y" if place.enabled else "n"
         where = _place(place.function, place.file, place.line) or place.at
         yield f"{number:<7} {'':<14} {'':<4} {enabled:<3} {where}".rstrip()
+        yield from _installed(place)
 
 
 def _counts(
@@ -141,6 +142,13 @@ def _details(
         yield f"        {line}"
     if each.passes:
         yield f"\tpass count {each.passes}"
+    yield from _installed(each)
+
+
+def _installed(each: Breakpoint | Location) -> Iterator[str]:
+    """Yield the line of GDB that says whether the target has a tracepoint."""
+    if each.installed is not None:
+        yield f"\t{'' if each.installed else 'not '}installed on target"
 
 
 def _what(each: Breakpoint) -> str:

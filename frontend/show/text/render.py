@@ -182,8 +182,8 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
             return thread_stacks.threads(said, stack)
         case BreakpointsMade(text=text) if text:
             return text
-        case BreakpointsMade(breakpoints=breakpoints):
-            return "\n".join(breakpoint_made(made) for made in breakpoints)
+        case BreakpointsMade(breakpoints=breakpoints, notes=notes):
+            return "\n".join([notes] * bool(notes) + [*map(breakpoint_made, breakpoints)])
         case BreakpointList(breakpoints=breakpoints):
             return breakpoint_table(breakpoints, command)
         case Various():

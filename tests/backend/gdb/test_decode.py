@@ -250,6 +250,26 @@ def test_a_breakpoint_with_several_places() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("others", "shown"),
+    [
+        (" 1", " 1"),
+        ("s 1 and 2", "s 1 and 2"),
+        ("s 1, 2 and 4 (disabled)", "s 1, 2 and 4 (disabled)"),
+        ("s 2 (all threads) and 4 (thread 1) (disabled)",) * 2,
+        ("s 4, 8 and 9", " 4"),  # 8 and 9 are none of the user's
+        ("s 8 and 9", None),
+    ],
+)
+def test_notes_about_other_breakpoints_have_no_address(others: str, shown: str | None) -> None:
+    note = f"Note: breakpoint{others} also set at pc 0x{{}}."
+    # One for each place; as GDB 13.1 prints them.
+    text = f"{note.format('1130')}\n{note.format('7ffff7f25ee0')}\nBreakpoint 5 at 0x1130: f."
+    expected = "" if shown is None else f"Note: breakpoint{shown} also set at pc."
+    found = breakpoint_decode.notes_of(text, lambda number: number if number < 8 else 0)
+    assert found == expected
+
+
 def test_all_that_a_breakpoint_has_is_decoded() -> None:
     """As GDB 13.1 lists them after thread, enable count, passcount, ignore and commands."""
     listed = breakpoint_decode.breakpoint_of(
@@ -266,6 +286,11 @@ def test_all_that_a_breakpoint_has_is_decoded() -> None:
     assert (listed.disable_after, listed.commands) == (3, ("silent", "print x"))
     traced = breakpoint_decode.breakpoint_of({"number": "9", "type": "tracepoint", "pass": "3"})
     assert (traced.kind, traced.passes) == ("tracepoint", 3)
+    assert traced.installed is None
+    places = [{"number": f"9.{n}", "installed": said} for n, said in ((1, "n"), (2, "y"))]
+    traced = breakpoint_decode.breakpoint_of({"number": "9", "locations": places})
+    assert [each.installed for each in traced.locations] == [False, True]
+    assert breakpoint_decode.breakpoint_of({"number": "9", "installed": "n"}).installed is False
     caught = {"number": "5", "type": "catchpoint", "what": "write", "catch-type": "syscall"}
     assert (
         breakpoint_decode.breakpoint_of(caught).event,

@@ -237,6 +237,19 @@ def test_hooks_run_around_commands_that_pgdb_carries_out(typed: Typed) -> None:
     assert typed("whatis x") == ["whatis inner", "whatis x"]
 
 
+@pytest.mark.parametrize("name", ["hook-nosuch", "hookpost-nosuch", "hook-p", "hookpost-prin"])
+def test_a_hook_of_no_command_is_warned_of(typed: Typed, name: str) -> None:
+    assert typed(f"define {name}\nptype x\nend") == []
+    (warning,) = typed.session.notes
+    assert warning == f"warning: Your new `{name}' command does not hook any existing command."
+
+
+@pytest.mark.parametrize("word", ["print", "tree", "quit", "mine", "run"])
+def test_a_hook_of_a_command_is_not_warned_of(typed: Typed, word: str) -> None:
+    typed(f"define mine\nptype x\nend\ndefine hook-{word}\nptype x\nend")
+    assert typed.session.notes == []
+
+
 def test_documentation_and_text_of_ours(typed: Typed) -> None:
     typed("define foo\nproc 0 ptype x\nend\ndocument foo\nif you want\n so\nend\nhelp foo")
     assert "if you want\n so" in typed.errors
@@ -292,6 +305,9 @@ def test_commands_of_python_are_learnt(typed: Typed) -> None:
     assert typed("go") == ["go"]
     assert typed("tree") == ["tree"]
     assert typed("python print(1)") == ["python print(1)"]
+    typed("define hook-go\nwhatis before\nend\ndefine hookpost-go\nwhatis after\nend")
+    assert typed("go") == ["whatis before", "go", "whatis after"]
+    assert typed.session.notes == []
 
 
 def test_files_of_python_are_checked(typed: Typed, tmp_path: Path) -> None:

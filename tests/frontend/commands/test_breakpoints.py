@@ -21,6 +21,7 @@ from pgdb.records import Breakpoint, BreakpointsMade, Record
 from tests.fakes.session import ALL, FakeSession
 
 LAST = 7
+LAST_TRACED = 5
 
 
 class Session(FakeSession):
@@ -29,6 +30,8 @@ class Session(FakeSession):
     def __init__(self) -> None:
         super().__init__()
         self.breakpoint_numbers = BreakpointNumbers()
+        traced = BreakpointsMade((Breakpoint(number=LAST_TRACED, kind="fast tracepoint"),))
+        self.breakpoint_numbers.made([EquivalenceClass(ALL, traced)])
         self.breakpoint_numbers.reached(LAST, ALL)
 
     async def change_breakpoints(
@@ -90,7 +93,7 @@ def sent(line: str, *body: str) -> str:
         ("condition 2", "condition ['2']"),
         ("condition -force 2 x > 3", "condition -force ['2'] x > 3"),
         ("ignore 2 5", "ignore ['2'] 5"),
-        ("passcount 3", "passcount 3 ['7']"),
+        ("passcount 3", "passcount 3 ['5']"),
         ("passcount 3 2", "passcount 3 ['2']"),
         ("passcount 3 all", "passcount 3 all"),
         ("trace f", "insert trace f"),

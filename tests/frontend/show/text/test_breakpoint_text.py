@@ -41,6 +41,25 @@ def test_all_that_a_breakpoint_has_is_listed_as_gdb_lists_it() -> None:
             Breakpoint(number=7, kind="catchpoint", event="exec", what="exec"),
             Breakpoint(number=8, kind="catchpoint", event="exec", what="/bin/true"),
             Breakpoint(number=9, kind="tracepoint", function="f", file="a.c", line=3, passes=2),
+            Breakpoint(
+                number=11,
+                kind="tracepoint",
+                original="over",
+                location_count=2,
+                locations=(
+                    Location(number=1, function="g", file="a.c", line=5, installed=False),
+                    Location(number=2, function="h", file="a.c", line=6, installed=True),
+                ),
+            ),
+            Breakpoint(
+                number=12,
+                kind="tracepoint",
+                function="f",
+                file="a.c",
+                line=3,
+                passes=2,
+                installed=False,
+            ),
             Breakpoint(number=10, kind="breakpoint", original="late", location_count=0),
         ]
     )
@@ -64,6 +83,14 @@ def test_all_that_a_breakpoint_has_is_listed_as_gdb_lists_it() -> None:
         "9       tracepoint     keep y   in f at a.c:3",
         "\tpass count 2",
         "10      breakpoint     keep y   late",
+        "11      tracepoint     keep y",
+        "11.1                        y   in g at a.c:5",
+        "\tnot installed on target",
+        "11.2                        y   in h at a.c:6",
+        "\tinstalled on target",
+        "12      tracepoint     keep y   in f at a.c:3",
+        "\tpass count 2",
+        "\tnot installed on target",
     ]
 
 
