@@ -186,6 +186,8 @@ class Failure(Struct, frozen=True, tag="error"):
     message: str
     output: str = ""
     """The text that the command had printed before it failed."""
+    has_no_debugger: bool = False
+    """Whether the rank's debugger cannot be used any longer; ``reattach`` gives it another one."""
 
 
 PLACEHOLDER = "\ufff9"

@@ -152,9 +152,9 @@ class GdbDebugger:
         if isinstance(operation, Kill):
             return self._detacher.kill()
         if self._gdb_interrupt.is_ignored:
-            return Failure(message=IGNORES)
+            return Failure(message=IGNORES, has_no_debugger=True)
         if self._gdb.input.is_lost:
-            return Failure(message=LOST)
+            return Failure(message=LOST, has_no_debugger=True)
         async with self._lock:
             if self.state in _OVER:
                 return Failure(message=_OVER[self.state])

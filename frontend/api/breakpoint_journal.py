@@ -42,6 +42,11 @@ _TEMPORARY = ("tbreak", "thbreak", "tcatch")
 _MAKES_MANY = ("rbreak",)
 
 
+def _is_refusal(record: object) -> bool:
+    """Return whether a debugger has refused a command; one that is lost has not."""
+    return isinstance(record, Failure) and not record.has_no_debugger
+
+
 class JournalEntry(msgspec.Struct, frozen=True):
     """A command about breakpoints, and the ranks that have to repeat it."""
 
@@ -77,7 +82,7 @@ class BreakpointJournal:
         if any(operation is each.operation or operation is each.asked for each in self._entries):
             return
         classes = tuple(classes)
-        failed = RankSet.union(each.ranks for each in classes if isinstance(each.record, Failure))
+        failed = RankSet.union(each.ranks for each in classes if _is_refusal(each.record))
         ranks = ranks - failed
         match operation:
             case InsertBreakpoint():

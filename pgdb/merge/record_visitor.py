@@ -94,7 +94,7 @@ def map_texts(record: R, change: Change) -> R:
             mapped = Output(text=change(text, "text"))
         case Failure(message=message, output=output):
             output = change(output, "text") if output else ""
-            mapped = Failure(message=change(message, "message"), output=output)
+            mapped = replace(record, message=change(message, "message"), output=output)
         case BreakpointsMade(text=text):
             mapped = replace(record, text=change(text, "text") if text else "")
         case _:

@@ -162,3 +162,17 @@ def test_what_is_asked_for_again_is_no_second_one() -> None:
     kept.log.take(again.line, again.operation, again.ranks, said(("2", made(1))))
     assert kept.lines("2") == ["break f1"]
     assert kept.lines("0") == ["break f1"]
+
+
+def test_a_rank_whose_debugger_is_lost_gets_the_breakpoint_later() -> None:
+    journal, operation = BreakpointJournal(), InsertBreakpoint(command="break hit", first_number=1)
+    made = BreakpointsMade(breakpoints=(Breakpoint(number=1, kind="breakpoint"),))
+    lost = Failure(message="its GDB ignores interrupts", has_no_debugger=True)
+    refused = Failure(message='Function "hit" not defined.')
+    classes = [
+        EquivalenceClass(RankSet([0]), made),
+        EquivalenceClass(RankSet([1]), lost),
+        EquivalenceClass(RankSet([2]), refused),
+    ]
+    journal.take("break hit", operation, RankSet(range(3)), classes)
+    assert [bool(journal.of(RankSet([rank]))) for rank in range(3)] == [True, True, False]
