@@ -87,12 +87,12 @@ def test_a_program_under_valgrind_is_debugged(builder: Builder, mpi: Mpi, build:
 def test_without_vgdb_the_stop_says_so(builder: Builder, mpi: Mpi, build: Build) -> None:
     with under_valgrind(builder, mpi, build("storm.c"), "--vgdb=no") as job:
         finished = run_json("attach", *ex("print 1"), job.pid)
-        (stop,) = finished.of_type("stop")[0]["classes"]
-        assert "--vgdb=no" in stop["detail"]
+        stops = finished.of_type("stop")[0]["classes"]
+        assert stops and all("--vgdb=no" in stop["detail"] for stop in stops), finished.out
 
 
 def test_a_launch_under_valgrind_names_the_way(mpi: Mpi, build: Build) -> None:
     valgrind = shutil.which("valgrind") or pytest.skip("this machine has no valgrind")
     finished = run_json("launch", *mpi.line(2, valgrind, "-q", str(build("storm.c").path)))
-    (stop,) = finished.of_type("stop")[0]["classes"]
-    assert "pgdb attach" in stop["detail"], finished.out
+    stops = finished.of_type("stop")[0]["classes"]
+    assert stops and all("pgdb attach" in stop["detail"] for stop in stops), finished.out
