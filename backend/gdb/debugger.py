@@ -40,12 +40,21 @@ from pgdb.backend.gdb.rank_variables import definitions
 from pgdb.backend.gdb.selected_thread import is_refused
 from pgdb.backend.rank import events
 from pgdb.backend.rank.machine import RankMachine
-from pgdb.backend.rank.protocol import EVERYTHING, NeedsStopError, State
+from pgdb.backend.rank.protocol import EVERYTHING, HasEndedError, NeedsStopError, State
 from pgdb.backend.rank.states import Controlled, Live
 from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
-from pgdb.overlay.messages import AnyOperation, Console, Detach, Interrupt, Kill, Resume
+from pgdb.overlay.messages import (
+    AnyOperation,
+    Backtrace,
+    Console,
+    Detach,
+    Interrupt,
+    Kill,
+    ListVariables,
+    Resume,
+)
 from pgdb.records import Done, Event, Exit, Failure, Record, Running, Text
 
 LOG = logging.getLogger(__name__)
@@ -62,6 +71,12 @@ _QUIT = "Quit"  # GDB's whole error for a command that a SIGINT has ended
 _INTERRUPTED = "interrupted"
 _DETACHED_BY_COMMAND = "a command has made GDB detach from it"
 _NO_REGISTERS = "Couldn't get registers: No such process"
+_NO_REGISTERS_AT_ALL = "No registers."
+_WITHOUT_FRAMES: dict[type[AnyOperation], str] = {
+    Backtrace: "No stack.",
+    ListVariables: "No frame selected.",
+}
+"""GDB's words where there is no process; GDB/MI says "No registers." for all of them."""
 _STOPPED_AGAIN = "stopped again, by the signal from before"
 _OVER: dict[State, str] = {
     "exited": "The program has ended on this rank.",
@@ -141,11 +156,18 @@ class GdbDebugger:
         return self._gdb.pid
 
     async def perform(
-        self, operation: AnyOperation, request_id: int, timeout_s: float | None = None
+        self,
+        operation: AnyOperation,
+        request_id: int,
+        timeout_s: float | None = None,
+        *,
+        of_ended: bool = False,
     ) -> Record:
         """Carry out one operation and return its answer; it is overdue after *timeout_s*.
 
+        :param of_ended: GDB answers without a process if the rank has ended.
         :raises NeedsStopError: if the operation needs a stopped rank and the rank runs.
+        :raises HasEndedError: if the operation is *of_ended* ranks and GDB is gone.
         """
         if isinstance(operation, Interrupt):
             return await self._interrupter.interrupt()
@@ -156,7 +178,10 @@ class GdbDebugger:
         if self._gdb.input.is_lost:
             return Failure(message=LOST, has_no_debugger=True)
         async with self._lock:
-            if self.state in _OVER:
+            if self.state == "exited" and of_ended:
+                if not self._gdb.is_alive:
+                    raise HasEndedError
+            elif self.state in _OVER:
                 return Failure(message=_OVER[self.state])
             limit = None
             if timeout_s is not None:
@@ -172,6 +197,8 @@ class GdbDebugger:
                 record = await self._perform(operation, request_id)
                 return self._in_words(record) if isinstance(record, Failure) else record
             except GdbError as error:
+                if self.state == "exited" and of_ended:
+                    raise HasEndedError from None
                 if self.state == "exited":
                     return Failure(message=_OVER[self.state])
                 return Failure(message=f"{'' if self._gdb.is_alive else 'no debugger: '}{error}")
@@ -191,14 +218,20 @@ class GdbDebugger:
 
     def _stop_printing(self) -> None:
         """Interrupt a GDB that is still printing; a function that it has called may take longer."""
-        if procfs.is_at_rest(self._process.pid):
+        if procfs.is_at_rest(self._living_pid):
             self._given_up = _TOOK_TOO_LONG
-            self._gdb_interrupt.send(self._process.pid)
+            self._gdb_interrupt.send(self._living_pid)
 
     def _stop_computing(self) -> None:
         """Interrupt a GDB that still carries out code of the user's, unless that runs the rank."""
-        if self.machine.is_at_rest and self._gdb_interrupt.send(self._process.pid):
+        is_free = self.machine.is_at_rest or self.state == "exited"
+        if is_free and self._gdb_interrupt.send(self._living_pid):
             self._given_up = _COMPUTED_TOO_LONG
+
+    @property
+    def _living_pid(self) -> int:
+        """Process id of the rank, 0 once it has ended: another process may have its number."""
+        return 0 if self.state == "exited" else self._process.pid
 
     async def is_silent(self) -> bool:
         """Return whether GDB hangs in an overdue operation; takes some seconds if so."""
@@ -340,14 +373,17 @@ class GdbDebugger:
     # -- operations ----------------------------------------------------------------------------
 
     async def _perform(self, operation: AnyOperation, request_id: int) -> Record:
-        if operation.needs_stopped_rank or operation.sets_running:
+        is_over = self.state == "exited"
+        if (operation.needs_stopped_rank or operation.sets_running) and not is_over:
             self._need_stop()
             await self._executor.selected_thread.ensure()
         # Most requests only read, and each rank of a host carries them out in one process.
         if not operation.only_reads:
             if (answer := await self._begin_change(operation, request_id)) is not None:
                 return answer
-        record = await self._operations.perform(operation, request_id, self._process.pid)
+        record = await self._operations.perform(operation, request_id, self._living_pid)
+        if is_over and isinstance(record, Failure) and record.message == _NO_REGISTERS_AT_ALL:
+            return Failure(message=_WITHOUT_FRAMES.get(type(operation), record.message))
         if isinstance(record, Failure) and record.message.startswith(_NO_REGISTERS):
             # The kernel's answer about a process that runs; GDB says it for "gcore" and others.
             if self.state == "running":
@@ -377,6 +413,10 @@ class GdbDebugger:
             raise NeedsStopError
 
     async def _resume(self, command: str, request_id: int) -> Record:
+        if self.state == "exited":
+            # GDB says that the program is not being run.
+            result = await self._gdb.send(command)
+            return failure(result) if result.kind == "error" else Text(text=result.text)
         before = self.machine.run
         self._executor.text.refresh(self._process.pid)
         await self._executor.breakpoints.find_hidden(self._process.pid)

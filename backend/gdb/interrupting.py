@@ -42,6 +42,11 @@ class Interrupter:
         executor = self._executor
         if executor.gdb.input.is_lost:
             return Failure(message=LOST)
+        if executor.state == "exited":
+            # GDB may compute; it has no process that could block the signal.
+            if executor.gdb.is_alive:
+                await executor.gdb_interrupt.send_if_silent(0)
+            return Done()
         if executor.machine.is_at_rest:
             # GDB may have called a function of the program's, or compute. Commands of a breakpoint
             # may be about to set the rank running, so that GDB's current work says little.

@@ -14,10 +14,12 @@ _CHUNK_BYTES = 16 * 1024 * 1024
 
 
 async def read_memory(gdb: GdbSession, pid: int, address: int, size_bytes: int) -> bytes:
-    """Return the bytes at an address.
+    """Return the bytes at an address; where *pid* is 0, GDB reads them from the program's file.
 
     :raises CommandError: if they cannot be read.
     """
+    if not pid:
+        return await _memory_by_gdb(gdb, address, size_bytes)
     try:
         return await asyncio.to_thread(_memory_of_process, pid, address, size_bytes)
     except PermissionError:

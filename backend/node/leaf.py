@@ -19,6 +19,7 @@ from pgdb.backend.rank.protocol import (
     Capability,
     DebuggerFactory,
     FactoryContext,
+    HasEndedError,
     NeedsStopError,
     OpenFactory,
     RankDebugger,
@@ -212,6 +213,9 @@ class Leaf:
         except NeedsStopError:
             self._on_missing(request.request_id, Missing(running=RankSet([rank])))
             return
+        except HasEndedError:
+            self._on_missing(request.request_id, Missing(lost=RankSet([rank])))
+            return
         except GdbError as error:
             record = Failure(message=str(error))
         if isinstance(operation, Backtrace) and isinstance(record, Stack):
@@ -261,7 +265,9 @@ class Leaf:
         # A debugger that hangs costs one command its time, and not each later command as well.
         if await debugger.is_silent():
             self._on_missing(request_id, Missing(late=RankSet([debugger.rank])))
-        return await debugger.perform(operation, request_id, request.timeout_s)
+        return await debugger.perform(
+            operation, request_id, request.timeout_s, of_ended=request.of_ended
+        )
 
     def _recall(self, request_id: int, recall: Recall, rank: int) -> None:
         """Answer with a rank's whole answer to an earlier request."""

@@ -449,8 +449,9 @@ class RankMachine:
         return (Notify(event),)
 
     def _end(self, end: Exit) -> Actions:
+        # The debugger keeps its breakpoints, and lists them.
         self.state, self.last_event = Exited(end), end
-        return (StopWatching(), ForgetBreakpoints())
+        return (StopWatching(),)
 
     def _free(self) -> Actions:
         self.state = Detached()

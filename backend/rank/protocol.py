@@ -35,6 +35,10 @@ class NeedsStopError(Exception):
     """The operation needs a stopped rank, and this rank runs."""
 
 
+class HasEndedError(Exception):
+    """The rank has ended, and its debugger as well."""
+
+
 class Capability(enum.Flag):
     """A kind of operation that a debugger can carry out; all debuggers can look at the rank."""
 
@@ -109,11 +113,19 @@ class RankDebugger(Protocol):
         """
 
     async def perform(
-        self, operation: AnyOperation, request_id: int, timeout_s: float | None = None
+        self,
+        operation: AnyOperation,
+        request_id: int,
+        timeout_s: float | None = None,
+        *,
+        of_ended: bool = False,
     ) -> Record:
         """Carry out one operation and return its answer; it is overdue after *timeout_s*.
 
+        :param of_ended: the debugger answers without a process if the rank has ended; else the
+            answer is a Failure then.
         :raises NeedsStopError: if the operation needs a stopped rank and the rank runs.
+        :raises HasEndedError: if the operation is *of_ended* ranks and there is no debugger.
         """
 
     async def is_silent(self) -> bool:

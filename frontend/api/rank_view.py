@@ -79,11 +79,25 @@ class RankView:
         return self._ranks
 
     async def evaluate(
-        self, expression: str, *, format: str = "", timeout_s: float | None = None
+        self,
+        expression: str,
+        *,
+        format: str = "",
+        timeout_s: float | None = None,
+        of_ended: bool = False,
     ) -> Answer:
-        """Print the value of *expression*, with GDB's *format* letter if there is one."""
+        """Print the value of *expression*, with GDB's *format* letter if there is one.
+
+        With *of_ended*, and if none of the ranks lives, ranks that have ended answer with what the
+        program's file has.
+        """
         return await verdicts.evaluate_printed(
-            self._session, expression, self.set, format=format, timeout_s=timeout_s
+            self._session,
+            expression,
+            self.set,
+            format=format,
+            timeout_s=timeout_s,
+            of_ended=of_ended,
         )
 
     async def backtrace(
@@ -111,6 +125,7 @@ class RankView:
             Backtrace(limit=limit, fold=fold, split=split, threads=threads, offsets=offsets),
             self.set,
             timeout_s=timeout_s,
+            of_ended=True,
         )
 
     async def tree(
@@ -177,7 +192,7 @@ class RankView:
     async def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""
         return await self._session.ask(
-            line, SelectFrame(command=line), self.set, timeout_s=timeout_s
+            line, SelectFrame(command=line), self.set, timeout_s=timeout_s, of_ended=True
         )
 
     async def locals(self, *, timeout_s: float | None = None) -> Answer:
@@ -211,7 +226,9 @@ class RankView:
     async def execute_plain(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run a GDB command that does not change the session's state."""
         line = gdb_commands.with_file_for_each(line, len(self.set))
-        return await self._session.ask(line, Console(command=line), self.set, timeout_s=timeout_s)
+        return await self._session.ask(
+            line, Console(command=line), self.set, timeout_s=timeout_s, of_ended=True
+        )
 
     async def list_source(self, line: str = "list", *, timeout_s: float | None = None) -> Answer:
         """Run a ``list``; the answer's ``listing`` has the lines where ranks stand and breakpoints
@@ -225,7 +242,7 @@ class RankView:
         features``."""
         line = " ".join((command, *arguments))
         query = MachineQuery(command=command, arguments=tuple(arguments))
-        return await self._session.ask(line, query, self.set, timeout_s=timeout_s)
+        return await self._session.ask(line, query, self.set, timeout_s=timeout_s, of_ended=True)
 
     async def explore(
         self,
@@ -250,7 +267,9 @@ class RankView:
             most=options.varprint_children if children is None else children,
         )
         line = f"varprint {'/'.join((expression, *path))}"
-        return await self._session.ask(line, operation, self.set, timeout_s=timeout_s)
+        return await self._session.ask(
+            line, operation, self.set, timeout_s=timeout_s, of_ended=True
+        )
 
     async def children(
         self,
@@ -270,7 +289,9 @@ class RankView:
             expression=expression, path=tuple(path), start=start, most=count, children_only=True
         )
         line = f"children {'/'.join((expression, *path))}"
-        return await self._session.ask(line, operation, self.set, timeout_s=timeout_s)
+        return await self._session.ask(
+            line, operation, self.set, timeout_s=timeout_s, of_ended=True
+        )
 
     async def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
         """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``.
@@ -279,7 +300,11 @@ class RankView:
         """
         gdb_commands.check_script(lines)
         return await self._session.ask(
-            lines[0] if lines else "", Script(lines=tuple(lines)), self.set, timeout_s=timeout_s
+            lines[0] if lines else "",
+            Script(lines=tuple(lines)),
+            self.set,
+            timeout_s=timeout_s,
+            of_ended=True,
         )
 
     # -- arrays ------------------------------------------------------------------------------
@@ -438,6 +463,7 @@ class RankView:
             line,
             ChangeBreakpoints(command=command, numbers=tuple(numbers), argument=argument),
             self.set,
+            of_ended=True,
         )
 
     async def delete(self, *numbers: int) -> Answer:
@@ -450,6 +476,7 @@ class RankView:
             f"commands {' '.join(numbers)}",
             BreakpointCommands(numbers=tuple(numbers), commands=tuple(commands)),
             self.set,
+            of_ended=True,
         )
 
     async def breakpoints(self, *numbers: str, kind: BreakpointKind = "") -> Answer:
@@ -457,7 +484,7 @@ class RankView:
         kind."""
         line = " ".join((f"info {kind or 'breakpoint'}s", *numbers))
         return await self._session.ask(
-            line, ListBreakpoints(numbers=tuple(numbers), kind=kind), self.set
+            line, ListBreakpoints(numbers=tuple(numbers), kind=kind), self.set, of_ended=True
         )
 
     # -- running -----------------------------------------------------------------------------
@@ -522,8 +549,9 @@ class RankView:
         session, begun_s = self._session, time.monotonic()
         running = self.set & session.state.running
         with deadline.within(deadline.answers_s(INTERRUPT_TIMEOUT_S, timeout_s)):
-            # Stopped ranks may be in a function that GDB has called.
-            asked = await session.ask("interrupt", Interrupt(), self.set & session.state.live)
+            # Stopped ranks may be in a function that GDB has called; GDBs of ended ranks compute.
+            busy = session.state.live | session.state.exited & session.asked
+            asked = await session.ask("interrupt", Interrupt(), self.set & busy, of_ended=True)
             failed = RankSet.union(each.ranks for each in asked.errors)
             stopped = await session.runs.wait_stopped(
                 "interrupt", running - failed - asked.missing.ranks

@@ -54,11 +54,13 @@ class RunControl:
         core, state = self._core, self._core.state
         number = core.transport.next_id()
         stopped = ranks & state.stopped
+        # GDB says that the program is not being run.
+        asked = stopped if ranks & state.live else ranks & state.exited
         self.has_run = True
         state.start_run(number, stopped)
         try:
             answer = await self._traffic.ask(
-                line, operation, stopped, timeout_s=timeout_s, request_id=number
+                line, operation, asked, timeout_s=timeout_s, request_id=number, of_ended=True
             )
         except Exception:
             # The request was not sent. Ranks of a cancelled request still answer.
@@ -75,7 +77,7 @@ class RunControl:
             answer,
             ranks=ranks,
             missing=answer.missing
-            | Missing(running=ranks & state.running - stopped, lost=ranks - state.live),
+            | Missing(running=ranks & state.running - stopped, lost=ranks - state.live - asked),
         )
 
     async def finish(

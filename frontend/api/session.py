@@ -311,7 +311,11 @@ class Session(RankView):
                 f"ask for at most {MOST_DISTINCT} at a time"
             )
         return await self.ask(
-            answer.command, Recall(request_id=answer.request_id), ranks, timeout_s=timeout_s
+            answer.command,
+            Recall(request_id=answer.request_id),
+            ranks,
+            timeout_s=timeout_s,
+            of_ended=True,
         )
 
     async def insert_breakpoint(
@@ -326,7 +330,11 @@ class Session(RankView):
         first = numbers.reserve()
         try:
             answer = await self.ask(
-                line, InsertBreakpoint(command=line, first_number=first), ranks, timeout_s=timeout_s
+                line,
+                InsertBreakpoint(command=line, first_number=first),
+                ranks,
+                timeout_s=timeout_s,
+                of_ended=True,
             )
         except PgdbError:
             numbers.release(first)  # no rank was asked
@@ -336,7 +344,7 @@ class Session(RankView):
         if not made and is_kept and (gone := answer.missing.lost - self.state.exited):
             them = "it" if len(gone) == 1 else "them"
             self.note(f"[{gone}] breakpoint {first} is set when 'reattach' has attached to {them}")
-        elif not made and is_kept and self._core.can_restart and self.all_have_ended:
+        elif is_kept and self._core.can_restart and self.all_have_ended:
             self.note(f"[{ranks}] breakpoint {first} is set when 'restart' has launched the job")
         numbers.has_failed = not made and not is_kept and not answer.missing.late
         if not made and not is_kept and not answer.missing.late:

@@ -56,11 +56,22 @@ class Ranks:
         return other._view if other._loop is self._loop else _RanksElsewhere(other)
 
     def evaluate(
-        self, expression: str, *, format: str = "", timeout_s: float | None = None
+        self,
+        expression: str,
+        *,
+        format: str = "",
+        timeout_s: float | None = None,
+        of_ended: bool = False,
     ) -> Answer:
-        """Print the value of *expression*, with GDB's *format* letter if there is one."""
+        """Print the value of *expression*, with GDB's *format* letter if there is one.
+
+        With *of_ended*, and if none of the ranks lives, ranks that have ended answer with what the
+        program's file has.
+        """
         return self._loop.call(
-            lambda: self._view.evaluate(expression, format=format, timeout_s=timeout_s)
+            lambda: self._view.evaluate(
+                expression, format=format, timeout_s=timeout_s, of_ended=of_ended
+            )
         )
 
     def backtrace(

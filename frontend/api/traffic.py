@@ -117,8 +117,12 @@ class Traffic:
         *,
         timeout_s: float | None = None,
         request_id: int | None = None,
+        of_ended: bool = False,
     ) -> Answer:
         """Ask ranks; those that have ended or are lost count as missing at once.
+
+        With *of_ended*, and if none of *ranks* lives, the debuggers of those that have ended answer
+        from the program's file and from their own settings.
 
         :raises SessionEndedError: if the session is over.
         :raises UsageError: if *command* is not UTF-8, or a field of *operation* has a wrong value.
@@ -143,6 +147,9 @@ class Traffic:
         else:
             # Also ranks that another command has set running: their GDB knows their state best.
             reachable = ranks & state.live
+        of_ended = of_ended and not reachable
+        if of_ended:
+            reachable = ranks & state.exited
         gone = state.lost | state.detached
         request = _Request(command, operation, ranks, reachable, time.monotonic(), gone)
         self._requests[number] = request
@@ -155,7 +162,12 @@ class Traffic:
             self._in_flight[number] = reachable
             try:
                 gathered = await transport.ask(
-                    number, reachable, operation, max(limit_s, _LEAST_TIMEOUT_S), command
+                    number,
+                    reachable,
+                    operation,
+                    max(limit_s, _LEAST_TIMEOUT_S),
+                    command,
+                    of_ended=of_ended,
                 )
             finally:
                 del self._in_flight[number]
@@ -260,7 +272,7 @@ class Traffic:
         number.
         """
         core, last = self._core, self._numbers.last_made
-        ranks = self._numbers.behind(core.state.live)
+        ranks = self._numbers.behind(core.state.live or core.state.exited)
         can_be = core.is_started and not core.is_over and not core.transport.is_recorded
         if ranks and can_be and not self._making_again:
             self._numbers.reached(last, ranks)
@@ -270,7 +282,7 @@ class Traffic:
     async def _advance(self, last: int, ranks: RankSet) -> None:
         self._unsent -= 1
         with contextlib.suppress(PgdbError):
-            await self.ask("", AdvanceBreakpoints(last=last), ranks)
+            await self.ask("", AdvanceBreakpoints(last=last), ranks, of_ended=True)
 
     def _killed(self, ranks: RankSet) -> None:
         """Note the end of *ranks*; their own event of it comes later."""

@@ -34,11 +34,14 @@ async def evaluate_printed(
     *,
     format: str = "",
     timeout_s: float | None = None,
+    of_ended: bool = False,
 ) -> Answer:
     """Print the value of an expression, with a hash of the whole where GDB prints a part."""
     limit_bytes = min(session.options.array_limit_bytes, _PRINTED_BYTES)
     most = whole_values.MOST_PRINTED
-    return await _ask(session, expression, ranks, format, timeout_s, most, limit_bytes)
+    return await _ask(
+        session, expression, ranks, format, timeout_s, most, limit_bytes, of_ended=of_ended
+    )
 
 
 async def variables(
@@ -55,7 +58,7 @@ async def variables(
         limit_bytes=min(session.options.array_limit_bytes, _LOOKED_AT_BYTES),
     )
     command = "info locals" if which == "locals" else "info args"
-    return await session.ask(command, operation, ranks, timeout_s=timeout_s)
+    return await session.ask(command, operation, ranks, timeout_s=timeout_s, of_ended=True)
 
 
 async def evaluate(
@@ -174,6 +177,8 @@ async def _ask(
     timeout_s: float | None,
     most_elements: int,
     limit_bytes: int,
+    *,
+    of_ended: bool = False,
 ) -> Answer:
     word = f"print/{format}" if format else "print"
     operation = Evaluate(
@@ -183,7 +188,9 @@ async def _ask(
         most_elements=most_elements,
         limit_bytes=limit_bytes,
     )
-    return await session.ask(f"{word} {expression}", operation, ranks, timeout_s=timeout_s)
+    return await session.ask(
+        f"{word} {expression}", operation, ranks, timeout_s=timeout_s, of_ended=of_ended
+    )
 
 
 def _raw_pointers(session: Session) -> bool:

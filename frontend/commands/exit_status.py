@@ -37,9 +37,10 @@ def of_answer(
     not all do.
     """
     missing, lost = answer.missing, answer.missing.lost
-    status = EXIT_FAILED if answer.errors else EXIT_OK
-    if lost and (ended_counts or _is_run(answer.command)):
-        lost -= ended_well
+    failed = RankSet.union(each.ranks for each in answer.errors)
+    if (lost or failed) and (ended_counts or _is_run(answer.command)):
+        lost, failed = lost - ended_well, failed - ended_well
+    status = EXIT_FAILED if failed else EXIT_OK
     if missing.late or lost:
         status = worse(status, EXIT_NO_ANSWER)
     if missing.running and not (answer.may_run or (may_run and answer.classes)):

@@ -165,7 +165,7 @@ async def _print(call: Call) -> Outcome:
     expression, letters = printed.expression or "$", call.letters or printed.letters
     if printed.options:
         expression = f"{printed.options} -- {expression}"
-    answer = await call.view.evaluate(expression, format=letters)
+    answer = await call.view.evaluate(expression, format=letters, of_ended=True)
     return await verdicts.look_to_print(call.session, answer)
 
 

@@ -206,7 +206,8 @@ def _out_of_reach(call: Call) -> list[str]:
     """
     state = call.session.state
     if not call.ranks & state.live:
-        raise CommandError(f"{call.word}: {'; '.join(state.absent(call.ranks))}")
+        why = "The program is not being run" if call.ranks <= state.exited else call.word
+        raise CommandError(f"{why}: {'; '.join(state.absent(call.ranks))}")
     return state.absent(call.ranks & (state.lost | state.detached))
 
 
@@ -250,8 +251,8 @@ async def _status(call: Call) -> int | None:
     codes = {each.record.code if isinstance(each.record, Exit) else None for each in ends}
     if len(codes) == 1 and RankSet.union(each.ranks for each in ends) == call.ranks:
         if (code := codes.pop()) is not None:
-            return code & 0xFF  # ended ranks have no GDB that could be asked
-    answer = await call.view.evaluate(text)
+            return code & 0xFF  # where the job was killed, there is no GDB to ask
+    answer = await call.view.evaluate(text, of_ended=True)
     values = {each.record.text for each in answer.classes if isinstance(each.record, Value)}
     if answer.errors or not values:
         why = text_of(answer.errors[0].filled) if answer.errors else "no rank has answered"

@@ -164,5 +164,5 @@ async def _varassign(call: Call) -> Outcome:
     match = pattern(r"(.+?)\s*(?<![=!<>+*/%&|^-])=(?!=)\s*(.+)\Z").match(call.argument)
     if match is None:
         raise UsageError("'varassign' needs NAME = EXPR")
-    answer = await call.view.evaluate(f"{match[1]} = {match[2]}")
+    answer = await call.view.evaluate(f"{match[1]} = {match[2]}", of_ended=True)
     return replace(answer, command=f"print {match[1]}")

@@ -97,6 +97,8 @@ class Root(TreeNode):
         operation: AnyOperation,
         timeout_s: float,
         command: str = "",
+        *,
+        of_ended: bool = False,
     ) -> Gathered:
         """Ask *ranks*; return when all have answered, or when the tree's deadline has passed.
 
@@ -111,7 +113,11 @@ class Root(TreeNode):
         try:
             self.start_request(
                 Request(
-                    request_id=request_id, ranks=ranks, operation=operation, timeout_s=timeout_s
+                    request_id=request_id,
+                    ranks=ranks,
+                    operation=operation,
+                    timeout_s=timeout_s,
+                    of_ended=of_ended,
                 )
             )
             gathered = await future

@@ -121,6 +121,8 @@ class RecordingTransport:
         operation: AnyOperation,
         timeout_s: float,
         command: str,
+        *,
+        of_ended: bool = False,
     ) -> Gathered:
         """Look up the answers of *ranks*.
 
@@ -129,7 +131,7 @@ class RecordingTransport:
         :raises NotRecordedError: if no rank was asked this.
         :raises CommandError: if the operation would change the job.
         """
-        del request_id, timeout_s
+        del request_id, timeout_s, of_ended
         if isinstance(operation, InsertBreakpoint):
             raise CommandError(f"'{command}' needs the job, and this is a recording of it")
         wanted = check_changes_nothing(operation, command)

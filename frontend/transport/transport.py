@@ -65,10 +65,13 @@ class Transport(Protocol):
         operation: AnyOperation,
         timeout_s: float,
         command: str,
+        *,
+        of_ended: bool = False,
     ) -> Gathered:
         """Ask *ranks*; return when all have answered, or after *timeout_s*.
 
-        *command* names the request in messages.
+        *command* names the request in messages. The debuggers of ranks that have ended answer only
+        where the request is *of_ended* ranks.
 
         :raises CommandError: if the transport cannot carry the operation out.
         """

@@ -269,7 +269,7 @@ class Repl:
         state = self._session.state
         running = self.dispatcher.in_foreground & state.running
         # The GDBs of these ranks can be inside a called function (`print f()`), or compute.
-        busy = self._session.asked & state.stopped
+        busy = self._session.asked & (state.stopped | state.exited)
         if self._interrupts == 1 and (running or busy):
             self._start(self._interrupt(running or busy))
             if not running:

@@ -333,6 +333,8 @@ class Request(Message, frozen=True, kw_only=True):
     operation: AnyOperation
     timeout_s: float
     """Seconds until a leaf answers for a GDB that is silent."""
+    of_ended: bool = False
+    """Whether the ranks have ended: their debuggers answer without a process."""
 
 
 class Reply(Message, frozen=True, kw_only=True):

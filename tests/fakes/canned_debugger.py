@@ -10,6 +10,7 @@ from pgdb.backend.rank.protocol import (
     EVERYTHING,
     Capability,
     FactoryContext,
+    HasEndedError,
     NeedsStopError,
     State,
 )
@@ -84,6 +85,7 @@ class CannedDebugger:
         self.asked: list[AnyOperation] = []
         self.detached = False
         self.abandoned = False
+        self.outlives_rank = True
         self._factory = factory
         self._canned = factory.canned(rank)
         self._last: Event | None = None
@@ -119,7 +121,12 @@ class CannedDebugger:
         return await self.attach(pid, request_id)
 
     async def perform(
-        self, operation: AnyOperation, request_id: int, timeout_s: float | None = None
+        self,
+        operation: AnyOperation,
+        request_id: int,
+        timeout_s: float | None = None,
+        *,
+        of_ended: bool = False,
     ) -> Record:
         self.asked.append(operation)
         if isinstance(operation, Interrupt):
@@ -129,6 +136,10 @@ class CannedDebugger:
         if isinstance(operation, Kill):
             self._end_run(Exit(signal="SIGKILL"))
             return Done()
+        if self.state == "exited" and of_ended:
+            if not self.outlives_rank:
+                raise HasEndedError
+            return self._canned.answers[command_of(operation)]
         if self.state in ("exited", "detached", "gone"):
             return Failure(message=f"the rank is {self.state}")
         if isinstance(operation, Detach):

@@ -67,6 +67,8 @@ class Job:
         operation: AnyOperation,
         timeout_s: float,
         command: str = "",
+        *,
+        of_ended: bool = False,
     ) -> Gathered:
         self.asked.append(operation)
         merger: Merger[Record] = Merger()

@@ -70,14 +70,17 @@ class Tree:
     def _take_missing(self, number: int, missing: Missing) -> None:
         self.missing[number] = self.missing.get(number, Missing()) | missing
 
-    async def ask(self, operation: AnyOperation, ranks: RankSet | None = None) -> dict[int, Record]:
+    async def ask(
+        self, operation: AnyOperation, ranks: RankSet | None = None, *, of_ended: bool = False
+    ) -> dict[int, Record]:
         """Return the answers by rank, once all of *ranks* have answered or are missing."""
         ranks = ranks if ranks is not None else self.ranks
         self._number += 1
         number = self._number
-        self.leaf.ask(
-            Request(request_id=number, ranks=ranks, operation=operation, timeout_s=60.0), ranks
+        request = Request(
+            request_id=number, ranks=ranks, operation=operation, timeout_s=60.0, of_ended=of_ended
         )
+        self.leaf.ask(request, ranks)
         while self.answered(number) != ranks:
             await asyncio.sleep(0)
         return {rank: each.record for each in self.answers.get(number, ()) for rank in each.ranks}
@@ -141,6 +144,26 @@ def test_ranks_are_acquired_asked_and_set_running() -> None:
             Failure(message="the rank is exited")
         }
         assert [str(each.ranks) for each in tree.leaf.states()] == ["0-3"]
+
+    run(test, ranks)
+
+
+def test_debuggers_that_outlive_their_ranks_answer_and_the_others_are_missing() -> None:
+    size = Evaluate(expression="sizeof(int)")
+    ranks = {
+        rank: Canned(answers={"print sizeof(int)": Value(text="4")}, events=(Exit(code=0),))
+        for rank in range(3)
+    }
+
+    async def test(tree: Tree) -> None:
+        await tree.ask(Acquire())
+        await tree.ask(Resume(command="continue"))
+        await asyncio.sleep(0)
+        tree.opener.debugger(1).outlives_rank = False
+        assert await tree.ask(size, of_ended=True) == {0: Value(text="4"), 2: Value(text="4")}
+        assert tree.missing[tree.last] == Missing(lost=RankSet([1]))
+        assert set(await _answers(tree, size)) == {Failure(message="the rank is exited")}
+        assert tree.last not in tree.missing
 
     run(test, ranks)
 

@@ -271,7 +271,6 @@ def test_a_process_that_ends_unnoticed_ends_its_debugger() -> None:
     machine = controlled()
     assert machine.on(ProcessEnded(end)) == (
         StopWatching(),
-        ForgetBreakpoints(),
         Notify(end),
         KillDebugger(),
     )
@@ -310,7 +309,6 @@ def test_a_killed_rank_has_exited() -> None:
     end = Exit(signal="SIGKILL", run=5)
     assert machine.on(Killed()) == (
         StopWatching(),
-        ForgetBreakpoints(),
         Notify(end),
         KillDebugger(),
     )

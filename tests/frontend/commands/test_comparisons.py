@@ -74,7 +74,9 @@ class FakeSession:
         asked: RankSet,
         *,
         timeout_s: float | None = None,
+        of_ended: bool = False,
     ) -> Answer:
+        assert not of_ended, "a comparison is about ranks that live"
         assert not operation.whole, f"{command}: nothing here is printed in part"
         return await FakeRanks(self, asked).evaluate_in_full(operation.expression)
 

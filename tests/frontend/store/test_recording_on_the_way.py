@@ -225,6 +225,8 @@ def test_it_is_not_fetched_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             operation: AnyOperation,
             timeout_s: float,
             command: str = "",
+            *,
+            of_ended: bool = False,
         ) -> Gathered:
             if isinstance(operation, Recall):
                 await asyncio.Event().wait()

@@ -1,0 +1,150 @@
+"""Ranks that have ended: their GDBs live on, and answer from the program's file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import pgdb
+from pgdb.jobs import procfs
+from tests.conftest import Build
+from tests.live.test_repl import PROMPT, launched, ranks_of
+from tests.support.programs import Mpi, Program, status, wait_until
+from tests.support.terminal import Finished, ex, run_json, run_pgdb
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+_TICKS = 20
+"""CPU time that shows a GDB to compute, in ticks of the kernel's clock."""
+
+
+@pytest.fixture
+def program(build: Build) -> Program:
+    return build("leaves.c")
+
+
+def values(finished: Finished, line: str) -> dict[str, str]:
+    """Return the text of each class that answered *line*."""
+    return {each["ranks"]: each["record"]["text"] for each in finished.answer(line)["classes"]}
+
+
+def errors(finished: Finished, line: str) -> dict[str, str]:
+    """Return the error of each class that answered *line*."""
+    return {each["ranks"]: each["record"]["message"] for each in finished.answer(line)["classes"]}
+
+
+def test_all_ranks_have_ended(mpi: Mpi, program: Program) -> None:
+    finished = run_json(
+        "launch",
+        *ex("break work", "delete 1", "continue", "print sizeof(total)", "print table"),
+        *ex("print total", "ptype work", "info line main", "python print(40 + 2)", "list work"),
+        *ex("varprint table", "break main", "info breakpoints", "print $_exitcode"),
+        *mpi.line(2, program),
+    )
+    assert finished.status == 0, finished.out
+    assert values(finished, "print sizeof(total)") == {"0-1": "4"}
+    assert values(finished, "print table") == {"0-1": "{2, 3, 5}"}
+    assert values(finished, "print total") == {"0-1": "0"}, "the file's value, as GDB says it"
+    assert "void (int)" in values(finished, "ptype work")["0-1"]
+    assert "leaves.c" in values(finished, "info line main")["0-1"]
+    assert values(finished, "python print(40 + 2)") == {"0-1": "42"}
+    assert values(finished, "print $_exitcode") == {"0-1": "0"}
+    (listed,) = finished.answer("info breakpoints")["classes"]
+    assert listed["ranks"] == "0-1"
+    assert [each["number"] for each in listed["record"]["breakpoints"]] == [2]
+
+
+def test_requests_that_need_a_process_say_so_in_gdbs_words(mpi: Mpi, program: Program) -> None:
+    finished = run_json(
+        "launch",
+        *ex("continue", "bt", "info locals", "up", "info registers", "x/x $sp", "print work(1)"),
+        *ex("next", "assert table[0] == 2"),
+        *mpi.line(2, program),
+    )
+    assert finished.status == 4, finished.out
+    assert errors(finished, "backtrace") == {"0-1": "No stack."}
+    assert errors(finished, "info locals") == {"0-1": "No frame selected."}
+    assert errors(finished, "up") == {"0-1": "No stack."}
+    assert errors(finished, "info registers") == {"0-1": "The program has no registers now."}
+    assert errors(finished, "x/x $sp") == {"0-1": "No registers."}
+    said = errors(finished, "print work(1)")
+    assert said == {"0-1": "You can't do that without a process to debug."}
+    assert errors(finished, "next") == {"0-1": "The program is not being run."}
+    (check,) = finished.of_type("assert")
+    assert check["passed"] == "", check
+
+
+def test_the_ended_rank_among_living_ones(mpi: Mpi, program: Program) -> None:
+    line = mpi.line(2, program)
+    with pgdb.launch(line) as job:
+        job[0].continue_().check()
+        assert str(job.named_set("exited")) == "0"
+        job[1].break_at("work")
+        job[1].continue_().check()
+        both = job.execute("info line main")
+        assert str(both.missing.lost) == "0"
+        assert [str(each.ranks) for each in both.classes] == ["1"]
+        assert job[1].evaluate("i").values == {1: 0}
+        assert str(job.evaluate("total", of_ended=True).missing.lost) == "0"
+        assert job[0].evaluate("table[2]", of_ended=True).values == {0: 5}
+        assert str(job[0].evaluate("table[2]").missing.lost) == "0"
+        assert "No stack." in str(job[0].backtrace().errors)
+
+
+def test_a_killed_job_has_no_debuggers(mpi: Mpi, program: Program) -> None:
+    finished = run_pgdb(
+        "launch",
+        "--batch",
+        *ex("kill", "print sizeof(total)", "bt", "kill"),
+        *mpi.line(2, program),
+    )
+    assert finished.out.count("\n[0-1] ended\n") == 2, finished.out
+    assert "The program is not being run: [0-1] ended" in finished.out
+    assert finished.status == 4
+
+
+def test_ctrl_c_ends_a_computation_without_a_process(
+    mpi: Mpi, program: Program, tmp_path: Path
+) -> None:
+    with launched(mpi, program, home=tmp_path) as terminal:
+        gdbs = [int(status(pid, "TracerPid")) for pid in ranks_of(terminal, program)]
+        terminal.line("continue")
+        terminal.expect(r"\[0-1\] exited normally")
+        terminal.expect(PROMPT)
+        before = {pid: procfs.work_done(pid)[0] for pid in gdbs}
+        terminal.send("\x1b[200~while 1\nset $i = 1\nend\x1b[201~\r")
+        wait_until(
+            lambda: all(procfs.work_done(pid)[0] > before[pid] + _TICKS for pid in gdbs),
+            "the GDBs compute",
+        )
+        terminal.control_c()
+        terminal.expect(r"\[0-1\]\s+error: interrupted(?! at)")
+        terminal.expect(PROMPT)
+        terminal.ask("p sizeof(total)", r"\[0-1\] sizeof\(total\) = 4")
+
+
+def test_breakpoints_made_after_the_end_are_those_of_the_next_launch(
+    mpi: Mpi, program: Program
+) -> None:
+    finished = run_json(
+        "launch",
+        *ex("break main", "continue", "continue", "break work", "info breakpoints", "restart"),
+        *ex("continue", "bt 1", "info breakpoints"),
+        *mpi.line(2, program),
+    )
+    assert finished.status == 0, finished.out
+    lists = [
+        [(each["ranks"], [one["number"] for one in each["record"]["breakpoints"]])]
+        for answer in finished.answers("info breakpoints")
+        for each in answer["classes"]
+    ]
+    assert lists == [[("0-1", [1, 2])]] * 2
+    (stack,) = finished.answer("backtrace 1")["classes"]
+    assert stack["record"]["frames"][0]["function"] == "work"
+    hits = [
+        each.get("breakpoint")
+        for line in finished.of_type("stop")
+        for each in line["classes"]
+        if (each.get("frame") or {}).get("function") == "work"
+    ]
+    assert set(hits) == {2}
