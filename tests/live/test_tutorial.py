@@ -38,7 +38,7 @@ def typed() -> list[str]:
 
 def test_tutorial_shows_the_source_as_it_is() -> None:
     source = (ROOT / "examples" / "hang_one_rank.c").read_text(encoding="utf-8").splitlines()
-    shown = re.findall(r"^(\d+) {2,}(.*)$", screens(), re.M)
+    shown = re.findall(r"^(?:▶ \[\d+\] ●\d+)? *(\d+) {2,}(.*)$", screens(), re.M)
     assert len(shown) > 10
     for number, line in shown:
         assert source[int(number) - 1].strip() == line.strip()
