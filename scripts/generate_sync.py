@@ -1,7 +1,7 @@
 """Write the calls of the synchronous API, from the asynchronous one.
 
 Run ``python scripts/generate_sync.py`` after a change of a signature or a docstring: they exist
-once, in ``rank_view.py`` and ``session.py`` of ``frontend/api``.
+once, in ``rank_data.py``, ``rank_view.py`` and ``session.py`` of ``frontend/api``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ TARGET = API / "sync_generated.py"
 WIDTH = 100
 
 INNER = {
-    "RankView": {"execute_plain", "set"},
+    "RankData": {"set"},
+    "RankView": {"execute_plain"},
     "Session": {
         # For the user interfaces, which run in the session's thread.
         *("insert_breakpoint", "state", "job", "killed", "hushed", "log", "recorder", "asked"),
@@ -33,7 +34,7 @@ HEAD = '''\
 """The calls of the synchronous API.
 
 Generated from the asynchronous API by ``scripts/generate_sync.py``: change that, or
-``rank_view.py`` and ``session.py``, and run it.
+``rank_data.py``, ``rank_view.py`` and ``session.py``, and run it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ from pgdb.frontend.analysis.comparing import By, Comparison
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES, HasValues, RankView
+from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
+from pgdb.frontend.api.rank_view import HasValues, RankView
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
 from pgdb.proctable import ProcTable, World
@@ -122,8 +124,9 @@ def main() -> None:
 
 def generate() -> str:
     """Return the text of the generated module."""
-    view, session = _class("rank_view.py", "RankView"), _class("session.py", "Session")
-    text = HEAD + "".join(_members(*view)) + BETWEEN + "".join(_members(*session))
+    data, view = _class("rank_data.py", "RankData"), _class("rank_view.py", "RankView")
+    calls = "".join([*_members(*data), *_members(*view)])
+    text = HEAD + calls + BETWEEN + "".join(_members(*_class("session.py", "Session")))
     return text.rstrip() + "\n"
 
 
@@ -137,7 +140,7 @@ def _class(file: str, name: str) -> tuple[str, ast.ClassDef]:
 
 def _members(source: str, owner: ast.ClassDef) -> Iterator[str]:
     """Yield the text of each public member of a class."""
-    target = "self._view" if owner.name == "RankView" else "self._session"
+    target = "self._session" if owner.name == "Session" else "self._view"
     for node, after in zip(owner.body, [*owner.body[1:], None], strict=True):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             name, words = node.target.id, after

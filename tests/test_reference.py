@@ -13,7 +13,7 @@ from pgdb.frontend.analysis import saved
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES
+from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
 from pgdb.frontend.commands import workspace
 from pgdb.frontend.commands.__main__ import page
 from pgdb.frontend.commands.table import COMMANDS

@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.arrays import Arrays, read_arrays
 from pgdb.frontend.analysis.assertions import Check, ask_condition, where
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.analysis.conditions import parse
-from pgdb.frontend.analysis.histogram import bin_ends
 from pgdb.frontend.api import gdb_commands, listings, verdicts
+from pgdb.frontend.api.rank_data import RankData
 from pgdb.frontend.api.sampling import take
-from pgdb.frontend.store.array_files import FORMATS, write_arrays
 from pgdb.frontend.system import deadline
-from pgdb.frontend.system.user_files import check_place, check_suffix
-from pgdb.frontend.system.workers import with_file
 from pgdb.overlay.messages import (
     Backtrace,
     BreakpointCommands,
@@ -35,25 +30,17 @@ from pgdb.overlay.messages import (
     ChangeBreakpoints,
     Console,
     Detach,
-    Explore,
     Interrupt,
     Kill,
     ListBreakpoints,
-    MachineQuery,
-    Reduce,
     RunWord,
     Script,
     SelectFrame,
 )
 from pgdb.ranks import RankSet
 
-if TYPE_CHECKING:
-    from pgdb.frontend.api.session import Session
-
 DETACH_TIMEOUT_S = 30.0
 INTERRUPT_TIMEOUT_S = 10.0
-STAT_LIMIT_BYTES = 1 << 30
-"""Largest array of one rank that is summed up."""
 
 
 class HasValues(Protocol):
@@ -66,39 +53,8 @@ class HasValues(Protocol):
         ...
 
 
-class RankView:
+class RankView(RankData):
     """A view on some ranks of a session."""
-
-    def __init__(self, session: Session, ranks: RankSet) -> None:
-        self._session = session
-        self._ranks = ranks
-
-    @property
-    def set(self) -> RankSet:
-        """The ranks of this view."""
-        return self._ranks
-
-    async def evaluate(
-        self,
-        expression: str,
-        *,
-        format: str = "",
-        timeout_s: float | None = None,
-        of_ended: bool = False,
-    ) -> Answer:
-        """Print the value of *expression*, with GDB's *format* letter if there is one.
-
-        With *of_ended*, and if none of the ranks lives, ranks that have ended answer with what the
-        program's file has.
-        """
-        return await verdicts.evaluate_printed(
-            self._session,
-            expression,
-            self.set,
-            format=format,
-            timeout_s=timeout_s,
-            of_ended=of_ended,
-        )
 
     async def backtrace(
         self,
@@ -156,52 +112,11 @@ class RankView:
         )
         return found.tree
 
-    async def stat(
-        self,
-        expression: str,
-        *,
-        bins: int = 0,
-        limit_bytes: int = STAT_LIMIT_BYTES,
-        timeout_s: float | None = None,
-    ) -> Answer:
-        """Sum up a number, or all elements of an array of numbers, over the ranks.
-
-        The size of the messages does not depend on the number of ranks and elements. The answer has
-        a class whose record is Various, with the :class:`~pgdb.merge.summary.Summary` as its one
-        column. Ranks on which *expression* is no number, or an array of more than *limit_bytes*,
-        are in classes of errors. With *bins*, the ranks are asked twice, because the histogram
-        needs the range first; integers get bins that end halfway between two of them, at most one
-        for each.
-        """
-        command = f"stat {expression}"
-        reduce = Reduce(expression=expression, limit_bytes=limit_bytes)
-        answer = await self._session.ask(command, reduce, self.set, timeout_s=timeout_s)
-        column = next((each.columns[0] for each in answer.classes if each.columns), None)
-        if not bins or column is None or column.low is None or column.high is None:
-            return answer
-        low, high, count = bin_ends(column, bins)
-        reduce = Reduce(
-            expression=expression,
-            low=low,
-            high=high,
-            bins=count,
-            limit_bytes=limit_bytes,
-        )
-        return await self._session.ask(command, reduce, self.set, timeout_s=timeout_s)
-
     async def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""
         return await self._session.ask(
             line, SelectFrame(command=line), self.set, timeout_s=timeout_s, of_ended=True
         )
-
-    async def locals(self, *, timeout_s: float | None = None) -> Answer:
-        """List the local variables of the selected frame."""
-        return await verdicts.variables(self._session, "locals", self.set, timeout_s)
-
-    async def arguments(self, *, timeout_s: float | None = None) -> Answer:
-        """List the arguments of the selected frame."""
-        return await verdicts.variables(self._session, "arguments", self.set, timeout_s)
 
     async def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run one GDB command as it is; a run command waits as :meth:`continue_` does.
@@ -235,64 +150,6 @@ class RankView:
         are."""
         return await listings.list_source(self, self._session, line, timeout_s=timeout_s)
 
-    async def machine_query(
-        self, command: str, arguments: Sequence[str] = (), *, timeout_s: float | None = None
-    ) -> Answer:
-        """Carry out a command that only GDB/MI has, by its words: ``var create``, ``list
-        features``."""
-        line = " ".join((command, *arguments))
-        query = MachineQuery(command=command, arguments=tuple(arguments))
-        return await self._session.ask(line, query, self.set, timeout_s=timeout_s, of_ended=True)
-
-    async def explore(
-        self,
-        expression: str,
-        *,
-        path: Sequence[str] = (),
-        depth: int | None = None,
-        children: int | None = None,
-        timeout_s: float | None = None,
-    ) -> Answer:
-        """Show a value with the targets of its pointers, *depth* levels with at most *children*
-        each.
-
-        *path* leads from *expression* to the value, by the names that :meth:`children` gives. The
-        options ``varprint_depth`` and ``varprint_children`` are the limits by default.
-        """
-        options = self._session.options
-        operation = Explore(
-            expression=expression,
-            path=tuple(path),
-            depth=options.varprint_depth if depth is None else depth,
-            most=options.varprint_children if children is None else children,
-        )
-        line = f"varprint {'/'.join((expression, *path))}"
-        return await self._session.ask(
-            line, operation, self.set, timeout_s=timeout_s, of_ended=True
-        )
-
-    async def children(
-        self,
-        expression: str,
-        path: Sequence[str] = (),
-        *,
-        start: int = 0,
-        count: int = 60,
-        timeout_s: float | None = None,
-    ) -> Answer:
-        """List children of a value: fields, elements, or the target of a pointer.
-
-        The record of each class is ``Variables``. The name of a child, behind *path*, is the path
-        to its own children; a child has some if its value ends in ``{...}``.
-        """
-        operation = Explore(
-            expression=expression, path=tuple(path), start=start, most=count, children_only=True
-        )
-        line = f"children {'/'.join((expression, *path))}"
-        return await self._session.ask(
-            line, operation, self.set, timeout_s=timeout_s, of_ended=True
-        )
-
     async def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
         """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``.
 
@@ -307,57 +164,7 @@ class RankView:
             of_ended=True,
         )
 
-    # -- arrays ------------------------------------------------------------------------------
-
-    async def array(self, expression: str, *, timeout_s: float | None = None) -> Arrays:
-        """Read numbers, or arrays of numbers such as ``p[0]@1000``, from memory.
-
-        The result names ranks that cannot read them. *timeout_s* is for all pieces together.
-
-        :raises CommandError: if all together are more than the option ``array_limit_bytes``.
-        """
-        with deadline.within(timeout_s):
-            return await read_arrays(
-                self._session.ask,
-                expression,
-                self.set,
-                limit_bytes=self._session.options.array_limit_bytes,
-            )
-
-    async def dump(
-        self, expression: str, path: Path | str, *, timeout_s: float | None = None
-    ) -> Arrays:
-        """Read numbers as :meth:`array` does and write them to a file; return the numbers.
-
-        The suffix selects the format, see :func:`~pgdb.frontend.store.array_files.write_arrays`.
-        Without numbers from any rank, no file is written.
-
-        :raises UsageError: if the suffix is unknown.
-        :raises CommandError: if the file cannot be written, or the numbers are too many.
-        """
-        target = Path(path)
-        check_suffix(target, FORMATS)
-        with deadline.within(timeout_s):
-            await with_file(target, lambda: check_place(target))
-            arrays = await self.array(expression)
-            if arrays.by_rank:
-                size_bytes = arrays.size_bytes
-                await with_file(target, lambda: write_arrays(arrays, target), size_bytes=size_bytes)
-        return arrays
-
     # -- checking ----------------------------------------------------------------------------
-
-    async def evaluate_in_full(
-        self, expression: str, *, format: str = "", timeout_s: float | None = None
-    ) -> Answer:
-        """Print the value of *expression*, each one however many different ones there are.
-
-        :meth:`evaluate` sums very many different values up, and has only the part of a long value
-        that GDB prints. Here such a value has the whole beside that text.
-        """
-        with deadline.within(timeout_s):
-            answer = await verdicts.evaluate(self._session, expression, self.set, format=format)
-            return await verdicts.look(self._session, answer)
 
     async def where(self, condition: str, *, timeout_s: float | None = None) -> RankSet:
         """Return the ranks on which *condition* holds now; GDB evaluates it.

@@ -1,7 +1,7 @@
 """The calls of the synchronous API.
 
 Generated from the asynchronous API by ``scripts/generate_sync.py``: change that, or
-``rank_view.py`` and ``session.py``, and run it.
+``rank_data.py``, ``rank_view.py`` and ``session.py``, and run it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from pgdb.frontend.analysis.comparing import By, Comparison
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.api.rank_view import STAT_LIMIT_BYTES, HasValues, RankView
+from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
+from pgdb.frontend.api.rank_view import HasValues, RankView
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
 from pgdb.proctable import ProcTable, World
@@ -74,49 +75,25 @@ class Ranks:
             )
         )
 
-    def backtrace(
-        self,
-        limit: int = 0,
-        *,
-        fold: bool = True,
-        split: bool = False,
-        threads: bool = False,
-        offsets: bool = False,
-        timeout_s: float | None = None,
+    def evaluate_in_full(
+        self, expression: str, *, format: str = "", timeout_s: float | None = None
     ) -> Answer:
-        """List the *limit* innermost frames (outermost if negative, all for 0).
+        """Print the value of *expression*, each one however many different ones there are.
 
-        With *fold*, frames inside an MPI call are left out. Ranks at the same place are one class,
-        whose arguments show as ``…`` where they differ; with *split*, ranks with other arguments
-        are another class. With *threads*, the answer has the stacks of all threads, without those
-        of the MPI library itself if *fold* is set;
-        :func:`~pgdb.frontend.show.text.thread_stacks.stacks_of` groups them by stack. With
-        *offsets*, frames have their offset in their function.
+        :meth:`evaluate` sums very many different values up, and has only the part of a long value
+        that GDB prints. Here such a value has the whole beside that text.
         """
         return self._loop.call(
-            lambda: self._view.backtrace(
-                limit, fold=fold, split=split, threads=threads, offsets=offsets, timeout_s=timeout_s
-            )
+            lambda: self._view.evaluate_in_full(expression, format=format, timeout_s=timeout_s)
         )
 
-    def tree(
-        self,
-        by: TreeBy = "function",
-        threads: bool = False,
-        samples: int = 1,
-        every_s: float = 1.0,
-        fold: bool = True,
-    ) -> CallTree:
-        """Merge the call stacks into one tree; *by* names the property that distinguishes frames.
+    def locals(self, *, timeout_s: float | None = None) -> Answer:
+        """List the local variables of the selected frame."""
+        return self._loop.call(lambda: self._view.locals(timeout_s=timeout_s))
 
-        With *threads*, the tree has the stacks of all threads. With several *samples*, running
-        ranks are stopped for each, and run for *every_s* seconds between two and after the last.
-        With *fold*, frames inside an MPI call are left out.
-
-        :raises UsageError: if a number is out of range, or no rank runs and several samples are
-            wanted.
-        """
-        return self._loop.call(lambda: self._view.tree(by, threads, samples, every_s, fold))
+    def arguments(self, *, timeout_s: float | None = None) -> Answer:
+        """List the arguments of the selected frame."""
+        return self._loop.call(lambda: self._view.arguments(timeout_s=timeout_s))
 
     def stat(
         self,
@@ -140,30 +117,6 @@ class Ranks:
                 expression, bins=bins, limit_bytes=limit_bytes, timeout_s=timeout_s
             )
         )
-
-    def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
-        """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""
-        return self._loop.call(lambda: self._view.select_frame(line, timeout_s=timeout_s))
-
-    def locals(self, *, timeout_s: float | None = None) -> Answer:
-        """List the local variables of the selected frame."""
-        return self._loop.call(lambda: self._view.locals(timeout_s=timeout_s))
-
-    def arguments(self, *, timeout_s: float | None = None) -> Answer:
-        """List the arguments of the selected frame."""
-        return self._loop.call(lambda: self._view.arguments(timeout_s=timeout_s))
-
-    def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
-        """Run one GDB command as it is; a run command waits as :meth:`continue_` does.
-
-        :raises UsageError: for a command that has a call of its own or is refused.
-        """
-        return self._loop.call(lambda: self._view.execute(line, timeout_s=timeout_s))
-
-    def list_source(self, line: str = "list", *, timeout_s: float | None = None) -> Answer:
-        """Run a ``list``; the answer's ``listing`` has the lines where ranks stand and breakpoints
-        are."""
-        return self._loop.call(lambda: self._view.list_source(line, timeout_s=timeout_s))
 
     def machine_query(
         self, command: str, arguments: Sequence[str] = (), *, timeout_s: float | None = None
@@ -215,13 +168,6 @@ class Ranks:
             )
         )
 
-    def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
-        """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``.
-
-        :raises UsageError: for a line that would take ranks away from PGDB.
-        """
-        return self._loop.call(lambda: self._view.script(lines, timeout_s=timeout_s))
-
     def array(self, expression: str, *, timeout_s: float | None = None) -> Arrays:
         """Read numbers, or arrays of numbers such as ``p[0]@1000``, from memory.
 
@@ -242,17 +188,72 @@ class Ranks:
         """
         return self._loop.call(lambda: self._view.dump(expression, path, timeout_s=timeout_s))
 
-    def evaluate_in_full(
-        self, expression: str, *, format: str = "", timeout_s: float | None = None
+    def backtrace(
+        self,
+        limit: int = 0,
+        *,
+        fold: bool = True,
+        split: bool = False,
+        threads: bool = False,
+        offsets: bool = False,
+        timeout_s: float | None = None,
     ) -> Answer:
-        """Print the value of *expression*, each one however many different ones there are.
+        """List the *limit* innermost frames (outermost if negative, all for 0).
 
-        :meth:`evaluate` sums very many different values up, and has only the part of a long value
-        that GDB prints. Here such a value has the whole beside that text.
+        With *fold*, frames inside an MPI call are left out. Ranks at the same place are one class,
+        whose arguments show as ``…`` where they differ; with *split*, ranks with other arguments
+        are another class. With *threads*, the answer has the stacks of all threads, without those
+        of the MPI library itself if *fold* is set;
+        :func:`~pgdb.frontend.show.text.thread_stacks.stacks_of` groups them by stack. With
+        *offsets*, frames have their offset in their function.
         """
         return self._loop.call(
-            lambda: self._view.evaluate_in_full(expression, format=format, timeout_s=timeout_s)
+            lambda: self._view.backtrace(
+                limit, fold=fold, split=split, threads=threads, offsets=offsets, timeout_s=timeout_s
+            )
         )
+
+    def tree(
+        self,
+        by: TreeBy = "function",
+        threads: bool = False,
+        samples: int = 1,
+        every_s: float = 1.0,
+        fold: bool = True,
+    ) -> CallTree:
+        """Merge the call stacks into one tree; *by* names the property that distinguishes frames.
+
+        With *threads*, the tree has the stacks of all threads. With several *samples*, running
+        ranks are stopped for each, and run for *every_s* seconds between two and after the last.
+        With *fold*, frames inside an MPI call are left out.
+
+        :raises UsageError: if a number is out of range, or no rank runs and several samples are
+            wanted.
+        """
+        return self._loop.call(lambda: self._view.tree(by, threads, samples, every_s, fold))
+
+    def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
+        """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""
+        return self._loop.call(lambda: self._view.select_frame(line, timeout_s=timeout_s))
+
+    def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
+        """Run one GDB command as it is; a run command waits as :meth:`continue_` does.
+
+        :raises UsageError: for a command that has a call of its own or is refused.
+        """
+        return self._loop.call(lambda: self._view.execute(line, timeout_s=timeout_s))
+
+    def list_source(self, line: str = "list", *, timeout_s: float | None = None) -> Answer:
+        """Run a ``list``; the answer's ``listing`` has the lines where ranks stand and breakpoints
+        are."""
+        return self._loop.call(lambda: self._view.list_source(line, timeout_s=timeout_s))
+
+    def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
+        """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``.
+
+        :raises UsageError: for a line that would take ranks away from PGDB.
+        """
+        return self._loop.call(lambda: self._view.script(lines, timeout_s=timeout_s))
 
     def where(self, condition: str, *, timeout_s: float | None = None) -> RankSet:
         """Return the ranks on which *condition* holds now; GDB evaluates it.

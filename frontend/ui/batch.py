@@ -22,7 +22,7 @@ from pgdb.frontend.commands.dispatch import Dispatcher, Quit
 from pgdb.frontend.commands.exit_status import EXIT_FAILED
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.show.display import TextDisplay
-from pgdb.frontend.show.json import json_lines, json_shapes
+from pgdb.frontend.show.json import json_lines, json_notifications, json_shapes
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.transcript import Transcript
 from pgdb.merge.classes import EquivalenceClass
@@ -177,7 +177,7 @@ class JsonDisplay:
         def text_of(each: EquivalenceClass[Record]) -> str:
             return render.record(each, command)
 
-        for line in json_lines.notification(notification, text_of, time.time()):
+        for line in json_notifications.notification(notification, text_of, time.time()):
             self.write(line)
 
     def write(self, line: json_shapes.Line) -> None:

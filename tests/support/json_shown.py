@@ -12,7 +12,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import (
     RankEvents,
 )
-from pgdb.frontend.show.json import json_lines
+from pgdb.frontend.show.json import json_notifications
 from pgdb.frontend.show.json.json_lines import Line, encode
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import normalize_record
@@ -110,7 +110,7 @@ def text_of(each: EquivalenceClass[Record]) -> str:
 
 
 def events(*classes: EquivalenceClass[Event]) -> list[Line]:
-    return json_lines.notification(RankEvents(classes=classes), text_of, NOW_S)
+    return json_notifications.notification(RankEvents(classes=classes), text_of, NOW_S)
 
 
 def shown(line: Line) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import platform
-import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,18 +23,6 @@ from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import Comparison
 from pgdb.frontend.analysis.decompose import GlobalArray
 from pgdb.frontend.analysis.prominence import most_prominent_changes_first
-from pgdb.frontend.api.notifications import (
-    JobEnded,
-    JobOutput,
-    LateAnswer,
-    Notification,
-    RankEvents,
-    RanksBack,
-    RanksLost,
-    SessionNotice,
-    Starting,
-    WorldJoined,
-)
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.json.json_classes import (
     ClassText,
@@ -58,7 +45,6 @@ from pgdb.frontend.show.json.json_parts import (
     HistogramBin,
     HostProcesses,
     HostRanks,
-    LauncherEnd,
     LeftOutRanks,
     PlacedRanks,
     TreeFailure,
@@ -76,17 +62,10 @@ from pgdb.frontend.show.json.json_shapes import (
     CompareLine,
     EndLine,
     ErrorLine,
-    ExitLine,
     HelloLine,
-    LateLine,
     Line,
-    LostLine,
-    OutputLine,
-    ProgressLine,
     RanksLine,
-    RunningLine,
     StatLine,
-    StopLine,
     TreeLine,
     WorldsLine,
     schema,
@@ -99,15 +78,10 @@ from pgdb.proctable import World
 from pgdb.ranks import RankSet
 from pgdb.records import (
     Breakpoint,
-    BreakpointsChanged,
     BreakpointsMade,
     Event,
     Exit,
     Failure,
-    Gone,
-    Output,
-    Progress,
-    Running,
     Stop,
 )
 from pgdb.version import __version__
@@ -374,10 +348,11 @@ def places(
 
 def worlds(found: Iterable[World]) -> WorldsLine:
     """Return the line of worlds."""
-    return WorldsLine(time=0.0, worlds=tuple(map(_world, found)))
+    return WorldsLine(time=0.0, worlds=tuple(map(world_ranks, found)))
 
 
-def _world(world: World) -> WorldRanks:
+def world_ranks(world: World) -> WorldRanks:
+    """Return the hosts and processes of a world."""
     hosts: dict[str, list[int]] = {}
     for each in world.processes:
         hosts.setdefault(each.host, []).append(each.pid)
@@ -387,32 +362,6 @@ def _world(world: World) -> WorldRanks:
         hosts=tuple(HostProcesses(host=host, pids=tuple(pids)) for host, pids in hosts.items()),
         ranks=str(world.ranks),
     )
-
-
-def notification(news: Notification, text: ClassText, now_s: float) -> list[Line]:
-    """Return the lines of a notification; *text* returns the text of a class for people."""
-    match news:
-        case RankEvents(classes=classes):
-            return _events(classes, text, now_s)
-        case LateAnswer(answer=answer):
-            return _late(answer, text, now_s)
-        case RanksLost(ranks=ranks, text=why):
-            return [LostLine(time=now_s, ranks=str(ranks), why=why)]
-        case Starting():
-            return []
-        case RanksBack(ranks=ranks):
-            return [ProgressLine(time=now_s, stage="joined", ranks=str(ranks))]
-        case WorldJoined(world=world):
-            return [WorldsLine(time=now_s, worlds=(_world(world),))]
-        case SessionNotice(text=said):
-            return [OutputLine(time=now_s, stream="pgdb", text=f"{said}\n")]
-        case JobOutput(text=printed, stream=stream, data=data):
-            is_exact = printed.encode("utf-8", "surrogatepass") == data
-            return [
-                OutputLine(time=now_s, stream=stream, text=printed, data=b"" if is_exact else data)
-            ]
-        case JobEnded(code=code):
-            return [ExitLine(time=now_s, launcher=_launcher_end(code))]
 
 
 def error(message: str, now_s: float, command: str = "") -> ErrorLine:
@@ -442,62 +391,6 @@ def _location(made: Breakpoint) -> str:
     if made.original.startswith("*"):
         return made.at or made.original
     return made.original or made.what or at
-
-
-def _late(answer: Answer | None, text: ClassText, now_s: float) -> list[Line]:
-    if answer is None:
-        return []
-    late = LateLine(
-        time=now_s,
-        command=answer.command,
-        request=answer.request_id,
-        ranks=str(answer.ranks),
-        classes=answer_classes(answer, text),
-    )
-    return [late, *breakpoints(answer, now_s)]
-
-
-def _events(
-    classes: Iterable[EquivalenceClass[Event]], text: ClassText, now_s: float
-) -> list[Line]:
-    """Return the lines of events in order; events of one kind and run share a line."""
-    groups: dict[tuple[type, object], list[EquivalenceClass[Event]]] = {}
-    for each in classes:
-        event = each.record
-        # Stops of one run share a line; every other event has its own line.
-        key = event.run if isinstance(event, Stop | Exit | Running) else (event, each.slots)
-        groups.setdefault((type(event), key), []).append(each)
-    return [_event_line(group, text, now_s) for group in groups.values()]
-
-
-def _event_line(group: list[EquivalenceClass[Event]], text: ClassText, now_s: float) -> Line:
-    ranks = str(RankSet.union(each.ranks for each in group))
-    match group[0].filled:
-        case Stop(run=run):
-            stops = tuple(stop_class(each, text) for each in events_of(Stop, group))
-            return StopLine(time=now_s, request=run, classes=stops)
-        case Exit(run=run):
-            exits = tuple(exit_class(each, text) for each in events_of(Exit, group))
-            return ExitLine(time=now_s, request=run, classes=exits)
-        case Running(run=run):
-            return RunningLine(time=now_s, request=run, ranks=ranks)
-        case Output(text=printed):
-            return OutputLine(time=now_s, stream="gdb", text=printed, ranks=ranks)
-        case Progress(stage=stage):
-            return ProgressLine(time=now_s, stage=stage, ranks=ranks)
-        case Gone(why=why):
-            return LostLine(time=now_s, ranks=ranks, why=why)
-        case BreakpointsChanged():
-            raise AssertionError("the session keeps these events to itself")
-
-
-def _launcher_end(code: int) -> LauncherEnd:
-    if code >= 0:
-        return LauncherEnd(code=code)
-    try:
-        return LauncherEnd(signal=signal.Signals(-code).name)
-    except ValueError:  # a real-time signal between SIGRTMIN and SIGRTMAX
-        return LauncherEnd(signal=f"signal {-code}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pgdb.frontend.api.notifications import (
     RanksLost,
 )
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.show.json import json_lines, json_shapes
+from pgdb.frontend.show.json import json_lines, json_notifications, json_shapes
 from pgdb.frontend.show.json.json_lines import encode
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.starting import new_session
@@ -140,7 +140,7 @@ def test_empty_answer_has_all_that_is_required() -> None:
 
 def test_late_answer_names_its_request_and_lists_its_breakpoints() -> None:
     answer = answered(said("3", BreakpointsMade(breakpoints=(MADE,))))
-    late, made = json_lines.notification(LateAnswer(answer=answer), text_of, NOW_S)
+    late, made = json_notifications.notification(LateAnswer(answer=answer), text_of, NOW_S)
     assert shown(late) == {
         "type": "late",
         "time": NOW_S,
@@ -313,7 +313,7 @@ def test_one_notification_of_many_events_keeps_their_order() -> None:
     ],
 )
 def test_notification(reported: Notification, expected: dict[str, Any]) -> None:
-    assert one_shown(json_lines.notification(reported, text_of, NOW_S)) == {
+    assert one_shown(json_notifications.notification(reported, text_of, NOW_S)) == {
         "time": NOW_S,
         **expected,
     }
@@ -336,7 +336,7 @@ def test_error_and_end() -> None:
 def output(data: bytes) -> dict[str, Any]:
     text = data.decode("utf-8", "replace")
     reported = JobOutput(text=text, stream="stderr", data=data)
-    return one_shown(json_lines.notification(reported, text_of, NOW_S))
+    return one_shown(json_notifications.notification(reported, text_of, NOW_S))
 
 
 def test_messages_of_pgdb_differ_from_the_output_of_the_job() -> None:
@@ -369,7 +369,7 @@ def test_bytes_of_the_output_come_back_from_any_pieces(pieces: list[bytes]) -> N
     back = b""
     for piece in pieces:
         reported = JobOutput(text=piece.decode("utf-8", "replace"), data=piece)
-        line = DECODER.decode(encode(json_lines.notification(reported, text_of, NOW_S)[0]))
+        line = DECODER.decode(encode(json_notifications.notification(reported, text_of, NOW_S)[0]))
         assert isinstance(line, json_shapes.OutputLine)
         back += line.data or line.text.encode()
     assert back == b"".join(pieces)
@@ -395,5 +395,5 @@ def test_bytes_of_a_line_that_was_no_utf8_do_not_hurt() -> None:
     name = b"caf\xe9.c".decode("utf-8", "surrogateescape")
     output = JobOutput(text="\ufffd", data=b"\xe9")
     assert json.loads(encode(json_lines.error(name, NOW_S)))["message"] == "caf\ufffd.c"
-    line = json_lines.notification(output, text_of, NOW_S)[0]
+    line = json_notifications.notification(output, text_of, NOW_S)[0]
     assert json.loads(encode(line))["data"] == "6Q=="

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import RankEvents
-from pgdb.frontend.show.json import json_lines
+from pgdb.frontend.show.json import json_lines, json_notifications
 from pgdb.frontend.show.text import event_text, render
 from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.merge.normalize import DIFFERENT, normalize_record
@@ -45,7 +45,7 @@ def test_returned_values_by_rank() -> None:
     assert [first, *(line[6:] for line in rest)] == ["[0-3] " + expected[0], *expected[1:]]
     said = Answer("finish", found.ranks, (cast(EquivalenceClass[Record], found),))
     assert render.answer(said, number=5, width=80).split("\n") == ["[0-3]", *expected]
-    (line,) = json_lines.notification(RankEvents(classes=(found,)), lambda _: "", 1.0)
+    (line,) = json_notifications.notification(RankEvents(classes=(found,)), lambda _: "", 1.0)
     (made,) = json.loads(json_lines.encode(line))["classes"]
     assert made["detail"] == "value returned: …"
     assert made["details"] == [{"ranks": "0-1,3", "text": "4"}, {"ranks": "2", "text": "9"}]
@@ -54,7 +54,7 @@ def test_returned_values_by_rank() -> None:
 def test_equal_returned_values_are_one_line() -> None:
     found = stopped("function-finished", *["value returned: 4"] * 3)
     assert event_text.events([found]).split("\n")[1].strip() == "value returned: 4"
-    (line,) = json_lines.notification(RankEvents(classes=(found,)), lambda _: "", 1.0)
+    (line,) = json_notifications.notification(RankEvents(classes=(found,)), lambda _: "", 1.0)
     assert "details" not in json.loads(json_lines.encode(line))["classes"][0]
 
 
