@@ -124,8 +124,15 @@ class _Side:
         self._takes_s = takes_s
 
     async def ask(
-        self, command: str, operation: object, ranks: RankSet, *, timeout_s: float | None = None
+        self,
+        command: str,
+        operation: object,
+        ranks: RankSet,
+        *,
+        timeout_s: float | None = None,
+        of_ended: bool = False,
     ) -> Answer:
+        assert not of_ended
         self.left_s.append(deadline.answers_s(60.0, timeout_s))
         await asyncio.sleep(self._takes_s)
         return Answer(command, ranks, (EquivalenceClass(ranks, Value(text=self._value)),))
