@@ -130,9 +130,9 @@ def identity(environment: Mapping[str, str]) -> tuple[int, int, int, int]:
 def spawned_world(environment: Mapping[str, str]) -> str:
     """Return Open MPI's name of the world of a rank that MPI_Comm_spawn has started, else nothing.
 
-    >>> spawned_world({"PMIX_NAMESPACE": "prterun-n1-77@2"})
+    >>> spawned_world({"OMPI_COMM_WORLD_RANK": "0", "PMIX_NAMESPACE": "prterun-n1-77@2"})
     'prterun-n1-77@2'
-    >>> spawned_world({"PMIX_NAMESPACE": "2977431553"})
+    >>> spawned_world({"OMPI_COMM_WORLD_RANK": "0", "PMIX_NAMESPACE": "2977431553"})
     ''
     """
     name = environment.get("PMIX_NAMESPACE", "")

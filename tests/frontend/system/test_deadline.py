@@ -77,6 +77,7 @@ class Job:
         operation: AnyOperation,
         timeout_s: float,
         command: str = "",
+        of_ended: bool = False,
     ) -> Gathered:
         self.asked.append((operation, timeout_s))
         self.number = number
@@ -324,7 +325,12 @@ def test_breakpoints_are_set_again_although_the_time_is_over() -> None:
         ask = job.ask
 
         async def slow(
-            number: int, ranks: RankSet, operation: AnyOperation, timeout_s: float, command: str
+            number: int,
+            ranks: RankSet,
+            operation: AnyOperation,
+            timeout_s: float,
+            command: str,
+            of_ended: bool = False,
         ) -> Gathered:
             if isinstance(operation, InsertBreakpoint):
                 await may_be_set.wait()
