@@ -180,6 +180,18 @@ class Text(Struct, frozen=True, tag="text"):
     text: str
 
 
+class FileWritten(Struct, frozen=True, tag="written"):
+    """A command has written a file on the host of the rank."""
+
+    path: str
+    """The whole path, where ``{rank}`` stands for the rank and ``{pid}`` for *process*."""
+    host: str
+    process: str = ""
+    """The process id in the path (a slot mark), empty if there is none."""
+    text: str = ""
+    """The output of the command, besides the name of the file."""
+
+
 class Failure(Struct, frozen=True, tag="error"):
     """The command failed on this rank; a failure is an answer."""
 
@@ -424,6 +436,7 @@ Record = (
     | Variables
     | Block
     | Text
+    | FileWritten
     | Failure
     | Various
     | Done

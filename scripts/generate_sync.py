@@ -51,6 +51,7 @@ from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
 from pgdb.frontend.api import session as aio
+from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +25,9 @@ from pgdb.backend.gdb.death_points import CATCH
 from pgdb.backend.gdb.libraries import lists_libraries, with_marks
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.queries import failure
-from pgdb.backend.gdb.rank_variables import with_own_file
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
+from pgdb.backend.gdb.written_files import FileNames
 from pgdb.overlay.messages import (
     AdvanceBreakpoints,
     AnyOperation,
@@ -45,6 +47,7 @@ from pgdb.overlay.messages import (
     Script,
     SelectFrame,
 )
+from pgdb.overlay.operations import ReadFile
 from pgdb.patterns import pattern
 from pgdb.records import (
     BreakpointsMade,
@@ -101,7 +104,7 @@ class Operations:
         adopt_run: Callable[[int], None],
         rank: int,
     ) -> None:
-        self._rank = rank
+        self._files = FileNames(rank)
         self._gdb = gdb
         self._breakpoints = breakpoints
         self._stacks = stacks
@@ -141,7 +144,8 @@ class Operations:
             case Console(command=command):
                 if records(command) and has_several_threads(pid):
                     return Failure(message=_RECORDS_ONE_THREAD)
-                command = with_own_file(command, self._rank, pid)
+                watch = self._files.watch(command, pid, self._gdb.pid)
+                command = self._files.filled(command, pid)
                 if self._stacks.arguments.has_fortran and _FULL_STACK.match(command):
                     if names := await fortran_arguments.unset_variables(self._gdb):
                         return Failure(message=fortran_arguments.about(command, names))
@@ -154,13 +158,19 @@ class Operations:
                     self._gdb.send(f"-gdb-set {_FRAME_ARGUMENTS_ARE} scalars")
                 if result.text and lists_libraries(command):
                     result.text = await with_marks(self._gdb, result.text)
+                if watch is not None and result.kind == "done":
+                    if (written := watch.written(result.text + result.log)) is not None:
+                        return written
                 return await self._text(result, request_id)
+            case ReadFile():
+                read = functools.partial(self._files.read, operation, pid, self._gdb.pid)
+                return await asyncio.to_thread(read)
             case MachineQuery():
                 return await machine_queries.ask(self._gdb, operation)
             case Explore():
                 return await machine_queries.explore(self._gdb, operation)
             case Script(lines=lines):
-                return await self._script(lines, request_id)
+                return await self._script(self._files.filled_lines(lines, pid), request_id)
             case InsertBreakpoint(command=command, first_number=first):
                 if (match := CATCH.match(command)) is not None:
                     return await self._breakpoints.catch_death(match[1], match[2], first, pid)
@@ -168,6 +178,7 @@ class Operations:
             case ChangeBreakpoints(command=command, numbers=numbers, argument=argument):
                 return await self._breakpoints.change(command, numbers, argument)
             case BreakpointCommands(numbers=numbers, commands=commands):
+                commands = self._files.filled_lines(commands, pid)
                 return await self._breakpoints.attach_commands(numbers, commands)
             case AdvanceBreakpoints(last=last):
                 await self._breakpoints.advance(last)

@@ -99,6 +99,11 @@ class Nesting:
         self._open = [word in _TEXT or word == "document"]
         """Whether each open block is text."""
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the next line is no command of GDB's, but Python, C or documentation."""
+        return self._open[-1]
+
     def take(self, line: str) -> bool:
         """Take the next line; return whether it ends the command."""
         if line.strip(" \t") == "end":

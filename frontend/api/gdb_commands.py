@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgdb.errors import UsageError
-from pgdb.frontend.api.gdb_blocks import Line, argument_of, lines_of, parse, reads_lines, whole
+from pgdb.frontend.api.gdb_blocks import (
+    Line,
+    Nesting,
+    argument_of,
+    lines_of,
+    parse,
+    reads_lines,
+    whole,
+)
 from pgdb.frontend.api.gdb_words import ALIASES as ALIASES
 from pgdb.frontend.api.gdb_words import KINDS as KINDS
 from pgdb.frontend.api.gdb_words import REFUSED
@@ -17,6 +25,7 @@ from pgdb.frontend.api.gdb_words import Kind as Kind
 from pgdb.frontend.api.gdb_words import first_word as first_word
 from pgdb.frontend.api.gdb_words import resolve as resolve
 from pgdb.patterns import pattern
+from pgdb.written_files import for_ranks
 
 _SETTINGS_OF_OURS = (
     "mi-async target-async non-stop confirm pagination height annotate interactive-mode".split()
@@ -125,35 +134,21 @@ def _lets_run(topic: str) -> bool:
     return len(name) > len("sta") and "static-tracepoint-markers".startswith(name)
 
 
-_MEMORY = pattern(r"((?:dump|append)\s+(?:\w+\s+)?(?:memory|value)\s+)(\S+)")
-_TRACES = pattern(r"(?:rec(?:o(?:rd?)?)?\s+sa(?:ve?)?|tsave(?:\s+-\w+)*)\s+(\S.*)\Z")
-_OWN_NAME = pattern(r"%[rp]")
-_CORES = "core.%r.%h.%p"
-"""Name of the core files of several ranks; see the guide, docs/guide/crashes.md."""
+def with_files_for_ranks(lines: Sequence[str], count: int) -> tuple[str, ...]:
+    """Return the lines of a script, with a name for each of *count* ranks where they write files.
 
-
-def with_file_for_each(line: str, count: int) -> str:
-    """Return a command that writes a file, with a name of its own for each of *count* ranks.
-
-    >>> with_file_for_each("gcore app.core", 2), with_file_for_each("gcore app.core", 1)
-    ('generate-core-file app.core.%r', 'generate-core-file app.core')
+    The text of Python and the like stays.
     """
-    word = resolve(line)
-    if word in ("dump", "append"):
-        match = _MEMORY.match(line)
-        if count < 2 or match is None or _OWN_NAME.search(match[2]):
-            return line
-        return f"{match[0]}.%r{line[match.end() :]}"
-    if word in ("record", "tsave"):
-        traces = _TRACES.match(line)
-        is_shared = traces is not None and count > 1 and not _OWN_NAME.search(traces[1])
-        return f"{line}.%r" if is_shared else line
-    if word != "generate-core-file":
-        return line
-    name = line[len(line.split(maxsplit=1)[0]) :].strip()
-    if not name:
-        return f"{word} {_CORES if count > 1 else 'core.%p'}"
-    return f"{word} {name}{'' if count < 2 or _OWN_NAME.search(name) else '.%r'}"
+    found: list[str] = []
+    nesting: Nesting | None = None
+    for line in lines:
+        is_text = nesting is not None and nesting.is_text
+        found.append(line if is_text else for_ranks(line, count))
+        if nesting is not None:
+            nesting = None if nesting.take(line) else nesting
+        elif reads_lines(line):
+            nesting = Nesting(line)
+    return tuple(found)
 
 
 def why_refused(word: str, line: str = "") -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -19,7 +20,8 @@ from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.analysis.conditions import parse
-from pgdb.frontend.api import gdb_commands, listings, verdicts
+from pgdb.frontend.api import gdb_commands, host_files, listings, verdicts
+from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.rank_data import RankData
 from pgdb.frontend.api.sampling import take
 from pgdb.frontend.system import deadline
@@ -38,6 +40,7 @@ from pgdb.overlay.messages import (
     SelectFrame,
 )
 from pgdb.ranks import RankSet
+from pgdb.written_files import for_ranks
 
 DETACH_TIMEOUT_S = 30.0
 INTERRUPT_TIMEOUT_S = 10.0
@@ -140,10 +143,19 @@ class RankView(RankData):
 
     async def execute_plain(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run a GDB command that does not change the session's state."""
-        line = gdb_commands.with_file_for_each(line, len(self.set))
+        line = for_ranks(line, len(self.set))
         return await self._session.ask(
             line, Console(command=line), self.set, timeout_s=timeout_s, of_ended=True
         )
+
+    async def gather(self, said: Answer, directory: Path | str) -> list[GatheredFile]:
+        """Copy the files that a command has written on the hosts to a directory of this host.
+
+        *said* is the answer to that command, such as ``execute("gcore")``.
+
+        :raises CommandError: if the directory cannot be made.
+        """
+        return await host_files.gather(self._session, said, self.set, Path(directory))
 
     async def list_source(self, line: str = "list", *, timeout_s: float | None = None) -> Answer:
         """Run a ``list``; the answer's ``listing`` has the lines where ranks stand and breakpoints
@@ -156,6 +168,7 @@ class RankView(RankData):
         :raises UsageError: for a line that would take ranks away from PGDB.
         """
         gdb_commands.check_script(lines)
+        lines = gdb_commands.with_files_for_ranks(lines, len(self.set))
         return await self._session.ask(
             lines[0] if lines else "",
             Script(lines=tuple(lines)),
@@ -279,6 +292,7 @@ class RankView(RankData):
 
     async def breakpoint_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Answer:
         """Attach GDB commands to breakpoints, which run at each hit."""
+        commands = gdb_commands.with_files_for_ranks(commands, len(self.set))
         return await self._session.ask(
             f"commands {' '.join(numbers)}",
             BreakpointCommands(numbers=tuple(numbers), commands=tuple(commands)),

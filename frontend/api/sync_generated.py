@@ -18,6 +18,7 @@ from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
 from pgdb.frontend.api import session as aio
+from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
@@ -242,6 +243,15 @@ class Ranks:
         :raises UsageError: for a command that has a call of its own or is refused.
         """
         return self._loop.call(lambda: self._view.execute(line, timeout_s=timeout_s))
+
+    def gather(self, said: Answer, directory: Path | str) -> list[GatheredFile]:
+        """Copy the files that a command has written on the hosts to a directory of this host.
+
+        *said* is the answer to that command, such as ``execute("gcore")``.
+
+        :raises CommandError: if the directory cannot be made.
+        """
+        return self._loop.call(lambda: self._view.gather(said, directory))
 
     def list_source(self, line: str = "list", *, timeout_s: float | None = None) -> Answer:
         """Run a ``list``; the answer's ``listing`` has the lines where ranks stand and breakpoints

@@ -18,6 +18,7 @@ from pgdb.frontend.commands import (
     variable_objects,
     viewing,
     worlds,
+    written,
 )
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "variable_objects",
     "viewing",
     "worlds",
+    "written",
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import breakpoint_file, gdb_commands
-from pgdb.frontend.commands import blocks, bodies
+from pgdb.frontend.commands import blocks, bodies, written
 from pgdb.frontend.commands.blocks import MOST_NESTED
 from pgdb.frontend.commands.breakpoints import NoBreakpointError
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, need_argument
@@ -140,11 +140,16 @@ def _has_failed(outcome: Outcome) -> bool:
 async def _generate_core_file(call: Call) -> Outcome:
     """Write a core file of each selected rank on its host, and show its path.
 
-    Several ranks write FILE.RANK. In FILE, %r is the rank, %h the host, %p the process id. Without
-    FILE it is core.RANK.HOST.PID, or core.PID for one rank. 'dump' and 'append' of several ranks
-    write FILE.RANK as well.
+    Several ranks write FILE.RANK. In FILE, {rank} or %r is the rank, {host} or %h the host, {pid}
+    or %p the process id. Without FILE it is core.RANK.HOST.PID, or core.PID for one rank. Other
+    commands of GDB's that write files have such names as well: 'dump', 'append', 'record save',
+    'tsave', 'save tracepoints', 'save gdb-index', 'maint print symbols' …
+
+    At a terminal PGDB asks before a file is written over. In batch runs and in files of commands,
+    and with 'set confirm off', it is written over, as GDB does. 'gather' copies the files to this
+    host.
     """
-    return await call.view.execute_plain(call.line)
+    return await written.write(call)
 
 
 async def save_breakpoints(call: Call, argument: str) -> Outcome:

@@ -19,6 +19,7 @@ from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.analysis.whole_values import MOST_PRINTED, is_known, is_partial
 from pgdb.frontend.api import verdicts
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.commands import written
 from pgdb.frontend.commands.command_files import save_breakpoints
 from pgdb.frontend.commands.options import Option, Rest, is_number, number
 from pgdb.frontend.commands.table import (
@@ -169,11 +170,18 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
     'save breakpoints FILE' writes the breakpoints of all ranks to FILE, in GDB's format: places,
     conditions, commands, ignore counts, and in comments the ranks of those that not all have.
     'source FILE' sets them in any session of PGDB or GDB. Hit counts are not saved.
+
+    'save tracepoints FILE' and 'save gdb-index DIR' are GDB's: each of several ranks writes a file
+    FILE.RANK, or into a directory DIR.RANK, on its host.
     """
     name, _, source = text.partition(" ")
     source = source.strip()
-    if name == "breakpoints":
+    if _is_of_gdb(name, "breakpoints", 5):
         return await save_breakpoints(call, source)
+    if _is_of_gdb(name, "tracepoints", 5) or _is_of_gdb(name, "gdb-index", 3):
+        if not source:
+            raise UsageError(f"'save {name}' needs a FILE")
+        return await written.write(call)
     session, workspace = call.session, call.workspace
     before = workspace.saved.get(name)
     if file and not source:
@@ -223,6 +231,11 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
             raise CommandError(f"{error}; it is saved as {name} in this session only") from None
         lines.append(f"written to {file}")
     return "\n".join(lines)
+
+
+def _is_of_gdb(name: str, word: str, least: int) -> bool:
+    """Return whether *name* is a subcommand of GDB's 'save', with at least *least* letters."""
+    return len(name) >= least and word.startswith(name)
 
 
 @COMMANDS.command(

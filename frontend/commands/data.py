@@ -14,6 +14,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, form_text
 from pgdb.frontend.analysis.decompose import GlobalArray
 from pgdb.frontend.analysis.limits import size_text
+from pgdb.frontend.commands import written
 from pgdb.frontend.commands.options import Option, Rest, split_words, unquoted
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -31,6 +32,7 @@ from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Text
+from pgdb.written_files import file_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,8 +71,8 @@ async def _dump(call: Call) -> Outcome:
     binary memory' and the like go to GDB.
     """
     words = split_words(need_argument(call, "an expression and a file"))
-    if words[0] in _GDB_DUMPS:
-        return await call.view.execute_plain(call.line)
+    if words[0] in _GDB_DUMPS or file_of(call.line) is not None:
+        return await written.write(call)
     if len(words) < 2:
         raise UsageError("'dump' needs an expression and a file, as in 'dump u u.npz'")
     path = user_path(unquoted(words[-1]))

@@ -27,6 +27,7 @@ from pgdb.frontend.commands import (
     exit_status,
     old_names,
     run_control,
+    written,
 )
 from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_OK
 from pgdb.frontend.commands.exit_status import Quit as Quit
@@ -264,12 +265,11 @@ class Dispatcher:
         question = question_before(call)
         if question and not await self.confirm_typed(question):
             return NOT_DONE
-        view = self.session.ranks(ranks)
         if kind is gdb_commands.Kind.MULTI_LINE:
             return await blocks.carry_out(call)
         if call.word in blocks.OWN:
             return await blocks.OWN[call.word](call)
-        return await view.execute_plain(call.line)
+        return await written.write(call)
 
     async def read_block(self, line: str) -> list[str]:
         """Read the lines of a multi-line command, up to the ``end`` that belongs to it."""
@@ -341,24 +341,8 @@ class Dispatcher:
             started = await start()
             answer = await self.session.runs.finish(started, timeout_s=limit_s, settle_s=settle_s)
         if limit_s is not None and answer.missing.running:
-            self._explain_running(answer, limit_s)
+            run_control.explain_running(self, answer, limit_s)
         return self.without_stops(answer)
-
-    def _explain_running(self, answer: Answer, limit_s: float) -> None:
-        """Tell a user without a prompt how a run command ends before ranks that run on."""
-        running, came = answer.missing.running, RankSet.union(each.ranks for each in answer.classes)
-        text = f"[{running}] still running {limit_s:g} s after '{answer.command}'"
-        if not came:
-            self.session.note(
-                f"{text}, and none of them has stopped, so the exit status is 4; 'interrupt' stops "
-                "them, and --timeout gives them longer"
-            )
-        elif self.workspace.settle_s is None:
-            self.session.note(
-                f"{text}, and [{came}] not, so the exit status is 4. Where ranks may run on, "
-                "--settle 2 ends the wait 2 s after the last stop, with status 0; --timeout gives "
-                "them longer"
-            )
 
     @contextlib.contextmanager
     def limited(self, timeout_s: float) -> Iterator[None]:
@@ -405,6 +389,12 @@ class Dispatcher:
             return True
         with deadline.paused():
             return await self._ask(question)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the user is asked about a line that is carried out now."""
+        is_asked = self._ask is not None and self.workspace.interface.confirm
+        return is_asked and not self.files_open
 
     async def confirm_typed(self, question: str) -> bool:
         """Ask the user about a typed line; as in GDB, a file of commands is not asked about."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from msgspec.structs import replace
 
@@ -25,6 +25,9 @@ from pgdb.frontend.system import durations
 from pgdb.overlay.messages import RunWord
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Value
+
+if TYPE_CHECKING:
+    from pgdb.frontend.commands.dispatch import Dispatcher
 
 _WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
 
@@ -287,3 +290,21 @@ async def console_run(call: Call) -> Answer | None:
         lambda: call.session.runs.start_console(call.line, call.ranks),
         call.background,
     )
+
+
+def explain_running(dispatcher: Dispatcher, answer: Answer, limit_s: float) -> None:
+    """Tell a user without a prompt how a run command ends before ranks that run on."""
+    running, came = answer.missing.running, RankSet.union(each.ranks for each in answer.classes)
+    text = f"[{running}] still running {limit_s:g} s after '{answer.command}'"
+    session = dispatcher.session
+    if not came:
+        session.note(
+            f"{text}, and none of them has stopped, so the exit status is 4; 'interrupt' stops "
+            "them, and --timeout gives them longer"
+        )
+    elif dispatcher.workspace.settle_s is None:
+        session.note(
+            f"{text}, and [{came}] not, so the exit status is 4. Where ranks may run on, "
+            "--settle 2 ends the wait 2 s after the last stop, with status 0; --timeout gives "
+            "them longer"
+        )

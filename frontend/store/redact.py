@@ -26,6 +26,7 @@ from pgdb.records import (
     Event,
     Exit,
     Failure,
+    FileWritten,
     Frame,
     Gone,
     Record,
@@ -204,6 +205,8 @@ class Redactor:
                 described["threads"] = sum(each.count for each in record.stacks)
             case Value() | Text():
                 described["characters"] = len(record.text)
+            case FileWritten():
+                described["path"] = self.text(record.path)
             case Variables():
                 described["names"] = [self.text(each.name) for each in record.items[:MOST_FRAMES]]
             case Block():

@@ -19,6 +19,7 @@ from pgdb.records import (
     BreakpointsMade,
     Event,
     Failure,
+    FileWritten,
     Frame,
     Output,
     Record,
@@ -90,6 +91,9 @@ def map_texts(record: R, change: Change) -> R:
             )
         case Text(text=text):
             mapped = Text(text=change(text, "text"))
+        case FileWritten(process=process, text=text):
+            process = change(process, "hidden") if process else ""
+            mapped = replace(record, process=process, text=change(text, "text") if text else "")
         case Output(text=text):
             mapped = Output(text=change(text, "text"))
         case Failure(message=message, output=output):

@@ -180,6 +180,23 @@ class Reduce(Operation, frozen=True, kw_only=True):
     """Most bytes of an array; larger ones are answered with a Failure."""
 
 
+class ReadFile(Operation, frozen=True, kw_only=True):
+    """Read a part of a file on the rank's host; answered with a Block of bytes.
+
+    The shape of the block is the size of the whole file.
+    """
+
+    only_reads: ClassVar[bool] = True
+    keeps_answer: ClassVar[bool] = False
+
+    path: str
+    """The path of the file, which can have the placeholders of a name for several ranks."""
+    start: int = 0
+    """Number of bytes to skip."""
+    most_bytes: int = 0
+    """Most bytes to read; 0 to learn the size only."""
+
+
 class Recall(Operation, frozen=True, kw_only=True):
     """Repeat the answer to an earlier request in full: addresses, every value."""
 
@@ -391,6 +408,7 @@ AnyOperation = (
     | SelectFrame
     | ListVariables
     | ReadBlock
+    | ReadFile
     | Reduce
     | Recall
     | Console

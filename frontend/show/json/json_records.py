@@ -14,6 +14,7 @@ from pgdb.records import (
     Done,
     Exit,
     Failure,
+    FileWritten,
     Running,
     Stack,
     Stop,
@@ -60,6 +61,10 @@ class TextRecord(Text, frozen=True, tag_field="kind", tag="text"):
     """Output of a GDB command."""
 
 
+class FileWrittenRecord(FileWritten, frozen=True, tag_field="kind", tag="written"):
+    """The command has written a file on the host of the ranks."""
+
+
 class ErrorRecord(Failure, frozen=True, tag_field="kind", tag="error"):
     """The command failed on these ranks."""
 
@@ -104,6 +109,7 @@ RecordObject = (
     | VariousRecord
     | VariablesRecord
     | TextRecord
+    | FileWrittenRecord
     | ErrorRecord
     | DoneRecord
     | BreakpointsRecord

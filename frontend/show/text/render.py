@@ -32,6 +32,7 @@ from pgdb.frontend.show.text.stop_details import split_details
 from pgdb.frontend.show.text.summary_text import summary_lines
 from pgdb.frontend.show.text.text_blocks import notes_on_displays, text_blocks
 from pgdb.frontend.show.text.value_text import Said, rated_value_rows, value_rows
+from pgdb.frontend.show.text.written_text import written
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT, DIFFERENT_SLOT
 from pgdb.merge.templates import count_placeholders, fill_template
@@ -47,6 +48,7 @@ from pgdb.records import (
     Done,
     Exit,
     Failure,
+    FileWritten,
     Record,
     Running,
     Stack,
@@ -172,6 +174,8 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
             return f"{name} = {text}" if name else text
         case Text(text=text):
             return text
+        case FileWritten():
+            return written(said, each.ranks)
         case Failure(message=message, output=output):
             return f"{output}\nerror: {message}" if output else f"error: {message}"
         case Variables(items=items, empty=empty):
