@@ -39,7 +39,7 @@ Generated from the asynchronous API by ``scripts/generate_sync.py``: change that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 

@@ -96,8 +96,8 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether every asked rank answered without an error."""
-        return not self.errors and not self.missing
+        """Whether every asked rank that is not held answered without an error."""
+        return not self.errors and self.missing.ranks <= self.missing.held
 
     @property
     def values(self) -> dict[int, int | float | str]:
@@ -153,8 +153,8 @@ class Answer(msgspec.Struct, frozen=True):
             assert isinstance(failure, Failure)
             message = failure.message.replace(PLACEHOLDER, DIFFERENT) or "each says something else"
             raise CommandError(f"'{self.command}' failed on [{each.ranks}]: {message}")
-        if self.missing:
-            raise NoAnswerError(f"'{self.command}': no answer from [{self.missing.ranks}]")
+        if silent := self.missing.ranks - self.missing.held:
+            raise NoAnswerError(f"'{self.command}': no answer from [{silent}]")
         return self
 
     def graph(self) -> networkx.DiGraph[Any]:

@@ -245,6 +245,7 @@ def _reasons(answer: Answer, ranks: RankSet) -> Iterator[tuple[str, RankSet]]:
     missing = answer.missing
     for why, members in (
         ("running", missing.running),
+        ("held", missing.held),
         ("no answer in time", missing.late),
         ("ended, detached or lost", missing.lost),
         ("not asked", ranks - missing.ranks),
@@ -362,6 +363,7 @@ def _moved(answer: Answer, partner: dict[int, int]) -> Answer:
         late=_map(answer.missing.late, partner),
         lost=_map(answer.missing.lost, partner),
         running=_map(answer.missing.running, partner),
+        held=_map(answer.missing.held, partner),
     )
     return replace(answer, ranks=_map(answer.ranks, partner), classes=classes, missing=missing)
 

@@ -15,6 +15,8 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Gone, Running, Stop, is_fatal
 
+BY_USER = "hold"
+"""The reason of a hold that the user has asked for."""
 _MOST_REPLACED = 100
 """Runs whose predecessor is kept, so that a late refusal can be undone."""
 
@@ -31,6 +33,9 @@ class JobState:
         self.lost = RankSet()
         """Ranks whose debugger, aggregator or host is gone."""
         self.detached = RankSet()
+        self.held_for: dict[str, RankSet] = {}
+        """The held ranks by the reason, as in ``barrier 3``; :data:`BY_USER` for those of the user.
+        A rank can be held for several reasons."""
         self._runs: dict[int, RankSet] = {}
         self._replaced: dict[int, dict[int, RankSet]] = {}  # what a run that may fail took over
         self._latest: list[EquivalenceClass[Event]] = []
@@ -42,6 +47,29 @@ class JobState:
         return self.stopped | self.running
 
     @property
+    def held(self) -> RankSet:
+        """Ranks that ignore run commands."""
+        return RankSet.union(self.held_for.values())
+
+    def hold(self, ranks: RankSet, reason: str) -> RankSet:
+        """Hold live and lost ranks for a reason; return those that were not held for it before."""
+        before = self.held_for.get(reason, RankSet())
+        ranks = ranks & (self.live | self.lost) - before
+        if ranks:
+            self.held_for[reason] = before | ranks
+        return ranks
+
+    def release(self, ranks: RankSet, reason: str | None = None) -> RankSet:
+        """Hold ranks no longer for a reason, None for all; return those that are free now."""
+        before = self.held
+        self.held_for = {
+            name: left
+            for name, members in self.held_for.items()
+            if (left := members - ranks if reason in (None, name) else members)
+        }
+        return before - self.held
+
+    @property
     def ended_well(self) -> RankSet:
         """Ranks that have ended with status 0."""
         return self.exited & self._where(
@@ -49,7 +77,7 @@ class JobState:
         )
 
     def named(self, name: str) -> RankSet | None:
-        """Return the automatic set of a name: running, stopped, exited, lost, error, bpN."""
+        """Return the automatic set of a name: running, stopped, exited, lost, held, error, bpN."""
         match name:
             case "running":
                 return self.running
@@ -59,6 +87,8 @@ class JobState:
                 return self.exited
             case "lost":
                 return self.lost
+            case "held":
+                return self.held
             case "error":
                 bad = self._where(lambda event: isinstance(event, Stop | Exit) and is_bad(event))
                 return bad - self.running - self.detached
@@ -188,6 +218,8 @@ class JobState:
         for name in ("stopped", "running", "exited", "lost", "detached"):
             members: RankSet = getattr(self, name)
             setattr(self, name, members | ranks if name == where else members - ranks)
+        if self.held_for and where in ("exited", "detached"):
+            self.release(ranks)
 
     def _remember(self, each: EquivalenceClass[Event]) -> None:
         kept = []

@@ -395,6 +395,26 @@ class RankView(RankData):
         """
         return await self._session.recovery.reattach(self.set, timeout_s=timeout_s)
 
+    def hold(self) -> RankSet:
+        """Hold the ranks: run commands leave them where they are. Return those that are newly held.
+
+        A rank that runs goes on to its next stop, and stays there. :meth:`release`, the end of the
+        rank and :meth:`detach` end the hold.
+
+        :raises UsageError: if there is no job, but a recording.
+        :raises CommandError: if none of the ranks lives under a debugger.
+        """
+        return self._session.holding.hold(self.set)
+
+    def release(self) -> RankSet:
+        """Hold the ranks no longer, for whatever reason; return those that were held.
+
+        They stay stopped until a run command.
+
+        :raises CommandError: if none of the ranks is held.
+        """
+        return self._session.holding.release(self.set)
+
     # -- leaving -----------------------------------------------------------------------------
 
     async def detach(self, *, timeout_s: float | None = None) -> Answer:

@@ -31,29 +31,47 @@ class RunControl:
         self.has_run = False
         """Whether a command has set ranks running."""
 
-    async def start(self, word: RunWord, argument: str, ranks: RankSet) -> Answer:
+    async def start(
+        self, word: RunWord, argument: str, ranks: RankSet, *, held_too: bool = False
+    ) -> Answer:
         """Set ranks running; return at once, with the ranks that run and those that could not.
 
+        Held ranks stay where they are, except with *held_too*: PGDB has stopped them for itself.
+
         :raises UsageError: if there is no location to run to.
+        :raises CommandError: if all ranks that could be set running are held.
         """
         if word == "advance" and not argument.rstrip("& \t"):
             # In the background, GDB 13.1 looks for a location where there is none, and dies.
             raise UsageError("'advance' needs a location: 'advance FILE:LINE', 'advance FUNCTION'")
         line = f"{word} {argument}".strip()
-        return await self._start(line, Resume(command=word, argument=argument), ranks, None)
+        operation = Resume(command=word, argument=argument)
+        return await self._start(line, operation, ranks, None, held_too=held_too)
 
     async def start_console(
         self, line: str, ranks: RankSet, *, timeout_s: float | None = None
     ) -> Answer:
-        """Set ranks running by any GDB command; return at once."""
+        """Set ranks running by any GDB command; return at once.
+
+        :raises CommandError: if all ranks that could be set running are held.
+        """
         return await self._start(line, Console(command=line, run=True), ranks, timeout_s)
 
     async def _start(
-        self, line: str, operation: AnyOperation, ranks: RankSet, timeout_s: float | None
+        self,
+        line: str,
+        operation: AnyOperation,
+        ranks: RankSet,
+        timeout_s: float | None,
+        *,
+        held_too: bool = False,
     ) -> Answer:
         core, state = self._core, self._core.state
+        held = RankSet() if held_too else ranks & state.stopped & state.held
+        stopped = ranks & state.stopped - held
+        if held and not stopped and not ranks & state.running:
+            raise all_held(line, held)
         number = core.transport.next_id()
-        stopped = ranks & state.stopped
         # GDB says that the program is not being run.
         asked = stopped if ranks & state.live else ranks & state.exited
         self.has_run = True
@@ -77,7 +95,11 @@ class RunControl:
             answer,
             ranks=ranks,
             missing=answer.missing
-            | Missing(running=ranks & state.running - stopped, lost=ranks - state.live - asked),
+            | Missing(
+                running=ranks & state.running - stopped,
+                lost=ranks - state.live - asked,
+                held=held & state.stopped,
+            ),
         )
 
     async def finish(
@@ -154,6 +176,13 @@ class RunControl:
             missing=Missing(running=still, lost=ranks & state.lost),
             elapsed_s=time.monotonic() - begun,
         )
+
+
+def all_held(line: str, held: RankSet) -> CommandError:
+    """Return the error of a run command that only held ranks could carry out."""
+    them = "it" if len(held) == 1 else "them"
+    are = f"rank {held} is" if len(held) == 1 else f"ranks {held} are"
+    return CommandError(f"'{line}': {are} held; 'release {held}' lets {them} run again")
 
 
 def _ends(state: JobState, ranks: RankSet) -> Sequence[EquivalenceClass[Record]]:

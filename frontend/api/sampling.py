@@ -162,4 +162,4 @@ class _Sampler:
         if ours and not self._session.has_ended:
             # The ranks must continue even if the command's time limit has passed.
             with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
-                await self._session.runs.start("continue", "", ours)
+                await self._session.runs.start("continue", "", ours, held_too=True)

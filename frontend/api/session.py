@@ -8,7 +8,7 @@ modules of their own: :mod:`~pgdb.frontend.api.traffic` (requests, answers, even
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ from pgdb.frontend.api import breakpoint_file
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers, last_made
 from pgdb.frontend.api.closing import Ending, Files, Job
 from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.holding import Holding
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.notifications import Listener, Notification
 from pgdb.frontend.api.opening import Opening, hosts_of
@@ -88,6 +89,7 @@ class Session(RankView):
         self.ask = self.traffic.ask
         self.note = self._core.note
         self.runs = RunControl(self._core, self.traffic)
+        self.holding = Holding(self._core)
         self.recovery = Recovery(self._core, self.traffic, mode)
         self.all_worlds = Worlds(self._core, self.recovery, lambda: self.sets)
         self.opening = Opening(self._core, self.traffic, self.recovery)
@@ -280,10 +282,15 @@ class Session(RankView):
         """
         return await self.all_worlds.add(str(which))
 
+    @property
+    def held_for(self) -> Mapping[str, RankSet]:
+        """The held ranks by the reason: ``hold`` for those of :meth:`hold`."""
+        return self.holding.held_for
+
     def named_set(self, name: str) -> RankSet | None:
         """Return a named set: one of :attr:`sets`, or an automatic one.
 
-        Automatic are ``running``, ``stopped``, ``exited``, ``lost``, ``error``, ``bp1`` …
+        Automatic are ``running``, ``stopped``, ``exited``, ``lost``, ``held``, ``error``, ``bp1`` …
         """
         return self.sets[name] if name in self.sets else self.state.named(name)
 

@@ -6,7 +6,7 @@ Generated from the asynchronous API by ``scripts/generate_sync.py``: change that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -418,6 +418,26 @@ class Ranks:
         """
         return self._loop.call(lambda: self._view.reattach(timeout_s=timeout_s))
 
+    def hold(self) -> RankSet:
+        """Hold the ranks: run commands leave them where they are. Return those that are newly held.
+
+        A rank that runs goes on to its next stop, and stays there. :meth:`release`, the end of the
+        rank and :meth:`detach` end the hold.
+
+        :raises UsageError: if there is no job, but a recording.
+        :raises CommandError: if none of the ranks lives under a debugger.
+        """
+        return self._loop.do(lambda: self._view.hold())
+
+    def release(self) -> RankSet:
+        """Hold the ranks no longer, for whatever reason; return those that were held.
+
+        They stay stopped until a run command.
+
+        :raises CommandError: if none of the ranks is held.
+        """
+        return self._loop.do(lambda: self._view.release())
+
     def detach(self, *, timeout_s: float | None = None) -> Answer:
         """Detach from the ranks: they run on, without any breakpoint in them.
 
@@ -592,10 +612,15 @@ class SessionCalls(Ranks):
         """
         return self._loop.call(lambda: self._session.add_worlds(which))
 
+    @property
+    def held_for(self) -> Mapping[str, RankSet]:
+        """The held ranks by the reason: ``hold`` for those of :meth:`hold`."""
+        return self._session.held_for
+
     def named_set(self, name: str) -> RankSet | None:
         """Return a named set: one of :attr:`sets`, or an automatic one.
 
-        Automatic are ``running``, ``stopped``, ``exited``, ``lost``, ``error``, ``bp1`` …
+        Automatic are ``running``, ``stopped``, ``exited``, ``lost``, ``held``, ``error``, ``bp1`` …
         """
         return self._loop.do(lambda: self._session.named_set(name))
 

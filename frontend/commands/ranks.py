@@ -31,10 +31,11 @@ from pgdb.ranks import RankSet
 from pgdb.records import Record
 
 _NAME = pattern(r"[A-Za-z_]\w*\Z")
-_AUTOMATIC = pattern(r"(running|stopped|exited|lost|error|bp\d+|all)\Z")
+_AUTOMATIC = pattern(r"(running|stopped|exited|lost|held|error|bp\d+|all)\Z")
 _SETS = """A rank set is a list such as 0-3,8 (also 0..3, and 0-31/2 with a step), all, or a name:
-@running, @stopped, @exited, @lost, @error, @bp2 (stopped at breakpoint 2), @3 (class 3 of the last
-output), or a set of defset. Operators, from left to right: , union, ! without, & both, ^ either."""
+@running, @stopped, @exited, @lost, @held, @error, @bp2 (stopped at breakpoint 2), @3 (class 3 of
+the last output), or a set of defset. Operators, from left to right: , union, ! without, & both,
+^ either."""
 
 
 @COMMANDS.command(
@@ -143,7 +144,8 @@ async def _undefset(call: Call) -> Outcome:
 async def _ranks(call: Call) -> Outcome:
     """Show host, process ids and state of the selected ranks or of SET.
 
-    Below stand the places where ranks have stopped or the ways they have ended, and the named sets.
+    Below stand the places where ranks have stopped or the ways they have ended, the held ranks, and
+    the named sets.
     """
     session = call.session
     ranks = call.workspace.parse_ranks(call.argument) if call.argument else call.ranks
@@ -152,10 +154,11 @@ async def _ranks(call: Call) -> Outcome:
     states = {name: getattr(state, name) for name in names}
     found = places_text.places(session.table.only(ranks).processes, states)
     latest = state.latest((state.stopped | state.exited) & ranks)
+    held = {why: part for why, members in state.held_for.items() if (part := members & ranks)}
     return Shown(
-        places_text.place_lines(found, latest, call.workspace.all_sets),
+        places_text.place_lines(found, latest, call.workspace.all_sets, held),
         sets=tuple(each.ranks for each in found),
-        line=json_lines.places(found, latest, call.workspace.all_sets, render.record),
+        line=json_lines.places(found, latest, call.workspace.all_sets, render.record, held),
     )
 
 

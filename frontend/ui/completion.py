@@ -32,7 +32,7 @@ _TOPICS = (
     "args breakpoints display files frame functions line locals proc registers sharedlibrary "
     "signals source sources symbol threads types variables".split()
 )
-_SETS = ("all", "@running", "@stopped", "@exited", "@lost", "@error")
+_SETS = ("all", "@running", "@stopped", "@exited", "@lost", "@held", "@error")
 _FILE_VALUES = ("FILE", "DIR", "PATH", "LOG")
 _FILES_BEHIND = {("save", "breakpoints"), ("session", "save"), ("set", "logging", "file")}
 _SWITCHES = ("on", "off")

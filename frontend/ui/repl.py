@@ -391,7 +391,10 @@ class Repl:
     def _prompt_text(self) -> str:
         focus = self.workspace.focus
         running = focus & self._session.state.running
+        held = focus & self._session.state.held
         state = " running" if running and running == focus else ""
+        if held:
+            state += " held" if held == focus else f" {len(held)} held"
         if self._session.is_recorded:
             state = " recorded"
         return f"(pgdb {focus}{state}) "

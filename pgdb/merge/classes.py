@@ -84,24 +84,32 @@ class Missing(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     """Ranks that ended, or whose debugger, aggregator or host is gone."""
     running: RankSet = RankSet()
     """Ranks that run while the command needs a stopped rank."""
+    held: RankSet = RankSet()
+    """Ranks that a run command has left where they are, because they are held."""
 
     @property
     def ranks(self) -> RankSet:
         """All missing ranks."""
-        return RankSet.union((self.late, self.lost, self.running))
+        return RankSet.union((self.late, self.lost, self.running, self.held))
 
     def __bool__(self) -> bool:
-        return bool(self.late or self.lost or self.running)
+        return bool(self.late or self.lost or self.running or self.held)
 
     def __or__(self, other: Missing) -> Missing:
         return Missing(
             late=self.late | other.late,
             lost=self.lost | other.lost,
             running=self.running | other.running,
+            held=self.held | other.held,
         )
 
     def __sub__(self, ranks: RankSet) -> Missing:
-        return Missing(late=self.late - ranks, lost=self.lost - ranks, running=self.running - ranks)
+        return Missing(
+            late=self.late - ranks,
+            lost=self.lost - ranks,
+            running=self.running - ranks,
+            held=self.held - ranks,
+        )
 
 
 class Said(Generic[R]):

@@ -118,7 +118,10 @@ def _number(record: Record) -> int | float | UnsetType:
 def missing_ranks(missing: Missing) -> MissingRanks:
     """Return the missing ranks as part of a line."""
     return MissingRanks(
-        late=str(missing.late), lost=str(missing.lost), running=str(missing.running)
+        late=str(missing.late),
+        lost=str(missing.lost),
+        running=str(missing.running),
+        held=str(missing.held),
     )
 
 

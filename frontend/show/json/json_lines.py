@@ -42,6 +42,7 @@ from pgdb.frontend.show.json.json_parts import (
     ComparedPart,
     ComparedRanks,
     FailingRanks,
+    HeldRanks,
     HistogramBin,
     HostProcesses,
     HostRanks,
@@ -62,6 +63,7 @@ from pgdb.frontend.show.json.json_shapes import (
     CompareLine,
     EndLine,
     ErrorLine,
+    HeldLine,
     HelloLine,
     Line,
     RanksLine,
@@ -332,8 +334,9 @@ def places(
     latest: Sequence[EquivalenceClass[Event]],
     sets: Mapping[str, RankSet],
     text: ClassText,
+    held_for: Mapping[str, RankSet],
 ) -> RanksLine:
-    """Return the line of hosts, states, last stops and exits of ranks."""
+    """Return the line of hosts, states, last stops and exits of ranks, and of held ranks."""
     return RanksLine(
         time=0.0,
         places=tuple(
@@ -343,7 +346,17 @@ def places(
         stops=tuple(stop_class(each, text) for each in events_of(Stop, latest)),
         exits=tuple(exit_class(each, text) for each in events_of(Exit, latest)),
         sets={name: str(ranks) for name, ranks in sets.items()},
+        held=_held_ranks(held_for),
     )
+
+
+def held(ranks: RankSet, held_for: Mapping[str, RankSet], *, released: bool) -> HeldLine:
+    """Return the line of ranks that are held or free since now, and of all that are held."""
+    return HeldLine(time=0.0, ranks=str(ranks), released=released, held=_held_ranks(held_for))
+
+
+def _held_ranks(held_for: Mapping[str, RankSet]) -> tuple[HeldRanks, ...]:
+    return tuple(HeldRanks(ranks=str(ranks), why=why) for why, ranks in held_for.items())
 
 
 def worlds(found: Iterable[World]) -> WorldsLine:

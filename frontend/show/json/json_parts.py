@@ -112,6 +112,8 @@ class MissingRanks(Part, frozen=True, kw_only=True):
     late: RankText
     lost: RankText
     running: RankText
+    held: RankText = ""
+    """Ranks that a run command has left where they are."""
 
 
 class TreeFrame(Part, frozen=True, kw_only=True):
@@ -273,6 +275,14 @@ class PlacedRanks(Part, frozen=True, kw_only=True):
     """Process id of each rank, in order of ranks."""
     state: str
     """``stopped``, ``running``, ``exited``, ``detached`` or ``lost``."""
+
+
+class HeldRanks(Part, frozen=True, kw_only=True):
+    """Ranks that run commands leave where they are, for one reason."""
+
+    ranks: RankText
+    why: str
+    """``hold``, or the barrier."""
 
 
 class HostProcesses(Part, frozen=True, kw_only=True):

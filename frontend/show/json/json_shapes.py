@@ -24,6 +24,7 @@ from pgdb.frontend.show.json.json_parts import (
     DifferentPlace,
     ExitClass,
     FailingRanks,
+    HeldRanks,
     HistogramBin,
     HostRanks,
     LauncherEnd,
@@ -281,6 +282,18 @@ class RanksLine(LineBase, frozen=True, kw_only=True, tag="ranks"):
     """Exit of each ended rank."""
     sets: Mapping[str, RankText] = {}
     """Named sets."""
+    held: tuple[HeldRanks, ...] = ()
+    """Held ranks, by the reason."""
+
+
+class HeldLine(LineBase, frozen=True, kw_only=True, tag="held"):
+    """Ranks are held or released by a command."""
+
+    ranks: RankText
+    """The ranks that are held or free since now."""
+    released: bool = False
+    held: tuple[HeldRanks, ...] = ()
+    """All ranks that are held now, by the reason."""
 
 
 class WorldsLine(LineBase, frozen=True, kw_only=True, tag="worlds"):
@@ -319,6 +332,7 @@ Line = (
     | AssertLine
     | StatLine
     | RanksLine
+    | HeldLine
     | WorldsLine
     | ErrorLine
     | EndLine

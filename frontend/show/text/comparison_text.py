@@ -267,6 +267,7 @@ def _failed_on(found: Check) -> str:
 def _missing(missing: Missing) -> Iterator[tuple[RankSet, str]]:
     for ranks, why in (
         (missing.running, "running"),
+        (missing.held, "held"),
         (missing.late, "no answer in time"),
         (missing.lost, "ended, detached or lost"),
     ):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from pgdb.frontend.api.job_state import BY_USER
 from pgdb.frontend.show.text.event_text import event
 from pgdb.frontend.show.text.layout import Layout, brackets, table
 from pgdb.merge.classes import EquivalenceClass
@@ -43,14 +44,22 @@ def place_lines(
     found: Sequence[Place],
     latest: Sequence[EquivalenceClass[Event]],
     sets: Mapping[str, RankSet],
+    held_for: Mapping[str, RankSet],
 ) -> str:
-    """Return the lines of hosts and states, of last stops and exits, and of named sets."""
+    """Return the lines of hosts and states, of last stops and exits, of held ranks, and of named
+    sets."""
     rows = [
         (brackets(each.ranks), f"{each.state} on {each.host}, {_pids(each.pids)}") for each in found
     ]
     rows += [(brackets(each.ranks), event(each.filled)) for each in latest]
+    rows += [(brackets(ranks), held_text(why)) for why, ranks in held_for.items()]
     lines = [f"@{name} = {brackets(ranks)}" for name, ranks in sets.items()]
     return "\n".join((*(table(rows, Layout()) or ["no ranks"]), *lines))
+
+
+def held_text(why: str) -> str:
+    """Return the state of ranks that are held for a reason."""
+    return "held" if why == BY_USER else f"held for {why}"
 
 
 def joined(world: World) -> str:

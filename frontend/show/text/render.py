@@ -155,6 +155,8 @@ def missing(said: Answer, absent: Absent = calltree_text.absent) -> list[str]:
     lines = []
     if said.missing.running:
         lines.append(f"{brackets(said.missing.running)} running")
+    if said.missing.held:
+        lines.append(f"{brackets(said.missing.held)} held")
     if said.missing.late:
         lines.append(
             f"{brackets(said.missing.late)} no answer yet after "

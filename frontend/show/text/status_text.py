@@ -22,6 +22,11 @@ class States(Protocol):
     lost: RankSet
     detached: RankSet
 
+    @property
+    def held(self) -> RankSet:
+        """Ranks that ignore run commands."""
+        ...
+
 
 def status_line(states: States, focus: RankSet, width: int, *, note: str = "") -> str:
     """Return the status line, cut to *width* columns; *note* is a last word.
@@ -32,7 +37,7 @@ def status_line(states: States, focus: RankSet, width: int, *, note: str = "") -
     total = len(states.ranks)
     of_all = "" if len(focus) == total else f" of {total}"
     parts = [f"focus {_short(focus) or '…'}: {len(focus)}{of_all} ranks"]
-    for name in ("stopped", "running", "exited", "lost", "detached"):
+    for name in ("stopped", "running", "held", "exited", "lost", "detached"):
         ranks: RankSet = getattr(states, name)
         if ranks:
             which = "" if ranks == states.ranks else _short(ranks)

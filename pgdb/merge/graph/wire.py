@@ -179,7 +179,7 @@ def _most_inflated(size: int) -> int:
     return _MOST_INFLATED_BYTES + _MOST_RATIO * size
 
 
-MISSING_KINDS = ("late", "lost", "running")
+MISSING_KINDS = ("late", "lost", "running", "held")
 """The sets of :class:`~pgdb.merge.classes.Missing`."""
 MAX_ITEMS = 1 << 25
 """Most items and texts that the answers of one message may have once they are joined.

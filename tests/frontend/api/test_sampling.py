@@ -75,8 +75,8 @@ class FakeSession:
     def runs(self) -> FakeSession:
         return self
 
-    async def start(self, word: str, argument: str, ranks: RankSet) -> None:
-        assert (word, argument) == ("continue", "")
+    async def start(self, word: str, argument: str, ranks: RankSet, *, held_too: bool) -> None:
+        assert (word, argument, held_too) == ("continue", "", True)
         self.run_count += 1
         self.state.start_run(self.run_count, ranks)
 

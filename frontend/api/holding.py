@@ -1,0 +1,57 @@
+"""Held ranks: run commands leave them where they are, until they are released."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.job_state import BY_USER
+from pgdb.ranks import RankSet
+
+
+class Holding:
+    """Holds ranks, and releases them.
+
+    A hold ends with the rank, and when the rank is detached. A rank that is lost is held again when
+    it is back.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    @property
+    def held_for(self) -> Mapping[str, RankSet]:
+        """The held ranks by the reason."""
+        return self._core.state.held_for
+
+    def hold(self, ranks: RankSet, reason: str = BY_USER) -> RankSet:
+        """Hold ranks for a reason; return those that were not held for it before.
+
+        A rank that runs goes on to its next stop, and stays there.
+
+        :raises UsageError: if there is no job, but a recording.
+        :raises CommandError: if none of *ranks* lives under a debugger.
+        """
+        core = self._core
+        if core.transport.is_recorded:
+            raise UsageError("hold: this is a recording; there is no job with ranks to be held")
+        state = core.state
+        if not ranks & (state.live | state.lost):
+            raise CommandError(f"hold: {'; '.join(state.absent(ranks))}")
+        held = state.hold(ranks, reason)
+        core.wake()
+        return held
+
+    def release(self, ranks: RankSet, reason: str | None = None) -> RankSet:
+        """Hold ranks no longer for a reason, None for all; return those that are free now.
+
+        :raises CommandError: if none of *ranks* is held.
+        """
+        state = self._core.state
+        if not ranks & state.held:
+            held = f"held are [{state.held}]" if state.held else "no rank is"
+            raise CommandError(f"release: no rank of [{ranks}] is held; {held}")
+        free = state.release(ranks, reason)
+        self._core.wake()
+        return free
