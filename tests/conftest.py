@@ -21,7 +21,7 @@ import hypothesis
 import pytest
 
 from pgdb.backend.node.daemon import ILLEGAL_EVENTS_VARIABLE
-from tests.support import autogroup
+from tests.support import autogroup, libc_debug
 from tests.support.hosts import Hosts, several_hosts
 from tests.support.programs import (
     LEAVE_DEADLINE_S,
@@ -102,6 +102,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Check the checkout; turn the kernel's grouping by session off where that is permitted.
 
+    The debug information of the C library is hidden from the tests, where that is permitted.
+
     :raises pytest.UsageError: if the checkout has lost its symbolic links.
     """
     for name in ("frontend", "backend"):
@@ -114,6 +116,7 @@ def pytest_configure(config: pytest.Config) -> None:
         stack = contextlib.ExitStack()
         config.add_cleanup(stack.close)
         stack.enter_context(autogroup.turned_off())
+        libc_debug.hide()
 
 
 def is_worker(config: pytest.Config) -> bool:
