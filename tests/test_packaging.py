@@ -122,7 +122,7 @@ def test_wheel_has_every_module_in_its_place(tmp_path: Path, with_links: bool) -
         names = set(archive.namelist())
         metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
         scripts = metadata.replace("METADATA", "entry_points.txt")
-        assert "pgdb = pgdb.frontend.ui.main:run" in archive.read(scripts).decode()
+        assert "pgdb = pgdb.__main__:run" in archive.read(scripts).decode()
         version = (ROOT / "pgdb" / "version.py").read_text(encoding="utf-8")
         stated = archive.read(metadata).decode().split("\nVersion: ")[1].split("\n")[0]
         assert f'"{stated}"' in version

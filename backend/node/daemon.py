@@ -9,6 +9,7 @@ daemon needs before the anchor's first message; :mod:`pgdb.backend.node.serving`
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import socket
@@ -84,6 +85,9 @@ async def _run(hint: Hint | None) -> bool:
         from pgdb.backend.gdb.debugger_factory import gdb_debuggers
         from pgdb.backend.node.serving import serve
 
+        # The process began without the collector, for the imports.
+        gc.freeze()
+        gc.enable()
         return await serve(gdb_debuggers(symbol_prefetch))
     finally:
         if symbol_prefetch is not None:

@@ -73,3 +73,47 @@ def test_only_own_processes_have_the_settings(body: str, expected: str) -> None:
     command = [sys.executable, "-c", REPORT.format(body=body)]
     found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert found.stdout.strip() == expected, found.stderr
+
+
+COLLECTOR = """
+import gc, os
+report = os.fdopen(os.dup(1), "w")
+{body}
+print(gc.isenabled(), gc.get_freeze_count() > 10_000, file=report, flush=True)
+"""
+
+FRONT_END = """
+import pgdb.__main__, sys
+class Watch:
+    def find_spec(self, name, *_):
+        if name == "pgdb.frontend.ui.main":
+            assert not gc.isenabled()
+sys.meta_path.insert(0, Watch())
+sys.argv[1:] = ["--version"]
+os._exit = lambda status: None
+try:
+    pgdb.__main__.run()
+except SystemExit:
+    pass
+"""
+
+AGGREGATOR = """
+import asyncio, pgdb.backend.node.daemon as daemon, pgdb.backend.node.serving as serving
+async def over(debuggers): return True
+serving.serve = over
+gc.disable()  # as pgdb.backend.__main__ does
+asyncio.run(daemon._run(None))
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [(EVERYTHING, "True False"), (FRONT_END, "True True"), (AGGREGATOR, "True True")],
+    ids=["import", "pgdb", "aggregator"],
+)
+def test_the_collector_passes_over_what_own_processes_have_imported(
+    body: str, expected: str
+) -> None:
+    command = [sys.executable, "-c", COLLECTOR.format(body=body)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert found.stdout.splitlines()[-1:] == [expected], found.stderr
