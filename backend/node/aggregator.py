@@ -206,6 +206,9 @@ class Aggregator(TreeNode):
             LOG.warning("no parent for %g s", limit_s)
         except PgdbError as error:
             self.failure = f"cannot join the session: {error}"
+        except Exception:
+            # A bug, or a machine without any resource left. Nobody would ever resume the ranks.
+            LOG.exception("keeping a parent failed")
         self.leave()
 
     async def _get_table(self) -> None:

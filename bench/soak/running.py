@@ -11,11 +11,13 @@ import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pgdb
 from bench.measuring import pss_bytes
 from bench.soak.noting import DEADLINE_S, Impossible, Notes, Wrong
 from bench.soak.processes import descriptors, is_free, measured, objects, resident_bytes, words
+from pgdb.frontend.startup.session_directory import runtime_folder, temporary_folder
 from pgdb.frontend.startup.sync import Session
 from pgdb.ranks import RankSet
 from tests.support.programs import (
@@ -199,10 +201,18 @@ class Soak(Notes):
                 outcome.restored += 1
 
     def _say_all(self) -> None:
-        """Print the session's output, and the processes of PGDB's."""
+        """Print the session's output, its aggregators' logs, and the processes of PGDB's."""
         super()._say_all()
+        for log in self._session_logs():
+            self._say(f"    {log}:\n{log.read_text(errors='replace')}")
         for pid, line in self._marked_processes().items():
             self._say(f"    {pid} below {parent_of(pid)}: {line[:150]}")
+
+    @staticmethod
+    def _session_logs() -> list[Path]:
+        """Return the logs of aggregators of the sessions that are open."""
+        folders = {runtime_folder(), temporary_folder()} - {""}
+        return sorted(log for folder in folders for log in Path(folder).glob("pgdb-*/*.log"))
 
     @contextlib.contextmanager
     def _marked(self) -> Iterator[None]:
@@ -290,6 +300,7 @@ class Soak(Notes):
             grace_s=self._grace_s,
             timeout_s=20,
             start_timeout_s=START_S,
+            verbose=self._arguments.verbose,
         )
 
     def _state(self, session: Session) -> dict[str, RankSet]:

@@ -166,13 +166,13 @@ class JobState:
             event, ranks = each.record, each.ranks & self.ranks
             match event:
                 case Stop(run=run):
-                    ranks = self._not_restarted(run, ranks) - self.exited - self.detached
+                    ranks = self._current(run, ranks)
                     # After a loss, aggregators report the stops of their ranks again.
                     same = (old.ranks for old in self._latest if _are_same(old, each))
                     ranks -= self.stopped & RankSet.union(same)
                     self._set(ranks, "stopped")
                 case Running(run=run):
-                    ranks = self._not_restarted(run, ranks) - self.exited - self.detached
+                    ranks = self._current(run, ranks)
                     ranks -= self.runners(run)
                     self._set(ranks, "running")
                     self._runs[run] = self._runs.get(run, RankSet()) | ranks
@@ -209,6 +209,28 @@ class JobState:
     def take_back(self, ranks: RankSet) -> None:
         """Note that lost or detached ranks are under a debugger again."""
         self._set(ranks & (self.lost | self.detached), "stopped")
+
+    def started_late(self, run: int, ranks: RankSet) -> RankSet:
+        """Return those of *ranks* that request *run* has set running, unknown to the session.
+
+        The aggregator of these ranks was lost with the request in flight. Since then it has
+        announced that they are stopped; they were not running yet.
+        """
+        has_ended = self._where(lambda event: isinstance(event, Stop | Exit) and event.run >= run)
+        return self._not_restarted(run, ranks & self.stopped) - has_ended
+
+    def _current(self, run: int, ranks: RankSet) -> RankSet:
+        """Return those of *ranks* for which an event that belongs to *run* is not stale.
+
+        A request that was in flight when ranks were lost may not have reached them. So their
+        aggregator's announcement counts, and a run that it does not know has not begun.
+        """
+        if back := ranks & self.lost:
+            self._runs = {
+                other: left for other, members in self._runs.items() if (left := members - back)
+            }
+            self._runs[run] = self._runs.get(run, RankSet()) | back
+        return self._not_restarted(run, ranks) - self.exited - self.detached
 
     def _not_restarted(self, run: int, ranks: RankSet) -> RankSet:
         newer = (members for number, members in self._runs.items() if number > run)

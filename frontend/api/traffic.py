@@ -321,6 +321,7 @@ class Traffic:
                 # The user gave the command up before the ranks could answer.
                 self._answered(request, gathered)
             left = self._apply(request, gathered)
+            self._note_started(gathered)
             if isinstance(request.operation, AdvanceBreakpoints):
                 return
             if left and isinstance(request.operation, Detach):
@@ -332,6 +333,13 @@ class Traffic:
         )
         if others:
             self.late_answers.add(number, command, others)
+
+    def _note_started(self, gathered: Gathered) -> None:
+        """Note that ranks run which have counted as stopped since they were lost for a moment."""
+        run, state = gathered.request_id, self._core.state
+        started = RankSet.union(e.ranks for e in gathered.classes if isinstance(e.record, Running))
+        if ranks := state.started_late(run, started):
+            self.on_events((EquivalenceClass(ranks=ranks, record=Running(run=run)),))
 
     def _report_late(self, answer: Answer) -> None:
         self._core.recorder.take_late(answer)

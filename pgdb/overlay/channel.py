@@ -13,9 +13,9 @@ import asyncio
 import collections
 import contextlib
 import logging
+import os
 import socket
 import ssl
-import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from typing import IO, NamedTuple
 
@@ -366,13 +366,14 @@ async def connect(address: str, credentials: bytes, *, via: Sequence[str] = ()) 
     """
     host, _, port = address.rpartition(":")
     context = tls_context(credentials, server=False)
-    command = channel = None
-    # ssh repeats its complaints about a lost link; they are not for the terminal. They do not go to
-    # a pipe either: a process that ssh leaves (ControlPersist) would keep it open.
-    said = tempfile.TemporaryFile()
+    command = channel = said = None
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             if via:
+                # ssh repeats its complaints about a lost link; they are not for the terminal. They
+                # do not go to a pipe either: a process that ssh leaves (ControlPersist) would keep
+                # it open. They need no room on a disk.
+                said = open(os.memfd_create("pgdb-ssh", os.MFD_CLOEXEC), "w+b")
                 ours, command = await _through(via, said)
                 reader, writer = await asyncio.open_connection(
                     sock=ours, ssl=context, server_hostname=""
@@ -387,13 +388,19 @@ async def connect(address: str, credentials: bytes, *, via: Sequence[str] = ()) 
         raise LinkError(f"{address} does not answer within {CONNECT_TIMEOUT_S:g} s") from None
     except (OSError, ssl.SSLError, ValueError) as error:
         await _kill(command)
-        said.seek(0)
-        words = said.read().decode("utf-8", "replace").strip().splitlines()
-        raise LinkError(f"cannot connect to {address}: {words[-1] if words else error}") from None
+        words = _last_line(said) if said is not None else ""
+        raise LinkError(f"cannot connect to {address}: {words or error}") from None
     finally:
-        said.close()
+        if said is not None:
+            said.close()
         if channel is None:
             await _kill(command)
+
+
+def _last_line(file: IO[bytes]) -> str:
+    file.seek(0)
+    lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else ""
 
 
 def close_unused(connecting: asyncio.Task[Channel]) -> None:

@@ -375,6 +375,7 @@ class TreeNode(ABC):
         ranks, replies = self.router.lose(node)
         for gathered in replies:
             self.answered(gathered)
+        self.flush_events()  # of before the loss
         self.up(Lost(nodes=tuple(sorted(nodes)), ranks=ranks, why=why))
 
     def _handle(self, child: int, message: AnyMessage) -> None:
@@ -400,12 +401,14 @@ class TreeNode(ABC):
                 for gathered in self.router.lose_ranks(lost):
                     self.answered(gathered)
                 left = tuple(node for node in nodes if node not in back)
+                self.flush_events()  # of before the loss
                 self.up(Lost(nodes=left, ranks=lost, why=message.why))
             case Notice(text=text, hosts=hosts):
                 self.add_notice(text, hosts)
             case Heartbeat():
                 pass
             case Announce() | Found():
+                self.flush_events()  # of before the announced states
                 self.up(message)
             case WantFiles() | FilesAre() | WantPart() | FilePart() | Deliveries():
                 if self.delivery is not None:

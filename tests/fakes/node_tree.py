@@ -110,6 +110,11 @@ class Node(TreeNode):
         async with self.changed:
             await self.changed.wait_for(lambda: holds(self.taken))
 
+    async def wait_event(self) -> None:
+        """Wait until an event of a child waits here for further ones."""
+        while not self._events:
+            await asyncio.sleep(0)
+
     async def crash(self) -> None:
         """End all links at once without a message, as the death of a process does."""
         assert self.listener is not None and self.parent is not None

@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 
+from pgdb.backend.node import aggregator as aggregator_module
 from pgdb.backend.node.aggregator import MOST_UNSENT, Aggregator, Place
 from pgdb.backend.node.leaf import Leaf
 from pgdb.errors import LinkError
@@ -34,10 +35,11 @@ from pgdb.records import Record, Value
 from tests.fakes.canned_debugger import CannedOpener
 
 RANKS = RankSet([6, 7])
+DEADLINE_S = 20.0
 
 
 @contextlib.contextmanager
-def an_aggregator() -> Iterator[Aggregator]:
+def an_aggregator(opener: CannedOpener | None = None) -> Iterator[Aggregator]:
     """Make one of four, which has no parent yet."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"127.0.0.1:{listening.getsockname()[1]}"
@@ -51,7 +53,7 @@ def an_aggregator() -> Iterator[Aggregator]:
                 own_address=address,
                 addresses=(address,) * 4,
             ),
-            CannedOpener(),
+            opener or CannedOpener(),
         )
 
 
@@ -92,6 +94,27 @@ def test_answers_that_were_ready_without_a_parent_come_to_the_next_one() -> None
     (reply,) = asyncio.run(run())
     assert isinstance(reply, Reply)
     assert from_graph(reply.graph)[0] == (said,)
+
+
+def test_ranks_are_released_when_a_bug_keeps_the_aggregator_from_a_parent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No process would ever resume them."""
+
+    async def connect(address: str, credentials: bytes) -> Channel:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(aggregator_module, "connect", connect)
+
+    async def run() -> bool:
+        opener = CannedOpener()
+        with an_aggregator(opener) as aggregator:
+            aggregator._take_setup(Setup(shares=(Share.of(3, RANKS, (70, 71)),), gdb="gdb"))
+            async with asyncio.timeout(DEADLINE_S):
+                await aggregator.run()
+            return all(opener.debugger(rank).detached for rank in RANKS)
+
+    assert asyncio.run(run())
 
 
 def test_one_that_knows_its_ranks_has_yet_to_be_told_to_take_them(

@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -17,16 +17,19 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.discovery.discover import FoundJob
 from pgdb.frontend.startup import start as startup
 from pgdb.frontend.startup.local_site import LocalSite
+from pgdb.frontend.startup.overlay import Overlay
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.site import AggregatorStart, Located
+from pgdb.frontend.transport.overlay_transport import OverlayTransport
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.overlay.channel import Listener, listen_on
+from pgdb.overlay.messages import AnyOperation, Request, Resume
 from pgdb.overlay.rendezvous import Rendezvous
 from pgdb.overlay.topology import Topology
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Failure, Stack, Stop, Value
-from tests.fakes.canned_debugger import HERE, Canned, CannedOpener, stack_of
+from pgdb.records import Exit, Failure, Record, Stack, Stop, Value
+from tests.fakes.canned_debugger import HERE, Canned, CannedDebugger, CannedOpener, stack_of
 
 LAUNCHER = Launcher(path=Path("/none/mpirun"), family=Family.OPEN_MPI_4, version="none")
 DEADLINE_S = 30.0
@@ -38,6 +41,7 @@ class InProcess:
     pid = 0
 
     def __init__(self) -> None:
+        self.aggregators: list[Aggregator] = []
         self.running: list[asyncio.Task[None]] = []
         self.listeners: list[Listener] = []
 
@@ -55,6 +59,7 @@ class InProcess:
                 own_address=f"127.0.0.1:{listening.getsockname()[1]}",
             )
             aggregator = Aggregator(place, opener)
+            self.aggregators.append(aggregator)
             self.listeners.append(await listen_on(listening, credentials, aggregator.serve_link))
             self.running.append(asyncio.create_task(aggregator.run()))
 
@@ -71,6 +76,22 @@ class InProcess:
 
     def last_words(self) -> str:
         return ""
+
+    async def crash(self, node: int) -> None:
+        """End the links of an aggregator without a message, as the death of its process does."""
+        one = self.aggregators[node]
+
+        async def never(limit_s: float) -> NoReturn:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        one._find_parent = never  # type: ignore[method-assign]
+        await self.listeners[node].close()
+        for channel in (one._parent, *one._channels.values()):
+            if channel is not None:
+                channel._writer.transport.abort()
+        # Debuggers notice the end of their input, and detach.
+        one.leave()
 
 
 class CannedSite(LocalSite):
@@ -198,5 +219,88 @@ def test_a_running_rank_is_interrupted_and_a_lost_one_reattached(
         await session.reattach()
         assert session.state.stopped == RankSet(ranks)
         assert opener.debugger(2) is not lost
+
+    run(monkeypatch, ranks, test)
+
+
+async def lose_first(session: Session) -> RankSet:
+    """Have the first aggregator die; return the ranks of the others, once they are back."""
+    transport = session.transport
+    assert isinstance(transport, OverlayTransport)
+    overlay = transport.overlay
+    assert isinstance(overlay, Overlay)
+    own = overlay.root.shares[0].ranks
+    (starter,) = overlay.starters
+    assert isinstance(starter, InProcess)
+    await starter.crash(0)
+    while session.state.lost != own:
+        await asyncio.sleep(0.01)
+    return session.set - own
+
+
+def test_ranks_come_back_although_a_run_was_in_flight_as_the_first_aggregator_died(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It dies before it passes the request on: the other ranks are still stopped."""
+    ranks = {rank: Canned(answers={"print x": Value(text="7")}) for rank in range(6)}
+    is_asked = asyncio.Event()
+    begin = Aggregator.start_request
+
+    def start_request(aggregator: Aggregator, request: Request) -> None:
+        if isinstance(request.operation, Resume) and aggregator.number == 0:
+            is_asked.set()
+        else:
+            begin(aggregator, request)
+
+    async def test(session: Session, opener: CannedOpener) -> None:
+        monkeypatch.setattr(Aggregator, "start_request", start_request)
+        going = asyncio.create_task(session.continue_(wait=False))
+        await is_asked.wait()
+        others = await lose_first(session)
+        answer = await going
+        assert answer.missing.lost == session.set and not answer.classes
+        assert session.state.stopped == others
+        assert (await session.evaluate("x")).values == dict.fromkeys(others, 7)
+        # They go on, and their stops count.
+        await session.continue_(wait=False)
+        assert session.state.running == others
+        await session.interrupt()
+        assert session.state.stopped == others
+
+    run(monkeypatch, ranks, test)
+
+
+def test_ranks_run_that_a_run_reaches_after_they_came_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their debuggers have the request, and are slow to resume them."""
+    ranks = {rank: Canned() for rank in range(6)}
+    is_asked, goes_on = asyncio.Event(), asyncio.Event()
+    perform = CannedDebugger.perform
+
+    async def late(
+        debugger: CannedDebugger,
+        operation: AnyOperation,
+        request_id: int,
+        timeout_s: float | None = None,
+        *,
+        of_ended: bool = False,
+    ) -> Record:
+        if isinstance(operation, Resume):
+            if debugger.rank == len(ranks) - 1:
+                is_asked.set()
+            await goes_on.wait()
+        return await perform(debugger, operation, request_id, timeout_s, of_ended=of_ended)
+
+    async def test(session: Session, opener: CannedOpener) -> None:
+        monkeypatch.setattr(CannedDebugger, "perform", late)
+        going = asyncio.create_task(session.continue_(wait=False))
+        await is_asked.wait()
+        others = await lose_first(session)
+        assert (await going).missing.lost == session.set
+        assert session.state.stopped == others
+        goes_on.set()
+        while session.state.running != others:
+            await asyncio.sleep(0.01)
+        await session.interrupt()
+        assert session.state.stopped == others
 
     run(monkeypatch, ranks, test)

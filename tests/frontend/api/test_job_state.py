@@ -163,6 +163,38 @@ def test_lost_ranks_are_news_once_and_can_come_back() -> None:
     assert str(state.live) == "0,3"
 
 
+def test_ranks_that_a_run_has_not_reached_before_their_loss_come_back_as_they_were() -> None:
+    """Their aggregator announces a state of before the run, which it does not know."""
+    state = started()
+    state.start_run(1, ALL)
+    assert tell(state, "1-3", Running(run=1)) == ""
+    state.lose(ranks("0-1"))
+    assert tell(state, "0", stop()) == "0"
+    assert tell(state, "1", Running(run=1)) == "1"
+    assert (str(state.stopped), str(state.running), str(state.lost)) == ("0", "1-3", "")
+    # Ranks that were not lost have been set running since.
+    assert tell(state, "2", stop()) == ""
+    # The next events of all count as before.
+    assert tell(state, "1-3", stop(run=1)) == "1-3"
+    state.start_run(2, ALL)
+    assert state.runners(2) == ALL
+    assert tell(state, "0", stop()) == ""
+    assert tell(state, "0-3", stop(run=2)) == "0-3"
+
+
+def test_a_run_that_reaches_ranks_after_their_announcement_is_not_missed() -> None:
+    state = started()
+    state.start_run(1, ALL)
+    state.lose(ranks("0-2"))
+    tell(state, "0-2", stop())
+    assert state.started_late(1, ranks("0-1")) == ranks("0-1")
+    # One has stopped again before the late answer came, and one was set running by a later request.
+    tell(state, "0", stop(run=1))
+    assert state.started_late(1, ranks("0-1")) == ranks("1")
+    state.start_run(2, ranks("1"))
+    assert state.started_late(1, ranks("0-1")) == RankSet()
+
+
 def test_why_ranks_cannot_be_asked() -> None:
     state = started()
     assert state.absent(RankSet()) == []

@@ -24,8 +24,10 @@ from pgdb.overlay.messages import (
     Setup,
 )
 from pgdb.ranks import RankSet
+from pgdb.records import Event, Gone, Stop
 from tests.fakes.node_tree import (
     ALL,
+    DEADLINE_S,
     Tree,
     ask,
     first_words,
@@ -84,6 +86,44 @@ def test_a_lost_middle_node_takes_its_subtree_and_the_orphans_come_back() -> Non
         again = await ask(root, ALL, number=2)
         assert missing(again) == Missing(lost=RankSet([2, 3]))
         assert said(again) == {"0,4-12/2": "0", "1,5-13/2": "1"}
+
+    run(test)
+
+
+@pytest.mark.parametrize("dies", [1, 3])
+def test_events_of_lost_ranks_come_before_their_loss(dies: int) -> None:
+    """A stop that came after it would make a lost rank count as stopped."""
+
+    async def test(nodes: Tree) -> None:
+        root = nodes[FRONT_END]
+        # Events wait for further ones at each node, here as long as the test takes.
+        for node in nodes.values():
+            node._event_window_s = DEADLINE_S
+        stop = EquivalenceClass[Event](RankSet([6]), Stop(reason="breakpoint-hit"))
+        nodes[3].up(Events(classes=(stop,)))
+        await nodes[1].wait_event()
+        nodes[1].flush_events()
+        await nodes[0].wait_event()
+        await nodes[dies].crash()
+        await root.wait(lambda taken: bool(losses(taken)))
+        kinds = [type(each) for each in root.taken if isinstance(each, Events | Lost)]
+        assert kinds == [Events, Lost]
+
+    run(test)
+
+
+def test_events_come_before_the_states_that_are_announced_after_them() -> None:
+    async def test(nodes: Tree) -> None:
+        root = nodes[FRONT_END]
+        for node in nodes.values():
+            node._event_window_s = DEADLINE_S
+        stop = EquivalenceClass[Event](RankSet([6]), Stop(reason="breakpoint-hit"))
+        gone = EquivalenceClass[Event](RankSet([6]), Gone(why="it was killed"))
+        nodes[3].up(Events(classes=(stop,)))
+        nodes[3].up(Announce(nodes=(3,), classes=(gone,)))
+        await root.wait(lambda taken: any(isinstance(each, Announce) for each in taken))
+        kinds = [type(each) for each in root.taken if isinstance(each, Events | Announce)]
+        assert kinds == [Events, Announce]
 
     run(test)
 
