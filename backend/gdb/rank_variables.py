@@ -10,11 +10,13 @@ from pgdb.jobs.rank_environment import rank_environment
 
 
 def definitions(rank: int, pid: int) -> list[str]:
-    """Return the commands that define ``$_rank``, ``$_size`` and ``$_host``.
+    """Return the commands that define ``$_rank``, ``$_size``, ``$_host`` and ``$_world``.
+
+    The front end changes ``$_world`` in ranks that MPI_Comm_spawn has started.
 
     A variable that the user has defined stays.
     """
-    values = {"_rank": str(rank), "_host": quote(socket.gethostname())}
+    values = {"_rank": str(rank), "_host": quote(socket.gethostname()), "_world": "0"}
     identity = rank_environment(procfs.environment(pid) or {})
     if identity is not None and identity.size is not None:
         values["_size"] = str(identity.size)

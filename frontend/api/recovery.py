@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -35,6 +35,8 @@ class Recovery:
         self._traffic = traffic
         self._mode = mode
         self._acquiring: asyncio.Task[None] | None = None
+        self.worlds: Callable[[], Mapping[int, RankSet]] = dict
+        """Returns the ranks of each world whose number is not 0."""
         traffic.on_unacquired = self.acquire_rest
         traffic.on_stopped_again = self.begin_stopped_again
 
@@ -119,9 +121,17 @@ class Recovery:
     async def _set_breakpoints(self, ranks: RankSet) -> None:
         """Set the session's breakpoints on *ranks*; notices name those that cannot be set."""
         with self._traffic.making_again(ranks):
+            await self.define_worlds(ranks)
             await self._switch_reports(ranks)
             for each in self._core.journal.of(ranks):
                 self._complain(await self._traffic.ask(each.line, each.operation, each.ranks))
+
+    async def define_worlds(self, ranks: RankSet) -> None:
+        """Define ``$_world`` in the GDBs of ranks that MPI_Comm_spawn has started."""
+        for number, members in self.worlds().items():
+            if part := members & ranks:
+                line = f"set $_world = {number}"
+                self._complain(await self._traffic.ask(line, Console(command=line), part))
 
     async def _switch_reports(self, ranks: RankSet) -> None:
         """Turn the stops at reports of sanitizers off in new GDBs, if they are off."""
@@ -146,6 +156,7 @@ class Recovery:
             await self._switch_reports(new)
             for kept in core.settings.extend(before, new):
                 self._complain(await self._traffic.ask(kept.line, kept.operation, new))
+            await self.define_worlds(new)
             core.journal.extend(before, new)
             for each in core.journal.of(new):
                 answer = await self._traffic.ask(each.line, each.operation, each.ranks)

@@ -54,6 +54,7 @@ class Worlds:
         """The search for further worlds; None if the launcher is unknown."""
         self.first_number = 0
         """The number of the world that the session began with."""
+        recovery.worlds = self._spawned
         self._known: dict[int, World] = {}
         self._next = 0  # number of the next rank that joins; numbers are not used twice
 
@@ -196,6 +197,9 @@ class Worlds:
             request_id=gathered.request_id,
             elapsed_s=0.0,
         )
+
+    def _spawned(self) -> dict[int, RankSet]:
+        return {each.number: each.ranks for each in self.in_session if each.number}
 
     def _own(self) -> World:
         """Return the world that the session began with."""

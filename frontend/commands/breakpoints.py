@@ -54,7 +54,8 @@ _declare(
     "break", "break [LOCATION] [if EXPR]", "stop the ranks at a place", ("b", "br", "brea"),
     f"LOCATION is FUNCTION, LINE, FILE:LINE or *ADDRESS, as in GDB; without it, the next\n"
     f"instruction of the selected frame. {_NUMBERS}\n\n"
-    "EXPR can use $_rank, $_size and $_host, which every rank's GDB has: 'break f if $_rank == 3'.",
+    "EXPR can use $_rank, $_size, $_host and $_world, which every rank's GDB has: 'break f if\n"
+    "$_rank == 3'.",
 )  # fmt: skip
 _declare(
     "tbreak", "tbreak [LOCATION] [if EXPR]", "stop the ranks at a place once", ("tb",),

@@ -149,6 +149,7 @@ async def _acquire(starting: Starting, shares: tuple[Share, ...]) -> None:
     if not session.opening.orphans_are_back:
         _check_start(answer, session.mode)
     session.opening.complete(answer)
+    await session.recovery.define_worlds(session.state.live)
     if not options.stop_on_report:
         await session.set_stop_on_report(False)
     if options.stop_before_death:

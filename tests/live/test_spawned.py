@@ -75,11 +75,12 @@ def test_worlds_are_named_and_can_be_in_the_session(spawner: subprocess.Popen[by
     assert len(pids) == 3
     # A child's pid means its world, as the number does.
     for words in ((pids[1],), ("--world", "2", spawner.pid)):
-        child = run_json("attach", *ex("print rank"), *words)
+        child = run_json("attach", *ex("print rank", "print $_world"), *words)
+        assert [each["value"] for each in child.answer("print $_world")["classes"]] == [2]
         assert child.of_type("hello")[0]["ranks"] == "0-2"
         values = {each["ranks"]: each["value"] for each in child.answer("print rank")["classes"]}
         assert values == {"0": 0, "1": 1, "2": 2}
-    commands = ex("proc 2.1-2 print rank", "proc @world1 print rank")
+    commands = ex("proc 2.1-2 print rank", "proc @world1 print rank", "print $_world")
     everything = run_json("attach", *commands, "--world", "all", spawner.pid)
     assert everything.of_type("hello")[0]["ranks"] == "0-6"
     answers = [
@@ -87,6 +88,8 @@ def test_worlds_are_named_and_can_be_in_the_session(spawner: subprocess.Popen[by
         for answer in everything.answers("print rank")
     ]
     assert answers == [{"5": 1, "6": 2}, {"2": 0, "3": 1}]
+    worlds = everything.answer("print $_world")["classes"]
+    assert {each["ranks"]: each["value"] for each in worlds} == {"0-1": 0, "2-3": 1, "4-6": 2}
     wrong = run_pgdb("attach", "--batch", "--world", "3", spawner.pid)
     assert wrong.status == 3 and "it has worlds 0 to 2" in wrong.err
 
@@ -104,6 +107,7 @@ def test_worlds_join_a_session_with_all_that_it_has(spawner: subprocess.Popen[by
         "proc 2.0-1 info display",
         "continue",
         "worlds add 1",
+        "print $_world",
         "print rank",
         "worlds add 1",
         "worlds add 9",
@@ -134,6 +138,8 @@ def test_worlds_join_a_session_with_all_that_it_has(spawner: subprocess.Popen[by
         if each.get("breakpoint") == 1
     ]
     assert RankSet.union(map(RankSet.parse, hits)) == RankSet(range(5))
+    worlds = done.answer("print $_world")["classes"]
+    assert {each["ranks"]: each["value"] for each in worlds} == {"0-1": 0, "2-4": 2, "5-6": 1}
     values = {each["ranks"]: each["value"] for each in done.answer("print rank")["classes"]}
     assert values == {"0,2,5": 0, "1,3,6": 1, "4": 2}
     errors = [each["message"] for each in done.of_type("error")]

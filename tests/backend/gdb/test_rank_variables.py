@@ -18,8 +18,9 @@ def test_size_is_that_of_the_environment() -> None:
         process.communicate()
     assert "init-if-undefined $_rank = 3" in found
     assert "init-if-undefined $_size = 8" in found
+    assert "init-if-undefined $_world = 0" in found
     assert "init-if-undefined $_host = " in found and HOST in found
 
 
 def test_size_is_left_out_where_nobody_knows_it() -> None:
-    assert len(definitions(0, 0)) == 2
+    assert len(definitions(0, 0)) == 3
