@@ -133,7 +133,7 @@ def _failed_everywhere(answer: Answer) -> bool:
 async def carry_out_in_gdb(dispatcher: Dispatcher, line: str, ranks: RankSet) -> Answer:
     """Carry out a user-defined command that the GDBs hold."""
     operation = Console(command=line, is_user_defined=True)
-    return await dispatcher.session.ask(line, operation, ranks)
+    return await dispatcher.session.ask(line, operation, ranks, of_ended=True)
 
 
 async def call_user(

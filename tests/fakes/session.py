@@ -37,7 +37,9 @@ class FakeSession:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    async def ask(self, command: str, operation: Operation, ranks: RankSet) -> Answer:
+    async def ask(
+        self, command: str, operation: Operation, ranks: RankSet, *, of_ended: bool = False
+    ) -> Answer:
         assert isinstance(operation, Console) and operation.command == command
         return await self.ranks(ranks).execute_plain(command)
 

@@ -54,6 +54,30 @@ def test_all_ranks_have_ended(mpi: Mpi, program: Program) -> None:
     assert [each["number"] for each in listed["record"]["breakpoints"]] == [2]
 
 
+def test_user_defined_commands_run_after_the_end(
+    mpi: Mpi, program: Program, tmp_path: Path
+) -> None:
+    commands = tmp_path / "commands"
+    commands.write_text(
+        "define shape\nptype work\nprint 40 + $arg0\nend\ncontinue\nshape 2\n"
+        "define later\nprint table\ninfo locals\nend\nlater\n"
+        "python\nclass Own(gdb.Command):\n  def __init__(self):\n"
+        "    super().__init__('own', gdb.COMMAND_USER)\n"
+        "  def invoke(self, argument, from_tty):\n    print('argument', argument)\nOwn()\nend\n"
+        "own 7\n",
+        encoding="utf-8",
+    )
+    finished = run_json("launch", "-x", commands, *mpi.line(2, program))
+    (shaped,) = values(finished, "shape 2").items()
+    assert shaped[0] == "0-1"
+    assert "void (int)" in shaped[1] and shaped[1].endswith("= 42")
+    assert values(finished, "own 7") == {"0-1": "argument 7"}
+    # The lines that need no process answer before the one that does.
+    (later,) = finished.answer("later")["classes"]
+    assert later["record"]["message"] == "No frame selected."
+    assert "{2, 3, 5}" in later["record"]["output"]
+
+
 def test_requests_that_need_a_process_say_so_in_gdbs_words(mpi: Mpi, program: Program) -> None:
     finished = run_json(
         "launch",
