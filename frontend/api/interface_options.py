@@ -93,6 +93,32 @@ class InterfaceOptions:
         help="columns that PGDB's own lines are cut to; 0 or unlimited for whole lines; by default "
         "those of the terminal",
     )
+    prompt: str = setting(
+        "",
+        name="prompt",
+        shortest=4,
+        value="TEXT",
+        show=lambda value: value or "(pgdb {focus})",
+        help="the prompt, in which {focus} stands for the ranks in focus; without TEXT PGDB's own",
+    )
+    style: bool = setting(
+        True,
+        name="style",
+        shortest=2,
+        read=switch,
+        show=on_or_off,
+        kind=bool,
+        help="show colours at terminals that have them; 'set style enabled off' is the same",
+    )
+    trace_commands: bool = setting(
+        False,
+        name="trace-commands",
+        shortest=7,
+        read=switch,
+        show=on_or_off,
+        kind=bool,
+        help="show each line behind + before it is carried out, also those of files and commands",
+    )
     status_line: bool = setting(
         True,
         name="status-line",

@@ -267,7 +267,7 @@ class Body:
         async def read(_: str) -> str | None:
             return next(rest, None)
 
-        with self._dispatcher.reading_from(read):
+        with self._dispatcher.reading_from(read, is_new=False):
             outcome = await self._dispatcher.run_on(line, top.ranks)
         if (now := self._dispatcher.workspace.focus) != focus:
             for each in self._open:

@@ -25,6 +25,7 @@ from pgdb.frontend.commands import (
     bodies,
     breakpoints,
     exit_status,
+    interface_settings,
     old_names,
     run_control,
     written,
@@ -169,6 +170,8 @@ class Dispatcher:
     async def run_on(self, line: str, ranks: RankSet) -> Outcome:
         """Carry out one line for *ranks*, and show and return its outcome."""
         self._is_source = False
+        if self.workspace.interface.trace_commands:
+            self.say(f"{'+' * (self.files_open + 1)}{line}")
         outcome = await self.dispatch(line, ranks)
         self.display.flush()
         self.show(outcome)
@@ -179,15 +182,16 @@ class Dispatcher:
         return outcome
 
     @contextlib.contextmanager
-    def reading_from(self, read_line: ReadLine) -> Iterator[None]:
-        """Read the further lines of commands with *read_line* inside the context."""
+    def reading_from(self, read_line: ReadLine, *, is_new: bool = True) -> Iterator[None]:
+        """Read the further lines of commands with *read_line*, of a file or a body that *is_new*
+        or is open already."""
         before, self._read_line = self._read_line, read_line
-        self.files_open += 1
+        self.files_open += is_new
         try:
             yield
         finally:
             self._read_line = before
-            self.files_open -= 1
+            self.files_open -= is_new
 
     async def dispatch(self, line: str, ranks: RankSet) -> Outcome:
         """Carry out one line for *ranks*, and return its outcome."""
@@ -255,6 +259,10 @@ class Dispatcher:
     async def _carry_out(self, call: Call, ranks: RankSet) -> Outcome:
         if call.command is not None:
             return await call.command.handler(call)
+        if call.word == "with":
+            outcome = await interface_settings.with_own(call)
+            if not isinstance(outcome, interface_settings.NotOwn):
+                return outcome
         kind = gdb_commands.kind_of(call.word, call.line)
         if kind is gdb_commands.Kind.REFUSED:
             raise UsageError(gdb_commands.why_refused(call.word, call.line))

@@ -12,6 +12,7 @@ from pgdb.frontend.api.options import CHANGEABLE, INTERFACE_SETTINGS, SETTLE, fi
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.commands.command_files import one_name
+from pgdb.frontend.commands.interface_settings import in_words_of_ours, without_effect
 from pgdb.frontend.commands.options import WIDTH, Option, Rest
 from pgdb.frontend.commands.restarting import is_args, set_args, show_args
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, need_argument
@@ -153,6 +154,10 @@ logging redirect on' has PGDB's own output go there only.
 async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
     if is_kept and not text:
         raise UsageError("set -keep needs a name and a value; 'help set' lists the names")
+    if why := without_effect(text):
+        call.session.note(why)
+        return None
+    text = in_words_of_ours(text)
     name, _, value = text.partition(" ")
     if is_logging(name) and not is_kept:
         return await set_logging(call, value.strip())
@@ -202,7 +207,10 @@ async def _show(call: Call) -> Outcome:
     'show commands' shows the last ten lines that were typed, 'show commands N' those around the
     Nth, and 'show commands +' the ten behind them.
     """
-    name, _, rest = call.argument.partition(" ")
+    if why := without_effect(call.argument):
+        return why
+    argument = in_words_of_ours(call.argument)
+    name, _, rest = argument.partition(" ")
     if name == "user" and (ours := call.workspace.user.text_of(rest.strip())):
         if rest.strip():
             return ours
@@ -213,7 +221,7 @@ async def _show(call: Call) -> Outcome:
         return show_logging(call, rest.strip())
     if len(name) > 3 and "commands".startswith(name):
         return show_commands(call, rest.strip())
-    setting = find_changeable(call.argument)
+    setting = find_changeable(argument)
     if setting is None:
         return await call.view.execute_plain(call.line)
     return f"{setting.name}: {setting.show(getattr(_place(call, setting), setting.key))}"

@@ -99,7 +99,12 @@ class TextDisplay:
     @property
     def has_colours(self) -> bool:
         """Whether the output has colours."""
-        return self._palette is not None
+        return self._colours is not None
+
+    @property
+    def _colours(self) -> Palette | None:
+        """The colours of the terminal; None without any, or if the user wants none."""
+        return self._palette if self.interface().style else None
 
     @property
     def can_draw(self) -> bool:
@@ -114,8 +119,8 @@ class TextDisplay:
     def answer(self, answer: Answer, text: str, *, is_source: bool) -> None:
         """Show the answer to a command."""
         del answer
-        if text and is_source and self._palette is not None:
-            self._write(self._palette.source(harmless(text)) + "\n")
+        if text and is_source and (colours := self._colours) is not None:
+            self._write(colours.source(harmless(text)) + "\n")
         elif text:
             self.text(text)
 
@@ -125,8 +130,8 @@ class TextDisplay:
     def text(self, text: str) -> None:
         """Show a message."""
         text = harmless(text)
-        if self._palette is not None:
-            text = self._palette.paint(text)
+        if (colours := self._colours) is not None:
+            text = colours.paint(text)
         self._write(text + "\n")
 
     def shown(self, shown: Shown) -> None:
@@ -137,7 +142,8 @@ class TextDisplay:
         """Show an error."""
         del command
         text = harmless(str(error))
-        self._write((self._palette.error(text) if self._palette is not None else text) + "\n")
+        colours = self._colours
+        self._write((colours.error(text) if colours is not None else text) + "\n")
 
     def flush(self) -> None:
         """Show the notifications that are kept back."""

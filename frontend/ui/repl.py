@@ -390,6 +390,8 @@ class Repl:
 
     def _prompt_text(self) -> str:
         focus = self.workspace.focus
+        if wanted := self.workspace.interface.prompt:
+            return f"{wanted.replace('{focus}', str(focus))} "
         running = focus & self._session.state.running
         held = focus & self._session.state.held
         state = " running" if running and running == focus else ""
