@@ -374,7 +374,8 @@ class GdbDebugger:
 
     async def _perform(self, operation: AnyOperation, request_id: int) -> Record:
         is_over = self.state == "exited"
-        if (operation.needs_stopped_rank or operation.sets_running) and not is_over:
+        needs_stop = operation.needs_stopped_rank or operation.sets_running
+        if needs_stop and not is_over and not operation.reads_kept_values:
             self._need_stop()
             await self._executor.selected_thread.ensure()
         # Most requests only read, and each rank of a host carries them out in one process.

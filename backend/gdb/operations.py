@@ -18,6 +18,7 @@ from pgdb.backend.gdb import (
     machine_queries,
     queries,
     reduction,
+    traces,
     unset_bounds,
 )
 from pgdb.backend.gdb.breakpoints import Breakpoints
@@ -47,7 +48,7 @@ from pgdb.overlay.messages import (
     Script,
     SelectFrame,
 )
-from pgdb.overlay.operations import ReadFile
+from pgdb.overlay.operations import ListTrace, ReadFile, StartTrace, StopTrace, trace_of
 from pgdb.patterns import pattern
 from pgdb.records import (
     BreakpointsMade,
@@ -117,6 +118,8 @@ class Operations:
         :raises GdbError: if GDB ends.
         """
         match operation:
+            case Evaluate(expression=expression) if trace_of(expression) is not None:
+                return Failure(message=traces.NO_VALUE)
             case Evaluate(expression=expression):
                 if (why := await self._unset(expression)) is not None:
                     return why
@@ -132,6 +135,17 @@ class Operations:
                 return record
             case ListVariables():
                 return await self._variables(operation, pid)
+            case Reduce(expression=expression, limit_bytes=limit) if operation.reads_kept_values:
+                wanted = ReadBlock(expression=expression, limit_bytes=limit)
+                return await traces.block(self._gdb, wanted)
+            case ReadBlock() if operation.reads_kept_values:
+                return await traces.block(self._gdb, operation)
+            case StartTrace():
+                return await traces.start(self._gdb, operation)
+            case StopTrace():
+                return await traces.stop(self._gdb, operation)
+            case ListTrace():
+                return await traces.rows(self._gdb, operation)
             case Reduce(expression=expression, limit_bytes=limit_bytes):
                 if (why := await self._unset(expression)) is not None:
                     return why

@@ -25,6 +25,7 @@ from pgdb.overlay.messages import (
     Resume,
     Setup,
 )
+from pgdb.overlay.operations import StartTrace, StopTrace
 from pgdb.records import Event, Exit, Record
 
 State = Literal["new", "stopped", "running", "exited", "detached", "gone"]
@@ -60,6 +61,8 @@ def capability_for(operation: AnyOperation) -> Capability:
         case Resume() | Interrupt() | Kill() | Console(run=True):
             return Capability.RUN
         case InsertBreakpoint() | ChangeBreakpoints() | BreakpointCommands():
+            return Capability.BREAKPOINTS
+        case StartTrace() | StopTrace():
             return Capability.BREAKPOINTS
         case AdvanceBreakpoints() | ListBreakpoints():
             return Capability.BREAKPOINTS

@@ -14,6 +14,7 @@ from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.notifications import Notifier, SessionNotice
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.settings_journal import SettingsJournal
+from pgdb.frontend.api.traces import Traces
 from pgdb.frontend.store.recorder import Recorder
 from pgdb.frontend.store.saving import Autosave
 from pgdb.frontend.system import deadline
@@ -41,6 +42,7 @@ class Core:
         self.notifier = Notifier()
         self.journal = BreakpointJournal()
         self.settings = SettingsJournal()
+        self.traces = Traces()
         self.recorder = Recorder()
         self.autosave = Autosave(session, Path(options.record)) if options.record else None
         self.log: SessionLog | None = None

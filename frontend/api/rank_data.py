@@ -9,15 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, read_arrays
 from pgdb.frontend.analysis.histogram import bin_ends
+from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable, read_data, read_table
 from pgdb.frontend.api import verdicts
 from pgdb.frontend.store.array_files import FORMATS, write_arrays
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.user_files import check_place, check_suffix
 from pgdb.frontend.system.workers import with_file
 from pgdb.overlay.messages import Explore, MachineQuery, Reduce
+from pgdb.overlay.operations import StopTrace
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
@@ -207,3 +212,89 @@ class RankData:
                 size_bytes = arrays.size_bytes
                 await with_file(target, lambda: write_arrays(arrays, target), size_bytes=size_bytes)
         return arrays
+
+    # -- traces ------------------------------------------------------------------------------
+
+    async def trace(
+        self,
+        place: str,
+        *expressions: str,
+        condition: str = "",
+        every: int = 1,
+        first: int = 0,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """Collect the values of *expressions* at each hit of *place*; the ranks run on.
+
+        With *condition*, only hits count at which it is true. Values are collected at the first of
+        them and at each *every*-th one from there on, *first* times at most (0: no limit). The
+        answer of each rank is a Text of the place; :attr:`Session.traces` has the trace.
+        :meth:`trace_table` and :meth:`trace_data` return the values, also of ranks that run or have
+        ended. ``trace:1:residual`` stands for the numbers of an expression, in ``stat`` and
+        ``array``.
+
+        :raises UsageError: if there is nothing to collect, or a count is wrong.
+        """
+        traces = self._session.all_traces
+        made = traces.new(place, expressions, condition, every, first, self.set)
+        answer = await self._session.ask(made.line, made.operation, self.set, timeout_s=timeout_s)
+        failed = RankSet.union(each.ranks for each in answer.errors)
+        traces.keep(replace(made, ranks=self.set - failed - answer.missing.lost))
+        return answer
+
+    async def untrace(self, *numbers: int, timeout_s: float | None = None) -> Answer:
+        """End traces and forget their values: those with *numbers*, or all.
+
+        :raises UsageError: if there is no trace of a number, or none at all.
+        """
+        traces = self._session.all_traces
+        if not numbers and not len(traces):
+            raise UsageError("there is no trace; 'trace LOCATION EXPR' makes one")
+        ended = [traces.find(each) for each in numbers] or list(traces)
+        answer = None
+        for each in ended:
+            answer = await self._session.ask(
+                f"untrace {each.number}",
+                StopTrace(number=each.number),
+                self.set & each.ranks,
+                timeout_s=timeout_s,
+                of_ended=True,
+            )
+            traces.keep(replace(each, ranks=each.ranks - self.set))
+        assert answer is not None
+        return answer
+
+    async def trace_table(
+        self,
+        number: int,
+        *,
+        begin: int | None = None,
+        count: int = 20,
+        timeout_s: float | None = None,
+    ) -> TraceTable:
+        """Return *count* rows of a trace over the ranks, from row *begin* on (from 0).
+
+        By default they are the last rows that all ranks have.
+
+        :raises UsageError: if there is no such trace.
+        """
+        found = self._session.all_traces.find(number)
+        with deadline.within(timeout_s):
+            return await read_table(
+                self._session.ask,
+                number,
+                found.expressions,
+                self.set & found.ranks,
+                begin=begin,
+                count=count,
+            )
+
+    async def trace_data(self, number: int, *, timeout_s: float | None = None) -> TraceData:
+        """Return all values of a trace, for each rank; see :meth:`TraceData.to_pandas`.
+
+        :raises UsageError: if there is no such trace.
+        """
+        found = self._session.all_traces.find(number)
+        with deadline.within(timeout_s):
+            ranks = self.set & found.ranks
+            return await read_data(self._session.ask, number, found.expressions, ranks)

@@ -125,6 +125,12 @@ class Recovery:
             await self._switch_reports(ranks)
             for each in self._core.journal.of(ranks):
                 self._complain(await self._traffic.ask(each.line, each.operation, each.ranks))
+        await self._start_traces(ranks)
+
+    async def _start_traces(self, ranks: RankSet) -> None:
+        """Start the session's traces on *ranks* that have a new GDB."""
+        for each in self._core.traces.of(ranks):
+            self._complain(await self._traffic.ask(each.line, each.operation, each.ranks))
 
     async def define_worlds(self, ranks: RankSet) -> None:
         """Define ``$_world`` in the GDBs of ranks that MPI_Comm_spawn has started."""
@@ -163,6 +169,8 @@ class Recovery:
                 if isinstance(each.operation, InsertBreakpoint):
                     answer = await self._made_pending(answer, each.operation)
                 self._complain(answer)
+        core.traces.extend(before, new)
+        await self._start_traces(new)
 
     async def take_over(
         self, journal: BreakpointJournal, settings: SettingsJournal, before: RankSet
@@ -182,6 +190,7 @@ class Recovery:
                 if isinstance(each.operation, InsertBreakpoint):
                     answer = await self._made_pending(answer, each.operation)
                 self._complain(answer)
+        await self._start_traces(everybody)
 
     async def _made_pending(self, answer: Answer, operation: InsertBreakpoint) -> Answer:
         """Set a breakpoint anew that is in a library which is not loaded yet."""

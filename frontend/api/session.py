@@ -27,6 +27,7 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import RankView
 from pgdb.frontend.api.recovery import Recovery
 from pgdb.frontend.api.run_control import RunControl
+from pgdb.frontend.api.traces import Trace, Traces
 from pgdb.frontend.api.traffic import Traffic
 from pgdb.frontend.api.worlds import Worlds
 from pgdb.frontend.store import saving
@@ -189,6 +190,16 @@ class Session(RankView):
         if self.has_ended and job is not None and files is not None and not job.has_ended:
             return files.leftover_output
         return None
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """The traces, which collect values and let ranks run on."""
+        return tuple(self._core.traces)
+
+    @property
+    def all_traces(self) -> Traces:
+        """The traces by number."""
+        return self._core.traces
 
     @property
     def last_breakpoint(self) -> int:
@@ -425,6 +436,7 @@ class Session(RankView):
         gone = {f"world{number}" for number in before.worlds}
         self.sets = {name: ranks for name, ranks in before.sets.items() if name not in gone}
         self.breakpoint_numbers.next = before.breakpoint_numbers.next
+        self.all_traces.take_over(before.all_traces, before.set, self.set)
         await self.recovery.take_over(before._core.journal, before._core.settings, before.set)
 
     async def close(self, *, kill: bool | None = None) -> None:

@@ -17,12 +17,14 @@ from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
+from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
 from pgdb.frontend.api.rank_view import HasValues, RankView
+from pgdb.frontend.api.traces import Trace
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
 from pgdb.proctable import ProcTable, World
@@ -188,6 +190,69 @@ class Ranks:
         :raises CommandError: if the file cannot be written, or the numbers are too many.
         """
         return self._loop.call(lambda: self._view.dump(expression, path, timeout_s=timeout_s))
+
+    def trace(
+        self,
+        place: str,
+        *expressions: str,
+        condition: str = "",
+        every: int = 1,
+        first: int = 0,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """Collect the values of *expressions* at each hit of *place*; the ranks run on.
+
+        With *condition*, only hits count at which it is true. Values are collected at the first of
+        them and at each *every*-th one from there on, *first* times at most (0: no limit). The
+        answer of each rank is a Text of the place; :attr:`Session.traces` has the trace.
+        :meth:`trace_table` and :meth:`trace_data` return the values, also of ranks that run or have
+        ended. ``trace:1:residual`` stands for the numbers of an expression, in ``stat`` and
+        ``array``.
+
+        :raises UsageError: if there is nothing to collect, or a count is wrong.
+        """
+        return self._loop.call(
+            lambda: self._view.trace(
+                place,
+                *expressions,
+                condition=condition,
+                every=every,
+                first=first,
+                timeout_s=timeout_s,
+            )
+        )
+
+    def untrace(self, *numbers: int, timeout_s: float | None = None) -> Answer:
+        """End traces and forget their values: those with *numbers*, or all.
+
+        :raises UsageError: if there is no trace of a number, or none at all.
+        """
+        return self._loop.call(lambda: self._view.untrace(*numbers, timeout_s=timeout_s))
+
+    def trace_table(
+        self,
+        number: int,
+        *,
+        begin: int | None = None,
+        count: int = 20,
+        timeout_s: float | None = None,
+    ) -> TraceTable:
+        """Return *count* rows of a trace over the ranks, from row *begin* on (from 0).
+
+        By default they are the last rows that all ranks have.
+
+        :raises UsageError: if there is no such trace.
+        """
+        return self._loop.call(
+            lambda: self._view.trace_table(number, begin=begin, count=count, timeout_s=timeout_s)
+        )
+
+    def trace_data(self, number: int, *, timeout_s: float | None = None) -> TraceData:
+        """Return all values of a trace, for each rank; see :meth:`TraceData.to_pandas`.
+
+        :raises UsageError: if there is no such trace.
+        """
+        return self._loop.call(lambda: self._view.trace_data(number, timeout_s=timeout_s))
 
     def backtrace(
         self,
@@ -543,6 +608,11 @@ class SessionCalls(Ranks):
     def leftover_output(self) -> Path | None:
         """The file for the output of a launched job that outlives the session, else None."""
         return self._session.leftover_output
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """The traces, which collect values and let ranks run on."""
+        return self._session.traces
 
     @property
     def last_breakpoint(self) -> int:

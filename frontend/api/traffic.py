@@ -147,7 +147,7 @@ class Traffic:
         else:
             # Also ranks that another command has set running: their GDB knows their state best.
             reachable = ranks & state.live
-        of_ended = of_ended and not reachable
+        of_ended = (of_ended or operation.reads_kept_values) and not reachable
         if of_ended:
             reachable = ranks & state.exited
         gone = state.lost | state.detached

@@ -11,6 +11,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.element_checks import text_of
 from pgdb.frontend.analysis.values import number_of
 from pgdb.frontend.api.traffic import lines_of_detached
+from pgdb.frontend.commands import traces
 from pgdb.frontend.commands.options import is_number
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -33,11 +34,18 @@ _WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
 
 
 async def _run(call: Call) -> Outcome:
-    return await call.dispatcher.run_ranks(
+    answer = await call.dispatcher.run_ranks(
         call.ranks,
         lambda: call.session.runs.start(_WORDS[call.word], call.argument, call.ranks),
         call.background,
     )
+    return await _with_traces(call, answer)
+
+
+async def _with_traces(call: Call, answer: Answer) -> Answer:
+    if not call.background and call.session.traces:
+        await traces.report(call)
+    return answer
 
 
 def _declare(word: RunWord, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:
@@ -124,7 +132,8 @@ async def _wait(call: Call) -> Outcome:
     with call.dispatcher.foreground(ranks, takes_input=False):
         answer = await session.runs.wait_stopped("wait", ranks, timeout_s=limit_s)
     # A wait with a time limit does not fail when the time is over.
-    return replace(call.dispatcher.without_stops(answer), may_run=timeout_s is not None)
+    answer = replace(call.dispatcher.without_stops(answer), may_run=timeout_s is not None)
+    return await _with_traces(call, answer)
 
 
 @COMMANDS.command(
@@ -285,11 +294,12 @@ async def _jump(call: Call) -> Outcome:
 
 async def console_run(call: Call) -> Answer | None:
     """Carry out a GDB command that sets ranks running."""
-    return await call.dispatcher.run_ranks(
+    answer = await call.dispatcher.run_ranks(
         call.ranks,
         lambda: call.session.runs.start_console(call.line, call.ranks),
         call.background,
     )
+    return await _with_traces(call, answer)
 
 
 def explain_running(dispatcher: Dispatcher, answer: Answer, limit_s: float) -> None:

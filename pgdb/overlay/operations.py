@@ -5,12 +5,14 @@ An operation says what is wanted (Evaluate, Backtrace, Resume), never how GDB/MI
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import msgspec
 
 from pgdb.errors import UsageError
+from pgdb.patterns import pattern
 
 BreakpointKind = Literal["", "watchpoint", "tracepoint"]
 """Breakpoints to list: all, or those of a kind."""
@@ -18,11 +20,22 @@ BreakpointKind = Literal["", "watchpoint", "tracepoint"]
 RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
 """GDB's commands that set a rank running, spelled out."""
 
+_TRACE = pattern(r"trace:(\d{1,9})(?::(.*))?\Z", re.S)
 _NUMBER_FORMATS = frozenset("xoutzdcf")
 """GDB's format letters that make numbers of pointers; with a, s and i addresses stay addresses."""
 
 Logged = Literal["as it is", "expression", "command", "count"]
 """The way in which a log shows a field of an operation; see :mod:`pgdb.frontend.store.redact`."""
+
+
+def trace_of(expression: str) -> tuple[int, str] | None:
+    """Return the number of the trace whose values an expression stands for, and the column.
+
+    >>> trace_of("trace:2:residual"), trace_of("trace:1"), trace_of("residual")
+    ((2, 'residual'), (1, ''), None)
+    """
+    match = _TRACE.match(expression.strip())
+    return (int(match[1]), (match[2] or "").strip()) if match else None
 
 
 class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,6 +74,11 @@ class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unkn
     @property
     def sets_running(self) -> bool:
         """Whether it sets the rank running."""
+        return False
+
+    @property
+    def reads_kept_values(self) -> bool:
+        """Whether it reads what the debugger has collected; the rank may run, or have ended."""
         return False
 
     @property
@@ -158,6 +176,11 @@ class ReadBlock(Operation, frozen=True, kw_only=True):
     limit_bytes: int
     """Most bytes to read; more are answered with a Failure."""
 
+    @property
+    def reads_kept_values(self) -> bool:
+        """Whether the expression stands for values of a trace, see :func:`trace_of`."""
+        return trace_of(self.expression) is not None
+
 
 class Reduce(Operation, frozen=True, kw_only=True):
     """Sum up a number, or all elements of an array of numbers, on the way up.
@@ -178,6 +201,11 @@ class Reduce(Operation, frozen=True, kw_only=True):
     bins: int = 0
     limit_bytes: int
     """Most bytes of an array; larger ones are answered with a Failure."""
+
+    @property
+    def reads_kept_values(self) -> bool:
+        """Whether the expression stands for values of a trace, see :func:`trace_of`."""
+        return trace_of(self.expression) is not None
 
 
 class ReadFile(Operation, frozen=True, kw_only=True):
@@ -387,6 +415,47 @@ class ListBreakpoints(Operation, frozen=True, kw_only=True):
     """The end of GDB's type, such as ``hw watchpoint``; empty for all."""
 
 
+class StartTrace(Operation, frozen=True, kw_only=True):
+    """Collect values at each hit of a place, without stopping the rank; answered with a Text."""
+
+    logged: ClassVar[Mapping[str, Logged]] = {"place": "command", "expressions": "count"}
+
+    number: int
+    """The trace's number; an earlier trace with this number ends."""
+    place: str
+    expressions: tuple[str, ...]
+    condition: str = ""
+    every: int = 1
+    """Collect at the first hit, and at each *every*-th one from there on."""
+    first: int = 0
+    """Collect at so many hits only; 0 for no limit."""
+
+
+class StopTrace(Operation, frozen=True, kw_only=True):
+    """End a trace and forget its values."""
+
+    number: int
+
+
+class ListTrace(Operation, frozen=True, kw_only=True):
+    """List rows of a trace; answered with Variables.
+
+    The first one, ``rows``, is the number of rows that there are. ``full`` is there if the trace
+    has no room for more. ``5.0`` is the value of the first expression in row 5; rows count from 0.
+    """
+
+    only_reads: ClassVar[bool] = True
+
+    number: int
+    begin: int = 0
+    count: int = 0
+
+    @property
+    def reads_kept_values(self) -> bool:
+        """Whether it reads what the debugger has collected."""
+        return True
+
+
 class Detach(Operation, frozen=True, kw_only=True):
     """Remove everything of PGDB's from the rank and let it run on freely."""
 
@@ -422,6 +491,9 @@ AnyOperation = (
     | BreakpointCommands
     | AdvanceBreakpoints
     | ListBreakpoints
+    | StartTrace
+    | StopTrace
+    | ListTrace
     | Detach
     | Kill
 )
@@ -439,5 +511,6 @@ RecordedOperation = (
     | MachineQuery
     | Explore
     | ListBreakpoints
+    | ListTrace
 )
 """The operations whose answers a recording keeps, unless they set the rank running."""

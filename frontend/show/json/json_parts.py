@@ -320,3 +320,24 @@ class ArrayFailure(Part, frozen=True, kw_only=True):
 
     ranks: RankText
     message: str
+
+
+class TracedValue(Part, frozen=True, kw_only=True):
+    """The value of some ranks at one hit."""
+
+    ranks: RankText
+    value: int | float | str | UnsetType = UNSET
+    """The value; NaN and infinities are texts."""
+    low: int | float | UnsetType = UNSET
+    """The least finite value, where the ranks have too many different ones."""
+    high: int | float | UnsetType = UNSET
+    mean: float | UnsetType = UNSET
+
+
+class TracedRow(Part, frozen=True, kw_only=True):
+    """The values of one collected hit."""
+
+    row: int
+    """Row, from 1 on."""
+    values: tuple[tuple[TracedValue, ...], ...]
+    """The different values of each expression."""

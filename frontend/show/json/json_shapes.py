@@ -34,6 +34,7 @@ from pgdb.frontend.show.json.json_parts import (
     PlacedRanks,
     RankText,
     StopClass,
+    TracedRow,
     TreeFailure,
     TreeNode,
     WorldRanks,
@@ -296,6 +297,24 @@ class HeldLine(LineBase, frozen=True, kw_only=True, tag="held"):
     """All ranks that are held now, by the reason."""
 
 
+class TraceLine(LineBase, frozen=True, kw_only=True, tag="trace"):
+    """Rows of a trace: values that ranks have collected at a place without stopping."""
+
+    number: int
+    """Number of the trace."""
+    place: str
+    expressions: tuple[str, ...]
+    ranks: RankText
+    rows: tuple[TracedRow, ...]
+    least: int
+    """Number of rows of the rank that has the fewest."""
+    most: int
+    full: RankText = ""
+    """Ranks whose trace has no room for more."""
+    errors: tuple[AnswerClass, ...] = ()
+    missing: MissingRanks
+
+
 class WorldsLine(LineBase, frozen=True, kw_only=True, tag="worlds"):
     """Worlds that ``worlds`` lists, or one whose ranks have joined the session."""
 
@@ -333,6 +352,7 @@ Line = (
     | StatLine
     | RanksLine
     | HeldLine
+    | TraceLine
     | WorldsLine
     | ErrorLine
     | EndLine

@@ -69,7 +69,7 @@ from pgdb.overlay.messages import (
     WantFiles,
     WantPart,
 )
-from pgdb.overlay.operations import ReadFile
+from pgdb.overlay.operations import ListTrace, ReadFile, StartTrace, StopTrace
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Running, Value
 from tests.support.strategies import EVENTS, class_tuples, rank_sets
@@ -109,6 +109,9 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     BreakpointCommands(numbers=("1",), commands=("silent", "continue")),
     AdvanceBreakpoints(last=7),
     ListBreakpoints(numbers=("1", "3-4"), kind="watchpoint"),
+    StartTrace(number=1, place="f", expressions=("x", "y"), condition="x > 1", every=2, first=9),
+    StopTrace(number=1),
+    ListTrace(number=1, begin=5, count=20),
     Detach(),
     Kill(),
 )

@@ -1,0 +1,109 @@
+"""The traces of one rank: values that its GDB collects at each hit of a place.
+
+GDB's Python collects and keeps them (:mod:`.tracing_in_gdb`); a running rank can be asked, too.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import sys
+from typing import Any
+
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.overlay.operations import ListTrace, ReadBlock, StartTrace, StopTrace, trace_of
+from pgdb.records import Block, Done, Failure, Record, Text, Variable, Variables
+
+NO_VALUE = (
+    "the values of a trace are numbers for 'stat', 'plot' and 'dump'; 'traces N' shows its rows"
+)
+_NO_PYTHON = "GDB has no Python, which traces need"
+_ITEM_BYTES = 8
+_LETTERS = {"q": "i", "d": "f"}
+_ENDIAN = "<" if sys.byteorder == "little" else ">"
+_MOST_PLACES = 3
+
+
+async def start(gdb: GdbSession, operation: StartTrace) -> Record:
+    """Make a trace; answer with a Text of its place."""
+    found = await _call(
+        gdb,
+        "start",
+        operation.number,
+        operation.place,
+        list(operation.expressions),
+        operation.condition,
+        operation.every,
+        operation.first,
+    )
+    if isinstance(found, Failure):
+        return found
+    places = [_place_text(*each) for each in found["places"]]
+    more = [f"{len(places) - _MOST_PLACES} more"] if len(places) > _MOST_PLACES else []
+    return Text(text=", ".join([*places[:_MOST_PLACES], *more]) or operation.place)
+
+
+def _place_text(function: str, file: str, line: int) -> str:
+    where = f"{file}:{line}" if file else ""
+    return f"{function} at {where}" if function and where else function or where
+
+
+async def stop(gdb: GdbSession, operation: StopTrace) -> Record:
+    """Delete a trace and its values."""
+    result = await gdb.send(console(f"python tracing_in_gdb.stop({operation.number})"))
+    return failure(result) if result.kind == "error" else Done()
+
+
+async def rows(gdb: GdbSession, operation: ListTrace) -> Record:
+    """List rows of a trace; answer as :class:`ListTrace` says."""
+    found = await _call(gdb, "rows", operation.number, operation.begin, operation.count)
+    if isinstance(found, Failure):
+        return found
+    items = [Variable(name="rows", value=str(found["total"]))]
+    if found["is_full"]:
+        items.append(Variable(name="full", value="1"))
+    for column, values in enumerate(found["columns"]):
+        for row, value in enumerate(values, start=operation.begin):
+            items.append(Variable(name=f"{row}.{column}", value=value))
+    return Variables(items=tuple(items))
+
+
+async def block(gdb: GdbSession, operation: ReadBlock) -> Record:
+    """Return the numbers of a column as those of an array; see :func:`trace_of`."""
+    number, column = trace_of(operation.expression) or (0, "")
+    found = await _call(gdb, "numbers", number, column)
+    if isinstance(found, Failure):
+        return found
+    try:
+        data = base64.b64decode(found["data"])
+    except binascii.Error as error:
+        return Failure(message=f"the values of trace {number} are damaged: {error}")
+    if len(data) > operation.limit_bytes:
+        return Failure(
+            message=f"trace {number} has {len(data)} bytes; 'set array-limit' is the limit"
+        )
+    end = operation.start + operation.count if operation.count else None
+    return Block(
+        dtype=f"{_ENDIAN}{_LETTERS[found['letter']]}{_ITEM_BYTES}",
+        shape=(len(data) // _ITEM_BYTES,),
+        data=data[operation.start * _ITEM_BYTES : end and end * _ITEM_BYTES],
+        start=operation.start,
+    )
+
+
+async def _call(gdb: GdbSession, function: str, *arguments: object) -> Any:
+    """Return what a function of GDB's side has written, or a Failure."""
+    words = ", ".join(map(json.dumps, arguments))
+    result = await gdb.send(console(f"python tracing_in_gdb.{function}({words})"))
+    if result.kind == "error":
+        return failure(result)
+    try:
+        found = json.loads(result.text)
+    except ValueError:
+        return Failure(message=_NO_PYTHON)
+    if "error" in found:
+        return Failure(message=str(found["error"]))
+    return found

@@ -1,0 +1,110 @@
+"""Traces of one rank: what GDB's side writes becomes records; a GDB that is played."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import struct
+from typing import cast
+
+import pytest
+
+from pgdb.backend.gdb import traces
+from pgdb.backend.gdb.mi import Result
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.overlay.messages import ReadBlock
+from pgdb.overlay.operations import ListTrace, StartTrace, StopTrace
+from pgdb.records import Block, Done, Failure, Text, Variable, Variables
+
+
+class Played:
+    """A GDB that gives one prepared answer and keeps what it was asked."""
+
+    def __init__(self, answer: object, kind: str = "done") -> None:
+        text = answer if isinstance(answer, str) else json.dumps(answer)
+        payload = {"msg": text} if kind == "error" else None
+        self._answer = Result(kind, payload, text)
+        self.asked = ""
+
+    async def send(self, command: str) -> Result:
+        self.asked = command
+        return self._answer
+
+
+def session(gdb: Played) -> GdbSession:
+    return cast(GdbSession, gdb)
+
+
+def test_the_place_of_a_trace_is_told() -> None:
+    gdb = Played({"places": [["f", "a.c", 7]]})
+    operation = StartTrace(number=2, place="f", expressions=('s["x"]',), condition="i > 1", every=3)
+    assert asyncio.run(traces.start(session(gdb), operation)) == Text("f at a.c:7")
+    assert 'start(2, \\"f\\", [\\"s[\\\\\\"x\\\\\\"]\\"], \\"i > 1\\", 3, 0)' in gdb.asked
+
+
+def test_many_places_are_counted() -> None:
+    gdb = Played({"places": [["f", "a.c", line] for line in range(1, 6)]})
+    operation = StartTrace(number=1, place="f", expressions=("x",))
+    text = asyncio.run(traces.start(session(gdb), operation))
+    assert text == Text("f at a.c:1, f at a.c:2, f at a.c:3, 2 more")
+
+
+@pytest.mark.parametrize(
+    ("gdb", "message"),
+    [
+        (Played({"error": "No symbol"}), "No symbol"),
+        (Played("Python scripting is not supported"), "GDB has no Python, which traces need"),
+        (Played("no", kind="error"), "no"),
+    ],
+)
+def test_what_cannot_be_is_a_failure(gdb: Played, message: str) -> None:
+    operation = StartTrace(number=1, place="f", expressions=("x",))
+    found = asyncio.run(traces.start(session(gdb), operation))
+    assert isinstance(found, Failure)
+    assert found.message == message
+
+
+def test_rows_are_variables_by_row_and_column() -> None:
+    gdb = Played({"total": 9, "is_full": True, "columns": [["1", "2"], ["0.5", '"x"']]})
+    rows = asyncio.run(traces.rows(session(gdb), ListTrace(number=1, begin=7, count=2)))
+    assert rows == Variables(
+        (
+            Variable("rows", "9"),
+            Variable("full", "1"),
+            Variable("7.0", "1"),
+            Variable("8.0", "2"),
+            Variable("7.1", "0.5"),
+            Variable("8.1", '"x"'),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "count", "values"), [(0, 0, (1, 2, 3)), (1, 1, (2,)), (1 << 62, 0, ())]
+)
+def test_numbers_are_a_block(start: int, count: int, values: tuple[int, ...]) -> None:
+    data = base64.b64encode(struct.pack("=3q", 1, 2, 3)).decode()
+    gdb = Played({"letter": "q", "data": data})
+    operation = ReadBlock(expression="trace:1:i", start=start, count=count, limit_bytes=100)
+    block = asyncio.run(traces.block(session(gdb), operation))
+    assert isinstance(block, Block)
+    assert block.dtype[1:] == "i8"
+    assert block.shape == (3,)
+    assert block.data == struct.pack(f"={len(values)}q", *values)
+    assert 'numbers(1, \\"i\\")' in gdb.asked
+
+
+def test_more_than_the_limit_is_refused() -> None:
+    data = base64.b64encode(bytes(32)).decode()
+    gdb = Played({"letter": "d", "data": data})
+    operation = ReadBlock(expression="trace:1", limit_bytes=31)
+    refused = asyncio.run(traces.block(session(gdb), operation))
+    assert isinstance(refused, Failure)
+    assert "array-limit" in refused.message
+
+
+def test_a_trace_ends() -> None:
+    gdb = Played("")
+    assert asyncio.run(traces.stop(session(gdb), StopTrace(number=3))) == Done()
+    assert "stop(3)" in gdb.asked
